@@ -1,0 +1,277 @@
+import { ceilMulDiv, floorMulDiv } from "./exact.js";
+import type { LimitKey, Role } from "./limit.js";
+
+/**
+ * GCRA in its continuous-state leaky-bucket form. A bucket holds `level` (what is used) at a time; it
+ * drains at the limit's rate and a charge fits while the level stays within the burst.
+ *
+ * Promise: in any interval of length t a key admits at most burst + floor(t * rate) hits, net of
+ * callers' refunds. Rounding always goes against admission: less than one part in 2^20 of a hit a
+ * charge.
+ *
+ * Source: ITU-T I.371, annex A, the continuous-state leaky bucket algorithm.
+ */
+
+/** Levels count in 2^-20 of a hit: fine enough that a yearly limit drifts less than 1 ppm. */
+export const unitsPerHit = 1_048_576;
+
+/** The largest cost of one charge in hits; more than any bucket holds, also in debt. */
+export const costHitsMax = 8_589_934_592;
+
+/** A bucket's state as stored. Both are whole and below 2^53. */
+export interface Bucket {
+  /** What is used, in units of 2^-20 hit. */
+  readonly level: number;
+  /** The store's time at which `level` was true, in microseconds. */
+  readonly tUs: number;
+}
+
+/** One limit asked for one cost. Rate and burst come with the charge: the store keeps only buckets. */
+export interface Charge {
+  readonly key: LimitKey;
+  /** Hits that drain in `periodUs`: 0 to 2^32 - 1. */
+  readonly hits: number;
+  /** 1 to ten years, in microseconds. */
+  readonly periodUs: number;
+  /** Hits that fit: 0 to 2^32 - 1; `burst / (hits / periodUs)` is at most ten years. */
+  readonly burst: number;
+  /** Hits asked for, 0 to `costHitsMax`. Zero peeks. */
+  readonly cost: number;
+  readonly role: Role;
+  /** Gives `cost` hits back instead of taking them; never below an empty bucket. */
+  readonly isRefund: boolean;
+  /** A peek is over also when no whole hit is left, not just in debt. */
+  readonly peekExhausted: boolean;
+}
+
+/** What the law found for one charge. */
+export interface ChargeResult {
+  readonly isOver: boolean;
+  /** The bucket that says what is left and when more is: after the charge if it was committed. */
+  readonly bucket: Bucket;
+}
+
+/** What the law decided for one request: all or nothing over its charges. */
+export interface RequestResult {
+  readonly isDenied: boolean;
+  /** One a charge, in the order of the charges. */
+  readonly results: readonly ChargeResult[];
+}
+
+/** Where buckets live: a missing one is empty. */
+export interface BucketTable {
+  get(key: LimitKey): Bucket | undefined;
+  /** Stores a bucket until it has drained, `timeToFullUs` from now. */
+  set(key: LimitKey, bucket: Bucket, timeToFullUs: number): void;
+  /** Forgets an empty bucket. */
+  delete(key: LimitKey): void;
+}
+
+/** The part of a charge that says how its bucket drains. */
+export type Drain = Pick<Charge, "hits" | "periodUs">;
+
+/** Units that drain in `elapsedUs`, rounded down, at most `level`. */
+export function drainedUnits(drain: Drain, elapsedUs: number, level: number): number {
+  return floorMulDiv(elapsedUs, drain.hits * unitsPerHit, drain.periodUs, level);
+}
+
+/** Microseconds in which at least `units` drain, rounded up; undefined when the rate is 0. */
+function drainTimeUs(drain: Drain, units: number): number | undefined {
+  if (units <= 0) return 0;
+  if (drain.hits === 0) return undefined;
+  return ceilMulDiv(units, drain.periodUs, drain.hits * unitsPerHit, drainTimeCapUs);
+}
+
+/** A full debt of two bursts, each of ten years, is below this: 2^50 us are 35 years. */
+const drainTimeCapUs = 2 ** 50;
+
+/**
+ * A stored bucket as of now, before draining. A clock that stepped back leaves a time in the future:
+ * it becomes now. An edited limit leaves a level above what the limit can hold: it becomes full.
+ * Refunds and other roles share the bounds: one burst, or two where debt is allowed.
+ */
+function clampBucket(charge: Charge, bucket: Bucket | undefined, nowUs: number): Bucket {
+  if (bucket === undefined) return { level: 0, tUs: nowUs };
+  const levelMax = levelUnitsMax(charge);
+  if (bucket.tUs <= nowUs && bucket.level <= levelMax) return bucket;
+  return { level: Math.min(bucket.level, levelMax), tUs: Math.min(bucket.tUs, nowUs) };
+}
+
+/** The most a bucket may hold: the burst, and one more of debt for costs known too late to refuse. */
+function levelUnitsMax(charge: Charge): number {
+  const burstUnits = charge.burst * unitsPerHit;
+  return charge.role === "settle" ? 2 * burstUnits : burstUnits;
+}
+
+/** The level at `nowUs` of a bucket that is not in the future. */
+export function levelAt(drain: Drain, bucket: Bucket, nowUs: number): number {
+  if (bucket.level === 0) return 0;
+  return bucket.level - drainedUnits(drain, nowUs - bucket.tUs, bucket.level);
+}
+
+/** A key's bucket while a request is being decided: shared by all its charges on that key. */
+interface Draft {
+  readonly key: LimitKey;
+  /** As stored, clamped: what a refused ask leaves alone. */
+  readonly base: Bucket;
+  /** The base differs from what is stored and is written back even when nothing is charged. */
+  readonly isClamped: boolean;
+  /** The base drained until now. */
+  readonly levelNow: number;
+  /** `levelNow` with what was charged so far. */
+  level: number;
+  /** Whether a charge changed `level`: then it holds as of now, else `base` does. */
+  isTouched: boolean;
+}
+
+/**
+ * Decides one request over all its charges and writes what follows into the table.
+ *
+ * Charges are evaluated in order on tentative state, so the same key twice counts twice. The request
+ * is denied when an enforce or settle charge is over, or when it has quota charges and all are over.
+ * Not denied: every charge that fits is committed. Denied: only settle charges and refunds are.
+ * A refused ask writes nothing, except a bucket that had to be clamped.
+ */
+export function decideRequest(
+  charges: readonly Charge[],
+  table: BucketTable,
+  nowUs: number,
+): RequestResult {
+  const drafts: Draft[] = [];
+  const results: ChargeResult[] = [];
+  for (const charge of charges) {
+    const draft = draftFor(charge, drafts, { table, nowUs });
+    drafts.push(draft);
+    results.push(evaluate(charge, draft, nowUs));
+  }
+  const isDenied = isRequestDenied(charges, results);
+  if (isDenied) withdraw(charges, drafts, results, nowUs);
+  for (let i = 0; i < drafts.length; i += 1) {
+    const draft = drafts[i] as Draft;
+    if (drafts.indexOf(draft) === i) commit(charges[i] as Charge, draft, { table, nowUs });
+  }
+  return { isDenied, results };
+}
+
+interface Surroundings {
+  readonly table: BucketTable;
+  readonly nowUs: number;
+}
+
+function draftFor(charge: Charge, drafts: readonly Draft[], { table, nowUs }: Surroundings): Draft {
+  for (const earlier of drafts) if (earlier.key === charge.key) return earlier;
+  const stored = table.get(charge.key);
+  const base = clampBucket(charge, stored, nowUs);
+  const levelNow = levelAt(charge, base, nowUs);
+  const isClamped = stored !== undefined && base !== stored;
+  return { key: charge.key, base, isClamped, levelNow, level: levelNow, isTouched: false };
+}
+
+/** What one charge finds on the draft, which is changed as if the request were not denied. */
+function evaluate(charge: Charge, draft: Draft, nowUs: number): ChargeResult {
+  const burst = charge.burst * unitsPerHit;
+  if (charge.cost === 0) {
+    const wanted = charge.peekExhausted ? draft.level + unitsPerHit : draft.level;
+    return { isOver: wanted > burst, bucket: draftBucket(draft, nowUs) };
+  }
+  const cost = charge.cost * unitsPerHit;
+  if (charge.isRefund) {
+    touch(draft, Math.max(0, draft.level - cost));
+    return { isOver: false, bucket: draftBucket(draft, nowUs) };
+  }
+  if (charge.role === "settle") {
+    const isOver = draft.level + cost > burst;
+    touch(draft, Math.min(draft.level + cost, 2 * burst));
+    return { isOver, bucket: draftBucket(draft, nowUs) };
+  }
+  const isOver = draft.level + cost > burst;
+  if (!isOver) touch(draft, draft.level + cost);
+  return { isOver, bucket: draftBucket(draft, nowUs) };
+}
+
+function touch(draft: Draft, level: number): void {
+  if (draft.level === level) return;
+  draft.level = level;
+  draft.isTouched = true;
+}
+
+function draftBucket(draft: Draft, nowUs: number): Bucket {
+  return draft.isTouched ? { level: draft.level, tUs: nowUs } : draft.base;
+}
+
+function isRequestDenied(charges: readonly Charge[], results: readonly ChargeResult[]): boolean {
+  let quotaCount = 0;
+  let quotaOverCount = 0;
+  for (let i = 0; i < charges.length; i += 1) {
+    const role = charges[i]?.role;
+    const isOver = results[i]?.isOver === true;
+    if (isOver && (role === "enforce" || role === "settle")) return true;
+    if (role !== "quota") continue;
+    quotaCount += 1;
+    if (isOver) quotaOverCount += 1;
+  }
+  return quotaCount > 0 && quotaOverCount === quotaCount;
+}
+
+/** Takes back what a denied request must not charge; results of what would have fit say so. */
+function withdraw(
+  charges: readonly Charge[],
+  drafts: readonly Draft[],
+  results: ChargeResult[],
+  nowUs: number,
+): void {
+  for (const draft of drafts) {
+    draft.level = draft.levelNow;
+    draft.isTouched = false;
+  }
+  for (let i = 0; i < charges.length; i += 1) {
+    const charge = charges[i] as Charge;
+    const draft = drafts[i] as Draft;
+    const isKept = charge.isRefund || charge.role === "settle";
+    if (isKept) results[i] = { ...evaluate(charge, draft, nowUs), isOver: isOver(results[i]) };
+    else if (!isOver(results[i])) results[i] = { isOver: false, bucket: draftBucket(draft, nowUs) };
+  }
+}
+
+function isOver(result: ChargeResult | undefined): boolean {
+  return result?.isOver === true;
+}
+
+function commit(charge: Charge, draft: Draft, { table, nowUs }: Surroundings): void {
+  if (!draft.isTouched && !draft.isClamped) return;
+  const bucket = draftBucket(draft, nowUs);
+  const timeToFullUs = bucketTimeToFullUs(charge, bucket, nowUs) ?? 0;
+  if (timeToFullUs > 0) table.set(draft.key, bucket, timeToFullUs);
+  else table.delete(draft.key);
+}
+
+/** Whole hits that still fit, rounded down; 0 in debt. Example: burst 10, 3.2 hits used leave 6. */
+export function remainingHits(charge: Charge, bucket: Bucket, nowUs: number): number {
+  const free = charge.burst * unitsPerHit - levelAt(charge, bucket, nowUs);
+  return free <= 0 ? 0 : Math.floor(free / unitsPerHit);
+}
+
+/**
+ * Microseconds until the charge fits when nobody else asks, rounded up; 0 when it fits now, undefined
+ * when it never will (it costs more than the burst, or nothing drains).
+ *
+ * Example: 10 hits a minute, burst 10, a full bucket, cost 1: one hit drains in 6_000_000.
+ */
+export function retryAfterUs(charge: Charge, bucket: Bucket, nowUs: number): number | undefined {
+  const peeked = charge.peekExhausted ? 1 : 0;
+  const hits = charge.cost === 0 ? peeked : charge.cost;
+  if (hits > charge.burst) return undefined;
+  const excess = bucket.level - (charge.burst - hits) * unitsPerHit;
+  const waitUs = drainTimeUs(charge, excess);
+  return waitUs === undefined ? undefined : Math.max(0, waitUs - (nowUs - bucket.tUs));
+}
+
+/** Microseconds until the bucket is empty when nobody else asks, rounded up; undefined at rate 0. */
+export function bucketTimeToFullUs(
+  drain: Drain,
+  bucket: Bucket,
+  nowUs: number,
+): number | undefined {
+  const waitUs = drainTimeUs(drain, bucket.level);
+  return waitUs === undefined ? undefined : Math.max(0, waitUs - (nowUs - bucket.tUs));
+}

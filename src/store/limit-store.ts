@@ -1,0 +1,45 @@
+import type { Bucket, Charge, RequestResult } from "../core/gcra.js";
+import type { LimitKey } from "../core/limit.js";
+
+/** What the store decided for one request, and its own time then. */
+export interface StoreResult extends RequestResult {
+  /** The store's time of the decision, in microseconds; what `bucket.tUs` is measured on. */
+  readonly nowUs: number;
+}
+
+/** A bucket as stored, read without changing it. */
+export interface StoredBucket {
+  readonly bucket: Bucket;
+  readonly nowUs: number;
+}
+
+/**
+ * Where buckets live and charges are decided, atomically and by the store's own clock.
+ *
+ * Every method rejects with a `ServiceError` of a STORE_ code and with nothing else. A store never
+ * retries a call that may have charged: a time-out or a lost connection is an error at once.
+ */
+export interface LimitStore {
+  readonly kind: "memory" | "redis";
+  /**
+   * Decides each request of the batch in turn, as `core/gcra` says; one result a request.
+   *
+   * @param batch requests, each a non-empty list of charges; at most `batchChargesMax` charges in all
+   * @param deadlineMs monotonic time after which nobody waits for the answer any more
+   */
+  take(batch: readonly (readonly Charge[])[], deadlineMs: number): Promise<readonly StoreResult[]>;
+  /** Reads a bucket as it is; undefined when there is none (it is empty). */
+  peek(key: LimitKey, deadlineMs: number): Promise<StoredBucket | undefined>;
+  /** Empties the buckets of these keys; answers how many there were. */
+  forget(keys: readonly LimitKey[], deadlineMs: number): Promise<number>;
+  /** Resolves when the store would decide a charge now. */
+  ping(deadlineMs: number): Promise<void>;
+  /** Ends connections; calls in flight reject with STORE_CLOSED. */
+  close(): Promise<void>;
+}
+
+/** The most charges of one batch; a larger turn goes out as several batches. */
+export const batchChargesMax = 512;
+
+/** The most charges of one request: more is refused as REQUEST_INVALID before any store is asked. */
+export const requestChargesMax = 256;
