@@ -1,0 +1,37 @@
+/**
+ * The last step of `npm run build`: makes dist whole after the compiler. Plain JavaScript on Node's
+ * built-ins, like everything here that runs before there is a build.
+ */
+import { cpSync, existsSync, readdirSync, rmSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const src = join(root, "src");
+const dist = join(root, "dist");
+
+copyGenerated();
+removeOrphans();
+
+/**
+ * protoc-gen-es writes .js with .d.ts beside it, and the compiler emits neither. `allowJs` would not
+ * help: for the compiler a .d.ts hides the .js of the same name.
+ */
+function copyGenerated() {
+  rmSync(join(dist, "gen"), { recursive: true, force: true });
+  cpSync(join(src, "gen"), join(dist, "gen"), {
+    recursive: true,
+    filter: (path) => !path.endsWith(".d.ts"),
+  });
+}
+
+/** The compiler leaves the output of a deleted source behind, and the package would ship it. */
+function removeOrphans() {
+  for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true })) {
+    const path = relative(dist, join(entry.parentPath, entry.name));
+    const source = join(src, path.replace(/\.js(\.map)?$/, ".ts"));
+    if (entry.isFile() && !path.startsWith(`gen${sep}`) && !existsSync(source)) {
+      rmSync(join(dist, path));
+    }
+  }
+}
