@@ -12,7 +12,7 @@ interface Node {
 interface Children {
   readonly byValue: Map<string, Node>;
   /** Values with a `*`, in file order. */
-  readonly globs: { readonly pattern: string; readonly node: Node }[];
+  readonly byPattern: Map<string, Node>;
   /** The key alone: any value. */
   anyValue: Node | undefined;
 }
@@ -55,24 +55,20 @@ function createNode(): Node {
 
 function childFor(node: Node, step: PathStep): Node {
   const known = node.childrenByKey.get(step.key);
-  const children: Children = known ?? { byValue: new Map(), globs: [], anyValue: undefined };
+  const children: Children = known ?? {
+    byValue: new Map(),
+    byPattern: new Map(),
+    anyValue: undefined,
+  };
   if (known === undefined) node.childrenByKey.set(step.key, children);
   if (step.value === undefined) {
     children.anyValue ??= createNode();
     return children.anyValue;
   }
-  if (step.value.includes("*")) return globFor(children, step.value);
-  const child = children.byValue.get(step.value) ?? createNode();
-  children.byValue.set(step.value, child);
+  const siblings = step.value.includes("*") ? children.byPattern : children.byValue;
+  const child = siblings.get(step.value) ?? createNode();
+  siblings.set(step.value, child);
   return child;
-}
-
-function globFor(children: Children, pattern: string): Node {
-  const known = children.globs.find((glob) => glob.pattern === pattern);
-  if (known !== undefined) return known.node;
-  const node = createNode();
-  children.globs.push({ pattern, node });
-  return node;
 }
 
 function findChild(node: Node, entry: DescriptorEntry): Node | undefined {
@@ -80,6 +76,8 @@ function findChild(node: Node, entry: DescriptorEntry): Node | undefined {
   if (children === undefined) return undefined;
   const exact = children.byValue.get(entry.value);
   if (exact !== undefined) return exact;
-  for (const glob of children.globs) if (globMatches(glob.pattern, entry.value)) return glob.node;
+  for (const [pattern, child] of children.byPattern) {
+    if (globMatches(pattern, entry.value)) return child;
+  }
   return children.anyValue;
 }
