@@ -1,0 +1,78 @@
+import type { ErrorCode } from "../core/errors.js";
+import type { FailureMode } from "../core/limit.js";
+import type { Policy } from "../policy/policy.js";
+
+/** What happened to the descriptors that met one rule. Plain integers: read them when scraped. */
+export interface RuleCounters {
+  readonly domain: string;
+  readonly label: string;
+  /** Fitted, or met no limit. */
+  ok: number;
+  /** Over a limit that counts. */
+  over: number;
+  /** Over a shadow limit only: passed, and would not have. */
+  shadowOver: number;
+}
+
+/** Upper bounds of the latency buckets, in milliseconds. */
+export const latencyBoundsMs: readonly number[] = [
+  0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 50, 100, 1000,
+];
+
+/** Counts of everything that is decided. One owner: the decider; the metrics module reads it. */
+export class DecisionCounters {
+  readonly #byRule = new Map<string, RuleCounters>();
+  #aligned: { readonly policy: Policy; readonly counters: readonly RuleCounters[] } | undefined;
+
+  /** Requests answered, by overall code. */
+  okCount = 0;
+  deniedCount = 0;
+  /** Descriptors that met no rule of a known domain, and requests for a domain without policy. */
+  unmatchedDescriptorCount = 0;
+  unknownDomainCount = 0;
+  /** Descriptors decided by a limit that the request itself carried. */
+  overrideOkCount = 0;
+  overrideOverCount = 0;
+  /** Calls that failed, by code. */
+  readonly failedByCode = new Map<ErrorCode, number>();
+  /** Charges answered without the store, by the limit's failure mode. */
+  readonly fallbackByMode: Record<FailureMode, number> = { local: 0, allow: 0, deny: 0, error: 0 };
+  /** Store batches that failed, by code. */
+  readonly storeFailedByCode = new Map<ErrorCode, number>();
+  /** Decision times: one count a bound of `latencyBoundsMs`, and one above the last. */
+  readonly latencyCounts: number[] = new Array<number>(latencyBoundsMs.length + 1).fill(0);
+  latencySumMs = 0;
+
+  /** The counters of a policy's rules, by rule index; a rule kept over a reload keeps its counts. */
+  forPolicy(policy: Policy): readonly RuleCounters[] {
+    if (this.#aligned?.policy === policy) return this.#aligned.counters;
+    const counters = policy.rules.map((rule) => {
+      const id = `${rule.domain.length}:${rule.domain}${rule.label}`;
+      const known = this.#byRule.get(id);
+      if (known !== undefined) return known;
+      const { domain, label } = rule;
+      return { domain, label, ok: 0, over: 0, shadowOver: 0 };
+    });
+    // What the new policy no longer holds is dropped: the series of a rule end with the rule.
+    this.#byRule.clear();
+    for (const one of counters)
+      this.#byRule.set(`${one.domain.length}:${one.domain}${one.label}`, one);
+    this.#aligned = { policy, counters };
+    return counters;
+  }
+
+  countFailure(code: ErrorCode): void {
+    this.failedByCode.set(code, (this.failedByCode.get(code) ?? 0) + 1);
+  }
+
+  countStoreFailure(code: ErrorCode): void {
+    this.storeFailedByCode.set(code, (this.storeFailedByCode.get(code) ?? 0) + 1);
+  }
+
+  countLatency(elapsedMs: number): void {
+    let index = 0;
+    while (index < latencyBoundsMs.length && elapsedMs > (latencyBoundsMs[index] ?? 0)) index += 1;
+    this.latencyCounts[index] = (this.latencyCounts[index] ?? 0) + 1;
+    this.latencySumMs += elapsedMs;
+  }
+}
