@@ -1,3 +1,4 @@
+import type { ErrorCode } from "../core/errors.js";
 import type { Bucket, Charge, RequestResult } from "../core/gcra.js";
 import type { LimitKey } from "../core/limit.js";
 
@@ -6,6 +7,12 @@ export interface StoreResult extends RequestResult {
   /** The store's time of the decision, in microseconds; what `bucket.tUs` is measured on. */
   readonly nowUs: number;
 }
+
+/** How the store answered for one request of a batch: one bad request never fails its neighbours. */
+export type StoreOutcome =
+  | { readonly kind: "decided"; readonly result: StoreResult }
+  /** Nothing of this request was charged. `STORE_FULL`: a new key, and no room for it. */
+  | { readonly kind: "failed"; readonly code: ErrorCode };
 
 /** A bucket as stored, read without changing it. */
 export interface StoredBucket {
@@ -22,17 +29,17 @@ export interface StoredBucket {
 export interface LimitStore {
   readonly kind: "memory" | "redis";
   /**
-   * Decides each request of the batch in turn, as `core/gcra` says; one result a request.
+   * Decides each request of the batch in turn, as `core/gcra` says; one outcome a request, in order.
    *
    * @param batch requests, each a non-empty list of charges; at most `batchChargesMax` charges in all
    * @param deadlineMs monotonic time after which nobody waits for the answer any more
    */
-  take(batch: readonly (readonly Charge[])[], deadlineMs: number): Promise<readonly StoreResult[]>;
+  take(batch: readonly (readonly Charge[])[], deadlineMs: number): Promise<readonly StoreOutcome[]>;
   /** Reads a bucket as it is; undefined when there is none (it is empty). */
   peek(key: LimitKey, deadlineMs: number): Promise<StoredBucket | undefined>;
   /** Empties the buckets of these keys; answers how many there were. */
   forget(keys: readonly LimitKey[], deadlineMs: number): Promise<number>;
-  /** Resolves when the store would decide a charge now. */
+  /** Resolves when the store would decide a charge now: it decides, and stores, one of its own. */
   ping(deadlineMs: number): Promise<void>;
   /** Ends connections; calls in flight reject with STORE_CLOSED. */
   close(): Promise<void>;
