@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.js";
-import { type ErrorCode, toServiceError } from "../core/errors.js";
+import { assert, type ErrorCode, toServiceError } from "../core/errors.js";
 import type { Charge } from "../core/gcra.js";
 import { batchChargesMax, type LimitStore, type StoreResult } from "../store/limit-store.js";
 import type { Breaker } from "./breaker.js";
@@ -94,6 +94,7 @@ export class Batcher {
         batch.map((one) => one.charges),
         deadlineMs,
       );
+      assert(results.length === batch.length, "one result a request of the batch");
       if (breaker.succeeded()) this.#parts.onEvent({ kind: "circuitClosed" });
       for (let i = 0; i < batch.length; i += 1) {
         const one = batch[i];

@@ -1,0 +1,74 @@
+import { assertNever } from "../core/errors.js";
+import { type Charge, unitsPerHit } from "../core/gcra.js";
+import { hitsMax, type Limit } from "../core/limit.js";
+import type { LimitStore, StoreResult } from "../store/limit-store.js";
+import type { DecidedRequest, Plan } from "./plan.js";
+
+/** What an `on_store_failure: deny` tells the caller: ask again in a second, nothing is left. */
+const deniedCharge = { hits: 1, periodUs: 1_000_000, burst: 1, cost: 1, isRefund: false } as const;
+
+/**
+ * Decides a plan without the store, each limit by its own failure mode, in one run of the same law,
+ * so that all or nothing and the roles hold here too. Modes `error` are the caller's to sort out.
+ */
+export async function decideWithoutStore(
+  plan: Plan,
+  localStore: LimitStore,
+  replicaCount: number,
+): Promise<DecidedRequest> {
+  const asked = plan.charges.map((charge, i) =>
+    fallbackCharge(charge, (plan.limits[i] as Limit).onStoreFailure, replicaCount),
+  );
+  const [local] = await localStore.take([asked], Number.POSITIVE_INFINITY);
+  if (local === undefined) throw new Error("assertion failed: one result a request");
+  return presentFallback(plan, asked, local);
+}
+
+/** The charge that makes the law answer as the failure mode wants. */
+function fallbackCharge(
+  charge: Charge,
+  mode: Limit["onStoreFailure"],
+  replicaCount: number,
+): Charge {
+  switch (mode) {
+    case "local":
+      return localShare(charge, replicaCount);
+    case "allow":
+      // A peek into a bucket without bounds is never over and stores nothing.
+      return { ...charge, cost: 0, burst: hitsMax, isRefund: false, peekExhausted: false };
+    case "deny":
+      return { ...charge, cost: Math.max(1, charge.cost), hits: 0, burst: 0 };
+    case "error":
+      throw new Error("assertion failed: a limit with on_store_failure: error has no fallback");
+    default:
+      return assertNever(mode);
+  }
+}
+
+/**
+ * A replica's part of a limit: the exact rate divided by the replicas (over a longer period), and the
+ * burst divided and rounded down, at least 1. Example: 10 a minute over 3 replicas becomes 10 in three
+ * minutes with a burst of 3.
+ */
+export function localShare(charge: Charge, replicaCount: number): Charge {
+  if (charge.burst === 0) return charge;
+  const periodUs = Math.min(charge.periodUs * replicaCount, Number.MAX_SAFE_INTEGER);
+  return { ...charge, periodUs, burst: Math.max(1, Math.floor(charge.burst / replicaCount)) };
+}
+
+function presentFallback(plan: Plan, asked: readonly Charge[], local: StoreResult): DecidedRequest {
+  const { nowUs, isDenied } = local;
+  const decided = plan.limits.map((limit, i) => {
+    const charge = asked[i] as Charge;
+    const result = local.results[i];
+    if (result === undefined) throw new Error("assertion failed: one result a charge");
+    if (limit.onStoreFailure !== "deny" || !result.isOver) return { limit, charge, result };
+    const full = { level: unitsPerHit, tUs: nowUs };
+    return {
+      limit,
+      charge: { ...charge, ...deniedCharge },
+      result: { isOver: true, bucket: full },
+    };
+  });
+  return { isDenied, decided, nowUs };
+}
