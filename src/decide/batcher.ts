@@ -1,13 +1,8 @@
 import type { Clock } from "../core/clock.js";
 import { assert, type ErrorCode, toServiceError } from "../core/errors.js";
 import type { Charge } from "../core/gcra.js";
-import { batchChargesMax, type LimitStore, type StoreResult } from "../store/limit-store.js";
+import { batchChargesMax, type LimitStore, type StoreOutcome } from "../store/limit-store.js";
 import type { Breaker } from "./breaker.js";
-
-/** How the store answered for one request. */
-export type StoreOutcome =
-  | { readonly kind: "decided"; readonly result: StoreResult }
-  | { readonly kind: "failed"; readonly code: ErrorCode };
 
 /** What a `Batcher` is made of. */
 export interface BatcherParts {
@@ -90,16 +85,16 @@ export class Batcher {
     const deadlineMs = sentMs + storeBudgetMs;
     const disarm = this.#expireEarlier(batch, deadlineMs);
     try {
-      const results = await store.take(
+      const outcomes = await store.take(
         batch.map((one) => one.charges),
         deadlineMs,
       );
-      assert(results.length === batch.length, "one result a request of the batch");
+      assert(outcomes.length === batch.length, "one result a request of the batch");
       if (breaker.succeeded()) this.#parts.onEvent({ kind: "circuitClosed" });
       for (let i = 0; i < batch.length; i += 1) {
         const one = batch[i];
-        const result = results[i];
-        if (one !== undefined && result !== undefined) settle(one, { kind: "decided", result });
+        const outcome = outcomes[i];
+        if (one !== undefined && outcome !== undefined) settle(one, outcome);
       }
     } catch (thrown) {
       const { code } = toServiceError(thrown);

@@ -1,5 +1,5 @@
 import { assertNever } from "../core/errors.js";
-import { type Charge, unitsPerHit } from "../core/gcra.js";
+import { type BucketTable, type Charge, decideRequest, unitsPerHit } from "../core/gcra.js";
 import { hitsMax, type Limit } from "../core/limit.js";
 import type { LimitStore, StoreResult } from "../store/limit-store.js";
 import type { DecidedRequest, Plan } from "./plan.js";
@@ -20,8 +20,16 @@ export async function decideWithoutStore(
     fallbackCharge(charge, (plan.limits[i] as Limit).onStoreFailure, replicaCount),
   );
   const [local] = await localStore.take([asked], Number.POSITIVE_INFINITY);
-  if (local === undefined) throw new Error("assertion failed: one result a request");
-  return presentFallback(plan, asked, local);
+  if (local?.kind === "decided") return presentFallback(plan, asked, local.result);
+  // No room for a new key here either: it is decided as one that was never seen, and not remembered.
+  const result = decideRequest(asked, emptyTable, 0);
+  return presentFallback(plan, asked, { ...result, nowUs: 0 });
+}
+
+const emptyTable: BucketTable = { get: () => undefined, set: forgetBucket, delete: forgetBucket };
+
+function forgetBucket(): void {
+  // Nothing is kept in a table that is always empty.
 }
 
 /** The charge that makes the law answer as the failure mode wants. */
