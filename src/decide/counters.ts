@@ -35,8 +35,13 @@ export class DecisionCounters {
   overrideOverCount = 0;
   /** Calls that failed, by code. */
   readonly failedByCode = new Map<ErrorCode, number>();
-  /** Charges answered without the store, by the limit's failure mode. */
-  readonly fallbackByMode: Record<FailureMode, number> = { local: 0, allow: 0, deny: 0, error: 0 };
+  /** Charges answered without the store, by the limit's failure mode and the cause. */
+  readonly fallbackByMode: Readonly<Record<FailureMode, Map<ErrorCode, number>>> = {
+    local: new Map(),
+    allow: new Map(),
+    deny: new Map(),
+    error: new Map(),
+  };
   /** Store batches that failed, by code. */
   readonly storeFailedByCode = new Map<ErrorCode, number>();
   /** Decision times: one count a bound of `latencyBoundsMs`, and one above the last. */
@@ -62,11 +67,15 @@ export class DecisionCounters {
   }
 
   countFailure(code: ErrorCode): void {
-    this.failedByCode.set(code, (this.failedByCode.get(code) ?? 0) + 1);
+    increment(this.failedByCode, code);
   }
 
   countStoreFailure(code: ErrorCode): void {
-    this.storeFailedByCode.set(code, (this.storeFailedByCode.get(code) ?? 0) + 1);
+    increment(this.storeFailedByCode, code);
+  }
+
+  countFallback(mode: FailureMode, code: ErrorCode): void {
+    increment(this.fallbackByMode[mode], code);
   }
 
   countLatency(elapsedMs: number): void {
@@ -75,4 +84,8 @@ export class DecisionCounters {
     this.latencyCounts[index] = (this.latencyCounts[index] ?? 0) + 1;
     this.latencySumMs += elapsedMs;
   }
+}
+
+function increment(counts: Map<ErrorCode, number>, code: ErrorCode): void {
+  counts.set(code, (counts.get(code) ?? 0) + 1);
 }

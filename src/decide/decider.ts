@@ -100,7 +100,7 @@ export class Decider {
 
   async #fallBack(plan: Plan, code: ErrorCode): Promise<DecidedRequest> {
     const { counters, replicaCount } = this.#parts;
-    for (const limit of plan.limits) counters.fallbackByMode[limit.onStoreFailure] += 1;
+    for (const limit of plan.limits) counters.countFallback(limit.onStoreFailure, code);
     if (plan.limits.some((limit) => limit.onStoreFailure === "error")) throw new ServiceError(code);
     return decideWithoutStore(plan, this.#localStore, replicaCount());
   }
