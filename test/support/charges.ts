@@ -1,0 +1,40 @@
+import type { Charge } from "../../src/core/gcra.js";
+import type { LimitKey } from "../../src/core/limit.js";
+import type { LimitStore, StoreResult } from "../../src/store/limit-store.js";
+
+/** A key as a test writes it down. */
+export function testKey(text: string): LimitKey {
+  return text as LimitKey;
+}
+
+/** One enforced hit on key "k" at 10 a minute, burst 10, but for what the test says. */
+export function testCharge(
+  overrides: Omit<Partial<Charge>, "key"> & { readonly key?: string } = {},
+): Charge {
+  const { key = "k", ...rest } = overrides;
+  return {
+    hits: 10,
+    periodUs: 60_000_000,
+    burst: 10,
+    cost: 1,
+    role: "enforce",
+    isRefund: false,
+    peekExhausted: false,
+    ...rest,
+    key: testKey(key),
+  };
+}
+
+/** A deadline that no test reaches. */
+export const farDeadlineMs = Number.MAX_SAFE_INTEGER;
+
+/** Sends one request alone and answers what was decided; any other outcome fails the test. */
+export async function takeOne(
+  store: LimitStore,
+  request: readonly Charge[],
+  deadlineMs: number,
+): Promise<StoreResult> {
+  const [outcome] = await store.take([request], deadlineMs);
+  if (outcome?.kind !== "decided") throw new Error(`not decided: ${JSON.stringify(outcome)}`);
+  return outcome.result;
+}
