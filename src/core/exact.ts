@@ -1,34 +1,41 @@
 /**
- * Whole-number arithmetic that is exact although products pass 2^53. The Redis script holds the same
- * steps in Lua, whose numbers are the same IEEE 754 doubles, so both sides round alike.
+ * Whole-number arithmetic that is exact although products pass 2^53. The Redis script holds the
+ * same steps in Lua, whose numbers are the same IEEE 754 doubles, so both sides round alike.
  */
 
-/** Products split at this factor (2^27 + 1) fall apart into two exact halves. Source: T. J. Dekker, 1971. */
+/**
+ * Products split at this factor (2^27 + 1) fall apart into two exact halves.
+ *
+ * Source: T. J. Dekker, "A floating-point technique for extending the available precision", 1971.
+ */
 const splitFactor = 134_217_729;
 
-/** The largest result that these functions answer exactly. */
-export const exactMax = Number.MAX_SAFE_INTEGER;
+/** The largest product that a double is sure to hold as it is. */
+const plainProductMax = Number.MAX_SAFE_INTEGER;
 
 /**
  * floor(a * b / c) exactly, or `cap` where the result would be at least `cap`.
  *
- * a and b are whole, 0 <= a, b <= 2^53; c is whole, 1 <= c < 2^53; cap is whole, 0 <= cap <= 2^53, and
- * cap * c <= 2^102; a * b / c may be as large as it likes. Example: floorMulDiv(10_000, 3 * 2^20, 1_000_000, 2^53) is
- * 31_457 (31_457.28 rounded down).
+ * a and b are whole, 0 <= a, b <= 2^53; c is whole, 1 <= c <= 2^52; cap is whole, 0 <= cap <= 2^53,
+ * and cap * c <= 2^102. a * b / c itself may be as large as it likes. Example:
+ * floorMulDiv(10_000, 3 * 2^20, 1_000_000, 2^53) is 31_457 (31_457.28 rounded down).
  *
  * How: the estimate of the quotient q is off by at most a few; a * b and q * c are each written as
  * an exact sum of two doubles, so the remainder a * b - q * c is exact and says which q is right.
+ *
+ * Why the ranges suffice: two roundings move the estimate by at most q / 2^52, the floor by less
+ * than 1, so the remainder lies within c + q * c / 2^52 <= 2^52 + 2^50 + 9 of zero. What rounding
+ * took from the products is at most 2^49 each. Every sum of these is whole and below 2^53.
+ *
+ * Four numbers by position, against the habit: it runs several times a decision, and Lua's twin
+ * reads the same.
  */
 export function floorMulDiv(a: number, b: number, c: number, cap: number): number {
   const product = a * b;
-  if (product <= exactMax) {
-    const quotient = Math.floor(product / c);
-    // The division may have rounded up to a whole number; product and quotient * c are exact here.
-    const exact = quotient * c > product ? quotient - 1 : quotient;
-    return Math.min(exact, cap);
-  }
+  // Below 2^53 the product is exact, and no fraction short of a whole number rounds up to it.
+  if (product <= plainProductMax) return Math.min(Math.floor(product / c), cap);
   let quotient = Math.floor(product / c);
-  // The estimate is off by one part in 2^51 at most, so beyond this line it is at least the cap.
+  // The estimate is too large by less than 4, so beyond this line the result is at least the cap.
   if (quotient >= cap + 4) return cap;
   let remainder = exactDifference(a, b, quotient, c);
   while (remainder < 0) {
@@ -49,14 +56,18 @@ export function ceilMulDiv(a: number, b: number, c: number, cap: number): number
   return exactDifference(a, b, quotient, c) > 0 ? quotient + 1 : quotient;
 }
 
-/** a * b - c * d, exact while the true difference lies within 2^53. */
+/** a * b - c * d, exact while the true difference lies within 2^53 less both rounding errors. */
 function exactDifference(a: number, b: number, c: number, d: number): number {
   const left = a * b;
   const right = c * d;
   return left - right + (productError(a, b, left) - productError(c, d, right));
 }
 
-/** What rounding took away: a * b - product, exactly, where product is the double nearest to a * b. */
+/**
+ * What rounding took away: a * b - product, exactly, where product is the double nearest to a * b.
+ *
+ * Source: J. R. Shewchuk, "Adaptive precision floating-point arithmetic", 1997, theorem 18.
+ */
 function productError(a: number, b: number, product: number): number {
   const aScaled = splitFactor * a;
   const aHigh = aScaled - (aScaled - a);

@@ -2,8 +2,8 @@ import { ceilMulDiv, floorMulDiv } from "./exact.js";
 import type { LimitKey, Role } from "./limit.js";
 
 /**
- * GCRA in its continuous-state leaky-bucket form. A bucket holds `level` (what is used) at a time; it
- * drains at the limit's rate and a charge fits while the level stays within the burst.
+ * GCRA in its continuous-state leaky-bucket form. A bucket holds `level` (what is used) at a time;
+ * it drains at the limit's rate and a charge fits while the level stays within the burst.
  *
  * Promise: in any interval of length t a key admits at most burst + floor(t * rate) hits, net of
  * callers' refunds. Rounding always goes against admission: less than one part in 2^20 of a hit a
@@ -26,8 +26,12 @@ export interface Bucket {
   readonly tUs: number;
 }
 
-/** One limit asked for one cost. Rate and burst come with the charge: the store keeps only buckets. */
+/** One limit asked for one cost. Rate and burst come along: the store keeps only buckets. */
 export interface Charge {
+  /**
+   * A request's charges on one key are of one limit. Where callers' overrides differ all the same,
+   * the first says how the bucket drains and is clamped, and each its own burst.
+   */
   readonly key: LimitKey;
   /** Hits that drain in `periodUs`: 0 to 2^32 - 1. */
   readonly hits: number;
@@ -70,6 +74,9 @@ export interface BucketTable {
 /** The part of a charge that says how its bucket drains. */
 export type Drain = Pick<Charge, "hits" | "periodUs">;
 
+/** A full debt of two bursts, each of ten years, is below this: 2^50 us are 35 years. */
+const drainTimeCapUs = 2 ** 50;
+
 /** Units that drain in `elapsedUs`, rounded down, at most `level`. */
 export function drainedUnits(drain: Drain, elapsedUs: number, level: number): number {
   return floorMulDiv(elapsedUs, drain.hits * unitsPerHit, drain.periodUs, level);
@@ -82,13 +89,10 @@ function drainTimeUs(drain: Drain, units: number): number | undefined {
   return ceilMulDiv(units, drain.periodUs, drain.hits * unitsPerHit, drainTimeCapUs);
 }
 
-/** A full debt of two bursts, each of ten years, is below this: 2^50 us are 35 years. */
-const drainTimeCapUs = 2 ** 50;
-
 /**
- * A stored bucket as of now, before draining. A clock that stepped back leaves a time in the future:
- * it becomes now. An edited limit leaves a level above what the limit can hold: it becomes full.
- * Refunds and other roles share the bounds: one burst, or two where debt is allowed.
+ * A stored bucket as of now, before draining. A clock that stepped back leaves a time in the
+ * future: it becomes now. An edited limit leaves a level above what the limit can hold: it becomes
+ * full. Refunds and other roles share the bounds: one burst, or two where debt is allowed.
  */
 function clampBucket(charge: Charge, bucket: Bucket | undefined, nowUs: number): Bucket {
   if (bucket === undefined) return { level: 0, tUs: nowUs };
@@ -97,7 +101,7 @@ function clampBucket(charge: Charge, bucket: Bucket | undefined, nowUs: number):
   return { level: Math.min(bucket.level, levelMax), tUs: Math.min(bucket.tUs, nowUs) };
 }
 
-/** The most a bucket may hold: the burst, and one more of debt for costs known too late to refuse. */
+/** The most a bucket may hold: the burst, and one more of debt for costs known only later. */
 function levelUnitsMax(charge: Charge): number {
   const burstUnits = charge.burst * unitsPerHit;
   return charge.role === "settle" ? 2 * burstUnits : burstUnits;
@@ -111,7 +115,8 @@ export function levelAt(drain: Drain, bucket: Bucket, nowUs: number): number {
 
 /** A key's bucket while a request is being decided: shared by all its charges on that key. */
 interface Draft {
-  readonly key: LimitKey;
+  /** The first charge on the key. */
+  readonly charge: Charge;
   /** As stored, clamped: what a refused ask leaves alone. */
   readonly base: Bucket;
   /** The base differs from what is stored and is written back even when nothing is charged. */
@@ -124,33 +129,11 @@ interface Draft {
   isTouched: boolean;
 }
 
-/**
- * Decides one request over all its charges and writes what follows into the table.
- *
- * Charges are evaluated in order on tentative state, so the same key twice counts twice. The request
- * is denied when an enforce or settle charge is over, or when it has quota charges and all are over.
- * Not denied: every charge that fits is committed. Denied: only settle charges and refunds are.
- * A refused ask writes nothing, except a bucket that had to be clamped.
- */
-export function decideRequest(
-  charges: readonly Charge[],
-  table: BucketTable,
-  nowUs: number,
-): RequestResult {
-  const drafts: Draft[] = [];
-  const results: ChargeResult[] = [];
-  for (const charge of charges) {
-    const draft = draftFor(charge, drafts, { table, nowUs });
-    drafts.push(draft);
-    results.push(evaluate(charge, draft, nowUs));
-  }
-  const isDenied = isRequestDenied(charges, results);
-  if (isDenied) withdraw(charges, drafts, results, nowUs);
-  for (let i = 0; i < drafts.length; i += 1) {
-    const draft = drafts[i] as Draft;
-    if (drafts.indexOf(draft) === i) commit(charges[i] as Charge, draft, { table, nowUs });
-  }
-  return { isDenied, results };
+/** A charge, the bucket it meets, and what it found there. */
+interface Ask {
+  readonly charge: Charge;
+  readonly draft: Draft;
+  result: ChargeResult;
 }
 
 interface Surroundings {
@@ -158,13 +141,41 @@ interface Surroundings {
   readonly nowUs: number;
 }
 
-function draftFor(charge: Charge, drafts: readonly Draft[], { table, nowUs }: Surroundings): Draft {
-  for (const earlier of drafts) if (earlier.key === charge.key) return earlier;
+/**
+ * Decides one request over all its charges and writes what follows into the table.
+ *
+ * Charges are evaluated in order on tentative state, so the same key twice counts twice. The
+ * request is denied when an enforce or settle charge is over, or when it has quota charges and all
+ * are over. Not denied: every charge that fits is committed. Denied: only settle charges and
+ * refunds are. A refused ask writes nothing, except a bucket that had to be clamped.
+ */
+export function decideRequest(
+  charges: readonly Charge[],
+  table: BucketTable,
+  nowUs: number,
+): RequestResult {
+  const drafts: Draft[] = [];
+  const asks: Ask[] = [];
+  for (const charge of charges) {
+    const draft = draftFor(charge, drafts, { table, nowUs });
+    asks.push({ charge, draft, result: evaluate(charge, draft, nowUs) });
+  }
+  const isDenied = isRequestDenied(asks);
+  if (isDenied) withdraw(asks, drafts, nowUs);
+  for (const draft of drafts) commit(draft, { table, nowUs });
+  return { isDenied, results: asks.map((ask) => ask.result) };
+}
+
+/** The draft of the charge's key; the first charge on a key reads its bucket. */
+function draftFor(charge: Charge, drafts: Draft[], { table, nowUs }: Surroundings): Draft {
+  for (const earlier of drafts) if (earlier.charge.key === charge.key) return earlier;
   const stored = table.get(charge.key);
   const base = clampBucket(charge, stored, nowUs);
   const levelNow = levelAt(charge, base, nowUs);
   const isClamped = stored !== undefined && base !== stored;
-  return { key: charge.key, base, isClamped, levelNow, level: levelNow, isTouched: false };
+  const draft = { charge, base, isClamped, levelNow, level: levelNow, isTouched: false };
+  drafts.push(draft);
+  return draft;
 }
 
 /** What one charge finds on the draft, which is changed as if the request were not denied. */
@@ -199,50 +210,43 @@ function draftBucket(draft: Draft, nowUs: number): Bucket {
   return draft.isTouched ? { level: draft.level, tUs: nowUs } : draft.base;
 }
 
-function isRequestDenied(charges: readonly Charge[], results: readonly ChargeResult[]): boolean {
+function isRequestDenied(asks: readonly Ask[]): boolean {
   let quotaCount = 0;
   let quotaOverCount = 0;
-  for (let i = 0; i < charges.length; i += 1) {
-    const role = charges[i]?.role;
-    const isOver = results[i]?.isOver === true;
-    if (isOver && (role === "enforce" || role === "settle")) return true;
-    if (role !== "quota") continue;
+  for (const { charge, result } of asks) {
+    if (result.isOver && (charge.role === "enforce" || charge.role === "settle")) return true;
+    if (charge.role !== "quota") continue;
     quotaCount += 1;
-    if (isOver) quotaOverCount += 1;
+    if (result.isOver) quotaOverCount += 1;
   }
   return quotaCount > 0 && quotaOverCount === quotaCount;
 }
 
-/** Takes back what a denied request must not charge; results of what would have fit say so. */
-function withdraw(
-  charges: readonly Charge[],
-  drafts: readonly Draft[],
-  results: ChargeResult[],
-  nowUs: number,
-): void {
+/**
+ * Takes back what a denied request must not charge. What was over keeps the bucket it met, with the
+ * charges before it: it says when all of them fit. The others say what they leave.
+ */
+function withdraw(asks: readonly Ask[], drafts: readonly Draft[], nowUs: number): void {
   for (const draft of drafts) {
     draft.level = draft.levelNow;
     draft.isTouched = false;
   }
-  for (let i = 0; i < charges.length; i += 1) {
-    const charge = charges[i] as Charge;
-    const draft = drafts[i] as Draft;
+  for (const ask of asks) {
+    const { charge, draft } = ask;
     const isKept = charge.isRefund || charge.role === "settle";
-    if (isKept) results[i] = { ...evaluate(charge, draft, nowUs), isOver: isOver(results[i]) };
-    else if (!isOver(results[i])) results[i] = { isOver: false, bucket: draftBucket(draft, nowUs) };
+    const { isOver } = ask.result;
+    if (isKept) ask.result = { ...evaluate(charge, draft, nowUs), isOver };
+    else if (!isOver) ask.result = { isOver, bucket: draftBucket(draft, nowUs) };
   }
 }
 
-function isOver(result: ChargeResult | undefined): boolean {
-  return result?.isOver === true;
-}
-
-function commit(charge: Charge, draft: Draft, { table, nowUs }: Surroundings): void {
+function commit(draft: Draft, { table, nowUs }: Surroundings): void {
   if (!draft.isTouched && !draft.isClamped) return;
+  const { charge } = draft;
   const bucket = draftBucket(draft, nowUs);
   const timeToFullUs = bucketTimeToFullUs(charge, bucket, nowUs) ?? 0;
-  if (timeToFullUs > 0) table.set(draft.key, bucket, timeToFullUs);
-  else table.delete(draft.key);
+  if (timeToFullUs > 0) table.set(charge.key, bucket, timeToFullUs);
+  else table.delete(charge.key);
 }
 
 /** Whole hits that still fit, rounded down; 0 in debt. Example: burst 10, 3.2 hits used leave 6. */
@@ -252,8 +256,8 @@ export function remainingHits(charge: Charge, bucket: Bucket, nowUs: number): nu
 }
 
 /**
- * Microseconds until the charge fits when nobody else asks, rounded up; 0 when it fits now, undefined
- * when it never will (it costs more than the burst, or nothing drains).
+ * Microseconds until the charge fits when nobody else asks, rounded up; 0 when it fits now,
+ * undefined when it never will (it costs more than the burst, or nothing drains).
  *
  * Example: 10 hits a minute, burst 10, a full bucket, cost 1: one hit drains in 6_000_000.
  */
@@ -266,7 +270,7 @@ export function retryAfterUs(charge: Charge, bucket: Bucket, nowUs: number): num
   return waitUs === undefined ? undefined : Math.max(0, waitUs - (nowUs - bucket.tUs));
 }
 
-/** Microseconds until the bucket is empty when nobody else asks, rounded up; undefined at rate 0. */
+/** Microseconds until the bucket is empty when nobody else asks, rounded up; none at rate 0. */
 export function bucketTimeToFullUs(
   drain: Drain,
   bucket: Bucket,

@@ -1,25 +1,42 @@
+/** A pattern in which each `*` stands for any text, also none; made by `parseGlob`. */
+export interface Glob {
+  /** What a text starts with: all of the pattern when it holds no `*`. */
+  readonly first: string;
+  /** What stands between two `*`, in order; never empty texts. */
+  readonly middles: readonly string[];
+  /** What a text ends with; absent when the pattern holds no `*`. */
+  readonly last?: string;
+}
+
 /**
- * Whether `text` matches `pattern`, in which each `*` stands for any text, also none; everything else
- * is literal. Linear in both (times the length of the longest literal), whatever the caller sends: no
- * regular expression, no backtracking over more than one `*`.
- *
- * Example: `foo*baz` matches `foobaz` and `foo-bar-baz`, not `foobazx`.
+ * Splits a pattern at its `*`; everything else is literal, there is no escape. Any text is a
+ * pattern. Example: `foo*baz` has the first `foo`, no middles and the last `baz`.
  */
-export function globMatches(pattern: string, text: string): boolean {
-  const literals = pattern.split("*");
-  const first = literals[0] ?? "";
-  if (literals.length === 1) return text === pattern;
-  const last = literals[literals.length - 1] ?? "";
+export function parseGlob(pattern: string): Glob {
+  const [first = "", ...rest] = pattern.split("*");
+  const last = rest.pop();
+  if (last === undefined) return { first, middles: [] };
+  return { first, middles: rest.filter((literal) => literal !== ""), last };
+}
+
+/**
+ * Whether all of `text` matches. Example: `foo*baz` matches `foobaz` and `foo-bar-baz`, not
+ * `foobazx`.
+ *
+ * No regular expression and no backtracking: the text is walked once, whatever the caller sends.
+ * The work is at most its length times the longest literal's (text and literal that nearly match
+ * at every place), and about its length for ordinary texts.
+ */
+export function globMatches({ first, middles, last }: Glob, text: string): boolean {
+  if (last === undefined) return text === first;
   if (text.length < first.length + last.length) return false;
   if (!text.startsWith(first) || !text.endsWith(last)) return false;
-  const end = text.length - last.length;
   let at = first.length;
-  for (let i = 1; i < literals.length - 1; i += 1) {
-    const literal = literals[i] ?? "";
-    // The earliest place is always a right choice: it leaves the most text to the literals after it.
+  for (const literal of middles) {
+    // The earliest place is always a right choice: it leaves the most text to those after it.
     const found = text.indexOf(literal, at);
-    if (found === -1 || found + literal.length > end) return false;
+    if (found === -1) return false;
     at = found + literal.length;
   }
-  return true;
+  return at <= text.length - last.length;
 }

@@ -1,6 +1,10 @@
 import type { Limit, LimitKey, LimitUnit } from "./limit.js";
 
-/** One entry of a request's descriptor. Source: envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.Entry. */
+/**
+ * One entry of a request's descriptor.
+ *
+ * Source: envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.Entry.
+ */
 export interface DescriptorEntry {
   readonly key: string;
   readonly value: string;
@@ -15,10 +19,13 @@ const gcraAlgorithm = "g";
 /**
  * The key of a policy limit's bucket for the entries of one descriptor.
  *
- * Every part is preceded by its length, so no choice of values makes two identities meet. Rate, burst
- * and position are left out: editing them keeps what was used. A limit without a name is known by its
- * period. Example: `limitKey("shop", [{key: "user", value: "7"}], {…minute})` is
- * `1g4:shop4:user1:7p4:60s`, behind the store's own prefix.
+ * Every part is preceded by its length, so no choice of values makes two identities meet. Rate,
+ * burst and position are left out: editing them keeps what was used. A limit without a name is
+ * known by its period. Example: `limitKey("shop", [{key: "user", value: "7"}], {…minute})` is
+ * `1g4:shop4:user1:7p3:60s`, behind the store's own prefix.
+ *
+ * Texts must be well-formed UTF-16, which both of the API's encodings see to: a store that keeps
+ * UTF-8 cannot tell one lone surrogate from another.
  */
 export function limitKey(
   domain: string,

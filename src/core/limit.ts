@@ -1,10 +1,14 @@
-/** Names a bucket of state in the store; made by `limitKey` alone. */
+/** Names a bucket of state in the store; made by `limitKey` and `overrideKey` alone. */
 export type LimitKey = string & { readonly limitKeyBrand: never };
 
-/** The units of a rate limit. Source: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.Unit. */
+/**
+ * The units of a rate limit.
+ *
+ * Source: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.Unit.
+ */
 export type LimitUnit = "second" | "minute" | "hour" | "day" | "week" | "month" | "year";
 
-/** Length of each unit in seconds; a month is 30 days and a year 365, as in envoyproxy/ratelimit. */
+/** Length of each unit in seconds; a month has 30 days, a year 365, as in envoyproxy/ratelimit. */
 export const unitSeconds: Readonly<Record<LimitUnit, number>> = {
   second: 1,
   minute: 60,
@@ -37,7 +41,7 @@ export type FailureMode =
   /** The call fails with a gRPC error, so that Envoy's own failure mode decides. */
   | "error";
 
-/** The largest burst, and the largest number of hits a period. Source: uint32 in the RLS messages. */
+/** The largest burst, and the largest hits of a period. Source: uint32 in the RLS messages. */
 export const hitsMax = 4_294_967_295;
 
 /** The largest time a full bucket may take to drain: ten years of 365 days, in microseconds. */
@@ -57,7 +61,7 @@ export interface Limit {
   /** Hits that fit into an empty bucket, 0 to `hitsMax`; 0 exactly when `hits` is 0. */
   readonly burst: number;
   readonly role: Role;
-  /** What a call of zero hits finds over: debt above the burst, or also a bucket with no hit left. */
+  /** What a call of zero hits finds over: debt above the burst, or also when no hit is left. */
   readonly peek: "debt" | "exhausted";
   readonly onStoreFailure: FailureMode;
 }
@@ -84,7 +88,7 @@ export interface Rule {
   /** Never empty. Rules arrive parents first, siblings in file order. */
   readonly path: readonly PathStep[];
   readonly effect: RuleEffect;
-  /** `key_value.key2` of the path: the name in metrics, logs and explanations; from policy text only. */
+  /** `key_value.key2` of the path: the name in metrics, logs and explanations; policy text only. */
   readonly label: string;
   /** Position among the policy's rules, 0-based: the index of its counters. */
   readonly index: number;

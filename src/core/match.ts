@@ -1,4 +1,4 @@
-import { globMatches } from "./glob.js";
+import { type Glob, globMatches, parseGlob } from "./glob.js";
 import type { DescriptorEntry } from "./key.js";
 import type { PathStep, Rule } from "./limit.js";
 
@@ -12,16 +12,21 @@ interface Node {
 interface Children {
   readonly byValue: Map<string, Node>;
   /** Values with a `*`, in file order. */
-  readonly byPattern: Map<string, Node>;
+  readonly byPattern: Map<string, PatternNode>;
   /** The key alone: any value. */
   anyValue: Node | undefined;
+}
+
+/** A node behind a pattern, which is split once, here, and not for every request. */
+interface PatternNode extends Node {
+  readonly glob: Glob;
 }
 
 /**
  * The rules of one domain as a tree of descriptor entries.
  *
- * At each level the exact value wins, then the first pattern in file order, then the key alone; there
- * is no way back up. Key and value are compared apart, so `a_b: c` never passes for `a: b_c`.
+ * At each level the exact value wins, then the first pattern in file order, then the key alone;
+ * there is no way back up. Key and value are compared apart, so `a_b: c` never passes for `a: b_c`.
  *
  * Source: envoyproxy/ratelimit, "Descriptor list definition" of its README.
  */
@@ -65,9 +70,20 @@ function childFor(node: Node, step: PathStep): Node {
     children.anyValue ??= createNode();
     return children.anyValue;
   }
-  const siblings = step.value.includes("*") ? children.byPattern : children.byValue;
-  const child = siblings.get(step.value) ?? createNode();
-  siblings.set(step.value, child);
+  return step.value.includes("*")
+    ? patternChild(children, step.value)
+    : valueChild(children, step.value);
+}
+
+function valueChild({ byValue }: Children, value: string): Node {
+  const child = byValue.get(value) ?? createNode();
+  byValue.set(value, child);
+  return child;
+}
+
+function patternChild({ byPattern }: Children, pattern: string): PatternNode {
+  const child = byPattern.get(pattern) ?? { ...createNode(), glob: parseGlob(pattern) };
+  byPattern.set(pattern, child);
   return child;
 }
 
@@ -76,8 +92,8 @@ function findChild(node: Node, entry: DescriptorEntry): Node | undefined {
   if (children === undefined) return undefined;
   const exact = children.byValue.get(entry.value);
   if (exact !== undefined) return exact;
-  for (const [pattern, child] of children.byPattern) {
-    if (globMatches(pattern, entry.value)) return child;
+  for (const child of children.byPattern.values()) {
+    if (globMatches(child.glob, entry.value)) return child;
   }
   return children.anyValue;
 }
