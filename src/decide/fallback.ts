@@ -1,6 +1,6 @@
 import { assertNever } from "../core/errors.js";
 import { type BucketTable, type Charge, decideRequest, unitsPerHit } from "../core/gcra.js";
-import { hitsMax, type Limit } from "../core/limit.js";
+import { drainTimeUsMax, hitsMax, type Limit } from "../core/limit.js";
 import type { LimitStore, StoreResult } from "../store/limit-store.js";
 import type { DecidedRequest, Plan } from "./plan.js";
 
@@ -56,12 +56,15 @@ function fallbackCharge(
 /**
  * A replica's part of a limit: the exact rate divided by the replicas (over a longer period), and the
  * burst divided and rounded down, at least 1. Example: 10 a minute over 3 replicas becomes 10 in three
- * minutes with a burst of 3.
+ * minutes with a burst of 3. A period that would pass ten years stays there with fewer hits, at least 1.
  */
 export function localShare(charge: Charge, replicaCount: number): Charge {
   if (charge.burst === 0) return charge;
-  const periodUs = Math.min(charge.periodUs * replicaCount, Number.MAX_SAFE_INTEGER);
-  return { ...charge, periodUs, burst: Math.max(1, Math.floor(charge.burst / replicaCount)) };
+  const burst = Math.max(1, Math.floor(charge.burst / replicaCount));
+  const periodUs = charge.periodUs * replicaCount;
+  if (periodUs <= drainTimeUsMax) return { ...charge, periodUs, burst };
+  const hits = Math.max(1, Math.floor(charge.hits * (drainTimeUsMax / periodUs)));
+  return { ...charge, hits, periodUs: drainTimeUsMax, burst };
 }
 
 function presentFallback(plan: Plan, asked: readonly Charge[], local: StoreResult): DecidedRequest {

@@ -1,0 +1,161 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { Batcher, type BatcherEvent, waitingRequestsMax } from "../../../src/decide/batcher.js";
+import { Breaker } from "../../../src/decide/breaker.js";
+import type { StoreOutcome } from "../../../src/store/limit-store.js";
+import { MemoryLimitStore } from "../../../src/store/memory.js";
+import { testCharge } from "../../support/charges.js";
+import { FakeClock, settlePromises } from "../../support/fake-clock.js";
+import { FaultyStore } from "../../support/faulty-store.js";
+
+let clock: FakeClock;
+let store: FaultyStore;
+let events: BatcherEvent[];
+let batcher: Batcher;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  store = new FaultyStore(new MemoryLimitStore({ clock }), clock);
+  events = [];
+  batcher = new Batcher({
+    store,
+    clock,
+    breaker: new Breaker(),
+    storeBudgetMs: 10,
+    onEvent: (event) => events.push(event),
+  });
+});
+
+/** Runs the turn to its end and lets the answers through. */
+async function endTurn(): Promise<void> {
+  clock.runTurns();
+  await settlePromises();
+}
+
+function watch(promise: Promise<StoreOutcome>): { outcome: StoreOutcome | undefined } {
+  const watched: { outcome: StoreOutcome | undefined } = { outcome: undefined };
+  void promise.then((outcome) => {
+    watched.outcome = outcome;
+  });
+  return watched;
+}
+
+const never = Number.POSITIVE_INFINITY;
+
+describe("Batcher", () => {
+  it("asks the store once for all requests of a turn, in the order they came", async () => {
+    const first = batcher.ask([testCharge({ key: "a" })], never);
+    const second = batcher.ask([testCharge({ key: "b" }), testCharge({ key: "c" })], never);
+    expect(store.batches).toEqual([]);
+    await endTurn();
+    expect(
+      store.batches.map((batch) => batch.map((one) => one.map((charge) => charge.key))),
+    ).toEqual([[["a"], ["b", "c"]]]);
+    expect(await first).toMatchObject({ kind: "decided", result: { isDenied: false } });
+    expect(await second).toMatchObject({ kind: "decided", result: { results: [{}, {}] } });
+  });
+
+  it("asks again for the requests of the next turn", async () => {
+    void batcher.ask([testCharge()], never);
+    await endTurn();
+    void batcher.ask([testCharge()], never);
+    await endTurn();
+    expect(store.batches).toHaveLength(2);
+  });
+
+  it("splits a turn into batches of at most the most charges, without splitting a request", async () => {
+    const charges = Array.from({ length: 200 }, (_, i) => testCharge({ key: `k${i}` }));
+    const asked = [1, 2, 3, 4, 5].map(() => batcher.ask(charges, never));
+    await endTurn();
+    expect(store.batches.map((batch) => batch.length)).toEqual([2, 2, 1]);
+    expect((await Promise.all(asked)).every((outcome) => outcome.kind === "decided")).toBe(true);
+  });
+
+  it("answers every request as failed when the store fails, and says so once a batch", async () => {
+    store.fault = { kind: "reject", code: "STORE_READ_ONLY" };
+    const asked = [batcher.ask([testCharge()], never), batcher.ask([testCharge()], never)];
+    await endTurn();
+    const failed = { kind: "failed", code: "STORE_READ_ONLY" };
+    expect(await Promise.all(asked)).toEqual([failed, failed]);
+    expect(events).toEqual([{ kind: "batchFailed", code: "STORE_READ_ONLY" }]);
+  });
+
+  it("gives the store its budget and no more", async () => {
+    store.fault = { kind: "hang" };
+    const watched = watch(batcher.ask([testCharge()], never));
+    await endTurn();
+    await clock.advanceAsync(9.9);
+    expect(watched.outcome).toBeUndefined();
+    await clock.advanceAsync(0.1);
+    expect(watched.outcome).toEqual({ kind: "failed", code: "STORE_TIMEOUT" });
+  });
+
+  it("answers each request by its own deadline when that comes before the store's", async () => {
+    store.fault = { kind: "hang" };
+    const startMs = clock.monotonicMs();
+    const late = watch(batcher.ask([testCharge()], startMs + 7));
+    const early = watch(batcher.ask([testCharge()], startMs + 3));
+    const patient = watch(batcher.ask([testCharge()], never));
+    await endTurn();
+    await clock.advanceAsync(3);
+    expect([early.outcome?.kind, late.outcome, patient.outcome]).toEqual([
+      "failed",
+      undefined,
+      undefined,
+    ]);
+    await clock.advanceAsync(4);
+    expect([late.outcome?.kind, patient.outcome]).toEqual(["failed", undefined]);
+    await clock.advanceAsync(3);
+    expect(patient.outcome?.kind).toBe("failed");
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it("leaves no timer behind when the store answers", async () => {
+    void batcher.ask([testCharge()], clock.monotonicMs() + 5);
+    await endTurn();
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it("stops asking a store that keeps failing, and asks again with one probe", async () => {
+    store.fault = { kind: "hang" };
+    for (let i = 0; i < 20; i += 1) {
+      void batcher.ask([testCharge()], never);
+      await endTurn();
+      await clock.advanceAsync(10);
+    }
+    expect(events.filter((event) => event.kind === "circuitOpened")).toHaveLength(1);
+    const askedCount = store.batches.length;
+    const refused = watch(batcher.ask([testCharge()], never));
+    await endTurn();
+    expect(refused.outcome).toEqual({ kind: "failed", code: "STORE_CIRCUIT_OPEN" });
+    expect(store.batches.length).toBe(askedCount);
+
+    store.fault = { kind: "none" };
+    await clock.advanceAsync(500);
+    const probe = watch(batcher.ask([testCharge()], never));
+    await endTurn();
+    expect(probe.outcome?.kind).toBe("decided");
+    expect(events.at(-1)).toEqual({ kind: "circuitClosed" });
+  });
+
+  it("refuses what would wait beyond the most requests of a turn", async () => {
+    const charges = [testCharge()];
+    for (let i = 0; i < waitingRequestsMax; i += 1) void batcher.ask(charges, never);
+    const refused = watch(batcher.ask(charges, never));
+    await settlePromises();
+    expect(refused.outcome).toEqual({ kind: "failed", code: "STORE_TIMEOUT" });
+    expect(store.batches).toEqual([]);
+  });
+
+  it("fails requests, not the process, when the store breaks its contract", async () => {
+    const broken = new Batcher({
+      store: { ...store, take: async () => [], kind: "redis" } as unknown as FaultyStore,
+      clock,
+      breaker: new Breaker(),
+      storeBudgetMs: 10,
+      onEvent: (event) => events.push(event),
+    });
+    const watched = watch(broken.ask([testCharge()], never));
+    await endTurn();
+    expect(watched.outcome).toEqual({ kind: "failed", code: "INTERNAL" });
+  });
+});
