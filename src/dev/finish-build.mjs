@@ -2,7 +2,7 @@
  * The last step of `npm run build`: makes dist whole after the compiler. Plain JavaScript on Node's
  * built-ins, like everything here that runs before there is a build.
  */
-import { cpSync, existsSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -11,6 +11,7 @@ const src = join(root, "src");
 const dist = join(root, "dist");
 
 copyGenerated();
+copyLock();
 removeOrphans();
 
 /**
@@ -23,6 +24,12 @@ function copyGenerated() {
     recursive: true,
     filter: (path) => !path.endsWith(".d.ts"),
   });
+}
+
+/** Shared with the steps that run before the compiler, and so no TypeScript. */
+function copyLock() {
+  mkdirSync(join(dist, "dev"), { recursive: true });
+  cpSync(join(src, "dev/lock.mjs"), join(dist, "dev/lock.mjs"));
 }
 
 /** The compiler leaves the output of a deleted source behind, and the package would ship it. */

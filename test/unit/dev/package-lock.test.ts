@@ -1,0 +1,26 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+
+interface LockedPackage {
+  readonly version?: string;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+const lock = JSON.parse(
+  readFileSync(new URL("../../../package-lock.json", import.meta.url), "utf8"),
+) as { readonly packages: Readonly<Record<string, LockedPackage>> };
+
+describe("package-lock.json", () => {
+  // A registry that served few platforms once left their packages out of the lock file, and then
+  // `npm ci` refused it everywhere. src/dev/complete-lock.mjs adds them.
+  it("holds every optional package, also those of other platforms", () => {
+    const missing = Object.values(lock.packages)
+      .flatMap(({ optionalDependencies = {} }) => Object.keys(optionalDependencies))
+      .filter((name) => lock.packages[`node_modules/${name}`]?.version === undefined);
+    expect(missing).toEqual([]);
+  });
+
+  it("names no registry, so that everyone installs from their own", () => {
+    expect(JSON.stringify(lock)).not.toContain('"resolved"');
+  });
+});
