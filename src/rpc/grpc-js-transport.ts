@@ -1,0 +1,242 @@
+import type { Socket } from "node:net";
+import {
+  type ConnectionInjector,
+  type MethodDefinition,
+  Server,
+  ServerCredentials,
+  type ServerOptions,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type sendUnaryData,
+} from "@grpc/grpc-js";
+import type { Clock } from "../core/clock.js";
+import type {
+  CallContext,
+  ServerStreamHandler,
+  ServiceHandlers,
+  UnaryHandler,
+} from "../wire/service.js";
+import { openSessions, tellClientsToLeave } from "./goaway.js";
+import { grpcStatuses, toCallFailure } from "./status.js";
+
+/** The most streams a client may have open on one connection; it opens another one above. */
+export const concurrentStreamsMax = 1_000;
+
+/** The largest message in bytes, received or sent, after decompression. */
+export const messageBytesMax = 1_048_576;
+
+/** What one connection may hold in buffers, in megabytes; the library's own default is no bound. */
+const sessionMemoryMegabytesMax = 64;
+
+/** Silence on a connection after which we ask whether its client is still there. */
+const keepaliveTimeMs = 60_000;
+
+/** How long that client has to answer. */
+const keepaliveTimeoutMs = 20_000;
+
+/** What a `GrpcJsTransport` is made of. */
+export interface GrpcJsTransportParts {
+  readonly services: readonly ServiceHandlers[];
+  readonly clock: Clock;
+  /** Age at which a connection is asked to go, plus or minus 10 %. Default a day. */
+  readonly connectionAgeMsMax: number;
+  /** How long calls on such a connection may still take. Default an hour. */
+  readonly connectionAgeGraceMs: number;
+  /** Told of every value thrown by a handler that no failure of the environment explains. */
+  readonly onBug: (thrown: unknown) => void;
+  /** Adds services that the library serves itself (reflection). */
+  readonly extend?: (server: Server) => void;
+}
+
+type Bytes = Uint8Array;
+type UnaryCall = ServerUnaryCall<Buffer, Buffer>;
+type StreamCall = ServerWritableStream<Buffer, Buffer>;
+
+/**
+ * Serves `ServiceHandlers` on @grpc/grpc-js. It opens no port: whoever listens hands it sockets, so
+ * that a taken port and a connection too many are handled in one place for every protocol.
+ *
+ * Metadata is bounded by Node: a header block above 64 KiB resets the stream.
+ */
+export class GrpcJsTransport {
+  readonly #parts: GrpcJsTransportParts;
+  readonly #server: Server;
+  readonly #injector: ConnectionInjector;
+  readonly #sockets = new Set<Socket>();
+  readonly #streams = new Set<AbortController>();
+  #isClosing = false;
+
+  constructor(parts: GrpcJsTransportParts) {
+    this.#parts = parts;
+    this.#server = new Server(serverOptions(parts));
+    for (const service of parts.services) this.#addService(service);
+    parts.extend?.(this.#server);
+    this.#injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
+  }
+
+  /** Serves one connection, from now to its end. */
+  accept(socket: Socket): void {
+    if (this.#isClosing) {
+      socket.destroy();
+      return;
+    }
+    this.#sockets.add(socket);
+    socket.once("close", () => this.#sockets.delete(socket));
+    this.#injector.injectConnection(socket);
+  }
+
+  /**
+   * First step of a graceful end: clients learn that they should go, and what they have sent until
+   * they learn it is still served. Resolves when all know, or after `waitMs`.
+   */
+  async announceClose(waitMs: number): Promise<void> {
+    await tellClientsToLeave(openSessions(this.#server), { clock: this.#parts.clock, waitMs });
+  }
+
+  /**
+   * Second step: no new calls; those in flight may finish for `graceMs`, then connections are cut.
+   * Answers whether all ended by themselves.
+   */
+  async close(graceMs: number): Promise<boolean> {
+    this.#isClosing = true;
+    for (const stream of this.#streams) stream.abort();
+    return new Promise((resolve) => {
+      const cancel = this.#parts.clock.schedule(graceMs, () => {
+        // forceShutdown knows no session while channelz is off, so the sockets are ours to cut.
+        for (const socket of this.#sockets) socket.destroy();
+        resolve(false);
+      });
+      this.#server.tryShutdown(() => {
+        cancel();
+        resolve(true);
+      });
+    });
+  }
+
+  #addService({ name, methods }: ServiceHandlers): void {
+    for (const method of methods) {
+      const definition = methodDefinition(`/${name}/${method.name}`, method.kind);
+      const implementation =
+        method.kind === "unary" ? this.#unary(method.handle) : this.#serverStream(method.handle);
+      this.#server.addService({ [method.name]: definition }, { [method.name]: implementation });
+    }
+  }
+
+  #unary(handle: UnaryHandler) {
+    return (call: UnaryCall, respond: sendUnaryData<Buffer>): void => {
+      handle(call.request, this.#context(call))
+        .then(
+          (bytes) => respond(null, asBuffer(bytes)),
+          (thrown: unknown) => respond(this.#failure(thrown)),
+        )
+        // Nothing a call does may end the process, whatever the library thinks of the answer.
+        .catch((thrown: unknown) => this.#parts.onBug(thrown));
+    };
+  }
+
+  #serverStream(handle: ServerStreamHandler) {
+    return (call: StreamCall): void => {
+      const abort = new AbortController();
+      this.#streams.add(abort);
+      call.once("cancelled", () => abort.abort());
+      this.#pump(call, { handle, signal: abort.signal })
+        .catch((thrown: unknown) => call.emit("error", this.#failure(thrown)))
+        .catch((thrown: unknown) => this.#parts.onBug(thrown))
+        .finally(() => this.#streams.delete(abort));
+      if (this.#isClosing) abort.abort();
+    };
+  }
+
+  async #pump(
+    call: StreamCall,
+    { handle, signal }: { readonly handle: ServerStreamHandler; readonly signal: AbortSignal },
+  ): Promise<void> {
+    for await (const bytes of handle(call.request, { ...this.#context(call), signal })) {
+      if (signal.aborted) break;
+      if (!call.write(asBuffer(bytes))) await drained(call, signal);
+    }
+    if (call.cancelled) return;
+    if (this.#isClosing) {
+      call.emit("error", { code: grpcStatuses.unavailable, details: "The server is stopping." });
+    } else {
+      call.end();
+    }
+  }
+
+  #context(call: UnaryCall | StreamCall): CallContext {
+    return {
+      deadlineMs: this.#deadlineMs(call.getDeadline()),
+      metadata: (name) => {
+        const value = call.metadata.get(name)[0];
+        return typeof value === "string" ? value : undefined;
+      },
+    };
+  }
+
+  /** The library counts on the wall clock: what is left of it is moved to the monotonic one. */
+  #deadlineMs(deadline: Date | number): number {
+    const epochMs = Number(deadline);
+    if (epochMs === Number.POSITIVE_INFINITY) return epochMs;
+    const { clock } = this.#parts;
+    return clock.monotonicMs() + (epochMs - clock.epochUs() / 1_000);
+  }
+
+  #failure(thrown: unknown): { readonly code: number; readonly details: string } {
+    const { grpcStatus, message, isBug } = toCallFailure(thrown);
+    if (isBug) this.#parts.onBug(thrown);
+    return { code: grpcStatus, details: message };
+  }
+}
+
+/** Spelled out, defaults included: what the library leaves open a caller could use against us. */
+function serverOptions(parts: GrpcJsTransportParts): ServerOptions {
+  return {
+    "grpc.max_concurrent_streams": concurrentStreamsMax,
+    "grpc.max_receive_message_length": messageBytesMax,
+    "grpc.max_send_message_length": messageBytesMax,
+    "grpc.keepalive_time_ms": keepaliveTimeMs,
+    "grpc.keepalive_timeout_ms": keepaliveTimeoutMs,
+    "grpc.max_connection_age_ms": parts.connectionAgeMsMax,
+    "grpc.max_connection_age_grace_ms": parts.connectionAgeGraceMs,
+    "grpc-node.max_session_memory": sessionMemoryMegabytesMax,
+    "grpc.enable_channelz": 0,
+  };
+}
+
+/** Messages stay bytes here: handlers decode them, so that every transport treats them alike. */
+function methodDefinition(
+  path: string,
+  kind: "unary" | "serverStream",
+): MethodDefinition<Buffer, Buffer> {
+  return {
+    path,
+    requestStream: false,
+    responseStream: kind === "serverStream",
+    requestSerialize: identity,
+    requestDeserialize: identity,
+    responseSerialize: identity,
+    responseDeserialize: identity,
+  };
+}
+
+function identity(bytes: Buffer): Buffer {
+  return bytes;
+}
+
+function asBuffer(bytes: Bytes): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** Resolves when the client has read enough that more may be sent, or is gone. */
+function drained(call: StreamCall, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      call.off("drain", finish);
+      signal.removeEventListener("abort", finish);
+      resolve();
+    };
+    call.once("drain", finish);
+    signal.addEventListener("abort", finish);
+    if (signal.aborted) finish();
+  });
+}
