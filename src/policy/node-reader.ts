@@ -1,0 +1,269 @@
+import { isAlias, isMap, isScalar, isSeq, type ParsedNode } from "yaml";
+import { findNearestName } from "./nearest-name.js";
+import { quoteText } from "./problem.js";
+import type { Finding, ProblemLog } from "./problem-log.js";
+import type { SourceText, TextRange } from "./source-text.js";
+
+/** One name of a map and its value; `value` is undefined when nothing is written after the `:`. */
+export interface Field {
+  readonly name: string;
+  readonly key: ParsedNode;
+  readonly value: ParsedNode | undefined;
+}
+
+/** A map's names, and where it begins. */
+export interface Fields {
+  readonly node: ParsedNode;
+  readonly byName: ReadonlyMap<string, Field>;
+}
+
+/** The names that a map may hold. */
+export interface Shape {
+  /** For messages: `a descriptor`. */
+  readonly title: string;
+  readonly names: readonly string[];
+  /** Known, but not served yet. */
+  readonly laterNames: readonly string[];
+  /** Served in `kind: Policy` only; empty there. */
+  readonly ownNames: readonly string[];
+}
+
+/** What a text may be. */
+export interface TextRule {
+  readonly charsMax: number;
+  /** A character that must not occur. */
+  readonly forbidden: RegExp;
+  /** What is right, for messages. */
+  readonly expected: string;
+}
+
+/** Reads the nodes of one file; each method reports what is wrong and answers undefined then. */
+export class NodeReader {
+  readonly source: SourceText;
+  readonly #log: ProblemLog;
+
+  constructor(source: SourceText, log: ProblemLog) {
+    this.source = source;
+    this.#log = log;
+  }
+
+  /** Reports a finding at a node. */
+  report(node: ParsedNode, finding: Finding): undefined {
+    this.#log.report(this.source, nodeRange(node), finding);
+    return undefined;
+  }
+
+  /** A map of known names, each once. Unknown names are reported and left out. */
+  readMap(node: ParsedNode, shape: Shape): Fields | undefined {
+    if (!isMap<ParsedNode, ParsedNode | null>(node)) {
+      return this.#wrongKind(node, `${shape.title}: a map of names`);
+    }
+    const byName = new Map<string, Field>();
+    for (const { key, value } of node.items) {
+      if (!isScalar(key) || typeof key.value !== "string") {
+        this.#report123(key, shape);
+        continue;
+      }
+      const field = { name: key.value, key, value: isNothing(value) ? undefined : value };
+      if (this.#isRefusedName(field, shape)) continue;
+      if (byName.has(field.name)) {
+        this.report(key, { id: "HG103", message: `${quoteText(field.name)} stands twice` });
+      } else {
+        byName.set(field.name, { ...field, value: field.value ?? undefined });
+      }
+    }
+    return { node, byName };
+  }
+
+  /** The items of a list; undefined where one is empty. */
+  readList(field: Field, expected: string): readonly ParsedNode[] | undefined {
+    const node = this.required(field, expected);
+    if (node === undefined) return undefined;
+    if (!isSeq<ParsedNode>(node)) return this.#wrongKind(node, expected);
+    return node.items;
+  }
+
+  /** The value of a field that must not be left empty. */
+  required(field: Field, expected: string): ParsedNode | undefined {
+    if (field.value !== undefined) return field.value;
+    const message = `${quoteText(field.name)} has no value`;
+    return this.report(field.key, { id: "HG124", message, expected });
+  }
+
+  /** A field that must be there. */
+  requiredField(fields: Fields, name: string, expected: string): Field | undefined {
+    const field = fields.byName.get(name);
+    if (field !== undefined) return field;
+    return this.report(fields.node, { id: "HG125", message: `"${name}" is missing`, expected });
+  }
+
+  /**
+   * A text, never empty. Whole numbers, true and false are taken as they are written, as
+   * envoyproxy/ratelimit takes them; fractions are not, since `1.0` and `1.00` are one number.
+   */
+  readText(field: Field, rule: TextRule): string | undefined {
+    const node = this.required(field, rule.expected);
+    if (node === undefined) return undefined;
+    const text = scalarText(node);
+    if (text === undefined) return this.#wrongText(node, rule);
+    return this.checkText(node, text, rule);
+  }
+
+  /** Holds a text against its rule. */
+  checkText(node: ParsedNode, text: string, rule: TextRule): string | undefined {
+    const { expected } = rule;
+    if (text === "")
+      return this.report(node, { id: "HG130", message: "a text is empty", expected });
+    if (text.length > rule.charsMax) {
+      const message = `a text of ${text.length} characters is too long`;
+      return this.report(node, { id: "HG131", message, expected });
+    }
+    if (rule.forbidden.test(text)) {
+      const message = `${quoteText(text)} holds a character that is not allowed`;
+      return this.report(node, { id: "HG132", message, expected });
+    }
+    return text;
+  }
+
+  /** A whole number within bounds, written in digits without quotes. */
+  readWhole(field: Field, bounds: { min: number; max: number }): number | undefined {
+    const expected = `a whole number, ${bounds.min} to ${bounds.max}`;
+    const node = this.required(field, expected);
+    if (node === undefined || isAlias(node)) return undefined;
+    if (!isScalar(node)) return this.#wrongKind(node, expected);
+    const written = String(node.source ?? "");
+    if (typeof node.value !== "number" || !wholeNumber.test(written)) {
+      const suggestion = /^[0-9]{1,10}$/.test(written) ? String(Number(written)) : undefined;
+      const message = `${quoteText(written)} is not a whole number`;
+      return this.report(node, { id: "HG140", message, expected, suggestion });
+    }
+    if (node.value < bounds.min || node.value > bounds.max) {
+      const message = `${quoteText(written)} is out of range`;
+      return this.report(node, { id: "HG141", message, expected });
+    }
+    // `-0` is a number, and in range.
+    return node.value + 0;
+  }
+
+  /** True or false. */
+  readFlag(field: Field): boolean | undefined {
+    const expected = "true or false";
+    const node = this.required(field, expected);
+    if (node === undefined || isAlias(node)) return undefined;
+    if (!isScalar(node)) return this.#wrongKind(node, expected);
+    if (typeof node.value === "boolean") return node.value;
+    const written = String(node.source ?? "");
+    const suggestion = oldFlags.get(written.toLowerCase());
+    const message = `${quoteText(written)} is neither true nor false`;
+    return this.report(node, { id: "HG124", message, expected, suggestion });
+  }
+
+  /** One of a few words, in any case when `ignoreCase` is given. */
+  readChoice<Word extends string>(
+    field: Field,
+    choices: readonly Word[],
+    finding: Pick<Finding, "id"> & { readonly what: string; readonly ignoreCase?: true },
+  ): Word | undefined {
+    const expected = listWords(choices);
+    const node = this.required(field, expected);
+    if (node === undefined) return undefined;
+    const written = scalarText(node);
+    if (written === undefined) return this.#wrongKind(node, expected);
+    const wanted = finding.ignoreCase ? written.toLowerCase() : written;
+    const choice = choices.find((word) => word === wanted);
+    if (choice !== undefined) return choice;
+    const suggestion = findNearestName(written, choices);
+    const message = `${quoteText(written)} is not ${finding.what}`;
+    return this.report(node, { id: finding.id, message, expected, suggestion });
+  }
+
+  #isRefusedName({ name, key }: Field, shape: Shape): boolean {
+    if (shape.names.includes(name)) return false;
+    const quoted = quoteText(name);
+    if (name === "<<") {
+      this.report(key, { id: "HG104", message: "merge keys are not accepted" });
+    } else if (shape.laterNames.includes(name)) {
+      this.report(key, { id: "HG121", message: `${quoted} is not supported yet` });
+    } else if (shape.ownNames.includes(name)) {
+      const message = `${quoted} belongs to \`kind: Policy\` only`;
+      this.report(key, { id: "HG122", message });
+    } else {
+      this.report(key, {
+        id: "HG120",
+        message: `${quoted} is unknown in ${shape.title}`,
+        expected: listWords(shape.names),
+        suggestion: findNearestName(name, [...shape.names, ...shape.laterNames]),
+      });
+    }
+    return true;
+  }
+
+  #report123(key: ParsedNode, shape: Shape): undefined {
+    if (isAlias(key)) return undefined;
+    const message = `a name in ${shape.title} is not text`;
+    return this.report(key, { id: "HG123", message, expected: listWords(shape.names) });
+  }
+
+  #wrongText(node: ParsedNode, { expected }: TextRule): undefined {
+    if (!isScalar(node)) return this.#wrongKind(node, expected);
+    const written = String(node.source ?? "");
+    const message = `${quoteText(written)} is a number, not a text`;
+    const suggestion = `"${quoteText(written).slice(1, -1)}" in quotes`;
+    return this.report(node, { id: "HG124", message, expected, suggestion });
+  }
+
+  #wrongKind(node: ParsedNode, expected: string): undefined {
+    // An alias is refused where the text is split; what it stands for is unknown here.
+    if (isAlias(node)) return undefined;
+    return this.report(node, { id: "HG124", message: `this is ${kindOf(node)}`, expected });
+  }
+}
+
+/** Digits as YAML 1.1 and 1.2 read them alike: a leading zero would be octal in the older one. */
+const wholeNumber = /^[-+]?(?:0|[1-9][0-9]*|0x[0-9a-fA-F]+)$/;
+
+/** What YAML 1.1 read as true and false. */
+const oldFlags: ReadonlyMap<string, string> = new Map([
+  ["yes", "true"],
+  ["on", "true"],
+  ["y", "true"],
+  ["true", "true"],
+  ["1", "true"],
+  ["no", "false"],
+  ["off", "false"],
+  ["n", "false"],
+  ["false", "false"],
+  ["0", "false"],
+]);
+
+/** `a, b or c`. */
+export function listWords(words: readonly string[]): string {
+  if (words.length < 2) return words.join("");
+  return `${words.slice(0, -1).join(", ")} or ${words[words.length - 1]}`;
+}
+
+/** True for a value that was left empty, or written as null. */
+function isNothing(node: ParsedNode | null): node is null {
+  return node === null || (isScalar(node) && node.value === null);
+}
+
+/** The text of a string, a whole number, true or false as written; undefined for anything else. */
+function scalarText(node: ParsedNode): string | undefined {
+  if (!isScalar(node)) return undefined;
+  if (typeof node.value === "string") return node.value;
+  const written = String(node.source ?? "");
+  if (typeof node.value === "boolean") return written;
+  return /^[-+]?[0-9]+$|^0[xo]/.test(written) ? written : undefined;
+}
+
+function kindOf(node: ParsedNode): string {
+  if (isMap(node)) return "a map";
+  if (isSeq(node)) return "a list";
+  return isScalar(node) && node.value === null ? "empty" : "a single value";
+}
+
+/** A scalar as a whole; of a map or list only its first character, since it may be many lines long. */
+function nodeRange(node: ParsedNode): TextRange {
+  const [start, end] = node.range;
+  return { start, end: isScalar(node) || isAlias(node) ? end : start + 1 };
+}

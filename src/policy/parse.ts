@@ -1,0 +1,183 @@
+import { isMap, isScalar, type ParsedNode } from "yaml";
+import type { FailureMode, Rule } from "../core/limit.js";
+import { readDescriptors, readFailureMode } from "./descriptors.js";
+import { findNearestName } from "./nearest-name.js";
+import { type Fields, NodeReader } from "./node-reader.js";
+import { type Problem, quoteText } from "./problem.js";
+import { ProblemLog } from "./problem-log.js";
+import { RuleList } from "./rule-list.js";
+import { type Dialect, domainShapes, metadataShape, policyShape, specShape } from "./shapes.js";
+import { SourceText } from "./source-text.js";
+import { domainRule, nameRule } from "./text-rules.js";
+import { readYaml } from "./yaml-text.js";
+
+/** Longest text of one file, in UTF-16 units. */
+export const fileCharsMax = 4_194_304;
+
+/** Longest text of all files together, in UTF-16 units. */
+export const policyCharsMax = 16_777_216;
+
+/** The `apiVersion` of a policy file. */
+export const policyApiVersion = "headgate.dev/v1alpha1";
+
+/** One file's text, and what to call it in problems. */
+export interface PolicySource {
+  readonly file: string;
+  readonly text: string;
+}
+
+/** A policy's texts, understood or not: plain data, so it may cross threads. */
+export type ParsedPolicy =
+  | {
+      readonly kind: "policy";
+      /** Every domain, also one without descriptors; in the order of the files. */
+      readonly domains: readonly string[];
+      /** Parents first, siblings in file order; `index` counts them. */
+      readonly rules: readonly Rule[];
+    }
+  | {
+      readonly kind: "problems";
+      /** At most `problemsMax`, in the order of files and places; at least one. */
+      readonly problems: readonly Problem[];
+      /** How many more there are. */
+      readonly unreportedCount: number;
+    };
+
+/** Reads the files of one policy, each in either dialect: all mistakes of all files, or the rules. */
+export function parsePolicy(sources: readonly PolicySource[]): ParsedPolicy {
+  const reading: Reading = { log: new ProblemLog(), rules: new RuleList(), domains: new Map() };
+  let charCount = 0;
+  sources.forEach((given, order) => {
+    charCount += given.text.length;
+    const isTooLong = given.text.length > fileCharsMax || charCount > policyCharsMax;
+    const source = new SourceText(isTooLong ? { ...given, text: "" } : given, order);
+    if (isTooLong) reportSize(source, reading.log);
+    else readSource(source, reading);
+  });
+  if (reading.log.count > 0) return { kind: "problems", ...reading.log.found() };
+  return { kind: "policy", domains: [...reading.domains.keys()], rules: reading.rules.rules };
+}
+
+/** What the files of a policy have in common while they are read. */
+interface Reading {
+  readonly log: ProblemLog;
+  readonly rules: RuleList;
+  /** Where each domain is defined. */
+  readonly domains: Map<string, string>;
+}
+
+function reportSize(source: SourceText, log: ProblemLog): void {
+  log.report(source, firstCharacter, {
+    id: "HG107",
+    message: "the text is too long to be read",
+    expected: `at most ${fileCharsMax} characters a file, ${policyCharsMax} together`,
+  });
+}
+
+const firstCharacter = { start: 0, end: 1 };
+
+function readSource(source: SourceText, reading: Reading): void {
+  const yaml = readYaml(source, reading.log);
+  if (yaml.kind === "unreadable") return;
+  const reader = new NodeReader(source, reading.log);
+  if (isScalar(yaml.node) && yaml.node.value === null) {
+    const expected = "`domain:`, or `apiVersion:` and `kind: Policy`";
+    reader.report(yaml.node, { id: "HG110", message: "the file holds no policy", expected });
+    return;
+  }
+  const dialect = findDialect(yaml.node, reader);
+  if (dialect === "headgate") readPolicyFile(reader, yaml.node, reading);
+  else if (dialect === "ratelimit") readDomain(reader, yaml.node, { ...reading, dialect });
+}
+
+/** Which dialect a file is in, by the names at its top; undefined, and reported, for neither. */
+function findDialect(root: ParsedNode, reader: NodeReader): Dialect | undefined {
+  const names = isMap(root) ? root.items.map(({ key }) => (isScalar(key) ? key.value : "")) : [];
+  if (names.some((name) => name === "apiVersion" || name === "kind" || name === "spec")) {
+    return "headgate";
+  }
+  if (names.some((name) => name === "domain" || name === "descriptors")) return "ratelimit";
+  const first = names.find((name) => typeof name === "string");
+  const known = [...domainShapes.ratelimit.names, ...policyShape.names];
+  return reader.report(root, {
+    id: "HG111",
+    message: "this is neither a ratelimit file nor a policy",
+    expected: "`domain:`, or `apiVersion:` and `kind: Policy`",
+    suggestion: typeof first === "string" ? findNearestName(first, known) : undefined,
+  });
+}
+
+function readPolicyFile(reader: NodeReader, root: ParsedNode, reading: Reading): void {
+  const fields = reader.readMap(root, policyShape);
+  if (fields === undefined) return;
+  readHeader(reader, fields, { name: "apiVersion", value: policyApiVersion });
+  readHeader(reader, fields, { name: "kind", value: "Policy" });
+  readMetadata(reader, fields);
+  const specField = reader.requiredField(fields, "spec", "a map with rateLimits");
+  const specNode = specField && reader.required(specField, "a map with rateLimits");
+  const spec = specNode && reader.readMap(specNode, specShape);
+  if (spec === undefined) return;
+  const expected = "a list of domains and their descriptors";
+  const listField = reader.requiredField(spec, "rateLimits", expected);
+  const items = listField && reader.readList(listField, expected);
+  for (const item of items ?? []) readDomain(reader, item, { ...reading, dialect: "headgate" });
+}
+
+/** A name whose value is fixed: it says what kind of file this is. */
+function readHeader(
+  reader: NodeReader,
+  fields: Fields,
+  { name, value }: { readonly name: string; readonly value: string },
+): void {
+  const field = reader.requiredField(fields, name, value);
+  if (field === undefined) return;
+  reader.readChoice(field, [value], { id: "HG111", what: `the ${name} of a policy` });
+}
+
+function readMetadata(reader: NodeReader, fields: Fields): void {
+  const field = reader.requiredField(fields, "metadata", "{name: ...}");
+  const node = field && reader.required(field, "{name: ...}");
+  const metadata = node && reader.readMap(node, metadataShape);
+  const nameField = metadata && reader.requiredField(metadata, "name", "the policy's name");
+  if (nameField !== undefined) reader.readText(nameField, nameRule);
+}
+
+/** A domain and its descriptors: a whole ratelimit file, or one item of a policy's `rateLimits`. */
+function readDomain(
+  reader: NodeReader,
+  node: ParsedNode,
+  reading: Reading & { readonly dialect: Dialect },
+): void {
+  const { dialect, rules } = reading;
+  const fields = reader.readMap(node, domainShapes[dialect]);
+  if (fields === undefined) return;
+  const domainField = reader.requiredField(fields, "domain", domainRule.expected);
+  const domain = domainField && reader.readText(domainField, domainRule);
+  const failureField = fields.byName.get("on_store_failure");
+  const onStoreFailure = (failureField && readFailureMode(reader, failureField)) ?? defaultMode;
+  if (domainField !== undefined && domain !== undefined) {
+    addDomain(reader, domainField.value ?? domainField.key, { domain, domains: reading.domains });
+  }
+  const list = fields.byName.get("descriptors");
+  if (list === undefined) return;
+  const place = { reader, dialect, rules, onStoreFailure, path: [], label: "" };
+  readDescriptors(list, { ...place, domain: domain ?? "" });
+}
+
+/** What answers for a limit while the store cannot, when the policy does not say. */
+const defaultMode: FailureMode = "local";
+
+function addDomain(
+  reader: NodeReader,
+  node: ParsedNode,
+  { domain, domains }: { readonly domain: string; readonly domains: Map<string, string> },
+): void {
+  const known = domains.get(domain);
+  if (known !== undefined) {
+    const message = `the domain ${quoteText(domain)} is defined already in ${known}`;
+    reader.report(node, { id: "HG150", message });
+    return;
+  }
+  const { line } = reader.source.position(node.range[0]);
+  domains.set(domain, `${quoteText(reader.source.file).slice(1, -1)}:${line}`);
+}

@@ -1,0 +1,56 @@
+import { assert } from "../core/errors.js";
+import type { Rule } from "../core/limit.js";
+import { DescriptorTree } from "../core/match.js";
+
+/** What is allowed: an immutable snapshot, swapped whole and never edited. */
+export interface Policy {
+  /** Names the texts it was made of: a short hash of their contents, as the caller made it. */
+  readonly version: string;
+  /** By `index`. */
+  readonly rules: readonly Rule[];
+  /** The rules of each domain as a tree; a domain without rules has an empty one. */
+  readonly domains: ReadonlyMap<string, DescriptorTree>;
+}
+
+/** Makes a policy piece by piece, so that a large one never holds the event loop for long. */
+export interface PolicyBuilder {
+  /** Makes domains known, also those that no rule follows for. */
+  addDomains(domains: readonly string[]): void;
+  /** Inserts the next rules, in the order of their `index`. */
+  add(rules: readonly Rule[]): void;
+  /** The finished policy; the builder takes nothing after it. */
+  finish(): Policy;
+}
+
+/** Starts a policy of that version, empty. */
+export function createPolicyBuilder(version: string): PolicyBuilder {
+  const rules: Rule[] = [];
+  const domains = new Map<string, DescriptorTree>();
+  let isFinished = false;
+
+  const treeOf = (domain: string): DescriptorTree => {
+    const tree = domains.get(domain) ?? new DescriptorTree();
+    domains.set(domain, tree);
+    return tree;
+  };
+
+  return {
+    addDomains(names) {
+      assert(!isFinished, "a finished policy takes no domains");
+      for (const name of names) treeOf(name);
+    },
+    add(more) {
+      assert(!isFinished, "a finished policy takes no rules");
+      for (const rule of more) {
+        assert(rule.index === rules.length, "rules arrive in the order of their index");
+        rules.push(rule);
+        treeOf(rule.domain).insert(rule);
+      }
+    },
+    finish() {
+      assert(!isFinished, "a policy is finished once");
+      isFinished = true;
+      return Object.freeze({ version, rules: Object.freeze(rules), domains });
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import type { Problem, ProblemId } from "./problem.js";
+import type { SourceText, TextRange } from "./source-text.js";
+
+/** Problems that are described; the rest are counted. */
+export const problemsMax = 100;
+
+/** What is wrong at a place. */
+export interface Finding {
+  readonly id: ProblemId;
+  readonly message: string;
+  readonly expected?: string | undefined;
+  readonly suggestion?: string | undefined;
+}
+
+/** Collects the problems of all sources of one policy. */
+export class ProblemLog {
+  readonly #entries: { readonly order: number; readonly offset: number; problem: Problem }[] = [];
+  #unreportedCount = 0;
+
+  /** Problems so far, described or not. */
+  get count(): number {
+    return this.#entries.length + this.#unreportedCount;
+  }
+
+  /** Adds a problem; beyond `problemsMax` it is only counted. */
+  report(source: SourceText, range: TextRange, finding: Finding): void {
+    if (this.#entries.length >= problemsMax) {
+      this.#unreportedCount += 1;
+      return;
+    }
+    const { text, start, length } = source.excerpt(range);
+    const problem: Problem = {
+      file: source.file,
+      ...source.position(range.start),
+      id: finding.id,
+      message: finding.message,
+      excerpt: text,
+      caret: { start, length },
+      ...(finding.expected === undefined ? {} : { expected: finding.expected }),
+      ...(finding.suggestion === undefined ? {} : { suggestion: finding.suggestion }),
+    };
+    this.#entries.push({ order: source.order, offset: range.start, problem });
+  }
+
+  /** The described problems in the order of sources and places, and how many more there are. */
+  found(): { readonly problems: readonly Problem[]; readonly unreportedCount: number } {
+    const sorted = this.#entries.toSorted((a, b) => a.order - b.order || a.offset - b.offset);
+    return {
+      problems: sorted.map((entry) => entry.problem),
+      unreportedCount: this.#unreportedCount,
+    };
+  }
+}
