@@ -1,0 +1,107 @@
+import { ServiceError } from "../../core/errors.js";
+import type { Bucket, Charge, ChargeResult } from "../../core/gcra.js";
+import type { LimitKey, Role } from "../../core/limit.js";
+import type { StoreOutcome } from "../limit-store.js";
+
+/** A batch as the take script reads it. */
+export interface PackedBatch {
+  /** Each distinct key once, in the order of first use; without the store's prefix. */
+  readonly keys: readonly LimitKey[];
+  /**
+   * Little-endian, unaligned. A request: count of charges (uint16). A charge: position of its key from 1
+   * (uint16), flags (uint8), hits (uint32), burst (uint32), period in us (double), cost (double).
+   */
+  readonly bytes: Buffer;
+}
+
+/** What the take script answered. */
+export interface UnpackedReply {
+  readonly outcomes: readonly StoreOutcome[];
+  /** Values found under our keys that no version of us has written; each counted as absent. */
+  readonly badBucketCount: number;
+}
+
+const requestBytes = 2;
+const chargeBytes = 27;
+const replyHeadBytes = 12;
+const replyRequestBytes = 1;
+const replyChargeBytes = 17;
+
+/** Flags of a charge: the role in the lowest two bits, then one bit each. */
+const roleBits: Readonly<Record<Role, number>> = { enforce: 0, shadow: 1, quota: 2, settle: 3 };
+const refundBit = 4;
+const peekExhaustedBit = 8;
+
+/** Packs a batch that `assertBatch` found good; what it did not check would be cut to size here. */
+export function encodeBatch(batch: readonly (readonly Charge[])[]): PackedBatch {
+  let chargeCount = 0;
+  for (const request of batch) chargeCount += request.length;
+  const bytes = Buffer.allocUnsafe(batch.length * requestBytes + chargeCount * chargeBytes);
+  const positions = new Map<LimitKey, number>();
+  let at = 0;
+  for (const request of batch) {
+    at = bytes.writeUInt16LE(request.length, at);
+    for (const charge of request) {
+      let position = positions.get(charge.key);
+      if (position === undefined) {
+        position = positions.size + 1;
+        positions.set(charge.key, position);
+      }
+      at = bytes.writeUInt16LE(position, at);
+      at = bytes.writeUInt8(flagsOf(charge), at);
+      at = bytes.writeUInt32LE(charge.hits, at);
+      at = bytes.writeUInt32LE(charge.burst, at);
+      at = bytes.writeDoubleLE(charge.periodUs, at);
+      at = bytes.writeDoubleLE(charge.cost, at);
+    }
+  }
+  return { keys: [...positions.keys()], bytes };
+}
+
+/**
+ * Reads the take script's reply to a batch: store time in us (double), bad buckets (uint32), then a
+ * request: denied (uint8), and for each of its charges: over (uint8), level (double), time (double).
+ * Throws STORE_PROTOCOL when it is anything else.
+ */
+export function decodeReply(reply: unknown, batch: readonly (readonly Charge[])[]): UnpackedReply {
+  let lengthBytes = replyHeadBytes;
+  for (const { length } of batch) lengthBytes += replyRequestBytes + length * replyChargeBytes;
+  if (!Buffer.isBuffer(reply) || reply.length !== lengthBytes) {
+    throw new ServiceError("STORE_PROTOCOL");
+  }
+  const nowUs = reply.readDoubleLE(0);
+  const outcomes: StoreOutcome[] = [];
+  let at = replyHeadBytes;
+  for (const request of batch) {
+    const isDenied = reply[at] === 1;
+    at += replyRequestBytes;
+    const results: ChargeResult[] = [];
+    for (let i = 0; i < request.length; i += 1) {
+      results.push({ isOver: reply[at] === 1, bucket: readBucket(reply, at + 1) });
+      at += replyChargeBytes;
+    }
+    outcomes.push({ kind: "decided", result: { isDenied, results, nowUs } });
+  }
+  return { outcomes, badBucketCount: reply.readUInt32LE(8) };
+}
+
+/** A bucket as stored: level and time as little-endian doubles; its version lies in the key. */
+export function decodeBucket(value: Buffer): Bucket | undefined {
+  if (value.length !== 16) return undefined;
+  const bucket = readBucket(value, 0);
+  const isGood = isStorable(bucket.level) && isStorable(bucket.tUs);
+  return isGood ? bucket : undefined;
+}
+
+function readBucket(bytes: Buffer, at: number): Bucket {
+  return { level: bytes.readDoubleLE(at), tUs: bytes.readDoubleLE(at + 8) };
+}
+
+function isStorable(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}
+
+function flagsOf(charge: Charge): number {
+  const refund = charge.isRefund ? refundBit : 0;
+  return roleBits[charge.role] + refund + (charge.peekExhausted ? peekExhaustedBit : 0);
+}

@@ -1,0 +1,83 @@
+import type { Clock, Random } from "../../core/clock.js";
+import { ServiceError, toServiceError } from "../../core/errors.js";
+import type { ScriptCall, ScriptReply, StoreConnection } from "../connection.js";
+import { callMsMax } from "./redis-connection.js";
+
+/** What a `PatientConnection` is made of. */
+export interface PatientConnectionOptions {
+  readonly connection: StoreConnection;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** Calls at a time, those included that wait for their next attempt; more fail at once. */
+export const patientCallsMax = 64;
+
+/** The longest that one attempt waits for its reply. */
+export const attemptMsMax = 1_000;
+
+/** The least and the longest wait between two attempts. */
+export const retryMsMin = 100;
+/** See `retryMsMin`. */
+export const retryMsMax = 2_000;
+
+/**
+ * A connection for work that can wait: a call that failed for a passing reason is made again, after 0.1
+ * to 2 s, until its deadline. An attempt that timed out may have run, so this is for scripts that do no
+ * harm when they run twice; a charge is not one of them.
+ */
+export class PatientConnection implements StoreConnection {
+  readonly #options: PatientConnectionOptions;
+  readonly #wakers = new Set<() => void>();
+  #callCount = 0;
+
+  constructor(options: PatientConnectionOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects with the last attempt's error once no further one fits before the deadline. */
+  async run(call: ScriptCall): Promise<ScriptReply> {
+    if (this.#callCount >= patientCallsMax) {
+      throw new ServiceError("STORE_UNAVAILABLE", "Too many calls already wait for it.");
+    }
+    const deadlineMs = Math.min(call.deadlineMs, this.#options.clock.monotonicMs() + callMsMax);
+    this.#callCount += 1;
+    try {
+      return await this.#runUntil({ ...call, deadlineMs });
+    } finally {
+      this.#callCount -= 1;
+    }
+  }
+
+  /** Ends the waits between attempts; the attempt that follows finds the connection closed. */
+  wake(): void {
+    for (const waker of [...this.#wakers]) waker();
+  }
+
+  async #runUntil(call: ScriptCall): Promise<ScriptReply> {
+    const { connection, clock, random } = this.#options;
+    for (let spanMs = 2 * retryMsMin; ; spanMs = Math.min(2 * spanMs, retryMsMax)) {
+      const deadlineMs = Math.min(call.deadlineMs, clock.monotonicMs() + attemptMsMax);
+      try {
+        return await connection.run({ ...call, deadlineMs });
+      } catch (thrown) {
+        const error = toServiceError(thrown);
+        const delayMs = spanMs * (0.5 + random.next() / 2);
+        if (!error.transient || clock.monotonicMs() + delayMs >= call.deadlineMs) throw error;
+        await this.#wait(delayMs);
+      }
+    }
+  }
+
+  #wait(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const finish = (): void => {
+        cancel();
+        this.#wakers.delete(finish);
+        resolve();
+      };
+      const cancel = this.#options.clock.schedule(delayMs, finish);
+      this.#wakers.add(finish);
+    });
+  }
+}

@@ -1,0 +1,252 @@
+import type { ConnectionOptions } from "node:tls";
+import { Redis, type RedisOptions } from "ioredis";
+import type { Cancel, Clock, Random } from "../../core/clock.js";
+import { type ErrorCode, ServiceError } from "../../core/errors.js";
+import type { ScriptCall, ScriptReply, StoreConnection } from "../connection.js";
+import { isNoScriptReply, isReadOnlyReply, toStoreError } from "./redis-error.js";
+import type { RedisTarget } from "./target.js";
+
+/** What a connection is for; each has its own, so that one kind of work never waits for another. */
+export type ConnectionRole = "decision" | "fleet" | "background";
+
+/** What happens to connections. Nothing in here comes from callers, keys or credentials. */
+export type RedisEvent =
+  | { readonly kind: "redisConnected"; readonly role: ConnectionRole }
+  | { readonly kind: "redisLost"; readonly role: ConnectionRole }
+  /** The next attempt, counted from the last time the server answered. */
+  | {
+      readonly kind: "redisRetrying";
+      readonly role: ConnectionRole;
+      readonly attempt: number;
+      readonly delayMs: number;
+    }
+  /** An attempt or a connection failed; STORE_ACCESS_DENIED is a refused user or password. */
+  | {
+      readonly kind: "redisFailed";
+      readonly role: ConnectionRole;
+      readonly code: ErrorCode;
+      readonly message: string;
+    };
+
+/** What a `RedisConnection` is made of. */
+export interface RedisConnectionOptions {
+  readonly role: ConnectionRole;
+  readonly target: RedisTarget;
+  /** Certificates and the like when the target speaks TLS. */
+  readonly tls?: ConnectionOptions;
+  /** Shown by CLIENT LIST, with the role behind it. */
+  readonly clientName: string;
+  /** Calls whose reply is outstanding, late ones included; more fail at once. */
+  readonly callsInFlightMax: number;
+  /** The longest wait before a reconnect, from twice `reconnectMsMin`. */
+  readonly reconnectMsMax: number;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly onEvent: (event: RedisEvent) => void;
+}
+
+/** The longest a TCP connect and TLS handshake may take. */
+export const connectMsMax = 1_000;
+
+/**
+ * The longest silence while a reply is outstanding. Then the connection is dropped and made anew: a
+ * stopped server, and a partition that sends no reset, look just like this, also amid the handshake.
+ */
+export const silenceMsMax = 1_000;
+
+/** The least wait before a reconnect. Each wait lies in the later half of a span that doubles. */
+export const reconnectMsMin = 100;
+
+/** The longest that one call waits, whatever its deadline; a timer knows no larger numbers. */
+export const callMsMax = 60_000;
+
+/** How long a closed socket may linger before it is destroyed. */
+const lingerMs = 100;
+
+/**
+ * One connection to one Redis server that keeps coming back, and never repeats a call that the server
+ * may have carried out: not after a time-out, not after a lost connection. Only a script that the
+ * server does not know is loaded, and run again, inside the same deadline.
+ */
+export class RedisConnection implements StoreConnection {
+  readonly #options: RedisConnectionOptions;
+  readonly #redis: Redis;
+  readonly #waiting = new Set<(error: ServiceError) => void>();
+  #inFlightCount = 0;
+  #attempt = 0;
+  #isClosed = false;
+  #wasReady = false;
+  #cancelRevival: Cancel | undefined;
+  /** Why there is no connection, if the server said so. */
+  #refusal: ServiceError | undefined;
+
+  constructor(options: RedisConnectionOptions) {
+    this.#options = options;
+    this.#redis = new Redis(this.#libraryOptions());
+    this.#listen();
+  }
+
+  /** Calls whose reply is outstanding, those included that nobody waits for any more. */
+  get inFlightCount(): number {
+    return this.#inFlightCount;
+  }
+
+  /**
+   * Runs a script once. Rejects with STORE_TIMEOUT at the deadline (it may still run), with
+   * STORE_UNAVAILABLE at once when there is no connection or too much in flight already (it does not
+   * run), and with what the server's error stands for.
+   */
+  run(call: ScriptCall): Promise<ScriptReply> {
+    const { clock, callsInFlightMax } = this.#options;
+    const leftMs = Math.min(call.deadlineMs - clock.monotonicMs(), callMsMax);
+    const refusal = this.#refusalNow(leftMs, callsInFlightMax);
+    if (refusal !== undefined) return Promise.reject(refusal);
+    return new Promise((resolve, reject) => {
+      let isSettled = false;
+      const settle = (): boolean => {
+        const isFirst = !isSettled;
+        isSettled = true;
+        cancel();
+        this.#waiting.delete(fail);
+        return isFirst;
+      };
+      const fail = (error: ServiceError): void => {
+        if (settle()) reject(error);
+      };
+      const cancel = clock.schedule(leftMs, () => fail(new ServiceError("STORE_TIMEOUT")));
+      this.#waiting.add(fail);
+      this.#inFlightCount += 1;
+      this.#send(call, () => isSettled).then(
+        (reply) => {
+          this.#inFlightCount -= 1;
+          this.#attempt = 0;
+          if (settle()) resolve(reply);
+        },
+        (error: unknown) => {
+          this.#inFlightCount -= 1;
+          fail(toStoreError(error));
+        },
+      );
+    });
+  }
+
+  /** Drops the connection for good; what is in flight rejects with STORE_CLOSED. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#cancelRevival?.();
+    for (const fail of [...this.#waiting]) fail(new ServiceError("STORE_CLOSED"));
+    this.#redis.disconnect();
+  }
+
+  #refusalNow(leftMs: number, callsInFlightMax: number): ServiceError | undefined {
+    if (this.#isClosed) return new ServiceError("STORE_CLOSED");
+    if (!(leftMs > 0)) return new ServiceError("STORE_TIMEOUT");
+    if (this.#redis.status !== "ready") {
+      return this.#refusal ?? new ServiceError("STORE_UNAVAILABLE");
+    }
+    if (this.#inFlightCount < callsInFlightMax) return undefined;
+    return new ServiceError("STORE_UNAVAILABLE", "Too many calls already wait for it.");
+  }
+
+  async #send(call: ScriptCall, isTooLate: () => boolean): Promise<ScriptReply> {
+    const { script, keys, args } = call;
+    const words = [script.sha1, String(keys.length), ...keys, ...args];
+    try {
+      return toReply(await this.#redis.callBuffer("evalsha", words));
+    } catch (error) {
+      if (!isNoScriptReply(error) || isTooLate()) throw error;
+    }
+    // Sent together: the server runs them in this order, and one round trip is enough.
+    const loaded = this.#redis.callBuffer("script", ["load", script.text]);
+    const reply = this.#redis.callBuffer("evalsha", words);
+    const [, answered] = await Promise.all([loaded, reply]);
+    return toReply(answered);
+  }
+
+  #libraryOptions(): RedisOptions & { readonly replyMapping: "legacy" } {
+    const { target, tls, role, clientName } = this.#options;
+    const { address } = target;
+    const place =
+      address.kind === "unix"
+        ? { path: address.path }
+        : { host: address.host, port: address.port, family: 0 };
+    return {
+      ...place,
+      ...(address.kind === "tcp" && address.isTls
+        ? { tls: { servername: address.host, ...tls } }
+        : {}),
+      ...(target.username === undefined ? {} : { username: target.username }),
+      ...(target.password === undefined ? {} : { password: target.password }),
+      db: target.database,
+      connectionName: `${clientName}-${role}`,
+      // Redis 7.0 does not know CLIENT SETINFO.
+      disableClientInfo: true,
+      // Our replies are strings and counts, which both protocols say alike; 2 needs no HELLO.
+      protocol: 2,
+      replyMapping: "legacy",
+      lazyConnect: false,
+      connectTimeout: connectMsMax,
+      disconnectTimeout: lingerMs,
+      socketTimeout: silenceMsMax,
+      keepAlive: 10_000,
+      noDelay: true,
+      retryStrategy: () => this.#nextDelayMs(),
+      reconnectOnError: isReadOnlyReply,
+      // A queue or a repeat would charge at a time of which no caller knows any more.
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+      enableAutoPipelining: false,
+      autoResubscribe: false,
+      // A server that loads answers LOADING to each call by itself, and is well the moment it is done.
+      enableReadyCheck: false,
+      showFriendlyErrorStack: false,
+    };
+  }
+
+  #listen(): void {
+    const { role, onEvent } = this.#options;
+    this.#redis.on("ready", () => {
+      this.#refusal = undefined;
+      this.#wasReady = true;
+      onEvent({ kind: "redisConnected", role });
+    });
+    this.#redis.on("close", () => {
+      if (this.#wasReady && !this.#isClosed) onEvent({ kind: "redisLost", role });
+      this.#wasReady = false;
+    });
+    this.#redis.on("error", (error: unknown) => {
+      const failure = toStoreError(error);
+      const { code, message } = failure;
+      if (code === "STORE_ACCESS_DENIED") this.#refusal = failure;
+      if (!this.#isClosed) onEvent({ kind: "redisFailed", role, code, message });
+    });
+    this.#redis.on("end", () => this.#revive());
+  }
+
+  /** The library gives up when a socket cannot even be made (bad certificates): we do not. */
+  #revive(): void {
+    if (this.#isClosed) return;
+    this.#cancelRevival = this.#options.clock.schedule(this.#nextDelayMs(), () => {
+      this.#redis.connect().catch(() => {
+        // Told by the error event, and followed by another "end".
+      });
+    });
+  }
+
+  #nextDelayMs(): number {
+    const { random, reconnectMsMax, role, onEvent } = this.#options;
+    const attempt = this.#attempt;
+    this.#attempt += 1;
+    const spanMs = Math.min(reconnectMsMin * 2 ** Math.min(attempt + 1, 16), reconnectMsMax);
+    const delayMs = Math.round(spanMs * (0.5 + random.next() / 2));
+    onEvent({ kind: "redisRetrying", role, attempt: attempt + 1, delayMs });
+    return delayMs;
+  }
+}
+
+function toReply(reply: unknown): ScriptReply {
+  if (Buffer.isBuffer(reply) || typeof reply === "number") return reply;
+  return undefined;
+}

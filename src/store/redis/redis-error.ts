@@ -1,0 +1,86 @@
+import { type ErrorCode, ServiceError } from "../../core/errors.js";
+
+/** What a reply's first word means to us. `detail` says what to look at; it is ours, never Redis's. */
+interface ReplyRow {
+  readonly word: string;
+  readonly code: ErrorCode;
+  readonly detail?: string;
+}
+
+const clusterDetail = "It is a node of a Redis Cluster, and this connection is to a single server.";
+
+/** Source: the error prefixes in redis/src/server.c and acl.c, the same in Valkey. */
+const replyRows: readonly ReplyRow[] = [
+  { word: "OOM", code: "STORE_OUT_OF_MEMORY" },
+  { word: "READONLY", code: "STORE_READ_ONLY" },
+  { word: "LOADING", code: "STORE_LOADING" },
+  {
+    word: "WRONGPASS",
+    code: "STORE_ACCESS_DENIED",
+    detail: "The user or the password is wrong, or the user is disabled.",
+  },
+  { word: "NOAUTH", code: "STORE_ACCESS_DENIED", detail: "It wants a password, and none is set." },
+  {
+    word: "NOPERM",
+    code: "STORE_ACCESS_DENIED",
+    detail: "The user lacks a command, or the key pattern of our prefix.",
+  },
+  { word: "BUSY", code: "STORE_UNAVAILABLE", detail: "It is busy with a script of someone else." },
+  { word: "MASTERDOWN", code: "STORE_UNAVAILABLE", detail: "It is a replica without a primary." },
+  { word: "NOREPLICAS", code: "STORE_UNAVAILABLE", detail: "It has too few replicas to write." },
+  {
+    word: "MISCONF",
+    code: "STORE_UNAVAILABLE",
+    detail: "It cannot save to disk, so it refuses writes.",
+  },
+  { word: "CLUSTERDOWN", code: "STORE_UNAVAILABLE", detail: "Its cluster is down." },
+  { word: "TRYAGAIN", code: "STORE_UNAVAILABLE", detail: "Its cluster is moving our keys." },
+  { word: "MOVED", code: "STORE_PROTOCOL", detail: clusterDetail },
+  { word: "ASK", code: "STORE_PROTOCOL", detail: clusterDetail },
+  { word: "CROSSSLOT", code: "STORE_PROTOCOL", detail: clusterDetail },
+];
+
+/** The reply that a server gives instead of serving a connection, without a word of its own. */
+const tooManyClients = "ERR max number of clients";
+
+/** What the server answers when a password is sent by the old command and it knows no such user. */
+const wrongPasswordBefore6 = "ERR invalid password";
+
+/**
+ * Any failure of the client library as one of our codes. Its errors carry the arguments of the command
+ * (keys, packed charges, the password of AUTH), so nothing of them is kept, not even as `cause`.
+ */
+export function toStoreError(error: unknown): ServiceError {
+  if (!(error instanceof Error)) return new ServiceError("STORE_UNAVAILABLE");
+  // Every reply of the server has this name; time-outs, lost connections and refusals have others.
+  if (error.name !== "ReplyError") return new ServiceError("STORE_UNAVAILABLE");
+  const { message } = error;
+  if (message.startsWith(tooManyClients)) {
+    return new ServiceError("STORE_UNAVAILABLE", "It serves as many clients as it may.");
+  }
+  if (message.startsWith(wrongPasswordBefore6)) {
+    return new ServiceError("STORE_ACCESS_DENIED", "The password is wrong.");
+  }
+  const row = replyRows.find(({ word }) => startsWithWord(message, word));
+  return row === undefined
+    ? new ServiceError("STORE_PROTOCOL")
+    : new ServiceError(row.code, row.detail);
+}
+
+/** True when the script has to be loaded first: after a restart, a failover or SCRIPT FLUSH. */
+export function isNoScriptReply(error: unknown): boolean {
+  return error instanceof Error && startsWithWord(error.message, "NOSCRIPT");
+}
+
+/** True when the server is no primary any more, and a new connection may find the one that is. */
+export function isReadOnlyReply(error: Error): boolean {
+  return startsWithWord(error.message, "READONLY");
+}
+
+/**
+ * Before Redis 7 an error inside a script stands behind the script's own, after a dash:
+ * `ERR Error running script (call to f_…): @user_script:1: -OOM command not allowed…`.
+ */
+function startsWithWord(message: string, word: string): boolean {
+  return message.startsWith(`${word} `) || message.includes(`: -${word} `);
+}

@@ -1,0 +1,145 @@
+import { ServiceError } from "../../core/errors.js";
+import type { Charge } from "../../core/gcra.js";
+import { limitKey } from "../../core/key.js";
+import { hitsMax, type LimitKey } from "../../core/limit.js";
+import { assertBatch } from "../batch.js";
+import type { StoreConnection } from "../connection.js";
+import type { LimitStore, StoredBucket, StoreOutcome } from "../limit-store.js";
+import type { RedisConnections } from "./connections.js";
+import { defineScript } from "./define-script.js";
+import { decodeBucket, decodeReply, encodeBatch } from "./pack.js";
+import { createTakeScript } from "./take-script.js";
+
+/** What a `RedisLimitStore` is made of. */
+export interface RedisLimitStoreOptions {
+  readonly connections: RedisConnections;
+  /** Stands before every key of ours in Redis, and nowhere else. Default `headgate:`. */
+  readonly keyPrefix?: string;
+  /** Told how many values under our keys were not ours; each counted as an empty bucket. */
+  readonly onBadBuckets?: (count: number) => void;
+}
+
+/** The default of `keyPrefix`. */
+export const defaultKeyPrefix = "headgate:";
+
+/** Keys of one DEL: Lua's `unpack` ends at about 8,000. */
+const forgottenKeysMax = 512;
+
+/** Asks for one hit of a limit that always has room and drains at once: it decides and writes. */
+const probe: Charge = {
+  // No policy has an empty domain, so nobody's bucket is met.
+  key: limitKey("", [], { name: "probe", periodUs: 1_000_000 }),
+  hits: hitsMax,
+  periodUs: 1_000_000,
+  burst: hitsMax,
+  cost: 1,
+  role: "enforce",
+  isRefund: false,
+  peekExhausted: false,
+};
+
+/** A probe that stays for a second, and the refund that deletes it. */
+const slowProbe: Charge = { ...probe, hits: 1, burst: 315_360_000 };
+const refundedProbe: Charge = { ...slowProbe, isRefund: true };
+
+/**
+ * A `LimitStore` in Redis, Valkey or another server that speaks their protocol and runs Lua. A batch
+ * is one script run over its distinct keys, decided at the server's time.
+ *
+ * Charges go over the decision connection, once, inside the caller's budget. What people ask (peek,
+ * forget) goes over the background connection, and is repeated while Redis is away until its deadline.
+ */
+export class RedisLimitStore implements LimitStore {
+  readonly kind = "redis";
+  readonly #connections: RedisConnections;
+  readonly #keyPrefix: string;
+  readonly #onBadBuckets: (count: number) => void;
+  readonly #scripts = {
+    take: createTakeScript(),
+    peek: defineScript("peek", peekText),
+    forget: defineScript("forget", forgetText),
+  };
+
+  constructor({ connections, keyPrefix, onBadBuckets }: RedisLimitStoreOptions) {
+    this.#connections = connections;
+    this.#keyPrefix = keyPrefix ?? defaultKeyPrefix;
+    this.#onBadBuckets = onBadBuckets ?? (() => {});
+  }
+
+  /** Rejects as a whole when Redis fails; whether it charged is then unknown, and it is not repeated. */
+  take(
+    batch: readonly (readonly Charge[])[],
+    deadlineMs: number,
+  ): Promise<readonly StoreOutcome[]> {
+    return this.#takeOver(this.#connections.decision, { batch, deadlineMs });
+  }
+
+  async peek(key: LimitKey, deadlineMs: number): Promise<StoredBucket | undefined> {
+    const keys = this.#prefixed([key]);
+    const call = { script: this.#scripts.peek, keys, args: [], deadlineMs };
+    const reply = await this.#connections.background.run(call);
+    if (!Buffer.isBuffer(reply) || reply.length < 8) throw new ServiceError("STORE_PROTOCOL");
+    const bucket = decodeBucket(reply.subarray(8));
+    return bucket === undefined ? undefined : { bucket, nowUs: reply.readDoubleLE(0) };
+  }
+
+  async forget(keys: readonly LimitKey[], deadlineMs: number): Promise<number> {
+    let count = 0;
+    for (let at = 0; at < keys.length; at += forgottenKeysMax) {
+      const some = this.#prefixed(keys.slice(at, at + forgottenKeysMax));
+      const call = { script: this.#scripts.forget, keys: some, args: [], deadlineMs };
+      const reply = await this.#connections.background.run(call);
+      if (typeof reply !== "number") throw new ServiceError("STORE_PROTOCOL");
+      count += reply;
+    }
+    return count;
+  }
+
+  /** Charges a bucket of its own over the decision connection: a full or read-only Redis fails it. */
+  async ping(deadlineMs: number): Promise<void> {
+    await this.take([[probe]], deadlineMs);
+  }
+
+  /**
+   * Checks at start that Redis lets us in and lets us do everything, waiting for it until the deadline.
+   * STORE_ACCESS_DENIED says in words for a person what to look at; any other code may pass by itself.
+   */
+  async verify(deadlineMs: number): Promise<void> {
+    const connection = this.#connections.decisionPatiently;
+    await this.#takeOver(connection, { batch: [[slowProbe]], deadlineMs });
+    await this.#takeOver(connection, { batch: [[refundedProbe]], deadlineMs });
+  }
+
+  close(): Promise<void> {
+    return this.#connections.close();
+  }
+
+  async #takeOver(connection: StoreConnection, { batch, deadlineMs }: Ask) {
+    if (batch.length === 0) return [];
+    assertBatch(batch);
+    const { keys, bytes } = encodeBatch(batch);
+    const script = this.#scripts.take;
+    const call = { script, keys: this.#prefixed(keys), args: [bytes], deadlineMs };
+    const { outcomes, badBucketCount } = decodeReply(await connection.run(call), batch);
+    if (badBucketCount > 0) this.#onBadBuckets(badBucketCount);
+    return outcomes;
+  }
+
+  #prefixed(keys: readonly LimitKey[]): readonly string[] {
+    return keys.map((key) => this.#keyPrefix + key);
+  }
+}
+
+interface Ask {
+  readonly batch: readonly (readonly Charge[])[];
+  readonly deadlineMs: number;
+}
+
+/** MGET, unlike GET, answers nothing for a value of another type. */
+const peekText = `
+local time = redis.call('TIME')
+local nowUs = tonumber(time[1]) * 1000000 + tonumber(time[2])
+return struct.pack('<d', nowUs) .. (redis.call('MGET', KEYS[1])[1] or '')
+`;
+
+const forgetText = `return redis.call('DEL', unpack(KEYS))`;

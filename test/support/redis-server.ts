@@ -1,0 +1,154 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { until } from "./until.js";
+
+/** The servers that the Redis store is held against. */
+export type RedisEngine = "redis" | "valkey";
+
+/** How to start one. */
+export interface RedisServerOptions {
+  readonly engine: RedisEngine;
+  /** More words of its command line. Example: `["--requirepass", "secret"]`. */
+  readonly args?: readonly string[];
+  /** The password that control connections use. */
+  readonly password?: string;
+}
+
+/** Ports tried before giving up: another process may take a free one first. */
+const portTriesMax = 5;
+
+/** A real server in a directory of its own, on a free port of the loopback. Nothing is saved. */
+export class RedisServer {
+  readonly port: number;
+  readonly socketPath: string;
+  readonly #options: RedisServerOptions;
+  readonly #directory: string;
+  #child: ChildProcess | undefined;
+  readonly #clients: Redis[] = [];
+
+  private constructor(options: RedisServerOptions, place: { port: number; directory: string }) {
+    this.#options = options;
+    this.port = place.port;
+    this.#directory = place.directory;
+    this.socketPath = join(place.directory, "redis.sock");
+  }
+
+  /** Resolves when the server answers. */
+  static async start(options: RedisServerOptions): Promise<RedisServer> {
+    for (let tries = 1; ; tries += 1) {
+      const directory = await mkdtemp(join(tmpdir(), `headgate-${options.engine}-`));
+      const server = new RedisServer(options, { port: await freePort(), directory });
+      try {
+        await server.restart();
+        return server;
+      } catch (error) {
+        await server.stop();
+        if (tries >= portTriesMax) throw error;
+      }
+    }
+  }
+
+  get pid(): number {
+    const pid = this.#child?.pid;
+    if (pid === undefined) throw new Error("the server does not run");
+    return pid;
+  }
+
+  /** A connection of the test's own, to set things up and to look at them; closed by `stop`. */
+  client(): Redis {
+    const { password } = this.#options;
+    const client = new Redis({
+      host: "127.0.0.1",
+      port: this.port,
+      ...(password === undefined ? {} : { password }),
+      retryStrategy: () => 50,
+    });
+    client.on("error", () => {
+      // Tests kill their servers; the commands that fail say so themselves.
+    });
+    this.#clients.push(client);
+    return client;
+  }
+
+  /** Starts it, or starts it again on the same port after `kill`. */
+  async restart(): Promise<void> {
+    const words = ["--port", String(this.port), "--bind", "127.0.0.1", "--dir", this.#directory];
+    words.push("--unixsocket", this.socketPath, "--save", "", "--appendonly", "no");
+    words.push("--daemonize", "no", ...(this.#options.args ?? []));
+    const program = await requireProgram(this.#options.engine);
+    const child = spawn(program, words, { stdio: "ignore" });
+    this.#child = child;
+    process.once("exit", () => child.kill("SIGKILL"));
+    await until("the server answers", () => {
+      if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`);
+      return this.#answers();
+    });
+  }
+
+  /** Stops it in its tracks: connections stay open, nothing is answered. */
+  pause(): void {
+    process.kill(this.pid, "SIGSTOP");
+  }
+
+  resume(): void {
+    process.kill(this.pid, "SIGCONT");
+  }
+
+  /** Ends it at once, as a crash does. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    await new Promise((resolve) => {
+      child.once("exit", resolve);
+      child.kill("SIGKILL");
+    });
+  }
+
+  async stop(): Promise<void> {
+    for (const client of this.#clients) client.disconnect();
+    await this.kill();
+    await rm(this.#directory, { recursive: true, force: true });
+  }
+
+  async #answers(): Promise<boolean> {
+    const client = new Redis({
+      host: "127.0.0.1",
+      port: this.port,
+      lazyConnect: true,
+      enableReadyCheck: false,
+      retryStrategy: () => null,
+    });
+    client.on("error", () => {
+      // Not there yet.
+    });
+    try {
+      await client.connect();
+      await client.ping();
+      return true;
+    } catch (error) {
+      // A server that wants a password, or that loads, is there.
+      return error instanceof Error && /^(NOAUTH|LOADING)/.test(error.message);
+    } finally {
+      client.disconnect();
+    }
+  }
+}
+
+/** A port of the loopback that nobody listened on just now. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+async function requireProgram(engine: RedisEngine): Promise<string> {
+  return process.env[`${engine.toUpperCase()}_SERVER`] ?? `${engine}-server`;
+}
