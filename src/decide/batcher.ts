@@ -24,8 +24,8 @@ export type BatcherEvent =
 interface Waiting {
   readonly charges: readonly Charge[];
   readonly deadlineMs: number;
+  /** Answers the request; only the first answer counts. */
   readonly settle: (outcome: StoreOutcome) => void;
-  isSettled: boolean;
 }
 
 /** The most requests that wait for the turn to end; more are answered as a failed store at once. */
@@ -54,7 +54,7 @@ export class Batcher {
       }
       // A microtask would be too early: the calls of one socket read arrive over several of them.
       if (this.#waiting.length === 0) this.#parts.clock.scheduleTurn(() => this.#flush());
-      this.#waiting.push({ charges, deadlineMs, settle: resolve, isSettled: false });
+      this.#waiting.push({ charges, deadlineMs, settle: resolve });
     });
   }
 
@@ -79,7 +79,7 @@ export class Batcher {
     const { store, clock, breaker, storeBudgetMs } = this.#parts;
     const sentMs = clock.monotonicMs();
     if (!breaker.admits(sentMs)) {
-      for (const one of batch) settle(one, { kind: "failed", code: "STORE_CIRCUIT_OPEN" });
+      for (const one of batch) one.settle({ kind: "failed", code: "STORE_CIRCUIT_OPEN" });
       return;
     }
     const deadlineMs = sentMs + storeBudgetMs;
@@ -94,7 +94,7 @@ export class Batcher {
       for (let i = 0; i < batch.length; i += 1) {
         const one = batch[i];
         const outcome = outcomes[i];
-        if (one !== undefined && outcome !== undefined) settle(one, outcome);
+        if (one !== undefined && outcome !== undefined) one.settle(outcome);
       }
     } catch (thrown) {
       const { code } = toServiceError(thrown);
@@ -108,7 +108,7 @@ export class Batcher {
     const { breaker, clock, onEvent } = this.#parts;
     onEvent({ kind: "batchFailed", code });
     if (breaker.failed(clock.monotonicMs())) onEvent({ kind: "circuitOpened", code });
-    for (const one of batch) settle(one, { kind: "failed", code });
+    for (const one of batch) one.settle({ kind: "failed", code });
   }
 
   /** Answers requests whose own deadline is before the store's, with one timer at a time. */
@@ -130,7 +130,7 @@ export class Batcher {
       for (; next < early.length; next += 1) {
         const one = early[next];
         if (one === undefined || one.deadlineMs > nowMs) break;
-        settle(one, { kind: "failed", code: "STORE_TIMEOUT" });
+        one.settle({ kind: "failed", code: "STORE_TIMEOUT" });
       }
       arm();
     };
@@ -141,10 +141,4 @@ export class Batcher {
 
 function noTimer(): void {
   // Nothing was armed, so nothing is to be cancelled.
-}
-
-function settle(waiting: Waiting, outcome: StoreOutcome): void {
-  if (waiting.isSettled) return;
-  waiting.isSettled = true;
-  waiting.settle(outcome);
 }
