@@ -1,0 +1,94 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { RedisServer } from "../support/redis-server.js";
+import { formatTable, type Row } from "./report.js";
+import { measure, type Scenario } from "./scenario.js";
+import { startEmptyServer, startHeadgate } from "./servers.js";
+
+const help = `Usage: npm run bench -- [options]
+
+What a decision costs, next to a server that decides nothing. Every row is measured in this run, on
+this machine, with the same load; compare rows, not machines.
+
+  --seconds N   how long each row is measured (default 5)
+  --only TEXT   rows whose name holds this text
+  -o json       the rows as JSON on standard output
+  -h, --help    this text`;
+
+/** What every limit of the bench allows: as much as there is, so that no row is about denials. */
+const policyText = `domain: bench
+descriptors:
+  - key: user
+    rate_limit: { unit: second, requests_per_unit: 4294967295 }
+`;
+
+const hotKey = { name: "one hot key", keyCount: 1 };
+const manyKeys = { name: "20,000 keys", keyCount: 20_000 };
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      seconds: { type: "string", default: "5" },
+      only: { type: "string", default: "" },
+      output: { type: "string", short: "o", default: "table" },
+      help: { type: "boolean", short: "h", default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(`${help}\n`);
+    return;
+  }
+  const measureMs = Number(values.seconds) * 1_000;
+  if (!(measureMs >= 500)) throw new Error("--seconds must be a number of at least 0.5");
+  const directory = await mkdtemp(join(tmpdir(), "headgate-bench-"));
+  try {
+    const rows = await runAll({ directory, measureMs, only: values.only });
+    const text = values.output === "json" ? JSON.stringify(rows, undefined, 2) : formatTable(rows);
+    process.stdout.write(`${text}\n`);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+interface Order {
+  readonly directory: string;
+  readonly measureMs: number;
+  readonly only: string;
+}
+
+async function runAll({ directory, measureMs, only }: Order): Promise<readonly Row[]> {
+  const policyFile = join(directory, "policy.yaml");
+  await writeFile(policyFile, policyText);
+  const redis = await RedisServer.start({ engine: "redis" });
+  try {
+    const scenarios: readonly Scenario[] = [
+      { name: "empty @grpc/grpc-js server", ...hotKey, start: startEmptyServer },
+      ...[hotKey, manyKeys].map((keys) => ({
+        name: `memory, ${keys.name}`,
+        keyCount: keys.keyCount,
+        start: () => startHeadgate({ policyFile }),
+      })),
+      ...[hotKey, manyKeys].map((keys) => ({
+        name: `Redis, ${keys.name}`,
+        keyCount: keys.keyCount,
+        redisPid: redis.pid,
+        start: () => startHeadgate({ policyFile, redisPort: redis.port }),
+      })),
+    ].filter((scenario) => scenario.name.includes(only));
+    const rows: Row[] = [];
+    for (const scenario of scenarios) {
+      process.stderr.write(`${scenario.name} ... `);
+      const row = await measure(scenario, measureMs);
+      process.stderr.write(`${Math.round(row.callsPerSecond)} a second\n`);
+      rows.push(row);
+    }
+    process.stderr.write(`${cpus().length} cores, Node ${process.version}\n\n`);
+    return rows;
+  } finally {
+    await redis.stop();
+  }
+}
+
+await main();

@@ -1,0 +1,45 @@
+/** One measured row. Times are of one call as the client sees it; CPU is the server process's. */
+export interface Row {
+  readonly name: string;
+  readonly callsPerSecond: number;
+  readonly cpuUsPerCall: number;
+  /** CPU of the Redis process; absent without one. */
+  readonly redisCpuUsPerCall?: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly failedCount: number;
+  readonly deniedCount: number;
+}
+
+const columns: readonly {
+  readonly title: string;
+  readonly cell: (row: Row, floor: Row) => string;
+}[] = [
+  { title: "4 connections x 50 calls in flight", cell: (row) => row.name },
+  { title: "calls/s", cell: (row) => Math.round(row.callsPerSecond).toLocaleString("en-US") },
+  { title: "CPU us/call", cell: (row) => row.cpuUsPerCall.toFixed(1) },
+  { title: "x floor", cell: (row, floor) => (row.cpuUsPerCall / floor.cpuUsPerCall).toFixed(2) },
+  { title: "Redis us/call", cell: (row) => row.redisCpuUsPerCall?.toFixed(1) ?? "" },
+  { title: "p50 ms", cell: (row) => row.p50Ms.toFixed(1) },
+  { title: "p99 ms", cell: (row) => row.p99Ms.toFixed(1) },
+  { title: "failed", cell: (row) => String(row.failedCount) },
+  { title: "denied", cell: (row) => String(row.deniedCount) },
+];
+
+/** The rows as a table for people; `x floor` compares CPU with the first row. */
+export function formatTable(rows: readonly Row[]): string {
+  const [floor] = rows;
+  if (floor === undefined) return "no row has such a name";
+  const lines = [
+    columns.map((column) => column.title),
+    ...rows.map((row) => columns.map((column) => column.cell(row, floor))),
+  ];
+  const widths = columns.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0)));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)))
+        .join("  "),
+    )
+    .join("\n");
+}
