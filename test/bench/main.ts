@@ -64,7 +64,7 @@ async function runAll({ directory, measureMs, only }: Order): Promise<readonly R
   const redis = await RedisServer.start({ engine: "redis" });
   try {
     const scenarios: readonly Scenario[] = [
-      { name: "empty @grpc/grpc-js server", ...hotKey, start: startEmptyServer },
+      { name: "empty @grpc/grpc-js server", keyCount: 1, start: startEmptyServer },
       ...[hotKey, manyKeys].map((keys) => ({
         name: `memory, ${keys.name}`,
         keyCount: keys.keyCount,
