@@ -16,16 +16,17 @@ const plainProductMax = Number.MAX_SAFE_INTEGER;
 /**
  * floor(a * b / c) exactly, or `cap` where the result would be at least `cap`.
  *
- * a and b are whole, 0 <= a, b <= 2^53; c is whole, 1 <= c <= 2^52; cap is whole, 0 <= cap <= 2^53,
- * and cap * c <= 2^102. a * b / c itself may be as large as it likes. Example:
- * floorMulDiv(10_000, 3 * 2^20, 1_000_000, 2^53) is 31_457 (31_457.28 rounded down).
+ * a and b are whole, 0 <= a, b <= 2^53; c is whole, 1 <= c <= 2^52; cap is whole, 0 <= cap <=
+ * 2^53 - 4, and cap * c <= 2^102. a * b / c itself may be as large as it likes. Example:
+ * floorMulDiv(10_000, 3 * 2^20, 1_000_000, 2^52) is 31_457 (31_457.28 rounded down).
  *
  * How: the estimate of the quotient q is off by at most a few; a * b and q * c are each written as
  * an exact sum of two doubles, so the remainder a * b - q * c is exact and says which q is right.
  *
  * Why the ranges suffice: two roundings move the estimate by at most q / 2^52, the floor by less
  * than 1, so the remainder lies within c + q * c / 2^52 <= 2^52 + 2^50 + 9 of zero. What rounding
- * took from the products is at most 2^49 each. Every sum of these is whole and below 2^53.
+ * took from the products is at most 2^49 each. Every sum of these is whole and below 2^53, and so
+ * is every quotient on the way: it starts below cap + 4 (at a cap of 2^53 a step would be lost).
  *
  * Four numbers by position, against the habit: it runs several times a decision, and Lua's twin
  * reads the same.
