@@ -1,0 +1,225 @@
+/**
+ * The house as data: who may import what, what is banned where and what to use instead, and every
+ * exception with its reason. The checks beside this file hold no names of their own.
+ *
+ * In patterns `*` stands for any part of one path segment, `**` for any rest and `{a,b}` for one
+ * of several words. What an import reaches is a path (`src/core/gcra.ts`), a package (`npm:ioredis`) or
+ * a built-in (`node:fs`).
+ */
+
+/** What the files of one place may import; the first row that matches a file counts. */
+export interface ImportRow {
+  readonly from: string;
+  readonly may: readonly string[];
+}
+
+const anyBuiltin = "node:**";
+const anyPackage = "npm:**";
+
+const rpcMay: readonly string[] = [
+  "src/rpc/**",
+  "src/core/**",
+  "src/policy/**",
+  "src/decide/**",
+  "src/gen/**",
+  "src/wire/service.ts",
+  "src/fleet/fleet.ts",
+  "npm:@bufbuild/protobuf",
+  "npm:@grpc/*",
+];
+
+/** The import table of the architecture. Imports of types count like any other. */
+export const importRows: readonly ImportRow[] = [
+  { from: "src/core/**", may: ["src/core/**"] },
+  {
+    from: "src/policy/**",
+    may: ["src/policy/**", "src/core/**", "npm:yaml", "npm:zod", "npm:@marcbachmann/cel-js"],
+  },
+  {
+    from: "src/store/redis/**",
+    // A script is known by its SHA-1; a connection's TLS settings have Node's type.
+    may: ["src/store/**", "src/core/**", "npm:ioredis", "node:crypto", "node:tls"],
+  },
+  { from: "src/store/**", may: ["src/store/**", "src/core/**"] },
+  {
+    from: "src/decide/**",
+    may: ["src/decide/**", "src/core/**", "src/policy/**", "src/store/limit-store.ts"],
+  },
+  {
+    from: "src/wire/**",
+    may: ["src/wire/**", "src/core/**", "node:net", "node:tls", "node:zlib"],
+  },
+  // The one transport that is a library shows its sockets and sessions.
+  { from: "src/rpc/grpc-js*.ts", may: [...rpcMay, "node:net", "node:http2"] },
+  { from: "src/rpc/**", may: rpcMay },
+  {
+    from: "src/fleet/**",
+    may: ["src/fleet/**", "src/core/**", "src/decide/sample*.ts", "src/store/connection.ts"],
+  },
+  {
+    from: "src/generate/**",
+    may: [
+      "src/generate/**",
+      "src/core/**",
+      "src/policy/**",
+      "src/gen/**",
+      "npm:@bufbuild/*",
+      "npm:yaml",
+    ],
+  },
+  {
+    from: "src/app/**",
+    may: ["src/{app,core,policy,store,decide,wire,rpc,fleet,generate}/**", anyBuiltin, anyPackage],
+  },
+  {
+    from: "src/cli/**",
+    may: [
+      "src/{cli,core,policy,generate,decide,app,dev,gen}/**",
+      anyBuiltin,
+      "npm:commander",
+      "npm:@bufbuild/protobuf",
+    ],
+  },
+  // These run before anything is installed or compiled.
+  { from: "src/dev/*.mjs", may: ["src/dev/*.mjs", anyBuiltin] },
+  { from: "src/dev/**", may: ["src/{dev,app,core}/**", anyBuiltin] },
+  { from: "test/**", may: ["src/**", "test/**", anyBuiltin, anyPackage] },
+];
+
+/** The only files of src that may import something; tests are free. */
+export const importHomes: readonly { readonly what: string; readonly only: readonly string[] }[] = [
+  { what: "npm:ioredis", only: ["src/store/redis/**"] },
+  { what: "npm:prom-client", only: ["src/app/metrics.ts"] },
+  { what: "npm:pino", only: ["src/app/logger.ts"] },
+  { what: "npm:pino-pretty", only: ["src/app/logger.ts"] },
+  { what: "npm:@grpc/grpc-js", only: ["src/rpc/grpc-js*.ts"] },
+  { what: "npm:@grpc/reflection", only: ["src/rpc/*.ts"] },
+  { what: "npm:commander", only: ["src/cli/**"] },
+  { what: "npm:yaml", only: ["src/policy/**", "src/generate/**"] },
+  { what: "src/gen/**", only: ["src/rpc/**", "src/generate/**", "src/cli/**"] },
+];
+
+/** Sizes above which a check fails; the advice (300 and 500 lines) is lower. */
+export const sizeMax = {
+  sourceLines: 500,
+  testLines: 800,
+  functionLines: 70,
+  lineColumns: 100,
+  positionalParameters: 3,
+} as const;
+
+/** Globals, members and modules that only some places may touch. */
+export interface TokenRow {
+  /** `Date` is the global, `Math.random` a member of a global, `node:timers` a module. */
+  readonly tokens: readonly string[];
+  readonly allowed: readonly string[];
+  readonly instead: string;
+}
+
+const slowTests = "test/{contract,fault,e2e,bench,support}/**";
+
+/** The banned tokens. */
+export const tokenRows: readonly TokenRow[] = [
+  {
+    tokens: ["Date", "performance", "node:perf_hooks", "process.hrtime", "process.uptime"],
+    allowed: ["src/app/**", "src/dev/*.mjs", slowTests, "test/run*.ts"],
+    instead: "take a Clock (src/core/clock.ts), or now as an argument",
+  },
+  {
+    tokens: ["setTimeout", "setInterval", "node:timers", "node:timers/promises"],
+    allowed: ["src/app/**", "src/dev/*.mjs", "test/support/**", "test/bench/**", "test/run*.ts"],
+    instead: "use Clock.schedule; a test waits for a condition with test/support, or moves a clock",
+  },
+  {
+    tokens: ["setImmediate"],
+    allowed: ["src/app/**", "test/**"],
+    instead: "use Clock.scheduleTurn",
+  },
+  {
+    tokens: ["AbortSignal.timeout"],
+    allowed: ["src/app/**", "src/cli/**", slowTests],
+    instead: "take a signal or a deadline from the caller",
+  },
+  {
+    tokens: ["Math.random", "crypto.randomUUID", "crypto.getRandomValues"],
+    allowed: ["src/app/**"],
+    instead: "take a Random (src/core/clock.ts); a test makes one from a seed that it prints",
+  },
+  {
+    tokens: ["process", "node:process"],
+    allowed: ["src/app/**", "src/cli/**", "src/dev/**", "test/**"],
+    instead: "let src/app or src/cli hand in what is needed",
+  },
+  {
+    tokens: ["console", "node:console"],
+    allowed: ["src/app/**", "src/cli/**", "src/dev/**", "test/bench/**", "test/run*.ts"],
+    instead: "report an event to the shell that owns the log",
+  },
+  {
+    tokens: ["vi.mock", "vi.doMock", "vi.spyOn", "vi.useFakeTimers"],
+    allowed: [],
+    instead: "use a fake from test/support that passes the contract",
+  },
+];
+
+/** `as` in src: where text or wire is decoded or a brand is put on, how often, and why. */
+export const castRows: readonly {
+  readonly path: string;
+  readonly count: number;
+  readonly reason: string;
+}[] = [
+  { path: "src/core/key.ts", count: 2, reason: "puts the brand on a LimitKey" },
+  { path: "src/app/policy-worker.ts", count: 1, reason: "reads what our own thread was sent" },
+];
+
+/** Files of src that must write `null`, because an interface that is not ours asks for it. */
+export const nullRows: readonly { readonly path: string; readonly reason: string }[] = [
+  { path: "src/rpc/grpc-js-transport.ts", reason: "grpc-js calls back with null for no error" },
+  { path: "src/app/logger.ts", reason: "pino leaves out its base fields for null" },
+  { path: "src/policy/node-reader.ts", reason: "the YAML library has null for an empty value" },
+];
+
+/** Words that say nothing in a name, in the singular. */
+export const emptyWords: readonly string[] = ["manager", "helper", "util", "impl"];
+
+/** Test folders under test/unit that mirror no folder of src. */
+export const unmirroredFolders: readonly string[] = ["proto", "tidy", "dev"];
+
+/** Where programs start; what package.json names in `bin` and `scripts` counts too. */
+export const entries: readonly string[] = [
+  "src/cli/main.ts",
+  "src/app/policy-worker.ts",
+  "src/dev/bootstrap.mjs",
+  "test/**/*.test.ts",
+  "test/*.test.ts",
+];
+
+/** Packages that nothing imports or names, and why they are there. */
+export const silentPackages: readonly { readonly name: string; readonly reason: string }[] = [
+  { name: "vite", reason: "vitest's peer, held at the line that runs on Node 20" },
+];
+
+/** What the top level holds, and nothing else. */
+export const topLevel: readonly string[] = [
+  ".ci",
+  ".gitignore",
+  ".npmrc",
+  "ARCHITECTURE.md",
+  "CHANGELOG.md",
+  "LICENSE",
+  "README.md",
+  "biome.json",
+  "docker-compose.yml",
+  "envoy",
+  "k8s",
+  "package-lock.json",
+  "package.json",
+  "proto",
+  "src",
+  "test",
+  "tsconfig*.json",
+  "vitest.config.ts",
+];
+
+/** Made by the build or by tools, and never committed. */
+export const untracked: readonly string[] = ["dist/**", "src/gen/**", "node_modules/**"];

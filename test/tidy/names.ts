@@ -1,0 +1,42 @@
+import { emptyWords } from "./house.js";
+import type { Source, Violation } from "./source.js";
+
+/** Exports of src without a docstring right before them. Overloads share the first one's. */
+export function checkDocstrings({ path, text, comments, exports }: Source): Violation[] {
+  if (!path.startsWith("src/")) return [];
+  const documented = new Set<string>();
+  return exports.flatMap(({ name, line, start }) => {
+    const comment = comments.findLast(({ end }) => end <= start);
+    const isDocumented =
+      comment?.kind === "Block" &&
+      /^\*.*\w/s.test(comment.text) &&
+      text.slice(comment.end, start).trim() === "";
+    if (isDocumented) documented.add(name);
+    if (documented.has(name)) return [];
+    return [{ path, line, message: `${name} has no docstring; say in a sentence what it is` }];
+  });
+}
+
+/** Names that say nothing, and files that are not in kebab-case. */
+export function checkNames({ path, exports }: Source): Violation[] {
+  const found: Violation[] = [];
+  const report = (line: number, message: string): void => void found.push({ path, line, message });
+  for (const segment of path.split("/")) {
+    if (!/^[a-z0-9]+(?:-[a-z0-9]+)*(?:\.[a-z0-9-]+)*$/.test(segment)) {
+      report(1, `${segment} is not in kebab-case`);
+    }
+    const empty = emptyWord(segment.replace(/\..*/, "").split("-"));
+    if (empty !== undefined) report(1, `${segment}: "${empty}" says nothing; name what it does`);
+  }
+  for (const { name, line } of exports) {
+    const empty = emptyWord(name.split(/(?=[A-Z])/));
+    if (empty !== undefined) report(line, `${name}: "${empty}" says nothing; name what it does`);
+    // IPv4 is a word of its own.
+    if (/^(?:My[A-Z]|I(?!Pv)[A-Z][a-z])/.test(name)) report(line, `${name}: drop the prefix`);
+  }
+  return found;
+}
+
+function emptyWord(words: readonly string[]): string | undefined {
+  return words.find((word) => emptyWords.includes(word.toLowerCase().replace(/s$/, "")));
+}

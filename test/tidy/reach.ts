@@ -1,0 +1,144 @@
+import { posix } from "node:path";
+import { entries, silentPackages } from "./house.js";
+import { importGraph } from "./imports.js";
+import { importTarget, matchesAny, sourcePath } from "./paths.js";
+import { type Source, type Violation, visit } from "./source.js";
+
+/** What package.json says, and which programs each package of `node_modules` brings. */
+export interface Manifest {
+  readonly dependencies: readonly string[];
+  readonly devDependencies: readonly string[];
+  /** `scripts` and `bin`, as one text. */
+  readonly commands: string;
+  /** The files that configure tools, as one text. */
+  readonly configuration: string;
+  readonly programsOf: (name: string) => readonly string[];
+}
+
+/** Files that no program and no test reaches. */
+export function checkUnreachedFiles(
+  sources: readonly Source[],
+  { commands }: Pick<Manifest, "commands">,
+): Violation[] {
+  const graph = importGraph(sources);
+  const byPath = new Map(sources.map((source) => [source.path, source]));
+  const reached = new Set<string>();
+  const waiting = [...byPath.keys()].filter((path) => matchesAny(entries, path));
+  waiting.push(...pathsIn(commands).map(sourcePath));
+  for (const path of waiting) {
+    const source = byPath.get(path);
+    if (source === undefined || reached.has(path)) continue;
+    reached.add(path);
+    waiting.push(...(graph.get(path) ?? []), ...mentionedFiles(source));
+    // Types of plain JavaScript stand beside it.
+    waiting.push(path.replace(/\.mjs$/, ".d.mts"));
+  }
+  const message = "nothing reaches this file: no program, no test; use it or delete it";
+  return [...byPath.keys()]
+    .filter((path) => !reached.has(path))
+    .map((path) => ({ path, line: 1, message }));
+}
+
+/** Files that a string names, from here or from the top: workers and child processes. */
+function mentionedFiles(source: Source): readonly string[] {
+  const found: string[] = [];
+  visit(source, {
+    Literal: ({ value }) => {
+      if (typeof value === "string") found.push(...pathsIn(value));
+    },
+    TemplateElement: ({ value }) => void found.push(...pathsIn(value.raw)),
+  });
+  const folder = posix.dirname(source.path);
+  return found.flatMap((path) => [
+    sourcePath(posix.join(folder, path)),
+    sourcePath(posix.normalize(path)),
+  ]);
+}
+
+function pathsIn(text: string): readonly string[] {
+  return text.match(/[\w./-]+\.[cm]?[jt]s\b/g) ?? [];
+}
+
+/** Exports of src that no other file takes. A type may also be part of another export here. */
+export function checkUnusedExports(sources: readonly Source[]): Violation[] {
+  const taken = new Map<string, Set<string>>();
+  for (const { path, imports } of sources) {
+    for (const { specifier, names } of imports) {
+      const target = importTarget(path, specifier).path;
+      const known = taken.get(target) ?? new Set<string>();
+      for (const name of names) known.add(name);
+      taken.set(target, known);
+    }
+  }
+  return sources.flatMap((source) => {
+    const { path, exports } = source;
+    if (!path.startsWith("src/") || path.endsWith(".d.mts")) return [];
+    const names = taken.get(path);
+    const uses = usesOfNames(source);
+    return exports.flatMap(({ name, kind, line }) => {
+      if (names?.has(name) === true || names?.has("*") === true) return [];
+      // One use is the declaration itself.
+      if (kind === "type" && (uses.get(name) ?? 0) > 1) return [];
+      const message = `nothing imports ${name}; do not export it, or delete it`;
+      return [{ path, line, message }];
+    });
+  });
+}
+
+function usesOfNames(source: Source): ReadonlyMap<string, number> {
+  const uses = new Map<string, number>();
+  visit(source, { Identifier: ({ name }) => void uses.set(name, (uses.get(name) ?? 0) + 1) });
+  return uses;
+}
+
+/** Packages that are imported but not listed, listed but not used, or listed in the wrong place. */
+export function checkPackages(sources: readonly Source[], manifest: Manifest): Violation[] {
+  const path = "package.json";
+  const found: Violation[] = [];
+  const inSource = new Set<string>();
+  const inTests = new Set<string>();
+  const { dependencies, devDependencies } = manifest;
+  for (const source of sources) {
+    const isSource = source.path.startsWith("src/");
+    for (const { specifier, line } of source.imports) {
+      const target = importTarget(source.path, specifier);
+      if (target.kind !== "package") continue;
+      const name = target.path.slice("npm:".length);
+      (isSource ? inSource : inTests).add(name);
+      const listed = isSource ? dependencies : [...dependencies, ...devDependencies];
+      if (listed.includes(name)) continue;
+      const place = isSource ? "dependencies" : "dependencies or devDependencies";
+      found.push({ path: source.path, line, message: `${name} is not in the ${place}` });
+    }
+    if (isSource) for (const text of stringsOf(source)) inSource.add(text);
+  }
+  for (const name of dependencies) {
+    if (inSource.has(name)) continue;
+    const message = `nothing in src imports ${name}; remove it, or list it for development`;
+    found.push({ path, line: 1, message });
+  }
+  for (const name of devDependencies) {
+    if (inSource.has(name) || inTests.has(name) || isNamed(name, manifest)) continue;
+    if (silentPackages.some((one) => one.name === name)) continue;
+    const message = `nothing uses ${name}: no import, script or configuration; remove it`;
+    found.push({ path, line: 1, message });
+  }
+  return found;
+}
+
+function stringsOf(source: Source): readonly string[] {
+  const found: string[] = [];
+  visit(source, {
+    Literal: ({ value }) => {
+      if (typeof value === "string") found.push(value);
+    },
+  });
+  return found;
+}
+
+/** The compiler's configuration names `@types/node` as `node`. */
+function isNamed(name: string, { commands, configuration, programsOf }: Manifest): boolean {
+  const text = `${commands}\n${configuration}`;
+  const names = [name, name.replace(/^@types\//, ""), ...programsOf(name)];
+  return names.some((one) => new RegExp(`(?<![\\w@/-])${one}(?![\\w-])`).test(text));
+}

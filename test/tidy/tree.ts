@@ -1,0 +1,56 @@
+import { topLevel, unmirroredFolders, untracked } from "./house.js";
+import { matchesAny } from "./paths.js";
+import type { Violation } from "./source.js";
+
+/** Things at the top that the project's layout does not name. */
+export function checkTopLevel(tracked: readonly string[]): Violation[] {
+  const names = new Set(tracked.map((path) => path.replace(/\/.*/, "")));
+  return [...names]
+    .filter((name) => !matchesAny(topLevel, name))
+    .map((path) => ({ path, line: 1, message: "does not belong at the top level; move it" }));
+}
+
+/** What is made by the build, and was committed all the same. */
+export function checkTracked(tracked: readonly string[]): Violation[] {
+  return tracked
+    .filter((path) => matchesAny(untracked, path))
+    .map((path) => ({ path, line: 1, message: "is made by the build; take it out of git" }));
+}
+
+/**
+ * Unit tests without the file of src that they are named after. A second part of the name says
+ * which side of the file is tested: `gcra.property.test.ts` is for gcra.ts.
+ */
+export function checkMirrors(paths: readonly string[]): Violation[] {
+  const known = new Set(paths);
+  return paths.flatMap((path) => {
+    const [, folder = "", name = ""] = /^test\/unit\/(.*\/)?([^./]+)\..*test\.ts$/.exec(path) ?? [];
+    if (name === "" || unmirroredFolders.some((one) => folder.startsWith(`${one}/`))) return [];
+    const wanted = [".ts", ".mts", ".mjs"].map((ending) => `src/${folder}${name}${ending}`);
+    if (wanted.some((one) => known.has(one))) return [];
+    return [{ path, line: 1, message: `tests no file: there is no ${wanted[0]}` }];
+  });
+}
+
+/** A path of one machine, written so that this line is not one. */
+const machinePath = /(?<![\w.*)\]}])\/(?:work|home|root|Users)\/[\w.]/;
+
+const registryHost =
+  /\b(?:registry\.(?:npmjs|yarnpkg)\.|pypi\.(?:org|python)|files\.pythonhosted\.|proxy\.golang\.)/;
+
+/** Paths of a machine and hosts of package registries, in any text that is committed. */
+export function checkPlaces(path: string, text: string): Violation[] {
+  return text.split("\n").flatMap((lineText, i) => {
+    const found: Violation[] = [];
+    const line = i + 1;
+    if (machinePath.test(lineText)) {
+      const message = "a path of one machine; make it relative, or find it at run time";
+      found.push({ path, line, message });
+    }
+    if (registryHost.test(lineText)) {
+      const message = "a registry's host; leave the choice to the client's configuration";
+      found.push({ path, line, message });
+    }
+    return found;
+  });
+}

@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { checkDocstrings, checkNames } from "../../tidy/names.js";
+import { parseSource } from "../../tidy/source.js";
+
+describe("checkDocstrings()", () => {
+  it.each([
+    "export const a = 1;",
+    "export type A = string;",
+    "export interface A {}",
+    "export class A {}",
+    "// A line.\nexport function a() {}",
+    "/* No docstring. */\nexport function a() {}",
+    "/** */\nexport function a() {}",
+    "/** Of something else. */\nconst b = 1;\nexport const a = 1;",
+  ])("refuses %s", (text) => {
+    const lineCount = text.split("\n").length;
+    expect(checkDocstrings(parseSource("src/core/a.ts", text))).toMatchObject([
+      { line: lineCount },
+    ]);
+  });
+
+  it.each([
+    "/** Says it. */\nexport const a = 1;",
+    "/** `a` of b. */\nexport const a = 1;",
+    "/**\n * Says it\n * in lines.\n */\nexport async function a() {}",
+    "/** Says it. */\nexport function a(b: A): void;\nexport function a(b: B): void;",
+    "const a = 1;",
+    'export { a } from "./a.js";',
+  ])("lets %s pass", (text) => {
+    expect(checkDocstrings(parseSource("src/core/a.ts", text))).toEqual([]);
+  });
+
+  it("asks nothing of tests", () => {
+    expect(checkDocstrings(parseSource("test/support/a.ts", "export const a = 1;"))).toEqual([]);
+  });
+});
+
+describe("checkNames()", () => {
+  it.each([
+    "src/core/limitStore.ts",
+    "src/core/Limit.ts",
+    "src/core/limit_store.ts",
+    "src/core/store-manager.ts",
+    "src/core/utils.ts",
+    "src/helpers/a.ts",
+  ])("refuses the file %s", (path) => {
+    expect(checkNames(parseSource(path, ""))).toHaveLength(1);
+  });
+
+  it.each([
+    "src/core/limit-store.ts",
+    "test/unit/core/gcra.property.test.ts",
+    "src/dev/lock.d.mts",
+    "src/rpc/grpc-js.ts",
+  ])("lets the file %s pass", (path) => {
+    expect(checkNames(parseSource(path, ""))).toEqual([]);
+  });
+
+  it.each(["StoreManager", "KeyHelpers", "StringUtil", "StoreImpl", "ILimit", "MyStore"])(
+    "refuses the name %s",
+    (name) => {
+      expect(checkNames(parseSource("src/core/a.ts", `export class ${name} {}`))).toHaveLength(1);
+    },
+  );
+
+  it.each(["IPv4Address", "Identity", "Implementation", "Utilization", "isIo", "Mystery"])(
+    "lets the name %s pass",
+    (name) => {
+      expect(checkNames(parseSource("src/core/a.ts", `export class ${name} {}`))).toEqual([]);
+    },
+  );
+});
