@@ -19,13 +19,10 @@ export function createTakeScript(): StoreScript {
   return defineScript("take", takeText);
 }
 
-const takeText = `
-local floor, max, min = math.floor, math.max, math.min
-local pack, unpackStruct = struct.pack, struct.unpack
+/** `floorMulDiv` and `ceilMulDiv` of `core/exact` as a part of a script; open to the tests alone. */
+export const exactText = `
+local floor, min = math.floor, math.min
 local exactMax, splitFactor = 9007199254740991, 134217729
-local unitsPerHit, drainTimeCapUs = 1048576, 1125899906842624
-
--- core/exact
 
 local function productError(a, b, product)
   local aScaled = splitFactor * a
@@ -44,11 +41,8 @@ end
 
 local function floorMulDiv(a, b, c, cap)
   local product = a * b
+  if product <= exactMax then return min(floor(product / c), cap) end
   local quotient = floor(product / c)
-  if product <= exactMax then
-    if quotient * c > product then quotient = quotient - 1 end
-    return min(quotient, cap)
-  end
   if quotient >= cap + 4 then return cap end
   local remainder = exactDifference(a, b, quotient, c)
   while remainder < 0 do quotient = quotient - 1; remainder = remainder + c end
@@ -62,7 +56,14 @@ local function ceilMulDiv(a, b, c, cap)
   if exactDifference(a, b, quotient, c) > 0 then return quotient + 1 end
   return quotient
 end
+`;
 
+const takeText = `
+local max = math.max
+local pack, unpackStruct = struct.pack, struct.unpack
+local unitsPerHit, drainTimeCapUs = 1048576, 1125899906842624
+
+${exactText}
 -- The buckets of KEYS, by position; no entry is an empty bucket.
 
 local time = redis.call('TIME')

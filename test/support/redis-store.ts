@@ -1,0 +1,48 @@
+import { openRedis, type RedisConnections } from "../../src/store/redis/connections.js";
+import type { RedisEvent } from "../../src/store/redis/redis-connection.js";
+import { RedisLimitStore } from "../../src/store/redis/redis-limit-store.js";
+import type { RedisTarget } from "../../src/store/redis/target.js";
+import { realClock, realRandom } from "./real-clock.js";
+import type { RedisServer } from "./redis-server.js";
+
+/** A store on a real server, with what a test wants to see of it. */
+export interface TestRedisStore {
+  readonly store: RedisLimitStore;
+  readonly connections: RedisConnections;
+  readonly events: RedisEvent[];
+  /** Values under our keys that were not ours, as the store reported them. */
+  readonly badBuckets: { count: number };
+}
+
+/** Opens a store on the server; with `verify` it is known to be well before this resolves. */
+export async function openTestStore(
+  server: RedisServer,
+  options: { readonly target?: Partial<RedisTarget>; readonly isVerified?: boolean } = {},
+): Promise<TestRedisStore> {
+  const events: RedisEvent[] = [];
+  const connections = openRedis({
+    target: { ...loopbackTarget(server.port), ...options.target },
+    clock: realClock,
+    random: realRandom,
+    onEvent: (event) => events.push(event),
+  });
+  const badBuckets = { count: 0 };
+  const store = new RedisLimitStore({
+    connections,
+    onBadBuckets: (count) => {
+      badBuckets.count += count;
+    },
+  });
+  if (options.isVerified ?? true) await store.verify(soon());
+  return { store, connections, events, badBuckets };
+}
+
+/** A server on this machine, without a password. */
+export function loopbackTarget(port: number): RedisTarget {
+  return { address: { kind: "tcp", host: "127.0.0.1", port, isTls: false }, database: 0 };
+}
+
+/** A deadline far enough for a busy machine. */
+export function soon(): number {
+  return realClock.monotonicMs() + 20_000;
+}
