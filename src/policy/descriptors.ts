@@ -74,6 +74,8 @@ function readStep(reader: NodeReader, fields: Fields): PathStep | undefined {
   const valueField = fields.byName.get("value");
   const value = valueField && readValue(reader, valueField);
   if (keyField === undefined || key === undefined) return undefined;
+  // With its value unknown, the descriptor is not compared with its siblings.
+  if (fields.misspelt.has("value")) return undefined;
   if (key.includes("*")) {
     return reader.report(keyField.value ?? keyField.key, {
       id: "HG121",

@@ -1,4 +1,4 @@
-import { isAlias, isMap, isScalar, isSeq, type ParsedNode } from "yaml";
+import { isAlias, isMap, isScalar, isSeq, type ParsedNode, Scalar } from "yaml";
 import { findNearestName } from "./nearest-name.js";
 import { quoteText } from "./problem.js";
 import type { Finding, ProblemLog } from "./problem-log.js";
@@ -15,6 +15,10 @@ export interface Field {
 export interface Fields {
   readonly node: ParsedNode;
   readonly byName: ReadonlyMap<string, Field>;
+  /** Names that an unknown one probably meant: told there, so they are not missed as well. */
+  readonly misspelt: ReadonlySet<string>;
+  /** False when a refused name (a merge, a name of the other dialect) may stand for a missing one. */
+  readonly isComplete: boolean;
 }
 
 /** The names that a map may hold. */
@@ -59,20 +63,25 @@ export class NodeReader {
       return this.#wrongKind(node, `${shape.title}: a map of names`);
     }
     const byName = new Map<string, Field>();
+    const misspelt = new Set<string>();
+    let isComplete = true;
     for (const { key, value } of node.items) {
       if (!isScalar(key) || typeof key.value !== "string") {
-        this.#report123(key, shape);
+        this.#reportName(key, shape);
         continue;
       }
-      const field = { name: key.value, key, value: isNothing(value) ? undefined : value };
-      if (this.#isRefusedName(field, shape)) continue;
-      if (byName.has(field.name)) {
+      const field = { name: key.value, key, value: writtenValue(value) };
+      if (!shape.names.includes(field.name)) {
+        const meant = this.#refuseName(field, shape);
+        if (meant !== undefined) misspelt.add(meant);
+        if (field.name === "<<" || shape.ownNames.includes(field.name)) isComplete = false;
+      } else if (byName.has(field.name)) {
         this.report(key, { id: "HG103", message: `${quoteText(field.name)} stands twice` });
       } else {
-        byName.set(field.name, { ...field, value: field.value ?? undefined });
+        byName.set(field.name, field);
       }
     }
-    return { node, byName };
+    return { node, byName, misspelt, isComplete };
   }
 
   /** The items of a list; undefined where one is empty. */
@@ -93,7 +102,7 @@ export class NodeReader {
   /** A field that must be there. */
   requiredField(fields: Fields, name: string, expected: string): Field | undefined {
     const field = fields.byName.get(name);
-    if (field !== undefined) return field;
+    if (field !== undefined || !fields.isComplete || fields.misspelt.has(name)) return field;
     return this.report(fields.node, { id: "HG125", message: `"${name}" is missing`, expected });
   }
 
@@ -133,9 +142,7 @@ export class NodeReader {
     if (!isScalar(node)) return this.#wrongKind(node, expected);
     const written = String(node.source ?? "");
     if (typeof node.value !== "number" || !wholeNumber.test(written)) {
-      const suggestion = /^[0-9]{1,10}$/.test(written) ? String(Number(written)) : undefined;
-      const message = `${quoteText(written)} is not a whole number`;
-      return this.report(node, { id: "HG140", message, expected, suggestion });
+      return this.#wrongWhole(node, written, expected);
     }
     if (node.value < bounds.min || node.value > bounds.max) {
       const message = `${quoteText(written)} is out of range`;
@@ -177,28 +184,39 @@ export class NodeReader {
     return this.report(node, { id: finding.id, message, expected, suggestion });
   }
 
-  #isRefusedName({ name, key }: Field, shape: Shape): boolean {
-    if (shape.names.includes(name)) return false;
+  /** Reports a name that is not among the shape's, and answers the one that was probably meant. */
+  #refuseName({ name, key }: Field, shape: Shape): string | undefined {
     const quoted = quoteText(name);
-    if (name === "<<") {
-      this.report(key, { id: "HG104", message: "merge keys are not accepted" });
-    } else if (shape.laterNames.includes(name)) {
-      this.report(key, { id: "HG121", message: `${quoted} is not supported yet` });
-    } else if (shape.ownNames.includes(name)) {
-      const message = `${quoted} belongs to \`kind: Policy\` only`;
-      this.report(key, { id: "HG122", message });
-    } else {
-      this.report(key, {
-        id: "HG120",
-        message: `${quoted} is unknown in ${shape.title}`,
-        expected: listWords(shape.names),
-        suggestion: findNearestName(name, [...shape.names, ...shape.laterNames]),
-      });
+    if (name === "<<")
+      return this.report(key, { id: "HG104", message: "merge keys are not accepted" });
+    if (shape.laterNames.includes(name)) {
+      return this.report(key, { id: "HG121", message: `${quoted} is not supported yet` });
     }
-    return true;
+    if (shape.ownNames.includes(name)) {
+      const message = `${quoted} belongs to \`kind: Policy\` only`;
+      return this.report(key, { id: "HG122", message });
+    }
+    // A hostile text may hold a million unknown names: only what is told is worth the search.
+    const known = this.#log.isFull ? [] : [...shape.names, ...shape.laterNames];
+    const suggestion = findNearestName(name, known);
+    const message = `${quoted} is unknown in ${shape.title}`;
+    this.report(key, { id: "HG120", message, expected: listWords(shape.names), suggestion });
+    return suggestion;
   }
 
-  #report123(key: ParsedNode, shape: Shape): undefined {
+  #wrongWhole(node: Scalar.Parsed, written: string, expected: string): undefined {
+    const quoted = quoteText(written);
+    if (node.type === Scalar.PLAIN) {
+      const isOctal = /^[-+]?0[0-9]+$/.test(written);
+      const message = `${quoted} ${isOctal ? "begins with a zero" : "is not a whole number"}`;
+      return this.report(node, { id: "HG140", message, expected });
+    }
+    const message = `${quoted} is text, not a number`;
+    const suggestion = /^(?:0|[1-9][0-9]{0,9})$/.test(written) ? written : undefined;
+    return this.report(node, { id: "HG140", message, expected, suggestion });
+  }
+
+  #reportName(key: ParsedNode, shape: Shape): undefined {
     if (isAlias(key)) return undefined;
     const message = `a name in ${shape.title} is not text`;
     return this.report(key, { id: "HG123", message, expected: listWords(shape.names) });
@@ -207,9 +225,8 @@ export class NodeReader {
   #wrongText(node: ParsedNode, { expected }: TextRule): undefined {
     if (!isScalar(node)) return this.#wrongKind(node, expected);
     const written = String(node.source ?? "");
-    const message = `${quoteText(written)} is a number, not a text`;
-    const suggestion = `"${quoteText(written).slice(1, -1)}" in quotes`;
-    return this.report(node, { id: "HG124", message, expected, suggestion });
+    const message = `${quoteText(written)} is a number; as a text it needs quotes`;
+    return this.report(node, { id: "HG124", message, expected, suggestion: quoteText(written) });
   }
 
   #wrongKind(node: ParsedNode, expected: string): undefined {
@@ -242,9 +259,9 @@ export function listWords(words: readonly string[]): string {
   return `${words.slice(0, -1).join(", ")} or ${words[words.length - 1]}`;
 }
 
-/** True for a value that was left empty, or written as null. */
-function isNothing(node: ParsedNode | null): node is null {
-  return node === null || (isScalar(node) && node.value === null);
+/** Undefined for a value that was left empty, or written as null. */
+function writtenValue(node: ParsedNode | null): ParsedNode | undefined {
+  return node === null || (isScalar(node) && node.value === null) ? undefined : node;
 }
 
 /** The text of a string, a whole number, true or false as written; undefined for anything else. */

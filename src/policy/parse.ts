@@ -76,15 +76,17 @@ function reportSize(source: SourceText, log: ProblemLog): void {
 
 const firstCharacter = { start: 0, end: 1 };
 
+const expectedTop = "`domain:`, or `apiVersion:` and `kind: Policy`";
+
 function readSource(source: SourceText, reading: Reading): void {
   const yaml = readYaml(source, reading.log);
   if (yaml.kind === "unreadable") return;
-  const reader = new NodeReader(source, reading.log);
-  if (isScalar(yaml.node) && yaml.node.value === null) {
-    const expected = "`domain:`, or `apiVersion:` and `kind: Policy`";
-    reader.report(yaml.node, { id: "HG110", message: "the file holds no policy", expected });
+  if (yaml.kind === "empty" || (isScalar(yaml.node) && yaml.node.value === null)) {
+    const message = "the file holds no policy";
+    reading.log.report(source, firstCharacter, { id: "HG110", message, expected: expectedTop });
     return;
   }
+  const reader = new NodeReader(source, reading.log);
   const dialect = findDialect(yaml.node, reader);
   if (dialect === "headgate") readPolicyFile(reader, yaml.node, reading);
   else if (dialect === "ratelimit") readDomain(reader, yaml.node, { ...reading, dialect });
@@ -102,7 +104,7 @@ function findDialect(root: ParsedNode, reader: NodeReader): Dialect | undefined 
   return reader.report(root, {
     id: "HG111",
     message: "this is neither a ratelimit file nor a policy",
-    expected: "`domain:`, or `apiVersion:` and `kind: Policy`",
+    expected: expectedTop,
     suggestion: typeof first === "string" ? findNearestName(first, known) : undefined,
   });
 }

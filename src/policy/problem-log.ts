@@ -22,9 +22,14 @@ export class ProblemLog {
     return this.#entries.length + this.#unreportedCount;
   }
 
+  /** True when further problems are only counted. */
+  get isFull(): boolean {
+    return this.#entries.length >= problemsMax;
+  }
+
   /** Adds a problem; beyond `problemsMax` it is only counted. */
   report(source: SourceText, range: TextRange, finding: Finding): void {
-    if (this.#entries.length >= problemsMax) {
+    if (this.isFull) {
       this.#unreportedCount += 1;
       return;
     }

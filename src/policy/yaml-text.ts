@@ -1,7 +1,16 @@
-import { Composer, CST, type ErrorCode, Lexer, type ParsedNode, Parser } from "yaml";
+import {
+  Composer,
+  CST,
+  type ErrorCode,
+  Lexer,
+  type ParsedNode,
+  Parser,
+  type YAMLError,
+} from "yaml";
 import type { ProblemId } from "./problem.js";
 import type { ProblemLog } from "./problem-log.js";
 import type { SourceText, TextRange } from "./source-text.js";
+import { syntaxMessage } from "./syntax-message.js";
 
 /** Collections that may stand inside each other: about 45 levels of descriptors. */
 export const nestingMax = 100;
@@ -12,9 +21,14 @@ export const lexemesMax = 2_000_000;
 /** Syntax problems told per file: those after the first few are mostly its echoes. */
 export const syntaxProblemsMax = 10;
 
+/** Indentation that is skipped to point at what stands behind it. */
+const indentCharsMax = 256;
+
 /** What a file's text is as YAML. */
 export type YamlText =
   | { readonly kind: "root"; readonly node: ParsedNode }
+  /** Nothing but comments and white space; not reported. */
+  | { readonly kind: "empty" }
   /** Its problems are reported; nothing in it can be trusted. */
   | { readonly kind: "unreadable" };
 
@@ -41,13 +55,14 @@ export function readYaml(source: SourceText, log: ProblemLog): YamlText {
     const tokens = splitTokens(source, reporter);
     if (tokens === undefined) return { kind: "unreadable" };
     const node = composeDocument(tokens, source, reporter);
-    return node === undefined || reporter.hasSyntaxProblem
-      ? { kind: "unreadable" }
-      : { kind: "root", node };
+    if (reporter.hasSyntaxProblem) return { kind: "unreadable" };
+    return node === undefined ? { kind: "empty" } : { kind: "root", node };
   } catch {
     // Whatever the library throws (an exhausted stack, or our own stop) ends here as a problem: no
     // text may end the process.
-    if (!reporter.hasSyntaxProblem) reporter.syntax({ start: 0, end: 1 }, "RESOURCE_EXHAUSTION");
+    if (!reporter.hasSyntaxProblem) {
+      reporter.syntax({ start: 0, end: 1 }, { code: "RESOURCE_EXHAUSTION", message: "" });
+    }
     return { kind: "unreadable" };
   }
 }
@@ -59,14 +74,14 @@ function splitTokens(source: SourceText, reporter: SyntaxReporter): CST.Token[] 
   let lexemeCount = 0;
   let isScalarNext = false;
   for (const lexeme of new Lexer().lex(source.text)) {
-    const range = { start: parser.offset, end: parser.offset + lexeme.length };
-    if (!isScalarNext) reporter.lexeme(lexeme, range);
+    const start = parser.offset;
+    if (!isScalarNext) reporter.lexeme(lexeme, start);
     isScalarNext = !isScalarNext && lexeme === CST.SCALAR;
     for (const token of parser.next(lexeme)) tokens.push(token);
     lexemeCount += 1;
-    if (lexemeCount > lexemesMax) return reporter.refuse("HG109", range);
+    if (lexemeCount > lexemesMax) return reporter.refuse("HG109", rangeAt(start));
     // The library reads a tree by recursion, so depth ends before the tree is built.
-    if (parser.stack.length > nestingMax) return reporter.refuse("HG108", range);
+    if (parser.stack.length > nestingMax) return reporter.refuse("HG108", rangeAt(start));
   }
   for (const token of parser.end()) tokens.push(token);
   return tokens;
@@ -95,7 +110,8 @@ function composeDocument(
   for (const token of tokens) {
     if (token.type === "directive") continue;
     if (token.type === "error") {
-      reporter.syntax({ start: token.offset, end: token.offset + 1 }, "UNEXPECTED_TOKEN");
+      const { message } = token;
+      reporter.syntax(rangeAt(token.offset), { code: "UNEXPECTED_TOKEN", message });
       continue;
     }
     if (token.type === "document") documentCount += 1;
@@ -107,7 +123,7 @@ function composeDocument(
   }
   for (const document of composer.end(true, source.text.length)) {
     for (const error of document.errors) {
-      reporter.syntax({ start: error.pos[0], end: error.pos[1] }, error.code);
+      reporter.syntax({ start: error.pos[0], end: error.pos[1] }, error);
     }
     return document.contents ?? undefined;
   }
@@ -135,8 +151,9 @@ class SyntaxReporter {
   }
 
   /** Refuses a lexeme that stands for something we do not accept. */
-  lexeme(lexeme: string, range: TextRange): void {
+  lexeme(lexeme: string, start: number): void {
     const type = CST.tokenType(lexeme);
+    const range = { start, end: start + lexeme.length };
     if (type === "alias" || type === "anchor") this.refuse("HG104", range);
     else if (type === "tag" || type === "directive-line") this.refuse("HG105", range);
   }
@@ -146,24 +163,28 @@ class SyntaxReporter {
     return undefined;
   }
 
-  syntax(range: TextRange, code: ErrorCode): void {
+  syntax(range: TextRange, error: Pick<YAMLError, "code" | "message">): void {
     this.#syntaxCount += 1;
     if (this.#syntaxCount > syntaxProblemsMax) return;
-    const id: ProblemId = code === "RESOURCE_EXHAUSTION" ? "HG109" : "HG101";
-    this.#log.report(this.#source, range, { id, message: syntaxMessages[code] });
+    const id: ProblemId = error.code === "RESOURCE_EXHAUSTION" ? "HG109" : "HG101";
+    // A range may begin with the indentation before the place that is meant.
+    const ahead = this.#source.text.slice(range.start, range.start + indentCharsMax);
+    const start = range.start + (/^ */.exec(ahead)?.[0].length ?? 0);
+    const end = Math.max(range.end, start + 1);
+    this.#log.report(this.#source, { start, end }, { id, message: syntaxMessage(error) });
   }
 
   /** The composer's error handler. Throws once enough is known, to stop it. */
   readonly onComposeError = (
     source: ComposeErrorSource,
     code: ErrorCode,
-    _message: string,
+    message: string,
     isWarning?: boolean,
   ): void => {
     // Tags and aliases are refused as lexemes already.
     if (isWarning === true || code === "TAG_RESOLVE_FAILED" || code === "BAD_ALIAS") return;
     if (this.#syntaxCount >= syntaxProblemsMax) throw new Error("enough is known");
-    this.syntax(composeErrorRange(source), code);
+    this.syntax(composeErrorRange(source), { code, message });
   };
 }
 
@@ -195,30 +216,3 @@ const refusals = {
     expected: `at most ${lexemesMax} words, marks and spaces in a file`,
   },
 } as const;
-
-/** Our words for the library's errors: its own may repeat the text. */
-const syntaxMessages: Readonly<Record<ErrorCode, string>> = {
-  ALIAS_PROPS: "an alias cannot carry an anchor or a tag",
-  BAD_ALIAS: "an anchor or alias has no name",
-  BAD_COLLECTION_TYPE: "a tag does not fit its value",
-  BAD_DIRECTIVE: "this directive is not readable",
-  BAD_DQ_ESCAPE: "this escape is unknown in double quotes",
-  BAD_INDENT: "the indentation fits neither the line above nor an outer level",
-  BAD_PROP_ORDER: "an anchor or tag stands in the wrong place",
-  BAD_SCALAR_START: "plain text cannot begin with this character; put it into quotes",
-  BLOCK_AS_IMPLICIT_KEY: "a map or list cannot begin on the line of another name",
-  BLOCK_IN_FLOW: "indented maps and lists cannot stand inside brackets",
-  DUPLICATE_KEY: "this name stands twice",
-  IMPOSSIBLE: "this is not readable",
-  KEY_OVER_1024_CHARS: "the `:` after a name must come within 1024 characters",
-  MISSING_CHAR: "a character is missing here: a `:`, `,`, quote, bracket or space",
-  MULTILINE_IMPLICIT_KEY: "a name and its `:` must stand on one line",
-  MULTIPLE_ANCHORS: "a value can have one anchor only",
-  MULTIPLE_DOCS: "a second document begins here",
-  MULTIPLE_TAGS: "a value can have one tag only",
-  NON_STRING_KEY: "a name must be text",
-  RESOURCE_EXHAUSTION: "the file is too complex to read",
-  TAB_AS_INDENT: "a tab stands in the indentation; use spaces",
-  TAG_RESOLVE_FAILED: "this tag is unknown",
-  UNEXPECTED_TOKEN: "this is not expected here",
-};

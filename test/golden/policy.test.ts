@@ -1,0 +1,107 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { fileCharsMax, type PolicySource, parsePolicy } from "../../src/policy/parse.js";
+import { formatProblems, problemRows } from "../../src/policy/problem.js";
+import { lexemesMax } from "../../src/policy/yaml-text.js";
+
+/** Each folder is a policy: its `*.yaml`, and in `expected` the rules or the problems they give. */
+const root = fileURLToPath(new URL("./policy", import.meta.url));
+const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
+
+/** Policies that no editor would keep as they are, or that are too large to keep. */
+const generatedCases: Readonly<Record<string, () => readonly PolicySource[]>> = {
+  "generated-characters": () => [
+    { file: "bell.yaml", text: "domain: shop\ndescriptors: \u0007[]\n" },
+    { file: "latin1.yaml", text: "domain: gr\ufffd\ufffde\n" },
+    { file: "old-mac.yaml", text: "domain: shop\rdescriptors: []\r" },
+    { file: "pair.yaml", text: "domain: \ud83d\n" },
+    { file: "two-marks.yaml", text: "\ufeff\ufeffdomain: shop\n" },
+  ],
+  "generated-columns": () => [
+    { file: "bom.yaml", text: "\ufeffdomian: 5\ndomain: shop\n" },
+    { file: "crlf.yaml", text: "domain: other\r\ndescriptors:\r\n  - key: a\r\n    valu: b\r\n" },
+    { file: "tabs.yaml", text: "domain:\tthird\ndescriptors:\t[{key:\ta,\tvalu: b}]" },
+  ],
+  "generated-crlf-policy": () => [
+    { file: "crlf.yaml", text: "\ufeffdomain: shop\r\ndescriptors:\r\n- key: a\r\n  value: b\r\n" },
+  ],
+  "generated-too-large": () => [
+    { file: "large.yaml", text: `domain: shop\n#${"x".repeat(fileCharsMax)}` },
+    { file: "small.yaml", text: "domain: shop\nunit: day\n" },
+  ],
+  "generated-too-many-parts": () => [{ file: "parts.yaml", text: `[${",".repeat(lexemesMax)}` }],
+};
+
+function storedCase(name: string): readonly PolicySource[] {
+  const folder = join(root, name);
+  const files = readdirSync(folder).filter((file) => file.endsWith(".yaml"));
+  return files.sort().map((file) => ({ file, text: readFileSync(join(folder, file), "utf8") }));
+}
+
+interface Expected {
+  readonly file: string;
+  readonly text: string;
+}
+
+function parseCase(sources: readonly PolicySource[]): Expected {
+  const parsed = parsePolicy(sources);
+  if (parsed.kind === "problems") {
+    return { file: "problems.txt", text: `${formatProblems(parsed)}\n` };
+  }
+  const lines = [{ domains: parsed.domains }, ...parsed.rules].map((line) => JSON.stringify(line));
+  return { file: "rules.jsonl", text: `${lines.join("\n")}\n` };
+}
+
+/** Holds a case against its file, or rewrites the file; a file of the other outcome is stale. */
+function check(name: string, sources: readonly PolicySource[]): void {
+  const folder = join(root, name, "expected");
+  const { file, text } = parseCase(sources);
+  if (isUpdating) {
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, file), text);
+  }
+  expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([file]);
+  expect(text).toBe(readFileSync(join(folder, file), "utf8"));
+}
+
+function folderNames(): readonly string[] {
+  return readdirSync(root, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort();
+}
+
+const storedNames = folderNames().filter((name) => !name.startsWith("generated-"));
+
+describe("parsePolicy()", () => {
+  it.each(storedNames)("gives what is expected of %s", (name) => {
+    check(name, storedCase(name));
+  });
+
+  it.each(Object.entries(generatedCases))("gives what is expected of %s", (name, make) => {
+    check(name, make());
+  });
+});
+
+describe("the golden cases of policies", () => {
+  it("have no folder that no case uses", () => {
+    const stale = folderNames().filter(
+      (name) => name.startsWith("generated-") && generatedCases[name] === undefined,
+    );
+    if (isUpdating) for (const name of stale) rmSync(join(root, name), { recursive: true });
+    expect(isUpdating ? [] : stale).toEqual([]);
+    expect(storedNames.filter((name) => storedCase(name).length === 0)).toEqual([]);
+  });
+
+  it("reach every problem id of the table", () => {
+    const texts = folderNames().map((name) => {
+      const file = join(root, name, "expected", "problems.txt");
+      return existsSync(file) ? readFileSync(file, "utf8") : "";
+    });
+    const reached = new Set(texts.join("\n").match(/(?<=^[^\s].*:\d+:\d+: )HG\d+/gm));
+    expect(Object.keys(problemRows).filter((id) => !reached.has(id))).toEqual([]);
+  });
+});
