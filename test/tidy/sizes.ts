@@ -1,6 +1,6 @@
 import type { Node } from "oxc-parser";
 import { sizeMax } from "./house.js";
-import { lineAt, type Source, type Violation, violationAt, visit } from "./source.js";
+import { lineAt, rootName, type Source, type Violation, violationAt, visit } from "./source.js";
 
 /** Files, functions, lines and parameter lists that are too long. */
 export function checkSizes(source: Source): Violation[] {
@@ -82,20 +82,4 @@ function checkParameters(source: Source): Violation[] {
     TSFunctionType: check,
   });
   return found;
-}
-
-/** The leftmost name of a call such as `describe.each(rows)(...)`; undefined when there is none. */
-export function rootName(node: Node): string | undefined {
-  switch (node.type) {
-    case "Identifier":
-      return node.name;
-    case "MemberExpression":
-      return rootName(node.object);
-    case "CallExpression":
-      return rootName(node.callee);
-    case "TaggedTemplateExpression":
-      return rootName(node.tag);
-    default:
-      return undefined;
-  }
 }

@@ -88,6 +88,44 @@ export function nameOf(node: Node): string {
   return node.type === "Literal" ? String(node.value) : "";
 }
 
+/** The names that a pattern (a variable, a parameter, a destructuring) binds. */
+export function boundNames(node: Node | null): readonly string[] {
+  switch (node?.type) {
+    case "Identifier":
+      return [node.name];
+    case "ObjectPattern":
+      return node.properties.flatMap(boundNames);
+    case "Property":
+      return boundNames(node.value);
+    case "ArrayPattern":
+      return node.elements.flatMap(boundNames);
+    case "AssignmentPattern":
+      return boundNames(node.left);
+    case "RestElement":
+      return boundNames(node.argument);
+    case "TSParameterProperty":
+      return boundNames(node.parameter);
+    default:
+      return [];
+  }
+}
+
+/** The leftmost name of a call such as `describe.each(rows)(...)`; undefined when there is none. */
+export function rootName(node: Node): string | undefined {
+  switch (node.type) {
+    case "Identifier":
+      return node.name;
+    case "MemberExpression":
+      return rootName(node.object);
+    case "CallExpression":
+      return rootName(node.callee);
+    case "TaggedTemplateExpression":
+      return rootName(node.tag);
+    default:
+      return undefined;
+  }
+}
+
 function importsOf(source: Pick<Source, "text" | "program">): ImportEdge[] {
   const edges: ImportEdge[] = [];
   const add = (literal: Node | null, names: readonly string[]): void => {
@@ -146,28 +184,6 @@ function declaredNames(node: Node | null): readonly Pick<ExportedName, "name" | 
     case "TSInterfaceDeclaration":
     case "TSTypeAliasDeclaration":
       return [{ name: node.id.name, kind: "type" }];
-    default:
-      return [];
-  }
-}
-
-/** The names that a pattern (a variable, a parameter, a destructuring) binds. */
-export function boundNames(node: Node | null): readonly string[] {
-  switch (node?.type) {
-    case "Identifier":
-      return [node.name];
-    case "ObjectPattern":
-      return node.properties.flatMap(boundNames);
-    case "Property":
-      return boundNames(node.value);
-    case "ArrayPattern":
-      return node.elements.flatMap(boundNames);
-    case "AssignmentPattern":
-      return boundNames(node.left);
-    case "RestElement":
-      return boundNames(node.argument);
-    case "TSParameterProperty":
-      return boundNames(node.parameter);
     default:
       return [];
   }

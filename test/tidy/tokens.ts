@@ -1,8 +1,7 @@
 import type { Node } from "oxc-parser";
 import { castRows, nullRows, tokenRows } from "./house.js";
 import { matchesAny } from "./paths.js";
-import { rootName } from "./sizes.js";
-import { boundNames, type Source, type Violation, violationAt, visit } from "./source.js";
+import { boundNames, rootName, type Source, type Violation, violationAt, visit } from "./source.js";
 
 /** Clocks, timers, randomness, process and console where they do not belong. */
 export function checkGlobals(source: Source): Violation[] {
