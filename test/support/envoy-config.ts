@@ -1,0 +1,151 @@
+/** A part of Envoy's configuration, as JSON. */
+export type Json = Readonly<Record<string, unknown>>;
+
+/** What an Envoy of the tests is to do. */
+export interface EnvoyOptions {
+  /** Ports of the HTTP upstream, and of every Headgate's gRPC server. */
+  readonly upstreamPort: number;
+  readonly headgatePorts: readonly number[];
+  /** The rate limit actions of all routes. Source: envoy.config.route.v3.RateLimit. */
+  readonly rateLimits: readonly Json[];
+  /** The filter's domain. Default "edge". */
+  readonly domain?: string;
+  /** How long a request waits for its decision, in milliseconds. Default 1000; Envoy's own is 20. */
+  readonly timeoutMs?: number;
+  /** What happens to a request without a decision. Default "deny", so that no error goes unseen. */
+  readonly withoutDecision?: "allow" | "deny";
+  /** More fields of the filter. Source: envoy.extensions.filters.http.ratelimit.v3.RateLimit. */
+  readonly filter?: Json;
+  /** Whether the gRPC health of each Headgate decides where questions go. Default false. */
+  readonly isHealthChecked?: boolean;
+}
+
+/** The status of a request that had no decision and was denied for that: no other source makes it. */
+export const noDecisionStatus = 503;
+
+/** Path prefix under which requests reach Headgate's own gRPC services, through the same filter. */
+export const grpcRoutePrefix = "/grpc.health.v1.Health";
+
+const filterType = "envoy.extensions.filters.http.ratelimit.v3.RateLimit";
+
+/** The bootstrap: one listener, the rate limit filter, an upstream, and Headgate as a cluster. */
+export function envoyConfig(
+  options: EnvoyOptions,
+  ports: { readonly listenerPort: number; readonly adminPort: number },
+): Json {
+  return {
+    admin: { address: loopback(ports.adminPort) },
+    static_resources: {
+      listeners: [
+        {
+          name: "ingress",
+          address: loopback(ports.listenerPort),
+          filter_chains: [{ filters: [connectionManager(options)] }],
+        },
+      ],
+      clusters: [
+        cluster("upstream", [options.upstreamPort]),
+        {
+          ...cluster("headgate", options.headgatePorts),
+          ...http2Cluster,
+          ...(options.isHealthChecked === true ? { health_checks: [grpcHealthCheck] } : {}),
+        },
+      ],
+    },
+  };
+}
+
+function connectionManager(options: EnvoyOptions): Json {
+  return {
+    name: "envoy.filters.network.http_connection_manager",
+    typed_config: {
+      "@type": typeUrl(
+        "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+      ),
+      stat_prefix: "ingress",
+      route_config: {
+        name: "routes",
+        virtual_hosts: [{ name: "all", domains: ["*"], routes }],
+      },
+      http_filters: [
+        { name: "envoy.filters.http.ratelimit", typed_config: rateLimitFilter(options) },
+        {
+          name: "envoy.filters.http.router",
+          typed_config: { "@type": typeUrl("envoy.extensions.filters.http.router.v3.Router") },
+        },
+      ],
+    },
+  };
+}
+
+const routes: readonly Json[] = [
+  { match: { prefix: grpcRoutePrefix }, route: { cluster: "headgate" } },
+  { match: { prefix: "/" }, route: { cluster: "upstream", timeout: "15s" } },
+];
+
+/** The filter carries the actions itself: in a route, costs and refunds would be ignored. */
+function rateLimitFilter(options: EnvoyOptions): Json {
+  const { domain = "edge", timeoutMs = 1_000, withoutDecision = "deny" } = options;
+  return {
+    "@type": typeUrl(filterType),
+    domain,
+    timeout: `${timeoutMs / 1_000}s`,
+    failure_mode_deny: withoutDecision === "deny",
+    status_on_error: { code: noDecisionStatus },
+    enable_x_ratelimit_headers: "DRAFT_VERSION_03",
+    enable_retry_after_header: true,
+    rate_limit_service: {
+      transport_api_version: "V3",
+      grpc_service: { envoy_grpc: { cluster_name: "headgate" } },
+    },
+    rate_limits: options.rateLimits,
+    ...options.filter,
+  };
+}
+
+function cluster(name: string, ports: readonly number[]): Json {
+  const endpoints = ports.map((port) => ({ endpoint: { address: loopback(port) } }));
+  return {
+    name,
+    type: "STATIC",
+    connect_timeout: "1s",
+    load_assignment: { cluster_name: name, endpoints: [{ lb_endpoints: endpoints }] },
+  };
+}
+
+const http2Cluster: Json = {
+  typed_extension_protocol_options: {
+    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+      "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+      explicit_http_config: { http2_protocol_options: {} },
+    },
+  },
+};
+
+const grpcHealthCheck: Json = {
+  timeout: "1s",
+  interval: "0.1s",
+  no_traffic_interval: "0.1s",
+  unhealthy_threshold: 1,
+  healthy_threshold: 1,
+  grpc_health_check: { service_name: "ratelimit" },
+};
+
+function loopback(port: number): Json {
+  return { socket_address: { address: "127.0.0.1", port_value: port } };
+}
+
+function typeUrl(name: string): string {
+  return `type.googleapis.com/${name}`;
+}
+
+/** An action: a descriptor entry whose value is a request header; no header, no descriptor. */
+export function fromHeader(headerName: string, key: string): Json {
+  const action = { header_name: headerName, descriptor_key: key, skip_if_absent: false };
+  return { request_headers: action };
+}
+
+/** An action: a descriptor entry that never changes. */
+export function constant(key: string, value: string): Json {
+  return { generic_key: { descriptor_key: key, descriptor_value: value } };
+}

@@ -1,0 +1,141 @@
+import { writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import type { ChildProgram, ProgramExit } from "./child-program.js";
+import { freePort } from "./free-port.js";
+import { type HttpAnswer, HttpClient } from "./http-client.js";
+import type { Stage } from "./stage.js";
+import { waitFor, within } from "./wait.js";
+
+/** How to start one. */
+export interface HeadgateOptions {
+  /** The policy's text; or where it lies already. */
+  readonly policy: string | { readonly path: string };
+  /** Settings beyond the ports. Example: `{ REDIS_URL: "redis://127.0.0.1:6379" }`. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const program = resolve("dist/cli/main.js");
+
+/** How long one may take to start or stop, in milliseconds. */
+const startMsMax = 20_000;
+const stopMsMax = 30_000;
+
+/** A Headgate as it is shipped: the built program in a process of its own, on loopback. */
+export class HeadgateProcess {
+  readonly grpcPort: number;
+  readonly httpPort: number;
+  readonly policyPath: string;
+  readonly #stage: Stage;
+  readonly #env: Readonly<Record<string, string>>;
+  readonly #http = new HttpClient();
+  #program: ChildProgram | undefined;
+
+  private constructor(
+    stage: Stage,
+    place: { grpcPort: number; httpPort: number; policyPath: string },
+    env: Readonly<Record<string, string>>,
+  ) {
+    this.#stage = stage;
+    this.grpcPort = place.grpcPort;
+    this.httpPort = place.httpPort;
+    this.policyPath = place.policyPath;
+    this.#env = env;
+    stage.atEnd(() => this.#http.close());
+  }
+
+  /** Starts one; resolves when it says that it is ready. */
+  static async start(stage: Stage, options: HeadgateOptions): Promise<HeadgateProcess> {
+    const headgate = await HeadgateProcess.prepare(stage, options);
+    await headgate.restart();
+    return headgate;
+  }
+
+  /** One that is not started yet, for starts that go wrong. */
+  static async prepare(stage: Stage, options: HeadgateOptions): Promise<HeadgateProcess> {
+    const grpcPort = await freePort();
+    const httpPort = await freePort();
+    let policyPath = join(stage.folder, `policy-${grpcPort}.yaml`);
+    if (typeof options.policy === "string") await writeFile(policyPath, options.policy);
+    else policyPath = options.policy.path;
+    return new HeadgateProcess(stage, { grpcPort, httpPort, policyPath }, options.env ?? {});
+  }
+
+  /** Starts it, or starts it again on the same ports. */
+  async restart(): Promise<void> {
+    const started = this.spawn();
+    await waitFor(
+      "Headgate is ready",
+      async () => !started.isRunning || (await this.get("/readyz")).status === 200,
+      { withinMs: startMsMax },
+    );
+    if (!started.isRunning) throw new Error(`Headgate ended: ${started.output.slice(-2_000)}`);
+  }
+
+  /** Starts it without waiting for anything. */
+  spawn(): ChildProgram {
+    const started = this.#stage.spawn({
+      name: `headgate on ${this.grpcPort}`,
+      file: process.execPath,
+      args: [program, "serve", "--policy", this.policyPath],
+      env: {
+        HOST: "127.0.0.1",
+        PORT: String(this.httpPort),
+        GRPC_HOST: "127.0.0.1",
+        GRPC_PORT: String(this.grpcPort),
+        LOG_FORMAT: "json",
+        ...this.#env,
+      },
+    });
+    this.#program = started;
+    return started;
+  }
+
+  get process(): ChildProgram {
+    if (this.#program === undefined) throw new Error("Headgate was never started");
+    return this.#program;
+  }
+
+  /** Asks its HTTP port. */
+  get(path: string): Promise<HttpAnswer> {
+    return this.#http.send({ port: this.httpPort, path });
+  }
+
+  /** Asks `POST /json`. */
+  postJson(body: unknown): Promise<HttpAnswer> {
+    const headers = { "content-type": "application/json" };
+    const text = JSON.stringify(body);
+    return this.#http.send({ port: this.httpPort, path: "/json", headers, body: text });
+  }
+
+  /**
+   * The sum of a metric's series that carry these labels (all of them, when none are given); 0 when
+   * there is none.
+   */
+  async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
+    const { body } = await this.get("/metrics");
+    return sumOfSeries(body, name, labels);
+  }
+
+  /** Ends it as an orchestrator does, and answers how it went. */
+  async terminate(): Promise<ProgramExit> {
+    this.process.signal("SIGTERM");
+    return within("Headgate stops after SIGTERM", stopMsMax, this.process.exited);
+  }
+}
+
+/** Sums up series of the Prometheus text format. Label values of the tests hold no quotes. */
+export function sumOfSeries(
+  text: string,
+  name: string,
+  labels: Readonly<Record<string, string>>,
+): number {
+  const wanted = Object.entries(labels).map(([key, value]) => `${key}="${value}"`);
+  let sum = 0;
+  for (const line of text.split("\n")) {
+    const found = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)/.exec(line);
+    if (found?.[1] !== name) continue;
+    const pairs = (found[2] ?? "").split(/,(?=\w+=")/);
+    if (wanted.every((pair) => pairs.includes(pair))) sum += Number(found[3]);
+  }
+  return sum;
+}

@@ -1,0 +1,77 @@
+import { within } from "./wait.js";
+
+/** How a call ended, in a word that tests can count: "200", "OVER_LIMIT", "UNAVAILABLE". */
+export type CallOutcome = string;
+
+/** How to make traffic. */
+export interface TrafficOptions {
+  /** Calls in flight at any time. */
+  readonly callersCount: number;
+  /** One call; a rejection is counted under "failed: " and its message. */
+  readonly call: () => Promise<CallOutcome>;
+}
+
+/** What happened so far. */
+export interface TrafficCounts {
+  readonly total: number;
+  readonly byOutcome: Readonly<Record<CallOutcome, number>>;
+  readonly slowestMs: number;
+}
+
+/** Different outcomes counted before a test is told that it counts something else. */
+const outcomesMax = 50;
+
+/** How long calls in flight may still take when traffic stops, in milliseconds. */
+const lastCallsMsMax = 15_000;
+
+/** Callers that ask again as soon as they are answered. */
+export class Traffic {
+  readonly #call: TrafficOptions["call"];
+  readonly #callers: readonly Promise<void>[];
+  #isStopping = false;
+  #total = 0;
+  #slowestMs = 0;
+  #byOutcome = new Map<CallOutcome, number>();
+
+  constructor({ callersCount, call }: TrafficOptions) {
+    this.#call = call;
+    this.#callers = Array.from({ length: callersCount }, () => this.#run());
+  }
+
+  get counts(): TrafficCounts {
+    const byOutcome = Object.fromEntries(this.#byOutcome);
+    return { total: this.#total, byOutcome, slowestMs: this.#slowestMs };
+  }
+
+  /** How many calls ended so. */
+  count(outcome: CallOutcome): number {
+    return this.#byOutcome.get(outcome) ?? 0;
+  }
+
+  /** Forgets what happened so far: a new phase of the test begins. Answers what is forgotten. */
+  beginPhase(): TrafficCounts {
+    const { counts } = this;
+    this.#total = 0;
+    this.#slowestMs = 0;
+    this.#byOutcome = new Map();
+    return counts;
+  }
+
+  /** Stops asking, waits for the calls in flight, answers what happened since the phase began. */
+  async stop(): Promise<TrafficCounts> {
+    this.#isStopping = true;
+    await within("the last calls end", lastCallsMsMax, Promise.all(this.#callers));
+    return this.counts;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopping) {
+      const startMs = performance.now();
+      const outcome = await this.#call().catch((thrown: unknown) => `failed: ${String(thrown)}`);
+      this.#total += 1;
+      this.#slowestMs = Math.max(this.#slowestMs, performance.now() - startMs);
+      this.#byOutcome.set(outcome, (this.#byOutcome.get(outcome) ?? 0) + 1);
+      if (this.#byOutcome.size > outcomesMax) throw new Error("too many different outcomes");
+    }
+  }
+}

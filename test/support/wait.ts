@@ -1,0 +1,47 @@
+/** How `waitFor` looks. */
+export interface WaitOptions {
+  /** The condition must hold within this time, or the test fails. Default 10 s. */
+  readonly withinMs?: number;
+  /** Time between two looks. Default 10 ms. */
+  readonly everyMs?: number;
+}
+
+/**
+ * Looks until the answer is neither undefined nor false, and answers it. An error thrown by a look is
+ * a "not yet"; the last one is told when time is over.
+ *
+ * @param what the condition in words, for the failure's text
+ */
+export async function waitFor<T>(
+  what: string,
+  look: () => T | Promise<T>,
+  { withinMs = 10_000, everyMs = 10 }: WaitOptions = {},
+): Promise<Exclude<T, undefined | false>> {
+  const endMs = performance.now() + withinMs;
+  let lastError: unknown;
+  for (;;) {
+    try {
+      const found = await look();
+      if (found !== undefined && found !== false) return found as Exclude<T, undefined | false>;
+    } catch (thrown) {
+      lastError = thrown;
+    }
+    if (performance.now() >= endMs) {
+      throw new Error(`not within ${withinMs} ms: ${what}`, { cause: lastError });
+    }
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
+  }
+}
+
+/** Rejects when the promise takes longer than it may. */
+export async function within<T>(what: string, limitMs: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`not within ${limitMs} ms: ${what}`)), limitMs);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
