@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+
 /**
  * A program that runs inside the store, atomically. It names every key it touches among its keys, so
  * that Redis-compatible engines and clusters can run it too.
@@ -9,6 +11,11 @@ export interface StoreScript {
   readonly text: string;
   /** SHA-1 of the text in lower-case hexadecimal: how the store is asked for it. */
   readonly sha1: string;
+}
+
+/** A script under the name that logs use for it. */
+export function defineScript(name: string, text: string): StoreScript {
+  return { name, text, sha1: createHash("sha1").update(text).digest("hex") };
 }
 
 /** One run of a script. */

@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { until } from "./until.js";
+import { ChildProgram } from "./child-program.js";
+import { freePort } from "./free-port.js";
+import { waitFor } from "./wait.js";
 
 /** The servers that the Redis store is held against. */
 export type RedisEngine = "redis" | "valkey";
@@ -27,7 +27,7 @@ export class RedisServer {
   readonly socketPath: string;
   readonly #options: RedisServerOptions;
   readonly #directory: string;
-  #child: ChildProcess | undefined;
+  #program: ChildProgram | undefined;
   readonly #clients: Redis[] = [];
 
   private constructor(options: RedisServerOptions, place: { port: number; directory: string }) {
@@ -53,9 +53,8 @@ export class RedisServer {
   }
 
   get pid(): number {
-    const pid = this.#child?.pid;
-    if (pid === undefined) throw new Error("the server does not run");
-    return pid;
+    if (this.#program === undefined) throw new Error("the server does not run");
+    return this.#program.pid;
   }
 
   /** A connection of the test's own, to set things up and to look at them; closed by `stop`. */
@@ -79,34 +78,30 @@ export class RedisServer {
     const words = ["--port", String(this.port), "--bind", "127.0.0.1", "--dir", this.#directory];
     words.push("--unixsocket", this.socketPath, "--save", "", "--appendonly", "no");
     words.push("--daemonize", "no", ...(this.#options.args ?? []));
-    const program = await requireProgram(this.#options.engine);
-    const child = spawn(program, words, { stdio: "ignore" });
-    this.#child = child;
-    process.once("exit", () => child.kill("SIGKILL"));
-    await until("the server answers", () => {
-      if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`);
-      return this.#answers();
+    const { engine } = this.#options;
+    const program = new ChildProgram({
+      name: engine,
+      file: await requireProgram(engine),
+      args: words,
     });
+    this.#program = program;
+    await waitFor("the server answers", () => !program.isRunning || this.#answers());
+    if (!program.isRunning) throw new Error(`${engine} did not start: ${program.output}`);
   }
 
   /** Stops it in its tracks: connections stay open, nothing is answered. */
   pause(): void {
-    process.kill(this.pid, "SIGSTOP");
+    this.#program?.signal("SIGSTOP");
   }
 
   resume(): void {
-    process.kill(this.pid, "SIGCONT");
+    this.#program?.signal("SIGCONT");
   }
 
   /** Ends it at once, as a crash does. */
   async kill(): Promise<void> {
-    const child = this.#child;
-    this.#child = undefined;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    await new Promise((resolve) => {
-      child.once("exit", resolve);
-      child.kill("SIGKILL");
-    });
+    await this.#program?.kill();
+    this.#program = undefined;
   }
 
   async stop(): Promise<void> {
@@ -137,16 +132,6 @@ export class RedisServer {
       client.disconnect();
     }
   }
-}
-
-/** A port of the loopback that nobody listened on just now. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }
 
 async function requireProgram(engine: RedisEngine): Promise<string> {

@@ -3,10 +3,9 @@ import type { Charge } from "../../core/gcra.js";
 import { limitKey } from "../../core/key.js";
 import { hitsMax, type LimitKey } from "../../core/limit.js";
 import { assertBatch } from "../batch.js";
-import type { StoreConnection } from "../connection.js";
+import { defineScript, type StoreConnection } from "../connection.js";
 import type { LimitStore, StoredBucket, StoreOutcome } from "../limit-store.js";
 import type { RedisConnections } from "./connections.js";
-import { defineScript } from "./define-script.js";
 import { decodeBucket, decodeReply, encodeBatch } from "./pack.js";
 import { createTakeScript } from "./take-script.js";
 
@@ -24,23 +23,6 @@ export const defaultKeyPrefix = "headgate:";
 
 /** Keys of one DEL: Lua's `unpack` ends at about 8,000. */
 const forgottenKeysMax = 512;
-
-/** Asks for one hit of a limit that always has room and drains at once: it decides and writes. */
-const probe: Charge = {
-  // No policy has an empty domain, so nobody's bucket is met.
-  key: limitKey("", [], { name: "probe", periodUs: 1_000_000 }),
-  hits: hitsMax,
-  periodUs: 1_000_000,
-  burst: hitsMax,
-  cost: 1,
-  role: "enforce",
-  isRefund: false,
-  peekExhausted: false,
-};
-
-/** A probe that stays for a second, and the refund that deletes it. */
-const slowProbe: Charge = { ...probe, hits: 1, burst: 315_360_000 };
-const refundedProbe: Charge = { ...slowProbe, isRefund: true };
 
 /**
  * A `LimitStore` in Redis, Valkey or another server that speaks their protocol and runs Lua. A batch
@@ -129,6 +111,23 @@ export class RedisLimitStore implements LimitStore {
     return keys.map((key) => this.#keyPrefix + key);
   }
 }
+
+/** Asks for one hit of a limit that always has room and drains at once: it decides and writes. */
+const probe: Charge = {
+  // No policy has an empty domain, so nobody's bucket is met.
+  key: limitKey("", [], { name: "probe", periodUs: 1_000_000 }),
+  hits: hitsMax,
+  periodUs: 1_000_000,
+  burst: hitsMax,
+  cost: 1,
+  role: "enforce",
+  isRefund: false,
+  peekExhausted: false,
+};
+
+/** A probe that stays for a second, and the refund that deletes it. */
+const slowProbe: Charge = { ...probe, hits: 1, burst: 315_360_000 };
+const refundedProbe: Charge = { ...slowProbe, isRefund: true };
 
 interface Ask {
   readonly batch: readonly (readonly Charge[])[];

@@ -1,5 +1,4 @@
-import type { StoreScript } from "../connection.js";
-import { defineScript } from "./define-script.js";
+import { defineScript, type StoreScript } from "../connection.js";
 
 /**
  * The law of `core/gcra` and the arithmetic of `core/exact` a second time, in Lua 5.1, for a batch of
