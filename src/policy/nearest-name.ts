@@ -12,8 +12,10 @@ export function findNearestName(text: string, names: readonly string[]): string 
   let nearest: string | undefined;
   let nearestEdits = Number.POSITIVE_INFINITY;
   for (const name of names) {
+    const editsMax = Math.max(1, Math.floor(name.length / 3));
+    if (Math.abs(name.length - text.length) > editsMax) continue;
     const edits = editDistance(wanted, name.toLowerCase());
-    if (edits > Math.max(1, Math.floor(name.length / 3)) || edits >= nearestEdits) continue;
+    if (edits > editsMax || edits >= nearestEdits) continue;
     nearest = name;
     nearestEdits = edits;
   }

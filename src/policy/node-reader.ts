@@ -196,9 +196,7 @@ export class NodeReader {
       const message = `${quoted} belongs to \`kind: Policy\` only`;
       return this.report(key, { id: "HG122", message });
     }
-    // A hostile text may hold a million unknown names: only what is told is worth the search.
-    const known = this.#log.isFull ? [] : [...shape.names, ...shape.laterNames];
-    const suggestion = findNearestName(name, known);
+    const suggestion = findNearestName(name, [...shape.names, ...shape.laterNames]);
     const message = `${quoted} is unknown in ${shape.title}`;
     this.report(key, { id: "HG120", message, expected: listWords(shape.names), suggestion });
     return suggestion;

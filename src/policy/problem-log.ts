@@ -22,14 +22,9 @@ export class ProblemLog {
     return this.#entries.length + this.#unreportedCount;
   }
 
-  /** True when further problems are only counted. */
-  get isFull(): boolean {
-    return this.#entries.length >= problemsMax;
-  }
-
   /** Adds a problem; beyond `problemsMax` it is only counted. */
   report(source: SourceText, range: TextRange, finding: Finding): void {
-    if (this.isFull) {
+    if (this.#entries.length >= problemsMax) {
       this.#unreportedCount += 1;
       return;
     }

@@ -1,0 +1,171 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { fileCharsMax, type ParsedPolicy, parsePolicy } from "../../../src/policy/parse.js";
+import { formatProblems, problemRows } from "../../../src/policy/problem.js";
+import { problemsMax } from "../../../src/policy/problem-log.js";
+import { excerptCharsMax } from "../../../src/policy/source-text.js";
+
+/** What holds of every text: an answer, and every problem inside the text and its bounds. */
+function check(text: string): ParsedPolicy {
+  const parsed = parsePolicy([{ file: "a.yaml", text }]);
+  if (parsed.kind === "policy") {
+    expect(parsed.rules.map((rule) => rule.index)).toEqual(parsed.rules.map((_, i) => i));
+    return parsed;
+  }
+  const lines = text.split("\n");
+  expect(parsed.problems.length).toBeGreaterThan(0);
+  expect(parsed.problems.length).toBeLessThanOrEqual(problemsMax);
+  for (const { line, column, id, excerpt, caret, message } of parsed.problems) {
+    expect(problemRows[id]).toBeDefined();
+    expect(line).toBeGreaterThanOrEqual(1);
+    expect(line).toBeLessThanOrEqual(lines.length);
+    expect(column).toBeGreaterThanOrEqual(1);
+    expect(column).toBeLessThanOrEqual((lines[line - 1] ?? "").length + 1);
+    expect(excerpt.length).toBeLessThanOrEqual(excerptCharsMax + 6);
+    expect(caret.length).toBeGreaterThanOrEqual(1);
+    expect(caret.start + caret.length).toBeLessThanOrEqual([...excerpt].length + 1);
+    expect(message.length).toBeLessThanOrEqual(200);
+  }
+  expect(formatProblems(parsed)).not.toMatch(/[^\P{Cc}\n]/u);
+  return parsed;
+}
+
+const validTexts = [
+  `domain: shop
+descriptors:
+  - key: plan
+    value: free
+    shadow_mode: true
+    rate_limit: {unit: minute, requests_per_unit: 60, name: pace}
+    descriptors:
+      - key: user
+        value: "a*b"
+`,
+  `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: shop}
+spec:
+  rateLimits:
+    - domain: shop
+      on_store_failure: allow
+      descriptors:
+        - key: user
+          rate_limits:
+            - {name: pace, period: 1h30m, requests_per_unit: 50, burst: 9, peek: exhausted}
+            - {unit: day, requests_per_unit: 1000}
+        - key: tokens
+          on_store_failure: deny
+          rate_limit: {unit: hour, requests_per_unit: 100, charge: settle}
+`,
+];
+
+/** Pieces that mean something to YAML or to us. */
+const piece = fc.constantFrom(
+  ..."\n|\n  |: |- |? |, |[|]|{|}|&a |*a |!t |!!str |<<: |'|\"|#|\n---\n|\n...\n|%YAML 1.1\n".split(
+    "|",
+  ),
+  ..."| >|\t|\r\n|\r|\ufeff|\u0000|\u2028|\ud800|~|true|0x1|-0|1e9|.nan|0777|__proto__: ".split(
+    "|",
+  ),
+  ..."domain: |descriptors:|key: |value: |rate_limit: |rate_limits: |period: 1s|unit: day".split(
+    "|",
+  ),
+);
+
+describe("parsePolicy() of any text", () => {
+  it("answers for random characters", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary", maxLength: 200 }), (text) => {
+        check(text);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("answers for random bytes read as UTF-8", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        check(new TextDecoder().decode(bytes));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("answers for random pieces of YAML", () => {
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
+        check(pieces.join(""));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("answers for a right policy with a few wrong places", () => {
+    const change = fc.record({ at: fc.nat(), cut: fc.nat({ max: 12 }), put: piece });
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...validTexts),
+        fc.array(change, { minLength: 1, maxLength: 4 }),
+        (text, changes) => {
+          let changed = text;
+          for (const { at, cut, put } of changes) {
+            const start = at % changed.length;
+            changed = changed.slice(0, start) + put + changed.slice(start + cut);
+          }
+          check(changed);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("reads the right policies it makes wrong", () => {
+    for (const text of validTexts) expect(check(text).kind).toBe("policy");
+  });
+});
+
+/** `text`, as often as a sixteenth of the largest file holds it. */
+function fill(text: string): string {
+  return text.repeat(Math.floor(fileCharsMax / 16 / text.length));
+}
+
+const hostileTexts: Readonly<Record<string, string>> = {
+  "brackets inside each other": "[".repeat(100_000),
+  "braces inside each other": "{a: ".repeat(100_000),
+  "lists inside each other": "- ".repeat(100_000),
+  "maps inside each other": "? ".repeat(100_000),
+  "levels by indentation": Array.from({ length: 2_000 }, (_, i) => `${" ".repeat(i)}a:\n`).join(""),
+  "aliases of aliases": [
+    "a0: &a0 [x, x, x, x, x, x, x, x, x]",
+    ...Array.from({ length: 30 }, (_, i) => `a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]`),
+  ].join("\n"),
+  "an alias of itself": "domain: &a [*a]\ndescriptors: &b\n  - *b\n",
+  "merges of thousands of empty maps": `a: &a {}\nb:\n${`  - {${"<<: *a, ".repeat(32)}}\n`.repeat(3_200)}`,
+  anchors: fill("&a "),
+  tags: fill("!t "),
+  commas: `[${fill(",")}`,
+  "closing brackets": fill("]"),
+  quotes: fill('"'),
+  backslashes: `"${fill("\\")}`,
+  colons: fill(":"),
+  lines: `a:${fill("\n")}`,
+  comments: `a:\n${fill("  # c\n")}`,
+  documents: fill("---\na\n"),
+  directives: fill("%TAG !a! b\n"),
+  spaces: fill(" "),
+  tabs: fill("\ta: 1\n"),
+  "one key": fill("a: 1\n"),
+  "different keys": Array.from({ length: 30_000 }, (_, i) => `k${i}: 1\n`).join(""),
+  "keys without values": `{${fill("a,")}}`,
+  "a key as long as the text": `${fill("k")}: 1`,
+  "a number as long as the text": `domain: a\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: ${fill("9")}}}]`,
+  "the same descriptor": `domain: a\ndescriptors:\n${fill("- {key: a}\n")}`,
+  patterns: `domain: a\ndescriptors:\n${fill("- {key: a, value: '*'}\n")}`,
+  "labels that collide": `domain: a\ndescriptors:\n${Array.from({ length: 200 }, (_, i) => `- {key: ${"a_".repeat(i)}a, value: ${"a_".repeat(200 - i)}a}\n`).join("")}`,
+};
+
+describe("parsePolicy() of a hostile text", () => {
+  it.each(Object.entries(hostileTexts))("answers for %s", (_, text) => {
+    check(text);
+  });
+});

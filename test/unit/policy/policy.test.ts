@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import type { Rule } from "../../../src/core/limit.js";
+import { parsePolicy } from "../../../src/policy/parse.js";
+import { createPolicyBuilder } from "../../../src/policy/policy.js";
+
+const text = `
+domain: shop
+descriptors:
+  - {key: a, rate_limit: {unit: day, requests_per_unit: 1}}
+  - {key: b, descriptors: [{key: c, value: d}]}
+`;
+
+function rulesOf(yaml: string): readonly Rule[] {
+  const parsed = parsePolicy([{ file: "a.yaml", text: yaml }]);
+  expect(parsed.kind).toBe("policy");
+  return parsed.kind === "policy" ? parsed.rules : [];
+}
+
+describe("createPolicyBuilder()", () => {
+  it("makes one policy of rules that arrive in pieces, as copies from another thread", () => {
+    const builder = createPolicyBuilder("0123456789abcdef");
+    builder.addDomains(["quiet", "shop"]);
+    for (const rule of rulesOf(text)) builder.add(structuredClone([rule]));
+    const policy = builder.finish();
+    expect(policy.version).toBe("0123456789abcdef");
+    expect([...policy.domains.keys()]).toEqual(["quiet", "shop"]);
+    expect(policy.rules.map((rule) => rule.label)).toEqual(["a", "b", "b.c_d"]);
+    const entries = [
+      { key: "b", value: "x" },
+      { key: "c", value: "d" },
+    ];
+    expect(policy.domains.get("shop")?.match(entries)).toBe(policy.rules[2]);
+    expect(policy.domains.get("quiet")?.match(entries)).toBeUndefined();
+  });
+
+  it("gives a frozen policy", () => {
+    const policy = createPolicyBuilder("1").finish();
+    expect(Object.isFrozen(policy)).toBe(true);
+    expect(Object.isFrozen(policy.rules)).toBe(true);
+  });
+
+  it("fails an assert when a rule arrives out of order", () => {
+    const [, second] = rulesOf(text);
+    const builder = createPolicyBuilder("1");
+    expect(() => builder.add(second === undefined ? [] : [second])).toThrow("order of their index");
+  });
+
+  it("fails an assert when it is used after the policy is finished", () => {
+    const builder = createPolicyBuilder("1");
+    builder.finish();
+    expect(() => builder.add([])).toThrow("finished");
+    expect(() => builder.addDomains([])).toThrow("finished");
+    expect(() => builder.finish()).toThrow("finished");
+  });
+});
