@@ -88,7 +88,8 @@ export function createSupervisor() {
     async run(argumentLists) {
       const started = argumentLists.map((args) => start(process.execPath, args, "inherit"));
       const code = await Promise.race(started.map(({ ended }) => ended));
-      for (const { child } of started) child.kill("SIGTERM");
+      // After a signal they all know; a second one would cut a graceful end short.
+      if (signalCode === undefined) for (const { child } of started) child.kill("SIGTERM");
       await Promise.allSettled(started.map(({ ended }) => ended));
       return code;
     },
