@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.js";
 import type { Verdict } from "../core/verdict.js";
+import type { DecisionCounters } from "../decide/counters.js";
 import type { RateLimitQuery } from "../decide/query.js";
 import type { CallContext, ServiceHandlers } from "../wire/service.js";
 import { decodeRateLimitRequest, encodeRateLimitResponse } from "./rls-codec.js";
@@ -14,6 +15,8 @@ export interface Decides {
 export interface RateLimitServiceParts {
   readonly decider: Decides;
   readonly clock: Clock;
+  /** Counts what is refused before anybody decides. */
+  readonly counters: DecisionCounters;
 }
 
 /** The service's full name. Source: envoy/service/ratelimit/v3/rls.proto. */
@@ -25,16 +28,26 @@ export const rateLimitServiceName = "envoy.service.ratelimit.v3.RateLimitService
  * Calls reject with `ServiceError` REQUEST_INVALID for what breaks the contract, and with what the
  * decider throws.
  */
-export function createRateLimitService({ decider, clock }: RateLimitServiceParts): ServiceHandlers {
+export function createRateLimitService(parts: RateLimitServiceParts): ServiceHandlers {
+  const { decider, clock, counters } = parts;
   const handle = async (request: Uint8Array, call: CallContext): Promise<Uint8Array> => {
     const deadlineMs = callerDeadlineMs(call, clock);
-    const verdict = await decider.decide(decodeRateLimitRequest(request), deadlineMs);
+    const verdict = await decider.decide(decode(request, counters), deadlineMs);
     return encodeRateLimitResponse(verdict);
   };
   return {
     name: rateLimitServiceName,
     methods: [{ kind: "unary", name: "ShouldRateLimit", handle }],
   };
+}
+
+function decode(request: Uint8Array, counters: DecisionCounters): RateLimitQuery {
+  try {
+    return decodeRateLimitRequest(request);
+  } catch (thrown) {
+    counters.countFailure("REQUEST_INVALID");
+    throw thrown;
+  }
 }
 
 /** How Envoy states the time it waits when it sends no grpc-timeout. Source: Envoy's router. */

@@ -1,0 +1,169 @@
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { findNearestName } from "../policy/nearest-name.js";
+import { parseRedisTarget, type RedisTarget } from "../store/redis/target.js";
+import { type OptionName, type OptionValues, optionNames, optionRow } from "./options.js";
+
+/** Where limits are kept. */
+export type StoreChoice =
+  | { readonly kind: "memory" }
+  | { readonly kind: "redis"; readonly target: RedisTarget };
+
+/** All settings of the process, checked. */
+export interface Config extends Omit<OptionValues, "redisUrl" | "redisAuth"> {
+  readonly store: StoreChoice;
+  /** A policy file, or a directory of them. */
+  readonly policyPath: string;
+  /** Directories besides the policy's own that are watched for swaps. */
+  readonly watchedDirectories: readonly string[];
+  /** What the user should know about settings that were accepted; holds no values. */
+  readonly notices: readonly string[];
+}
+
+/** A configuration, or everything that is wrong with it. */
+export type LoadedConfig =
+  | { readonly kind: "config"; readonly config: Config }
+  | { readonly kind: "problems"; readonly problems: readonly string[] };
+
+/** Where settings come from. */
+export interface ConfigSources {
+  /** By option name; undefined where the flag was not given. */
+  readonly flags: Readonly<Partial<Record<OptionName, string>>>;
+  /** The environment. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** The largest file that holds a secret, in bytes. */
+export const secretFileBytesMax = 65_536;
+
+/**
+ * Reads all settings: flags, then environment, then defaults. Reports every problem at once, and no
+ * problem echoes a value.
+ */
+export function loadConfig(sources: ConfigSources): LoadedConfig {
+  const problems: string[] = [];
+  const values: Partial<Record<OptionName, unknown>> = {};
+  for (const name of optionNames) {
+    const parsed = readOption(name, sources);
+    if (parsed.kind === "problem") problems.push(parsed.message);
+    else values[name] = parsed.value;
+  }
+  problems.push(...unknownNames(sources.env));
+  if (problems.length > 0) return { kind: "problems", problems };
+  // Text is decoded here: each row parsed its own value.
+  return combine(values as OptionValues, sources);
+}
+
+type ReadOption =
+  | { readonly kind: "value"; readonly value: unknown }
+  | { readonly kind: "problem"; readonly message: string };
+
+function readOption(name: OptionName, { flags, env }: ConfigSources): ReadOption {
+  const row = optionRow(name);
+  const flag = flags[name];
+  if (flag !== undefined) {
+    const parsed = row.parse(flag);
+    return parsed.kind === "value" ? parsed : problem(`--${row.flag} ${parsed.message}`);
+  }
+  const text = env[row.env];
+  const fileName = `${row.env}_FILE`;
+  const path = row.isSecret ? env[fileName] : undefined;
+  if (path !== undefined && path !== "") {
+    if (text !== undefined) return problem(`${row.env} and ${fileName} are both set; keep one`);
+    return readSecret(path, fileName);
+  }
+  if (text === undefined) return { kind: "value", value: row.defaultValue };
+  const parsed = row.parse(text);
+  return parsed.kind === "value" ? parsed : problem(`${row.env} ${parsed.message}`);
+}
+
+/** A secret's file without the newline that editors leave at its end. */
+function readSecret(path: string, fileName: string): ReadOption {
+  try {
+    if (statSync(path).size > secretFileBytesMax) {
+      return problem(`${fileName} names a file of more than ${secretFileBytesMax} bytes`);
+    }
+    const text = readFileSync(path, "utf8").replace(/\r?\n$/, "");
+    return { kind: "value", value: text === "" ? undefined : text };
+  } catch {
+    return problem(`${fileName} names a file that cannot be read`);
+  }
+}
+
+function problem(message: string): { readonly kind: "problem"; readonly message: string } {
+  return { kind: "problem", message };
+}
+
+const ourPrefix = "HEADGATE_";
+
+/**
+ * Names that begin with our prefix and are none of ours, so that a typo is never silent. What
+ * Kubernetes adds for a Service called headgate or headgate-something is let through.
+ */
+function unknownNames(env: ConfigSources["env"]): readonly string[] {
+  const known = optionNames.flatMap((name) => {
+    const row = optionRow(name);
+    return row.isSecret ? [row.env, `${row.env}_FILE`] : [row.env];
+  });
+  const ours = known.filter((name) => name.startsWith(ourPrefix));
+  return Object.keys(env)
+    .filter((name) => name.startsWith(ourPrefix) && !known.includes(name) && !isServiceLink(name))
+    .map((name) => {
+      const nearest = findNearestName(name, ours);
+      const hint =
+        nearest === undefined ? "see `headgate serve --help`" : `did you mean ${nearest}?`;
+      return `${name} is not a setting; ${hint}`;
+    });
+}
+
+/** Source: Kubernetes, "Discovering services", environment variables. */
+function isServiceLink(name: string): boolean {
+  return /_SERVICE_(?:HOST|PORT)(?:_|$)|^HEADGATE(?:_.*)?_PORT(?:_\d+_[A-Z]+(?:_\w+)?)?$/.test(
+    name,
+  );
+}
+
+/** What several options say together. */
+function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
+  const { redisUrl: _url, redisAuth: _auth, ...rest } = values;
+  const store = chooseStore(values);
+  if (store.kind === "problem") return { kind: "problems", problems: [store.message] };
+  const runtimeDirectory = join(values.runtimeRoot, values.runtimeSubdirectory);
+  const isRuntime = values.policy === undefined;
+  const config: Config = {
+    ...rest,
+    store,
+    policyPath: values.policy ?? join(runtimeDirectory, values.runtimeAppDirectory),
+    watchedDirectories:
+      isRuntime && values.runtimeWatchRoot
+        ? [join(values.runtimeRoot, ".."), runtimeDirectory]
+        : [],
+    notices: notices(sources),
+  };
+  return { kind: "config", config };
+}
+
+function chooseStore(values: OptionValues): StoreChoice | { kind: "problem"; message: string } {
+  const { backendType, redisUrl, redisAuth, redisSocketType, redisTls } = values;
+  if (backendType === "memory") return { kind: "memory" };
+  if (redisUrl === undefined) {
+    if (backendType === "auto") return { kind: "memory" };
+    return problem("BACKEND_TYPE is redis, but REDIS_URL is not set; set it to host:port");
+  }
+  const socketType = redisTls ? "tls" : redisSocketType;
+  const parsed = parseRedisTarget({
+    url: redisUrl,
+    ...(socketType === "auto" ? {} : { socketType }),
+    ...(redisAuth === undefined ? {} : { auth: redisAuth }),
+  });
+  if (parsed.kind === "problem") return problem(`REDIS_URL: ${parsed.message}`);
+  return { kind: "redis", target: parsed.target };
+}
+
+function notices({ flags, env }: ConfigSources): readonly string[] {
+  const debugNames: readonly OptionName[] = ["debugHost", "debugPort"];
+  const isSet = (name: OptionName) =>
+    flags[name] !== undefined || env[optionRow(name).env] !== undefined;
+  if (!debugNames.some(isSet)) return [];
+  return ["DEBUG_HOST and DEBUG_PORT are accepted and not used yet: nothing listens there."];
+}

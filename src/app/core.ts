@@ -1,0 +1,93 @@
+import type { Server as HttpServer } from "node:http";
+import type { Clock } from "../core/clock.js";
+import { DecisionCounters } from "../decide/counters.js";
+import { Decider, type DeciderEvent } from "../decide/decider.js";
+import { RateLimitService } from "../gen/envoy/service/ratelimit/v3/rls_pb.js";
+import { Health as HealthDescriptor } from "../gen/grpc/health/v1/health_pb.js";
+import { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
+import { createHealthService, Health } from "../rpc/health.js";
+import { addReflection } from "../rpc/reflection.js";
+import { createRateLimitService } from "../rpc/rls.js";
+import { MemoryLimitStore } from "../store/memory.js";
+import type { Config } from "./config.js";
+import { bugTrace } from "./failure.js";
+import { createHttpServer } from "./http.js";
+import type { Logger } from "./logger.js";
+import { createMetrics, type ProcessCounts } from "./metrics.js";
+import type { PolicyReloader } from "./policy-reloader.js";
+import type { OpenStore } from "./store.js";
+import { readVersion } from "./version.js";
+
+/** What a core is made of. */
+export interface CoreParts {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly policies: PolicyReloader;
+  readonly opened: OpenStore;
+  readonly processCounts: ProcessCounts;
+  readonly replicaCount: () => number;
+}
+
+/** The service's parts, connected, listening on nothing yet. */
+export interface Core {
+  readonly health: Health;
+  readonly transport: GrpcJsTransport;
+  readonly httpServer: HttpServer;
+}
+
+/** Connects policy, store, decisions, services and metrics. */
+export function createCore(parts: CoreParts): Core {
+  const { config, clock, logger, policies, opened, processCounts, replicaCount } = parts;
+  const counters = new DecisionCounters();
+  const decider = new Decider({
+    policies,
+    store: opened.store,
+    createLocalStore: () => new MemoryLimitStore({ clock, keysMax: config.memoryKeysMax }),
+    clock,
+    counters,
+    storeBudgetMs: config.storeBudgetMs,
+    replicaCount,
+    onEvent: (event) => logDeciderEvent(event, logger),
+  });
+  const onBug = (thrown: unknown): void => {
+    processCounts.bugCount += 1;
+    logger.error({ event: "bug", ...bugTrace(thrown) }, "A call failed by a fault of ours.");
+  };
+  const metrics = createMetrics({
+    counters,
+    processCounts,
+    policies,
+    isDegraded: () => decider.isDegraded,
+    replicaCount,
+    memoryKeyCount: () => (opened.kind === "memory" ? opened.store.keyCount : undefined),
+    storeKind: opened.kind,
+    version: readVersion(),
+  });
+  const health = new Health();
+  const storeKind = opened.kind;
+  const transport = new GrpcJsTransport({
+    services: [createRateLimitService({ decider, clock, counters }), createHealthService(health)],
+    clock,
+    connectionAgeMsMax: config.grpcConnectionAgeMsMax,
+    connectionAgeGraceMs: config.grpcConnectionAgeGraceMs,
+    onBug,
+    ...(config.reflection
+      ? { extend: (server) => addReflection(server, [RateLimitService, HealthDescriptor]) }
+      : {}),
+  });
+  const httpParts = { decider, counters, health, metrics, policies, storeKind, onBug };
+  return { health, transport, httpServer: createHttpServer(httpParts) };
+}
+
+/** Changes are logged, single failures only counted: an outage has thousands of them. */
+function logDeciderEvent(event: DeciderEvent, logger: Logger): void {
+  if (event.kind === "circuitOpened") {
+    logger.warn(
+      { event: event.kind, code: event.code },
+      "The store fails: limits answer by their on_store_failure, and single probes look for it.",
+    );
+  } else if (event.kind === "circuitClosed") {
+    logger.info({ event: event.kind }, "The store answers again and decides.");
+  }
+}

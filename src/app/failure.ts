@@ -1,0 +1,26 @@
+/** Exit codes of the program. */
+export const exitCodes = { ok: 0, failure: 1, usage: 2, invalidPolicy: 3 } as const;
+
+/** Why the service could not start: a text for people that says what to do, and the exit code. */
+export class StartFailure extends Error {
+  override readonly name = "StartFailure";
+  readonly exitCode: number;
+
+  constructor(exitCode: number, message: string, options?: { readonly cause?: unknown }) {
+    super(message, options);
+    this.exitCode = exitCode;
+  }
+}
+
+/**
+ * Where a bug happened: the error's class and its stack without its message, since a message may
+ * quote what a caller sent.
+ */
+export function bugTrace(thrown: unknown): { readonly error: string; readonly stack: string } {
+  if (!(thrown instanceof Error)) return { error: typeof thrown, stack: "" };
+  const frames = (thrown.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
+  const cause = thrown.cause instanceof Error ? bugTrace(thrown.cause) : undefined;
+  const stack = frames.join("\n");
+  if (cause === undefined) return { error: thrown.name, stack };
+  return { error: `${thrown.name}: ${cause.error}`, stack: `${stack}\ncaused by\n${cause.stack}` };
+}

@@ -1,0 +1,197 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import type { DecisionCounters } from "../decide/counters.js";
+import type { Health } from "../rpc/health.js";
+import { answerJson } from "../rpc/json.js";
+import type { Decides } from "../rpc/rls.js";
+import { toFailure } from "../rpc/status.js";
+import type { Metrics } from "./metrics.js";
+import type { PolicyStatus } from "./policy-reloader.js";
+
+/** The largest body of a request, in bytes. */
+export const httpBodyBytesMax = 1_048_576;
+
+/** The largest head of a request, in bytes. */
+export const httpHeadBytesMax = 16_384;
+
+/** The most connections at a time; one more is closed at once. */
+export const httpConnectionsMax = 1_000;
+
+/** Longer than the idle time of proxies in front, which would meet a closing connection otherwise. */
+const keepAliveMs = 65_000;
+
+/** Times for a request's head and for all of it; the first must be longer than `keepAliveMs`. */
+const headMsMax = 66_000;
+const requestMsMax = 75_000;
+
+/** What the HTTP port shows. */
+export interface HttpParts {
+  readonly decider: Decides & { readonly isDegraded: boolean };
+  readonly counters: DecisionCounters;
+  readonly health: Health;
+  readonly metrics: Metrics;
+  readonly policies: { readonly status: PolicyStatus };
+  readonly storeKind: "memory" | "redis";
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** The HTTP server: health, readiness, metrics, and decisions as JSON. It does not listen yet. */
+export function createHttpServer(parts: HttpParts): Server {
+  const server = createServer(
+    {
+      keepAliveTimeout: keepAliveMs,
+      headersTimeout: headMsMax,
+      requestTimeout: requestMsMax,
+      connectionsCheckingInterval: 5_000,
+      maxHeaderSize: httpHeadBytesMax,
+    },
+    createHttpListener(parts),
+  );
+  server.maxConnections = httpConnectionsMax;
+  return server;
+}
+
+interface Route {
+  readonly method: "GET" | "POST";
+  readonly answer: (request: IncomingMessage, parts: HttpParts) => Promise<Answer>;
+}
+
+/** What is sent back. */
+interface Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const routes: ReadonlyMap<string, Route> = new Map([
+  ["/healthcheck", { method: "GET", answer: answerHealthcheck }],
+  ["/livez", { method: "GET", answer: async () => text(200, "OK") }],
+  ["/readyz", { method: "GET", answer: answerReadiness }],
+  ["/metrics", { method: "GET", answer: answerMetrics }],
+  ["/json", { method: "POST", answer: answerDecision }],
+] satisfies readonly (readonly [string, Route])[]);
+
+/** Answers requests; whatever they hold, nothing is thrown. */
+function createHttpListener(parts: HttpParts): RequestListener {
+  return (request, response) => {
+    // A client that leaves early is no error of ours.
+    request.on("error", () => {});
+    response.on("error", () => {});
+    answer(request, parts)
+      .catch((thrown: unknown) => {
+        const { httpStatus, message, code } = toFailure(thrown);
+        if (code === "INTERNAL") parts.onBug(thrown);
+        return json(httpStatus, { code, message });
+      })
+      .then((ready) => send(request, response, ready))
+      .catch((thrown: unknown) => parts.onBug(thrown));
+  };
+}
+
+async function answer(request: IncomingMessage, parts: HttpParts): Promise<Answer> {
+  const path = (request.url ?? "").split("?", 1)[0] ?? "";
+  const route = routes.get(path);
+  if (route === undefined) {
+    return text(404, `Nothing is here. There is ${[...routes.keys()].join(", ")}.`);
+  }
+  // Node leaves out the body of an answer to HEAD by itself.
+  const method = request.method === "HEAD" ? "GET" : request.method;
+  if (method !== route.method) {
+    const refusal = text(405, `Use ${route.method} here.`);
+    return { ...refusal, headers: { allow: route.method } };
+  }
+  return route.answer(request, parts);
+}
+
+/** Source: envoyproxy/ratelimit answers 500 here while it stops. */
+async function answerHealthcheck(_: IncomingMessage, { health }: HttpParts): Promise<Answer> {
+  return health.isServing ? text(200, "OK") : text(500, "NOT_SERVING");
+}
+
+/** A store that is away does not make this replica useless, so it stays ready, and says so. */
+async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<Answer> {
+  const { health, policies, decider, storeKind } = parts;
+  const { version, ruleCount, domainCount, lastProblem, loadedEpochUs } = policies.status;
+  const isDegraded = decider.isDegraded || lastProblem !== undefined;
+  const status = health.isServing ? (isDegraded ? "degraded" : "ready") : "stopping";
+  return json(health.isServing ? 200 : 503, {
+    status,
+    policy: {
+      version,
+      domains: domainCount,
+      rules: ruleCount,
+      loadedAt: loadedEpochUs === undefined ? undefined : isoTime(loadedEpochUs),
+      lastReloadProblem: lastProblem,
+    },
+    store: { kind: storeKind, state: decider.isDegraded ? "unavailable" : "ok" },
+  });
+}
+
+async function answerMetrics(_: IncomingMessage, { metrics }: HttpParts): Promise<Answer> {
+  return { status: 200, contentType: metrics.contentType, body: await metrics.render() };
+}
+
+async function answerDecision(request: IncomingMessage, parts: HttpParts): Promise<Answer> {
+  const body = await readBody(request);
+  if (body === undefined) {
+    const refusal = json(413, { message: `The body is larger than ${httpBodyBytesMax} bytes.` });
+    return { ...refusal, headers: { connection: "close" } };
+  }
+  const { isDenied, body: answered } = await answerJson(body, parts);
+  return { status: isDenied ? 429 : 200, contentType: jsonType, body: answered };
+}
+
+/** The whole body as text; undefined when it is larger than allowed. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  if (Number(request.headers["content-length"] ?? 0) > httpBodyBytesMax) return undefined;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  return new Promise((resolve) => {
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > httpBodyBytesMax) {
+        request.pause();
+        resolve(undefined);
+      } else {
+        chunks.push(chunk);
+      }
+    });
+    request.on("end", () => resolve(Buffer.concat(chunks).toString("utf8")));
+    // It ended early: nobody reads the answer, so any will do.
+    request.on("close", () => resolve(""));
+  });
+}
+
+function send(request: IncomingMessage, response: ServerResponse, ready: Answer): void {
+  if (response.destroyed) return;
+  response.writeHead(ready.status, {
+    "content-type": ready.contentType,
+    "content-length": Buffer.byteLength(ready.body),
+    "x-content-type-options": "nosniff",
+    ...ready.headers,
+  });
+  response.end(ready.body, () => {
+    // What is left of a body that nobody reads must not be taken for the next request.
+    if (!request.complete) request.destroy();
+  });
+}
+
+const jsonType = "application/json";
+
+function json(status: number, body: unknown): Answer {
+  return { status, contentType: jsonType, body: `${JSON.stringify(body)}\n` };
+}
+
+function text(status: number, body: string): Answer {
+  return { status, contentType: "text/plain; charset=utf-8", body: `${body}\n` };
+}
+
+function isoTime(epochUs: number): string {
+  return new Date(epochUs / 1_000).toISOString();
+}

@@ -1,0 +1,62 @@
+import type { AddressInfo, Server } from "node:net";
+import { ServiceError } from "../core/errors.js";
+
+/** Where a server listens, and which settings said so. */
+export interface ListenPlace {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** Names the port's setting in errors, for example GRPC_PORT. */
+  readonly portSetting: string;
+  /** Names the host's setting in errors. */
+  readonly hostSetting: string;
+}
+
+/** An address that is listened on. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/**
+ * Opens a port.
+ *
+ * @throws ServiceError LISTEN_FAILED naming the port, the setting and what to do
+ */
+export function listen(server: Server, place: ListenPlace): Promise<ListenAddress> {
+  return new Promise((resolve, reject) => {
+    const onError = (error: unknown): void => {
+      reject(new ServiceError("LISTEN_FAILED", listenWords(error, place), { cause: error }));
+    };
+    server.once("error", onError);
+    server.listen({ host: place.host, port: place.port, backlog: backlogMax }, () => {
+      server.off("error", onError);
+      // An accept that fails (no file descriptor left) costs that connection only.
+      server.on("error", () => {});
+      const address = server.address();
+      if (isAddress(address)) resolve({ host: place.host, port: address.port });
+    });
+  });
+}
+
+/** Connections that wait to be accepted. */
+const backlogMax = 1_024;
+
+function isAddress(address: AddressInfo | string | null): address is AddressInfo {
+  return typeof address === "object" && address !== null;
+}
+
+function listenWords(error: unknown, place: ListenPlace): string {
+  const { host, port, portSetting, hostSetting } = place;
+  const code: unknown = Reflect.get(Object(error), "code");
+  if (code === "EADDRINUSE") {
+    return `Port ${port} (${portSetting}) is in use on ${host}: stop what listens there, or set ${portSetting} to another port.`;
+  }
+  if (code === "EACCES") {
+    return `Port ${port} (${portSetting}) is not open to this user: set ${portSetting} to a port above 1023.`;
+  }
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN") {
+    return `${hostSetting} is no address of this machine: set it to 0.0.0.0 or 127.0.0.1.`;
+  }
+  return `Port ${port} (${portSetting}) on ${host} cannot be opened: ${String(code)}.`;
+}

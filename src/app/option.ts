@@ -1,0 +1,174 @@
+/** What a text of an option means, or why it means nothing; the reason never echoes the text. */
+export type ParsedOption<T> =
+  | { readonly kind: "value"; readonly value: T }
+  | { readonly kind: "problem"; readonly message: string };
+
+/** Where an option stands in help and in the README. */
+export type OptionSection = "Policy" | "Listening" | "Store" | "Stopping" | "Logs";
+
+/** One setting of the process: all there is to know about it, in one place. */
+export interface OptionRow<T> {
+  readonly section: OptionSection;
+  /** Environment name. */
+  readonly env: string;
+  /** Long flag without dashes; absent where a flag would show a secret to every user of the machine. */
+  readonly flag?: string;
+  /** What stands for the value in help. */
+  readonly valueName: string;
+  readonly defaultValue: T;
+  /** The default in help; absent when nothing is the default. */
+  readonly defaultText?: string;
+  /** One or two sentences, Markdown. */
+  readonly docs: string;
+  /** The value may also come from the file that `<env>_FILE` names. */
+  readonly isSecret: boolean;
+  readonly parse: (text: string) => ParsedOption<T>;
+}
+
+/** What every kind of option is described by. */
+export interface OptionText {
+  readonly section: OptionSection;
+  readonly env: string;
+  readonly flag: string;
+  readonly docs: string;
+}
+
+/** Any text, also an empty one. */
+export function textOption(
+  row: OptionText & { readonly valueName: string; readonly defaultValue: string },
+): OptionRow<string> {
+  return { ...row, defaultText: row.defaultValue, isSecret: false, parse: value };
+}
+
+/** A text that may be left out; an empty one counts as left out. */
+export function optionalTextOption(
+  row: OptionText & { readonly valueName: string },
+): OptionRow<string | undefined> {
+  return {
+    ...row,
+    defaultValue: undefined,
+    isSecret: false,
+    parse: (text) => value(text || undefined),
+  };
+}
+
+/** A secret: from the environment or a file, never from a flag. */
+export function secretOption(
+  row: Omit<OptionText, "flag"> & { readonly valueName: string },
+): OptionRow<string | undefined> {
+  return {
+    ...row,
+    defaultValue: undefined,
+    isSecret: true,
+    parse: (text) => value(text || undefined),
+  };
+}
+
+/** A whole number. */
+export function wholeNumberOption(
+  row: OptionText & { readonly min: number; readonly max: number; readonly defaultValue: number },
+): OptionRow<number> {
+  const { min, max, ...rest } = row;
+  const parse = (text: string): ParsedOption<number> => {
+    const number = Number(text);
+    if (/^[0-9]{1,15}$/.test(text) && number >= min && number <= max) return value(number);
+    return { kind: "problem", message: `must be a whole number from ${min} to ${max}` };
+  };
+  return {
+    ...rest,
+    valueName: "NUMBER",
+    defaultText: String(row.defaultValue),
+    isSecret: false,
+    parse,
+  };
+}
+
+/** One of a few words, letters' case aside. */
+export function choiceOption<T extends string>(
+  row: OptionText & {
+    readonly choices: readonly T[];
+    /** Words of envoyproxy/ratelimit that are known and refused, with the reason. */
+    readonly refusals?: ReadonlyMap<string, string>;
+    readonly defaultValue: T;
+  },
+): OptionRow<T> {
+  const { choices, refusals, ...rest } = row;
+  const parse = (text: string): ParsedOption<T> => {
+    const found = choices.find((choice) => choice === text.toLowerCase());
+    if (found !== undefined) return value(found);
+    const message = refusals?.get(text.toLowerCase()) ?? `must be one of ${choices.join(", ")}`;
+    return { kind: "problem", message };
+  };
+  return {
+    ...rest,
+    valueName: choices.join("|"),
+    defaultText: row.defaultValue,
+    isSecret: false,
+    parse,
+  };
+}
+
+/** Source: Go's strconv.ParseBool, which envoyproxy/ratelimit reads its switches with. */
+const switchWords: ReadonlyMap<string, boolean> = new Map([
+  ...["1", "t", "true"].map((word) => [word, true] as const),
+  ...["0", "f", "false"].map((word) => [word, false] as const),
+]);
+
+/** On or off. */
+export function switchOption(
+  row: OptionText & { readonly defaultValue: boolean },
+): OptionRow<boolean> {
+  const parse = (text: string): ParsedOption<boolean> => {
+    const found = switchWords.get(text.toLowerCase());
+    if (found !== undefined) return value(found);
+    return { kind: "problem", message: "must be true or false" };
+  };
+  return {
+    ...row,
+    valueName: "true|false",
+    defaultText: String(row.defaultValue),
+    isSecret: false,
+    parse,
+  };
+}
+
+const durationUnitMs: ReadonlyMap<string, number> = new Map([
+  ["ms", 1],
+  ["s", 1_000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+]);
+
+/** A time as Go writes it, in whole numbers: `250ms`, `10s`, `1h30m`. The value is milliseconds. */
+export function durationOption(
+  row: OptionText & {
+    readonly defaultText: string;
+    readonly defaultValue: number;
+    readonly maxMs: number;
+  },
+): OptionRow<number> {
+  const { maxMs, ...rest } = row;
+  const parse = (text: string): ParsedOption<number> => {
+    const ms = durationMs(text);
+    if (ms !== undefined && ms <= maxMs) return value(ms);
+    return {
+      kind: "problem",
+      message: `must be a time like 250ms, 10s or 1h30m, at most ${maxMs}ms`,
+    };
+  };
+  return { ...rest, valueName: "TIME", isSecret: false, parse };
+}
+
+function durationMs(text: string): number | undefined {
+  if (text === "0") return 0;
+  if (!/^(?:[0-9]{1,12}(?:ms|s|m|h))+$/.test(text)) return undefined;
+  let totalMs = 0;
+  for (const [, count, unit] of text.matchAll(/([0-9]+)(ms|s|m|h)/g)) {
+    totalMs += Number(count) * (durationUnitMs.get(unit ?? "") ?? 0);
+  }
+  return totalMs;
+}
+
+function value<T>(of: T): ParsedOption<T> {
+  return { kind: "value", value: of };
+}

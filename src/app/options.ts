@@ -1,0 +1,260 @@
+import {
+  choiceOption,
+  durationOption,
+  type OptionRow,
+  optionalTextOption,
+  secretOption,
+  switchOption,
+  textOption,
+  wholeNumberOption,
+} from "./option.js";
+
+const portMax = 65_535;
+const dayMs = 86_400_000;
+
+/**
+ * Every setting of the process. Flags win over the environment, which wins over the defaults here.
+ * Names without HEADGATE_ are those of envoyproxy/ratelimit, and mean what they mean there.
+ */
+export const optionRows = {
+  policy: optionalTextOption({
+    section: "Policy",
+    env: "HEADGATE_POLICY",
+    flag: "policy",
+    valueName: "PATH",
+    docs: "The policy: a YAML file, or a directory whose `*.yaml` and `*.yml` files are read together. Without it, the directory that the three RUNTIME_ names make.",
+  }),
+  runtimeRoot: textOption({
+    section: "Policy",
+    env: "RUNTIME_ROOT",
+    flag: "runtime-root",
+    valueName: "DIRECTORY",
+    defaultValue: "/srv/runtime_data/current",
+    docs: "Where configuration is mounted; often a symbolic link that is swapped.",
+  }),
+  runtimeSubdirectory: textOption({
+    section: "Policy",
+    env: "RUNTIME_SUBDIRECTORY",
+    flag: "runtime-subdirectory",
+    valueName: "NAME",
+    defaultValue: "",
+    docs: "A directory below RUNTIME_ROOT.",
+  }),
+  runtimeAppDirectory: textOption({
+    section: "Policy",
+    env: "RUNTIME_APPDIRECTORY",
+    flag: "runtime-appdirectory",
+    valueName: "NAME",
+    defaultValue: "config",
+    docs: "The directory below RUNTIME_ROOT and RUNTIME_SUBDIRECTORY that holds the policy files.",
+  }),
+  runtimeWatchRoot: switchOption({
+    section: "Policy",
+    env: "RUNTIME_WATCH_ROOT",
+    flag: "runtime-watch-root",
+    defaultValue: true,
+    docs: "Whether a swap of RUNTIME_ROOT itself is watched for at once. The policy directory is watched either way, and read again every 10 s.",
+  }),
+  host: textOption({
+    section: "Listening",
+    env: "HOST",
+    flag: "host",
+    valueName: "ADDRESS",
+    defaultValue: "0.0.0.0",
+    docs: "Where HTTP listens: `/json`, health and metrics.",
+  }),
+  port: wholeNumberOption({
+    section: "Listening",
+    env: "PORT",
+    flag: "port",
+    min: 0,
+    max: portMax,
+    defaultValue: 8080,
+    docs: "HTTP port; 0 takes a free one.",
+  }),
+  grpcHost: textOption({
+    section: "Listening",
+    env: "GRPC_HOST",
+    flag: "grpc-host",
+    valueName: "ADDRESS",
+    defaultValue: "0.0.0.0",
+    docs: "Where gRPC listens: RateLimitService and health.",
+  }),
+  grpcPort: wholeNumberOption({
+    section: "Listening",
+    env: "GRPC_PORT",
+    flag: "grpc-port",
+    min: 0,
+    max: portMax,
+    defaultValue: 8081,
+    docs: "gRPC port; 0 takes a free one.",
+  }),
+  grpcConnectionAgeMsMax: durationOption({
+    section: "Listening",
+    env: "GRPC_MAX_CONNECTION_AGE",
+    flag: "grpc-max-connection-age",
+    defaultText: "24h",
+    defaultValue: dayMs,
+    maxMs: 20 * dayMs,
+    docs: "Age at which a gRPC connection is asked to go, plus or minus 10 %.",
+  }),
+  grpcConnectionAgeGraceMs: durationOption({
+    section: "Listening",
+    env: "GRPC_MAX_CONNECTION_AGE_GRACE",
+    flag: "grpc-max-connection-age-grace",
+    defaultText: "1h",
+    defaultValue: dayMs / 24,
+    maxMs: 20 * dayMs,
+    docs: "How long calls on such a connection may still take.",
+  }),
+  reflection: switchOption({
+    section: "Listening",
+    env: "HEADGATE_REFLECTION",
+    flag: "reflection",
+    defaultValue: false,
+    docs: "Serves gRPC reflection, so that grpcurl needs no files.",
+  }),
+  debugHost: textOption({
+    section: "Listening",
+    env: "DEBUG_HOST",
+    flag: "debug-host",
+    valueName: "ADDRESS",
+    defaultValue: "127.0.0.1",
+    docs: "Reserved for the debug port; not used yet.",
+  }),
+  debugPort: wholeNumberOption({
+    section: "Listening",
+    env: "DEBUG_PORT",
+    flag: "debug-port",
+    min: 0,
+    max: portMax,
+    defaultValue: 6070,
+    docs: "Reserved for the debug port; not used yet.",
+  }),
+  backendType: choiceOption({
+    section: "Store",
+    env: "BACKEND_TYPE",
+    flag: "backend-type",
+    choices: ["auto", "redis", "memory"],
+    refusals: new Map([["memcache", "memcache is not supported: use redis or memory"]]),
+    defaultValue: "auto",
+    docs: "Where limits are kept; `auto` is `redis` with REDIS_URL, else `memory`, which no other replica shares.",
+  }),
+  redisUrl: secretOption({
+    section: "Store",
+    env: "REDIS_URL",
+    valueName: "URL",
+    docs: "One Redis: `host:port`, `redis://`, `rediss://` (TLS) with `user:password@` and `/database`, or `unix:///path`.",
+  }),
+  redisSocketType: choiceOption({
+    section: "Store",
+    env: "REDIS_SOCKET_TYPE",
+    flag: "redis-socket-type",
+    choices: ["auto", "tcp", "tls", "unix"],
+    defaultValue: "auto",
+    docs: "How Redis is reached; `auto` goes by REDIS_URL.",
+  }),
+  redisAuth: secretOption({
+    section: "Store",
+    env: "REDIS_AUTH",
+    valueName: "PASSWORD",
+    docs: "Redis password, or `user:password`; wins over what REDIS_URL says.",
+  }),
+  redisTls: switchOption({
+    section: "Store",
+    env: "REDIS_TLS",
+    flag: "redis-tls",
+    defaultValue: false,
+    docs: "Reaches Redis over TLS.",
+  }),
+  keyPrefix: textOption({
+    section: "Store",
+    env: "CACHE_KEY_PREFIX",
+    flag: "cache-key-prefix",
+    valueName: "TEXT",
+    defaultValue: "headgate:",
+    docs: "What every Redis key begins with. Replicas that share limits share it.",
+  }),
+  storeBudgetMs: wholeNumberOption({
+    section: "Store",
+    env: "HEADGATE_STORE_BUDGET_MS",
+    flag: "store-budget-ms",
+    min: 1,
+    max: 10_000,
+    defaultValue: 10,
+    docs: "The longest a decision waits for Redis, in milliseconds; never more than 60 % of the caller's own deadline.",
+  }),
+  replicas: wholeNumberOption({
+    section: "Store",
+    env: "HEADGATE_REPLICAS",
+    flag: "replicas",
+    min: 1,
+    max: 10_000,
+    defaultValue: 1,
+    docs: "How many replicas share the limits. While Redis is away each answers with its share by the larger of this and the last number seen.",
+  }),
+  memoryKeysMax: wholeNumberOption({
+    section: "Store",
+    env: "HEADGATE_MEMORY_KEYS_MAX",
+    flag: "memory-keys-max",
+    min: 1_000,
+    max: 10_000_000,
+    defaultValue: 1_000_000,
+    docs: "The most keys the embedded store holds, about 250 bytes each.",
+  }),
+  drainDelayMs: wholeNumberOption({
+    section: "Stopping",
+    env: "HEADGATE_DRAIN_DELAY_MS",
+    flag: "drain-delay-ms",
+    min: 0,
+    max: 600_000,
+    defaultValue: 5_000,
+    docs: "After SIGTERM: how long calls are still taken while health says NOT_SERVING, so that load balancers notice.",
+  }),
+  drainGraceMs: wholeNumberOption({
+    section: "Stopping",
+    env: "HEADGATE_DRAIN_GRACE_MS",
+    flag: "drain-grace-ms",
+    min: 0,
+    max: 600_000,
+    defaultValue: 10_000,
+    docs: "How long calls in flight may take after that, before connections are cut and the exit code is 1.",
+  }),
+  logLevel: choiceOption({
+    section: "Logs",
+    env: "LOG_LEVEL",
+    flag: "log-level",
+    choices: ["trace", "debug", "info", "warn", "warning", "error", "fatal", "panic"],
+    defaultValue: "info",
+    docs: "The least severe lines that are written; `warning` and `panic` are envoyproxy/ratelimit's words for `warn` and `fatal`.",
+  }),
+  logFormat: choiceOption({
+    section: "Logs",
+    env: "LOG_FORMAT",
+    flag: "log-format",
+    choices: ["auto", "json", "text"],
+    defaultValue: "auto",
+    docs: "One JSON object a line, or text for people; `auto` is text on a terminal.",
+  }),
+} as const;
+
+/** A row's name, and its value's name in `Config`. */
+export type OptionName = keyof typeof optionRows;
+
+/** The value of each option. */
+export type OptionValues = {
+  readonly [Name in OptionName]: (typeof optionRows)[Name] extends OptionRow<infer T> ? T : never;
+};
+
+/** True for the name of a row. */
+export function isOptionName(name: string): name is OptionName {
+  return Object.hasOwn(optionRows, name);
+}
+
+/** The names of all rows, in the order of help and README. */
+export const optionNames: readonly OptionName[] = Object.keys(optionRows).filter(isOptionName);
+
+/** A row whose value's type does not matter. */
+export function optionRow(name: OptionName): OptionRow<unknown> {
+  return optionRows[name];
+}

@@ -1,0 +1,131 @@
+import { Worker } from "node:worker_threads";
+import type { Clock } from "../core/clock.js";
+import type { ParsedPolicy, PolicySource } from "../policy/parse.js";
+import { createPolicyBuilder, type Policy, type PolicyBuilder } from "../policy/policy.js";
+import { nextChunk, type WorkerInput, type WorkerMessage } from "./policy-worker-messages.js";
+
+/** How parsing a policy ended. */
+export type PolicyParsing =
+  | { readonly kind: "policy"; readonly policy: Policy; readonly chunkCount: number }
+  | Extract<ParsedPolicy, { kind: "problems" }>
+  /** No fault of the text that could be pointed at: it took too long, or too much memory. */
+  | { readonly kind: "failed"; readonly message: string };
+
+/** What parsing needs. */
+export interface PolicyParsingOptions {
+  readonly sources: readonly PolicySource[];
+  readonly version: string;
+  readonly clock: Clock;
+  /** The longest it may take. Default `parsingMsMax`. */
+  readonly limitMs?: number;
+  /** The most memory it may take, in megabytes. Default `parsingMegabytesMax`. */
+  readonly limitMegabytes?: number;
+}
+
+/** The longest that a policy may take to parse: a hundred times what 10,000 limits need. */
+export const parsingMsMax = 60_000;
+
+/** The most memory that parsing may take, in megabytes. */
+export const parsingMegabytesMax = 1_024;
+
+/**
+ * Parses a policy in a worker thread and builds it here, one chunk of rules a turn of the event loop.
+ * Never rejects: a crash of the worker is a failure with words.
+ */
+export function parsePolicyInWorker(options: PolicyParsingOptions): Promise<PolicyParsing> {
+  const { version, clock, limitMs = parsingMsMax } = options;
+  const limitMegabytes = options.limitMegabytes ?? parsingMegabytesMax;
+  return new Promise<PolicyParsing>((resolve) => {
+    const worker = tryStartWorker(options.sources, limitMegabytes);
+    if (worker === undefined) {
+      resolve({ kind: "failed", message: "no thread could be started to parse it" });
+      return;
+    }
+    const assembly = new Assembly(createPolicyBuilder(version));
+    const cancelLimit = clock.schedule(limitMs, () =>
+      finish({ kind: "failed", message: `parsing took more than ${limitMs} ms` }),
+    );
+    const finish = (parsing: PolicyParsing): void => {
+      cancelLimit();
+      worker.removeAllListeners();
+      // What a terminated worker still says must not surface as an error event without a listener.
+      worker.on("error", () => {});
+      void worker.terminate();
+      resolve(parsing);
+    };
+    worker.on("message", (message: WorkerMessage) => {
+      try {
+        const parsing = assembly.take(message);
+        if (parsing !== undefined) finish(parsing);
+        else clock.scheduleTurn(() => worker.postMessage(nextChunk));
+      } catch {
+        finish({ kind: "failed", message: "building the policy failed, which is a bug" });
+      }
+    });
+    worker.on("error", (error) => {
+      finish({ kind: "failed", message: crashWords(error, limitMegabytes) });
+    });
+    worker.on("exit", () => finish({ kind: "failed", message: "the parsing thread ended early" }));
+  });
+}
+
+/** A policy as its pieces arrive. */
+class Assembly {
+  readonly #builder: PolicyBuilder;
+  #ruleCount = 0;
+  #addedCount = 0;
+  #chunkCount = 0;
+
+  constructor(builder: PolicyBuilder) {
+    this.#builder = builder;
+  }
+
+  /** Takes a message; answers the end, or undefined when more is to come. */
+  take(message: WorkerMessage): PolicyParsing | undefined {
+    if (message.kind === "problems") return message;
+    if (message.kind === "parsed") {
+      this.#builder.addDomains(message.domains);
+      this.#ruleCount = message.ruleCount;
+    } else {
+      this.#builder.add(message.rules);
+      this.#addedCount += message.rules.length;
+      this.#chunkCount += 1;
+    }
+    if (this.#addedCount < this.#ruleCount) return undefined;
+    return { kind: "policy", policy: this.#builder.finish(), chunkCount: this.#chunkCount };
+  }
+}
+
+function tryStartWorker(
+  sources: readonly PolicySource[],
+  limitMegabytes: number,
+): Worker | undefined {
+  try {
+    return startWorker(sources, limitMegabytes);
+  } catch {
+    // The system has no thread or memory left: a failed reload, and no reason to fall over.
+    return undefined;
+  }
+}
+
+function startWorker(sources: readonly PolicySource[], limitMegabytes: number): Worker {
+  // Beside this file: compiled in dist, TypeScript when tests run the sources.
+  const isSource = import.meta.url.endsWith(".ts");
+  const url = new URL(isSource ? "./policy-worker.ts" : "./policy-worker.js", import.meta.url);
+  const workerData: WorkerInput = { sources };
+  return new Worker(url, {
+    workerData,
+    // It needs no environment, and the environment holds secrets.
+    env: {},
+    execArgv: isSource ? ["--import", "tsx"] : [],
+    resourceLimits: { maxOldGenerationSizeMb: limitMegabytes },
+  });
+}
+
+function crashWords(error: unknown, limitMegabytes: number): string {
+  const code: unknown = Reflect.get(Object(error), "code");
+  if (code === "ERR_WORKER_OUT_OF_MEMORY") {
+    return `parsing took more than ${limitMegabytes} MB of memory`;
+  }
+  return "the parsing thread crashed, which is a bug";
+}

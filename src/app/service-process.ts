@@ -1,0 +1,78 @@
+import { type App, startApp } from "./app.js";
+import type { Config } from "./config.js";
+import { bugTrace, exitCodes, StartFailure } from "./failure.js";
+import type { Logger } from "./logger.js";
+
+/** Signals that stop the service. Source: envoyproxy/ratelimit drains on the same three. */
+const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
+
+/** What running the service as a process needs. */
+export interface ServiceProcessParts {
+  readonly logger: Logger;
+  /** Writes a text for people, where the log has no place for it. */
+  readonly complain: (text: string) => void;
+}
+
+/**
+ * Runs the service until a signal stops it and answers the exit code. The first signal drains, the
+ * second one ends the process at once.
+ */
+export async function runServiceProcess(
+  config: Config,
+  { logger, complain }: ServiceProcessParts,
+): Promise<number> {
+  exitOnBug(logger);
+  // While nothing listens yet, nothing else keeps the process alive during waits.
+  const alive = setInterval(() => {}, 60_000);
+  try {
+    const signal = nextSignal(logger);
+    const started = startApp(config, { logger });
+    const first = await Promise.race([started, signal]);
+    if (typeof first === "string") {
+      // It stops before it serves: nobody waits for answers, so nothing is to be drained.
+      void started.catch(() => {});
+      return exitCodes.ok;
+    }
+    return await closeAfter(signal, first);
+  } catch (thrown) {
+    if (!(thrown instanceof StartFailure)) throw thrown;
+    complain(thrown.message);
+    return thrown.exitCode;
+  } finally {
+    clearInterval(alive);
+  }
+}
+
+async function closeAfter(signal: Promise<string>, app: App): Promise<number> {
+  await signal;
+  const isClean = await app.close();
+  return isClean ? exitCodes.ok : exitCodes.failure;
+}
+
+/** Resolves with the first signal; a second one ends the process without asking anybody. */
+function nextSignal(logger: Logger): Promise<string> {
+  return new Promise((resolve) => {
+    let isStopping = false;
+    for (const signal of stopSignals) {
+      process.on(signal, () => {
+        if (isStopping) {
+          logger.warn({ event: "stoppedAtOnce", signal }, "A second signal: stopping at once.");
+          process.exit(exitCodes.failure);
+        }
+        isStopping = true;
+        logger.info({ event: "signal", signal }, "A signal asks to stop.");
+        resolve(signal);
+      });
+    }
+  });
+}
+
+/** What nobody caught is a bug, and nobody knows what state it left: the process ends. */
+function exitOnBug(logger: Logger): void {
+  const exit = (thrown: unknown): void => {
+    logger.error({ event: "crash", ...bugTrace(thrown) }, "A fault of ours; the process ends.");
+    process.exit(exitCodes.failure);
+  };
+  process.on("uncaughtException", exit);
+  process.on("unhandledRejection", exit);
+}

@@ -1,0 +1,100 @@
+import type { Clock, Random } from "../core/clock.js";
+import { isServiceError } from "../core/errors.js";
+import type { LimitStore } from "../store/limit-store.js";
+import { MemoryLimitStore } from "../store/memory.js";
+import { openRedis, type RedisConnections } from "../store/redis/connections.js";
+import type { ConnectionRole, RedisEvent } from "../store/redis/redis-connection.js";
+import { RedisLimitStore } from "../store/redis/redis-limit-store.js";
+import { type RedisTarget, redactRedisTarget } from "../store/redis/target.js";
+import type { Config } from "./config.js";
+import { exitCodes, StartFailure } from "./failure.js";
+import type { Logger } from "./logger.js";
+
+/** What opening the store needs. */
+export interface StoreParts {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly onBadBuckets: (count: number) => void;
+}
+
+/** The store of this process. */
+export type OpenStore =
+  | { readonly kind: "memory"; readonly store: MemoryLimitStore }
+  | {
+      readonly kind: "redis";
+      readonly store: LimitStore;
+      readonly connections: RedisConnections;
+    };
+
+/** How long the start waits for Redis before it goes on without. */
+const startPingMsMax = 2_000;
+
+/**
+ * Opens the store that the configuration names. A Redis that is away is no reason not to start; one
+ * that refuses us is.
+ *
+ * @throws StartFailure when Redis refuses our user, password or commands
+ */
+export async function openStore(parts: StoreParts): Promise<OpenStore> {
+  const { config, clock, logger } = parts;
+  if (config.store.kind === "memory") {
+    const sentence = "Limits are kept in this process: no other replica shares them.";
+    logger.info({ event: "storeOpened", store: "memory" }, sentence);
+    const store = new MemoryLimitStore({ clock, keysMax: config.memoryKeysMax });
+    return { kind: "memory", store };
+  }
+  const { target } = config.store;
+  const connections = openConnections(target, parts);
+  const store = new RedisLimitStore({
+    connections,
+    keyPrefix: config.keyPrefix,
+    onBadBuckets: parts.onBadBuckets,
+  });
+  const address = redactRedisTarget(target);
+  try {
+    await store.ping(clock.monotonicMs() + startPingMsMax);
+    logger.info({ event: "storeOpened", store: "redis", address }, "Redis answers.");
+  } catch (thrown) {
+    if (!isServiceError(thrown)) throw thrown;
+    if (thrown.code === "STORE_ACCESS_DENIED") {
+      await connections.close();
+      throw new StartFailure(exitCodes.failure, deniedWords(address, thrown.message));
+    }
+    logger.warn(
+      { event: "storeAway", store: "redis", address, code: thrown.code },
+      "Redis does not answer; limits answer by their on_store_failure until it does.",
+    );
+  }
+  return { kind: "redis", store, connections };
+}
+
+function deniedWords(address: string, reason: string): string {
+  return `Redis at ${address} refuses us. ${reason} Set REDIS_AUTH (or REDIS_AUTH_FILE) to its password, or to user:password.`;
+}
+
+function openConnections(target: RedisTarget, parts: StoreParts): RedisConnections {
+  const { clock, random, logger } = parts;
+  return openRedis({ target, clock, random, onEvent: createRedisLog(logger) });
+}
+
+/** Logs what happens to connections: each outage once a connection, however often it is retried. */
+function createRedisLog(logger: Logger): (event: RedisEvent) => void {
+  const away = new Set<ConnectionRole>();
+  return (event) => {
+    const { kind, ...facts } = event;
+    const line = { event: kind, ...facts };
+    if (event.kind === "redisConnected") {
+      away.delete(event.role);
+      logger.info(line, "Connected to Redis.");
+    } else if (event.kind === "redisFailed" || event.kind === "redisLost") {
+      const isNew = !away.has(event.role);
+      away.add(event.role);
+      if (isNew) logger.warn(line, "The connection to Redis failed; it is tried again.");
+      else logger.debug(line, "The connection to Redis failed again.");
+    } else {
+      logger.debug(line, "Connecting to Redis again.");
+    }
+  };
+}

@@ -1,0 +1,112 @@
+import { readFileSync } from "node:fs";
+import { type Command, Option } from "commander";
+import { exitCodes } from "../app/failure.js";
+import { readErrorWords, readPolicyFiles } from "../app/policy-files.js";
+import { type ParsedPolicy, type PolicySource, parsePolicy } from "../policy/parse.js";
+import { formatProblems, visibleText } from "../policy/problem.js";
+import type { CommandContext } from "./program.js";
+
+type CheckFormat = "text" | "json";
+
+/** Adds `headgate check`: reads policy files of either dialect together and reports all mistakes. */
+export function addCheck(program: Command, context: CommandContext): void {
+  program
+    .command("check")
+    .description("check policy files, of either dialect, as one policy")
+    .argument("<FILE...>", "files, directories of *.yaml and *.yml files, or - for standard input")
+    .addOption(
+      new Option("-o, --output <format>", "how to report")
+        .choices(["text", "json"])
+        .default("text"),
+    )
+    .addHelpText(
+      "after",
+      `
+Each problem begins with file:line:column and an id. Files are checked together, as the service
+reads them: a domain may stand in one of them only.
+
+Examples:
+  headgate check policy.yaml
+  headgate check /srv/runtime_data/current/config
+  headgate check -o json policy.yaml | jq .problems
+  kubectl get configmap policy -o jsonpath='{.data.policy\\.yaml}' | headgate check -
+
+Exit codes: 0 right, 1 a file cannot be read, 3 invalid.`,
+    )
+    .action(async (paths: readonly string[], options: { readonly output: CheckFormat }) => {
+      context.exitWith(await check(paths, { format: options.output, context }));
+    });
+}
+
+async function check(
+  paths: readonly string[],
+  { format, context }: { readonly format: CheckFormat; readonly context: CommandContext },
+): Promise<number> {
+  const { output } = context;
+  const { sources, unreadable } = await readAll(paths);
+  if (unreadable.length > 0) {
+    for (const message of unreadable) output.err(`headgate check: ${visibleText(message)}`);
+    return exitCodes.failure;
+  }
+  const parsed = parsePolicy(sources);
+  if (format === "json") output.out(JSON.stringify(asJson(sources, parsed), undefined, 2));
+  else output.out(asText(sources, parsed));
+  return parsed.kind === "policy" ? exitCodes.ok : exitCodes.invalidPolicy;
+}
+
+interface ReadFiles {
+  readonly sources: readonly PolicySource[];
+  readonly unreadable: readonly string[];
+}
+
+async function readAll(paths: readonly string[]): Promise<ReadFiles> {
+  const sources: PolicySource[] = [];
+  const unreadable: string[] = [];
+  for (const path of new Set(paths)) {
+    const read = path === "-" ? readStandardInput() : await readPolicyFiles(path);
+    if (read.kind === "sources") sources.push(...read.sources);
+    else unreadable.push(read.message);
+  }
+  return { sources, unreadable };
+}
+
+function readStandardInput():
+  | { readonly kind: "sources"; readonly sources: readonly PolicySource[] }
+  | { readonly kind: "unreadable"; readonly message: string } {
+  try {
+    return { kind: "sources", sources: [{ file: "<stdin>", text: readFileSync(0, "utf8") }] };
+  } catch (error) {
+    return {
+      kind: "unreadable",
+      message: `standard input cannot be read: ${readErrorWords(error)}`,
+    };
+  }
+}
+
+function asText(sources: readonly PolicySource[], parsed: ParsedPolicy): string {
+  if (parsed.kind === "policy") {
+    const { files, domains, limits } = counts(sources, parsed);
+    return `OK: ${many(files, "file")}, ${many(domains, "domain")}, ${many(limits, "limit")}.`;
+  }
+  const count = parsed.problems.length + parsed.unreportedCount;
+  return `${formatProblems(parsed)}\n\n${many(count, "problem")} in ${many(sources.length, "file")}.`;
+}
+
+function asJson(sources: readonly PolicySource[], parsed: ParsedPolicy): unknown {
+  if (parsed.kind === "policy") return { ok: true, ...counts(sources, parsed), problems: [] };
+  const { problems, unreportedCount } = parsed;
+  return { ok: false, files: sources.length, problems, unreportedCount };
+}
+
+function counts(
+  sources: readonly PolicySource[],
+  { domains, rules }: Extract<ParsedPolicy, { kind: "policy" }>,
+): { readonly files: number; readonly domains: number; readonly limits: number } {
+  let limits = 0;
+  for (const { effect } of rules) if (effect.kind === "limited") limits += effect.limits.length;
+  return { files: sources.length, domains: domains.length, limits };
+}
+
+function many(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}

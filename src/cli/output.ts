@@ -1,0 +1,15 @@
+/** Where a command writes: data to stdout, talk to stderr. */
+export interface Output {
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+}
+
+/** The process's own streams. Writing waits until the text is taken, so that no exit cuts it. */
+export const processOutput: Output = {
+  out: (text) => writeWhole(process.stdout, text),
+  err: (text) => writeWhole(process.stderr, text),
+};
+
+function writeWhole(stream: NodeJS.WriteStream, text: string): void {
+  stream.write(text.endsWith("\n") ? text : `${text}\n`);
+}

@@ -1,0 +1,79 @@
+import { type Command, Option } from "commander";
+import { loadConfig } from "../app/config.js";
+import { exitCodes } from "../app/failure.js";
+import { createLogger } from "../app/logger.js";
+import { type OptionName, optionNames, optionRow } from "../app/options.js";
+import { runServiceProcess } from "../app/service-process.js";
+import type { CommandContext } from "./program.js";
+
+/** Adds `headgate serve`: the service alone, with every option of the configuration's table. */
+export function addServe(program: Command, context: CommandContext): void {
+  const command = program
+    .command("serve")
+    .description("run the service until a signal stops it")
+    .addHelpText(
+      "after",
+      `
+Every option may also come from the environment; flags win. Secrets only come from there:
+REDIS_URL, REDIS_AUTH, or the files that REDIS_URL_FILE and REDIS_AUTH_FILE name.
+
+Examples:
+  headgate serve --policy policy.yaml
+  headgate serve --policy /etc/headgate --log-level debug
+  REDIS_URL=redis:6379 REDIS_AUTH_FILE=/run/secrets/redis headgate serve --policy policy.yaml`,
+    );
+  const flags = addFlags(command);
+  command.action(async () => {
+    const given: Partial<Record<OptionName, string>> = {};
+    for (const [name, attribute] of flags) {
+      const value: unknown = command.getOptionValue(attribute);
+      if (typeof value === "string") given[name] = value;
+    }
+    const code = await serve(given, context);
+    context.exitWith(code);
+    // The logs are written by now, and nothing that still lingers may hold up the end.
+    process.exit(code);
+  });
+}
+
+async function serve(
+  flags: Readonly<Partial<Record<OptionName, string>>>,
+  { env, output }: CommandContext,
+): Promise<number> {
+  const loaded = loadConfig({ flags, env });
+  if (loaded.kind === "problems") {
+    const lines = loaded.problems.map((problem) => `  ${problem}`);
+    output.err(
+      ["The configuration is wrong:", ...lines, "See `headgate help serve` for all options."].join(
+        "\n",
+      ),
+    );
+    return exitCodes.usage;
+  }
+  const { config } = loaded;
+  const logger = createLogger(config, { fd: 1, isTerminal: process.stdout.isTTY === true });
+  return runServiceProcess(config, { logger, complain: output.err });
+}
+
+/** Adds a flag for each row that has one; answers where the command keeps each one's value. */
+function addFlags(command: Command): ReadonlyMap<OptionName, string> {
+  const attributes = new Map<OptionName, string>();
+  for (const name of optionNames) {
+    const row = optionRow(name);
+    if (row.flag === undefined) continue;
+    const isSwitch = row.valueName === "true|false";
+    const value = isSwitch ? `[${row.valueName}]` : `<${row.valueName}>`;
+    const standard =
+      row.defaultText === undefined || row.defaultText === ""
+        ? ""
+        : ` Default: ${row.defaultText}.`;
+    const option = new Option(
+      `--${row.flag} ${value}`,
+      `${row.docs.replaceAll("`", "")}${standard} (${row.env})`,
+    ).helpGroup(`${row.section}:`);
+    if (isSwitch) option.preset("true");
+    command.addOption(option);
+    attributes.set(name, option.attributeName());
+  }
+  return attributes;
+}
