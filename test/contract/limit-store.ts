@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  type Bucket,
+  type Charge,
+  decideRequest,
+  levelAt,
+  unitsPerHit,
+} from "../../src/core/gcra.js";
+import type { LimitKey } from "../../src/core/limit.js";
+import { batchChargesMax, type LimitStore } from "../../src/store/limit-store.js";
+import { takeOne, testCharge, testKey } from "../support/charges.js";
+import { type Case, cases, oddKeys } from "./limit-store-cases.js";
+
+/** A store that the suite may use up. */
+export interface StoreUnderTest {
+  readonly store: LimitStore;
+  /** A deadline that a busy machine keeps, by the store's own clock. */
+  readonly soon: () => number;
+  readonly stop: () => Promise<void>;
+}
+
+/** What every `LimitStore` does, whatever it is made of. */
+export function describeLimitStore(name: string, open: () => Promise<StoreUnderTest>): void {
+  describe(name, () => {
+    let tested: StoreUnderTest;
+
+    beforeAll(async () => {
+      tested = await open();
+    });
+
+    afterAll(async () => {
+      await tested?.stop();
+    });
+
+    it.each(cases)("$name", (testCase) => runCase(tested, testCase));
+
+    it("decides the requests of a batch in turn, on shared keys too", async () => {
+      const { store, soon } = tested;
+      const ask = (cost: number): Charge => yearly("shared", { cost });
+      const outcomes = await store.take([[ask(6)], [ask(5)], [ask(4)], [ask(1)]], soon());
+      expect(outcomes.map(isDenied)).toEqual([false, true, false, true]);
+    });
+
+    it("decides as many charges at once as a batch may hold", async () => {
+      const { store, soon } = tested;
+      const batch = Array.from({ length: batchChargesMax }, (_, i) => [yearly(`many ${i % 500}`)]);
+      const outcomes = await store.take(batch, soon());
+      expect(outcomes.map(isDenied)).toEqual(batch.map(() => false));
+      expect(await usedHits(tested, testKey("many 7"))).toBe(2);
+      expect(await usedHits(tested, testKey("many 400"))).toBe(1);
+    });
+
+    it("answers an empty batch", async () => {
+      expect(await tested.store.take([], tested.soon())).toEqual([]);
+    });
+
+    it("keeps odd keys apart and whole", async () => {
+      const { store, soon } = tested;
+      const costOf = (i: number): number => (i % 9) + 1;
+      const batch = oddKeys.map(([, key], i) => [yearly(key, { cost: costOf(i) })]);
+      await store.take(batch, soon());
+      for (const [i, [, key]] of oddKeys.entries()) {
+        expect(await usedHits(tested, testKey(key))).toBe(costOf(i));
+      }
+    });
+
+    it("refuses a batch that breaks the contract, and charges none of it", async () => {
+      const { store, soon } = tested;
+      const batch = [[yearly("contract")], [yearly("contract", { cost: 0.5 })]];
+      await expect(store.take(batch, soon())).rejects.toThrow("assertion failed");
+      expect(await store.peek(testKey("contract"), soon())).toBeUndefined();
+    });
+
+    it("peeks at a bucket as it is, and at nothing where there is none", async () => {
+      const { store, soon } = tested;
+      const { results, nowUs } = await takeOne(store, [yearly("peeked", { cost: 3 })], soon());
+      const peeked = await store.peek(testKey("peeked"), soon());
+      expect(peeked?.bucket).toEqual(results[0]?.bucket);
+      expect(peeked?.nowUs).toBeGreaterThanOrEqual(nowUs);
+      expect(await store.peek(testKey("never used"), soon())).toBeUndefined();
+    });
+
+    it("forgets keys and says how many there were", async () => {
+      const { store, soon } = tested;
+      const keys = Array.from({ length: 700 }, (_, i) => testKey(`forgotten ${i}`));
+      for (const some of [keys.slice(0, 350), keys.slice(350)]) {
+        await store.take(
+          some.map((key) => [yearly(key)]),
+          soon(),
+        );
+      }
+      expect(await store.forget([...keys, testKey("never used")], soon())).toBe(700);
+      expect(await store.peek(testKey("forgotten 0"), soon())).toBeUndefined();
+      expect(await store.forget(keys, soon())).toBe(0);
+      expect(await store.forget([], soon())).toBe(0);
+    });
+
+    it("pings", async () => {
+      await tested.store.ping(tested.soon());
+    });
+
+    it("rejects every call with STORE_CLOSED after close(), which may be called twice", async () => {
+      const { store, soon, stop } = await open();
+      await store.close();
+      await store.close();
+      const calls = [
+        store.take([[yearly("closed")]], soon()),
+        store.peek(testKey("closed"), soon()),
+        store.forget([testKey("closed")], soon()),
+        store.ping(soon()),
+      ];
+      for (const call of calls) await expect(call).rejects.toMatchObject({ code: "STORE_CLOSED" });
+      await stop();
+    });
+  });
+}
+
+function yearly(key: string, overrides: Omit<Partial<Charge>, "key"> = {}): Charge {
+  return testCharge({ key, hits: 10, periodUs: 31_536_000_000_000, burst: 10, ...overrides });
+}
+
+function isDenied(outcome: {
+  readonly kind: string;
+  readonly result?: { readonly isDenied: boolean };
+}) {
+  return outcome.result?.isDenied;
+}
+
+/** Runs a case, and beside it the law itself on a table of the test's own, by the store's times. */
+async function runCase({ store, soon }: StoreUnderTest, { name, steps }: Case): Promise<void> {
+  const table = new Map<LimitKey, Bucket>();
+  const own = (key: string): LimitKey => testKey(`${name}/${key}`);
+  for (const step of steps) {
+    const ask = step.ask.map((charge) => ({ ...charge, key: own(charge.key) }));
+    const { nowUs, ...decided } = await takeOne(store, ask, soon());
+    expect(decided).toEqual(decideRequest(ask, table, nowUs));
+    expect(decided.isDenied).toBe(step.isDenied);
+    expect(decided.results.map((result) => result.isOver)).toEqual(step.isOver);
+    for (const [key, hits] of Object.entries(step.used ?? {})) {
+      expect(await usedHits({ store, soon }, own(key))).toBe(hits);
+    }
+  }
+}
+
+/** Hits in use by a yearly limit, rounded up: less than one has drained since. */
+async function usedHits(
+  { store, soon }: Pick<StoreUnderTest, "store" | "soon">,
+  key: LimitKey,
+): Promise<number> {
+  const peeked = await store.peek(key, soon());
+  if (peeked === undefined) return 0;
+  const drain = { hits: 10, periodUs: 31_536_000_000_000 };
+  return Math.ceil(levelAt(drain, peeked.bucket, peeked.nowUs) / unitsPerHit);
+}
