@@ -2,11 +2,13 @@
 export type Cancel = () => void;
 
 /**
- * Time, as everything outside `src/app` sees it. The real one is made in `src/app`, tests hold a fake
- * one that they advance by hand.
+ * Time, as everything outside `src/app` sees it. The real one is made in `src/app`, tests hold a
+ * fake one that they advance by hand.
  */
 export interface Clock {
-  /** Milliseconds since an arbitrary start, with fractions; never goes back, ignores clock steps. */
+  /**
+   * Milliseconds since an arbitrary start, with fractions; never goes back, ignores clock steps.
+   */
   monotonicMs(): number;
   /** Microseconds since 1970-01-01T00:00:00Z as a whole number; may step in either direction. */
   epochUs(): number;

@@ -1,6 +1,6 @@
 /**
- * Why the environment failed us. Outcomes (denied) are values, bad user text is `Problem[]`, bugs are
- * failed asserts; only failures of the world outside carry one of these codes.
+ * Why the environment failed us. Outcomes (denied) are values, bad user text is `Problem[]`, bugs
+ * are failed asserts; only failures of the world outside carry one of these codes.
  */
 export interface ErrorRow {
   /** What happened, in words for a person; never holds a caller's value or a credential. */
@@ -44,7 +44,10 @@ export const errorRows = {
 /** A row's name. Match on this, never on a message and never with `instanceof` across packages. */
 export type ErrorCode = keyof typeof errorRows;
 
-/** An environment failure. `message` is safe to log; `cause` is not always and is dropped at the edge. */
+/**
+ * An environment failure. `message` is safe to log; `cause` is not always and is dropped at the
+ * edge.
+ */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";
   readonly code: ErrorCode;
@@ -64,12 +67,16 @@ export function isServiceError(value: unknown): value is ServiceError {
   return value instanceof Error && value.name === "ServiceError" && "code" in value;
 }
 
-/** Any thrown value as a `ServiceError`; what is not one becomes `INTERNAL` with the value as cause. */
+/**
+ * Any thrown value as a `ServiceError`; what is not one becomes `INTERNAL` with the value as cause.
+ */
 export function toServiceError(value: unknown): ServiceError {
   return isServiceError(value) ? value : new ServiceError("INTERNAL", undefined, { cause: value });
 }
 
-/** Ends an exhausted switch: the compiler refuses a forgotten alternative, a bug at run time throws. */
+/**
+ * Ends an exhausted switch: the compiler refuses a forgotten alternative, a bug at run time throws.
+ */
 export function assertNever(value: never): never {
   throw new Error(`unreachable alternative: ${JSON.stringify(value)}`);
 }

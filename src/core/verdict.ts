@@ -15,7 +15,9 @@ export interface CurrentLimit {
   readonly unitMultiplier: number;
 }
 
-/** What one descriptor met. Source: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus. */
+/**
+ * What one descriptor met. Source: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.
+ */
 export interface DescriptorVerdict {
   readonly isOver: boolean;
   /** Absent when no limit applies to the descriptor. */
@@ -50,8 +52,8 @@ export interface DecidedLimit {
 }
 
 /**
- * One status for a descriptor and all limits of its rule: the one that binds most. An over limit that
- * counts comes before any other and the longest wait first; then the fewest hits remaining.
+ * One status for a descriptor and all limits of its rule: the one that binds most. An over limit
+ * that counts comes before any other and the longest wait first; then the fewest hits remaining.
  *
  * A shadow limit is reported as not over (that is what shadow means); its counter tells the truth.
  */

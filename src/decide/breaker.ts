@@ -11,7 +11,7 @@ export interface BreakerOptions {
 }
 
 /** What a store with a 10 ms budget wants. */
-export const defaultBreakerOptions: BreakerOptions = {
+const defaultBreakerOptions: BreakerOptions = {
   failureCountToOpen: 5,
   failingMsToOpen: 100,
   probeAfterMs: 100,
@@ -19,8 +19,8 @@ export const defaultBreakerOptions: BreakerOptions = {
 };
 
 /**
- * Whether the store is worth asking. Closed: always. Open: never, but for one probe at a time after a
- * wait. Takes time as an argument; monotonic milliseconds.
+ * Whether the store is worth asking. Closed: always. Open: never, but for one probe at a time after
+ * a wait. Takes time as an argument; monotonic milliseconds.
  */
 export class Breaker {
   readonly #options: BreakerOptions;

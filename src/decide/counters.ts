@@ -48,7 +48,9 @@ export class DecisionCounters {
   readonly latencyCounts: number[] = new Array<number>(latencyBoundsMs.length + 1).fill(0);
   latencySumMs = 0;
 
-  /** The counters of a policy's rules, by rule index; a rule kept over a reload keeps its counts. */
+  /**
+   * The counters of a policy's rules, by rule index; a rule kept over a reload keeps its counts.
+   */
   forPolicy(policy: Policy): readonly RuleCounters[] {
     if (this.#aligned?.policy === policy) return this.#aligned.counters;
     const counters = policy.rules.map((rule) => {

@@ -1,6 +1,5 @@
 import type { Clock } from "../core/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js";
-import type { Limit } from "../core/limit.js";
 import {
   type DecidedLimit,
   type DescriptorVerdict,
@@ -92,16 +91,21 @@ export class Decider {
   }
 
   async #decidePlan(plan: Plan, deadlineMs: number): Promise<DecidedRequest> {
-    if (plan.charges.length === 0) return { isDenied: false, decided: [], nowUs: 0 };
-    const outcome = await this.#batcher.ask(plan.charges, deadlineMs);
+    if (plan.asks.length === 0) return { isDenied: false, decided: [], nowUs: 0 };
+    const charges = plan.asks.map((ask) => ask.charge);
+    const outcome = await this.#batcher.ask(charges, deadlineMs);
     if (outcome.kind === "decided") return decidedByStore(plan, outcome.result);
     return this.#fallBack(plan, outcome.code);
   }
 
   async #fallBack(plan: Plan, code: ErrorCode): Promise<DecidedRequest> {
     const { counters, replicaCount } = this.#parts;
-    for (const limit of plan.limits) counters.countFallback(limit.onStoreFailure, code);
-    if (plan.limits.some((limit) => limit.onStoreFailure === "error")) throw new ServiceError(code);
+    let isFailing = false;
+    for (const { limit } of plan.asks) {
+      counters.countFallback(limit.onStoreFailure, code);
+      if (limit.onStoreFailure === "error") isFailing = true;
+    }
+    if (isFailing) throw new ServiceError(code);
     return decideWithoutStore(plan, this.#localStore, replicaCount());
   }
 
@@ -139,10 +143,9 @@ export class Decider {
 }
 
 function decidedByStore(plan: Plan, result: StoreResult): DecidedRequest {
-  const decided = plan.limits.map((limit: Limit, i): DecidedLimit => {
-    const charge = plan.charges[i];
+  const decided = plan.asks.map(({ limit, charge }, i): DecidedLimit => {
     const found = result.results[i];
-    if (charge === undefined || found === undefined) throw new ServiceError("STORE_PROTOCOL");
+    if (found === undefined) throw new ServiceError("STORE_PROTOCOL");
     return { limit, charge, result: found };
   });
   return { isDenied: result.isDenied, decided, nowUs: result.nowUs };

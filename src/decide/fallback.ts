@@ -1,4 +1,4 @@
-import { assertNever } from "../core/errors.js";
+import { assert, assertNever, ServiceError } from "../core/errors.js";
 import { type BucketTable, type Charge, decideRequest, unitsPerHit } from "../core/gcra.js";
 import { drainTimeUsMax, hitsMax, type Limit } from "../core/limit.js";
 import type { LimitStore, StoreResult } from "../store/limit-store.js";
@@ -16,12 +16,12 @@ export async function decideWithoutStore(
   localStore: LimitStore,
   replicaCount: number,
 ): Promise<DecidedRequest> {
-  const asked = plan.charges.map((charge, i) =>
-    fallbackCharge(charge, (plan.limits[i] as Limit).onStoreFailure, replicaCount),
+  const asked = plan.asks.map(({ limit, charge }) =>
+    fallbackCharge(charge, limit.onStoreFailure, replicaCount),
   );
   const [local] = await localStore.take([asked], Number.POSITIVE_INFINITY);
   if (local?.kind === "decided") return presentFallback(plan, asked, local.result);
-  // No room for a new key here either: it is decided as one that was never seen, and not remembered.
+  // No room for a new key here either: it is decided as one never seen, and not remembered.
   const result = decideRequest(asked, emptyTable, 0);
   return presentFallback(plan, asked, { ...result, nowUs: 0 });
 }
@@ -47,16 +47,17 @@ function fallbackCharge(
     case "deny":
       return { ...charge, cost: Math.max(1, charge.cost), hits: 0, burst: 0 };
     case "error":
-      throw new Error("assertion failed: a limit with on_store_failure: error has no fallback");
+      throw new ServiceError("INTERNAL", "A limit that fails with the store has no fallback.");
     default:
       return assertNever(mode);
   }
 }
 
 /**
- * A replica's part of a limit: the exact rate divided by the replicas (over a longer period), and the
- * burst divided and rounded down, at least 1. Example: 10 a minute over 3 replicas becomes 10 in three
- * minutes with a burst of 3. A period that would pass ten years stays there with fewer hits, at least 1.
+ * A replica's part of a limit: the exact rate divided by the replicas (over a longer period), and
+ * the burst divided and rounded down, at least 1. Example: 10 a minute over 3 replicas becomes 10
+ * in three minutes with a burst of 3. A period that would pass ten years stays there with fewer
+ * hits, at least 1.
  */
 export function localShare(charge: Charge, replicaCount: number): Charge {
   if (charge.burst === 0) return charge;
@@ -69,10 +70,10 @@ export function localShare(charge: Charge, replicaCount: number): Charge {
 
 function presentFallback(plan: Plan, asked: readonly Charge[], local: StoreResult): DecidedRequest {
   const { nowUs, isDenied } = local;
-  const decided = plan.limits.map((limit, i) => {
-    const charge = asked[i] as Charge;
+  const decided = plan.asks.map(({ limit }, i) => {
+    const charge = asked[i];
     const result = local.results[i];
-    if (result === undefined) throw new Error("assertion failed: one result a charge");
+    assert(charge !== undefined && result !== undefined, "one charge and one result an ask");
     if (limit.onStoreFailure !== "deny" || !result.isOver) return { limit, charge, result };
     const full = { level: unitsPerHit, tUs: nowUs };
     return {

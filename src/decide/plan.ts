@@ -25,19 +25,24 @@ export type PlannedDescriptor =
       readonly chargeCount: number;
     };
 
+/** A limit, and what is asked of its bucket. */
+export interface LimitAsk {
+  readonly limit: Limit;
+  readonly charge: Charge;
+}
+
 /** A query against one policy: its charges, and how to read their results. */
 export interface Plan {
   readonly isDomainKnown: boolean;
   readonly descriptors: readonly PlannedDescriptor[];
-  /** One entry a limit of each limited descriptor; `limits[i]` asks `charges[i]`. */
-  readonly limits: readonly Limit[];
-  readonly charges: readonly Charge[];
+  /** One a limit of each limited descriptor, in their order. */
+  readonly asks: readonly LimitAsk[];
 }
 
 /** A request as the law decided it, wherever it was decided. */
 export interface DecidedRequest {
   readonly isDenied: boolean;
-  /** One a charge of the plan, in its order. */
+  /** One an ask of the plan, in its order. */
   readonly decided: readonly DecidedLimit[];
   readonly nowUs: number;
 }
@@ -52,34 +57,31 @@ export function planQuery(policy: Policy, query: RateLimitQuery): Plan {
   const tree = policy.domains.get(query.domain);
   if (tree === undefined) {
     const descriptors = query.descriptors.map((): PlannedDescriptor => ({ kind: "unmatched" }));
-    return { isDomainKnown: false, descriptors, limits: [], charges: [] };
+    return { isDomainKnown: false, descriptors, asks: [] };
   }
-  const limits: Limit[] = [];
-  const charges: Charge[] = [];
+  const asks: LimitAsk[] = [];
   const descriptors = query.descriptors.map((descriptor): PlannedDescriptor => {
-    const firstCharge = charges.length;
+    const firstCharge = asks.length;
     if (descriptor.override !== undefined) {
       const limit = overrideLimit(descriptor.override);
       const key = overrideKey(query.domain, descriptor.entries, limit);
-      limits.push(limit);
-      charges.push(chargeFor(limit, key, descriptor));
+      asks.push({ limit, charge: chargeFor(limit, key, descriptor) });
       return { kind: "limited", firstCharge, chargeCount: 1 };
     }
     const rule = tree.match(descriptor.entries);
     if (rule === undefined || rule.effect.kind === "none") return { kind: "unmatched" };
     if (rule.effect.kind === "unlimited") return { kind: "unlimited", rule };
     for (const limit of rule.effect.limits) {
-      limits.push(limit);
       const key = limitKey(query.domain, descriptor.entries, limit);
-      charges.push(chargeFor(limit, key, descriptor));
+      asks.push({ limit, charge: chargeFor(limit, key, descriptor) });
     }
     return { kind: "limited", rule, firstCharge, chargeCount: rule.effect.limits.length };
   });
-  if (charges.length > requestChargesMax) {
-    const detail = `It meets ${charges.length} limits; at most ${requestChargesMax} are decided at once.`;
+  if (asks.length > requestChargesMax) {
+    const detail = `It meets ${asks.length} limits, and the most is ${requestChargesMax}.`;
     throw new ServiceError("REQUEST_INVALID", detail);
   }
-  return { isDomainKnown: true, descriptors, limits, charges };
+  return { isDomainKnown: true, descriptors, asks };
 }
 
 function chargeFor(limit: Limit, key: LimitKey, { hits, isRefund }: DescriptorQuery): Charge {

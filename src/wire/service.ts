@@ -27,7 +27,9 @@ export type ServerStreamHandler = (
 
 /** What a handler may know of the call. */
 export interface CallContext {
-  /** When the caller stops waiting (`grpc-timeout`), on the monotonic clock; Infinity without one. */
+  /**
+   * When the caller stops waiting (`grpc-timeout`), on the monotonic clock; Infinity without one.
+   */
   readonly deadlineMs: number;
   /** The first value of a request metadata field, by its lower-case name. */
   metadata(name: string): string | undefined;

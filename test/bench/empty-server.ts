@@ -1,8 +1,8 @@
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 
 /**
- * The floor: @grpc/grpc-js answering every ShouldRateLimit call with the same bytes and doing nothing
- * else. Prints its port once it listens; ends on SIGTERM.
+ * The floor: @grpc/grpc-js answering every ShouldRateLimit call with the same bytes and doing
+ * nothing else. Prints its port once it listens; ends on SIGTERM.
  */
 const allowed = Buffer.from([0x08, 0x01]);
 const identity = (bytes: Buffer): Buffer => bytes;

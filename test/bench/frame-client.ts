@@ -4,7 +4,8 @@ import { connect, type Socket } from "node:net";
  * A gRPC client that does no more than a bench needs: one path, prepared bodies, frames written and
  * read by hand, so that the load costs little next to the server under test. It trusts its server.
  *
- * Source: RFC 9113 section 4.1 (frames), section 6 (types); RFC 7541 section 6.2.2 (literal fields).
+ * Source: RFC 9113 section 4.1 (frames), section 6 (types); RFC 7541 section 6.2.2 (literal
+ * fields).
  */
 export class FrameClient {
   readonly #socket: Socket;

@@ -12,7 +12,9 @@ export type Fault =
   /** Charges, but its answers never come: calls fail at their deadline. */
   | { readonly kind: "hang" };
 
-/** A real store behind a fault that a test switches on and off; otherwise the store's own answers. */
+/**
+ * A real store behind a fault that a test switches on and off; otherwise the store's own answers.
+ */
 export class FaultyStore implements LimitStore {
   readonly kind = "redis";
   readonly #inner: LimitStore;

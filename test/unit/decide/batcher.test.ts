@@ -41,6 +41,13 @@ function watch(promise: Promise<StoreOutcome>): { outcome: StoreOutcome | undefi
 
 const never = Number.POSITIVE_INFINITY;
 
+/** A store that breaks its contract: it answers for no request. */
+class SilentStore extends MemoryLimitStore {
+  override async take(): Promise<readonly StoreOutcome[]> {
+    return [];
+  }
+}
+
 describe("Batcher", () => {
   it("asks the store once for all requests of a turn, in the order they came", async () => {
     const first = batcher.ask([testCharge({ key: "a" })], never);
@@ -62,7 +69,7 @@ describe("Batcher", () => {
     expect(store.batches).toHaveLength(2);
   });
 
-  it("splits a turn into batches of at most the most charges, without splitting a request", async () => {
+  it("splits a turn into batches of the most charges, never within a request", async () => {
     const charges = Array.from({ length: 200 }, (_, i) => testCharge({ key: `k${i}` }));
     const asked = [1, 2, 3, 4, 5].map(() => batcher.ask(charges, never));
     await endTurn();
@@ -148,7 +155,7 @@ describe("Batcher", () => {
 
   it("fails requests, not the process, when the store breaks its contract", async () => {
     const broken = new Batcher({
-      store: { ...store, take: async () => [], kind: "redis" } as unknown as FaultyStore,
+      store: new SilentStore({ clock }),
       clock,
       breaker: new Breaker(),
       storeBudgetMs: 10,

@@ -104,7 +104,7 @@ describe("Decider", () => {
     });
   });
 
-  it("answers unknown domains, unmatched and unlimited descriptors without asking the store", async () => {
+  it("asks no store for unknown domains, unmatched and unlimited descriptors", async () => {
     usePolicy({ path: ["root"], effect: { kind: "unlimited" } });
     expect(await decide([ask("user")], { domain: "else" })).toEqual({
       isDenied: false,
@@ -168,7 +168,7 @@ describe("Decider, while the store is away", () => {
     },
   );
 
-  it("fails the call with the cause where a limit says error, whatever the others say", async () => {
+  it("fails the call with its cause where one limit says error", async () => {
     usePolicy({ path: ["a"], effect: failing("error") }, { path: ["b"], effect: failing("allow") });
     store.fault = { kind: "hang" };
     await expect(decide([ask("b"), ask("a")])).rejects.toMatchObject({ code: "STORE_TIMEOUT" });
@@ -208,7 +208,7 @@ describe("Decider, while the store is away", () => {
     expect((await decide([ask("c", { hits: 2 })])).isDenied).toBe(true);
   });
 
-  it("opens its circuit, answers on at once, and drops local use when the store is back", async () => {
+  it("opens its circuit, answers on, and drops local use when the store is back", async () => {
     usePolicy({ path: ["user"], effect: failing("local", 30) });
     store.fault = { kind: "hang" };
     for (let i = 0; i < 15; i += 1) await decide([ask("user")]);
@@ -218,7 +218,8 @@ describe("Decider, while the store is away", () => {
       (await decide([ask("user", { hits: 0 })])).statuses[0]?.limitRemaining;
     const whileOpen = await remaining();
     await clock.advanceAsync(500);
-    // The store charged the asks whose answers never came: they count, although local answered them.
+    // The store charged the asks whose answers never came: they count, although local answered
+    // them.
     const afterwards = await remaining();
     expect(decider.isDegraded).toBe(false);
     expect([whileOpen, afterwards]).toEqual([15, 30 - store.batches.length + 1]);

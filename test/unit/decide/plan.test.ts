@@ -31,7 +31,7 @@ function plan(...descriptors: readonly DescriptorQuery[]): ReturnType<typeof pla
 
 describe("planQuery()", () => {
   it("makes a charge for each limit of each matched descriptor, in order", () => {
-    const { descriptors, limits, charges } = plan(
+    const { descriptors, asks } = plan(
       descriptor(["user=ann"]),
       descriptor(["group=a", "user=ann"]),
     );
@@ -39,7 +39,8 @@ describe("planQuery()", () => {
       { kind: "limited", rule: { index: 0 }, firstCharge: 0, chargeCount: 2 },
       { kind: "limited", rule: { index: 3 }, firstCharge: 2, chargeCount: 1 },
     ]);
-    expect(limits).toEqual([perUser, perDay, perUser]);
+    expect(asks.map((ask) => ask.limit)).toEqual([perUser, perDay, perUser]);
+    const charges = asks.map((ask) => ask.charge);
     expect(charges.map(({ hits, burst, cost, role }) => [hits, burst, cost, role])).toEqual([
       [10, 10, 1, "enforce"],
       [100, 100, 1, "enforce"],
@@ -54,9 +55,9 @@ describe("planQuery()", () => {
     { story: "no rule", entries: ["color=red"], kind: "unmatched" },
     { story: "a path that goes on", entries: ["user=ann", "color=red"], kind: "unmatched" },
   ])("charges nothing for $story", ({ entries, kind }) => {
-    const { descriptors, charges } = plan(descriptor(entries));
+    const { descriptors, asks } = plan(descriptor(entries));
     expect(descriptors[0]?.kind).toBe(kind);
-    expect(charges).toEqual([]);
+    expect(asks).toEqual([]);
   });
 
   it("knows a domain from one that no policy names", () => {
@@ -64,31 +65,31 @@ describe("planQuery()", () => {
     expect(other).toEqual({
       isDomainKnown: false,
       descriptors: [{ kind: "unmatched" }],
-      limits: [],
-      charges: [],
+      asks: [],
     });
     expect(plan(descriptor(["user=root"])).isDomainKnown).toBe(true);
   });
 
   it("carries hits, refunds and the way of peeking into the charge", () => {
-    const { charges } = plan(
+    const { asks } = plan(
       descriptor(["group=a", "user=ann"], { hits: 7, isRefund: true }),
       descriptor(["tokens=x"], { hits: 0 }),
     );
-    expect(charges).toMatchObject([
+    expect(asks.map((ask) => ask.charge)).toMatchObject([
       { cost: 7, isRefund: true, peekExhausted: false },
       { cost: 0, isRefund: false, role: "settle", peekExhausted: true },
     ]);
   });
 
-  it("charges the limit that a request carries, apart from the policy's and without its role", () => {
+  it("charges the limit that a request carries apart from the policy's, enforced", () => {
     const override = { hits: 3, unit: "hour", unitMultiplier: 2 } as const;
     const carried = plan(descriptor(["tokens=x"], { override }));
     expect(carried.descriptors).toEqual([{ kind: "limited", firstCharge: 0, chargeCount: 1 }]);
-    expect(carried.charges).toMatchObject([
+    expect(carried.asks.map((ask) => ask.charge)).toMatchObject([
       { hits: 3, burst: 3, periodUs: 7_200_000_000, role: "enforce" },
     ]);
-    expect(carried.charges[0]?.key).not.toBe(plan(descriptor(["tokens=x"])).charges[0]?.key);
+    const [own] = plan(descriptor(["tokens=x"])).asks;
+    expect(carried.asks[0]?.charge.key).not.toBe(own?.charge.key);
   });
 
   it("refuses a carried limit whose period is above ten years", () => {
@@ -100,7 +101,7 @@ describe("planQuery()", () => {
 
   it("refuses a request with more charges than are decided at once", () => {
     const many = Array.from({ length: requestChargesMax / 2 }, () => descriptor(["user=ann"]));
-    expect(plan(...many).charges).toHaveLength(requestChargesMax);
+    expect(plan(...many).asks).toHaveLength(requestChargesMax);
     expect(() => plan(...many, descriptor(["user=ann"]))).toThrowError(
       expect.objectContaining({ code: "REQUEST_INVALID" }),
     );
