@@ -24,8 +24,17 @@ export class FrameClient {
     socket.on("close", () => this.#failAll());
     socket.on("error", () => this.#failAll());
     this.#write(Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
-    this.#write(frame(frameType.settings, 0, 0, Buffer.alloc(0)));
-    this.#write(frame(frameType.windowUpdate, 0, 0, uint32(windowIncrement)));
+    this.#write(
+      frame({ type: frameType.settings, flags: 0, streamId: 0, payload: Buffer.alloc(0) }),
+    );
+    this.#write(
+      frame({
+        type: frameType.windowUpdate,
+        flags: 0,
+        streamId: 0,
+        payload: uint32(windowIncrement),
+      }),
+    );
   }
 
   /** Connects to a plaintext HTTP/2 server on loopback; rejects when nobody listens. */
@@ -42,8 +51,22 @@ export class FrameClient {
     const streamId = this.#nextStreamId;
     this.#nextStreamId += 2;
     this.#calls.set(streamId, { done, answer: undefined });
-    this.#write(frame(frameType.headers, flag.endHeaders, streamId, this.#headerBlock));
-    this.#write(frame(frameType.data, flag.endStream, streamId, grpcMessage(message)));
+    this.#write(
+      frame({
+        type: frameType.headers,
+        flags: flag.endHeaders,
+        streamId: streamId,
+        payload: this.#headerBlock,
+      }),
+    );
+    this.#write(
+      frame({
+        type: frameType.data,
+        flags: flag.endStream,
+        streamId: streamId,
+        payload: grpcMessage(message),
+      }),
+    );
   }
 
   close(): void {
@@ -80,9 +103,11 @@ export class FrameClient {
 
   #handle({ type, flags, streamId, payload }: Frame): void {
     if (type === frameType.settings && (flags & flag.ack) === 0) {
-      this.#write(frame(frameType.settings, flag.ack, 0, Buffer.alloc(0)));
+      this.#write(
+        frame({ type: frameType.settings, flags: flag.ack, streamId: 0, payload: Buffer.alloc(0) }),
+      );
     } else if (type === frameType.ping && (flags & flag.ack) === 0) {
-      this.#write(frame(frameType.ping, flag.ack, 0, payload));
+      this.#write(frame({ type: frameType.ping, flags: flag.ack, streamId: 0, payload: payload }));
     }
     const call = this.#calls.get(streamId);
     if (call === undefined) return;
@@ -120,7 +145,7 @@ const windowIncrement = 0x3fff0000;
 const frameType = { data: 0, headers: 1, rstStream: 3, settings: 4, ping: 6, windowUpdate: 8 };
 const flag = { ack: 1, endStream: 1, endHeaders: 4 };
 
-function frame(type: number, flags: number, streamId: number, payload: Buffer): Buffer {
+function frame({ type, flags, streamId, payload }: Frame): Buffer {
   const bytes = Buffer.allocUnsafe(frameHeaderBytes + payload.length);
   bytes.writeUIntBE(payload.length, 0, 3);
   bytes[3] = type;

@@ -1,5 +1,5 @@
 import type { Node } from "oxc-parser";
-import { sizeMax } from "./house.js";
+import { parameterRows, sizeMax } from "./house.js";
 import { lineAt, rootName, type Source, type Violation, violationAt, visit } from "./source.js";
 
 /** Files, functions, lines and parameter lists that are too long. */
@@ -57,6 +57,8 @@ function checkFunctionLengths(source: Source): Violation[] {
 function checkParameters(source: Source): Violation[] {
   const found: Violation[] = [];
   const callbacks = new Set<Node>();
+  const row = parameterRows.find(({ path }) => path === source.path);
+  const most = row?.most ?? sizeMax.positionalParameters;
   const addCallbacks = (node: { readonly arguments: readonly Node[] }): void => {
     for (const argument of node.arguments) callbacks.add(argument);
   };
@@ -65,9 +67,8 @@ function checkParameters(source: Source): Violation[] {
     const counted = node.params.filter(
       (one) => !(one.type === "Identifier" && one.name === "this"),
     );
-    if (counted.length <= sizeMax.positionalParameters) return;
-    const { positionalParameters } = sizeMax;
-    const message = `${counted.length} parameters, at most ${positionalParameters}; name them`;
+    if (counted.length <= most) return;
+    const message = `${counted.length} parameters, at most ${most}; name them`;
     found.push(violationAt(source, node.start, `${message} in an options object`));
   };
   visit(source, {
