@@ -71,11 +71,12 @@ function readDescriptor(node: ParsedNode, level: Level, siblings: Siblings): und
 function readStep(reader: NodeReader, fields: Fields): PathStep | undefined {
   const keyField = reader.requiredField(fields, "key", "the key of a descriptor entry");
   const key = keyField && reader.readText(keyField, keyRule);
-  const valueField = fields.byName.get("value");
-  const value = valueField && readValue(reader, valueField);
+  const valueField = findValue(fields);
+  const value = valueField && reader.readText(valueField, valueRule);
   if (keyField === undefined || key === undefined) return undefined;
-  // With its value unknown, the descriptor is not compared with its siblings.
-  if (fields.misspelt.has("value")) return undefined;
+  // With its value unknown, the descriptor must not be taken for the key alone.
+  const isValueUnknown = valueField !== undefined && value === undefined;
+  if (isValueUnknown || fields.misspelt.has("value")) return undefined;
   if (key.includes("*")) {
     return reader.report(keyField.value ?? keyField.key, {
       id: "HG121",
@@ -86,11 +87,11 @@ function readStep(reader: NodeReader, fields: Fields): PathStep | undefined {
   return value === undefined ? { key } : { key, value };
 }
 
-/** An empty value is none, as in envoyproxy/ratelimit: the key alone. */
-function readValue(reader: NodeReader, field: Field): string | undefined {
-  if (field.value === undefined) return undefined;
-  const isEmpty = "value" in field.value && field.value.value === "";
-  return isEmpty ? undefined : reader.readText(field, valueRule);
+/** The field `value`; an empty one is none, as in envoyproxy/ratelimit: the key alone. */
+function findValue(fields: Fields): Field | undefined {
+  const field = fields.byName.get("value");
+  if (field?.value === undefined) return undefined;
+  return "value" in field.value && field.value.value === "" ? undefined : field;
 }
 
 function readEffect(fields: Fields, level: Level): RuleEffect | undefined {
@@ -100,28 +101,43 @@ function readEffect(fields: Fields, level: Level): RuleEffect | undefined {
   const failureField = fields.byName.get("on_store_failure");
   const failure = failureField && readFailureMode(reader, failureField);
   const setting = { dialect, isShadow, onStoreFailure: failure ?? level.onStoreFailure };
-  const one = fields.byName.get("rate_limit");
-  const several = fields.byName.get("rate_limits");
-  if (several !== undefined && one !== undefined) {
+  const readOne = (node: ParsedNode): RateLimit | undefined => readRateLimit(reader, node, setting);
+  const oneField = fields.byName.get("rate_limit");
+  const severalField = fields.byName.get("rate_limits");
+  const one = oneField && readSingle(reader, oneField, readOne);
+  const several = severalField && readSeveral(reader, severalField, readOne);
+  if (severalField !== undefined && oneField !== undefined) {
     const message = '"rate_limits" and "rate_limit" exclude each other';
-    reader.report(several.key, { id: "HG126", message, expected: "one of the two" });
+    reader.report(severalField.key, { id: "HG126", message, expected: "one of the two" });
   }
-  if (failureField !== undefined && one === undefined && several === undefined) {
-    const message = '"on_store_failure" stands where no limit is';
-    reader.report(failureField.key, { id: "HG127", message });
+  if (failureField !== undefined) refuseIdleSetting(reader, failureField, { fields, one });
+  return oneField === undefined && severalField === undefined ? { kind: "none" } : (several ?? one);
+}
+
+/** `on_store_failure` needs a limit beside it: nothing is inherited. */
+function refuseIdleSetting(
+  reader: NodeReader,
+  field: Field,
+  { fields, one }: { readonly fields: Fields; readonly one: RuleEffect | undefined },
+): void {
+  if (one?.kind === "unlimited") {
+    const message = `"${field.name}" and "unlimited" exclude each other`;
+    reader.report(field.key, { id: "HG126", message, expected: "one of the two" });
   }
-  if (several !== undefined) {
-    return readSeveral(reader, several, (node) => readRateLimit(reader, node, setting));
-  }
-  if (one === undefined) return { kind: "none" };
-  const node = reader.required(one, "a rate_limit: a map of names");
-  const read = node && readRateLimit(reader, node, setting);
+  const limitNames = ["rate_limit", "rate_limits"];
+  if (limitNames.some((name) => fields.byName.has(name) || fields.misspelt.has(name))) return;
+  reader.report(field.key, { id: "HG127", message: `"${field.name}" stands where no limit is` });
+}
+
+function readSingle(
+  reader: NodeReader,
+  field: Field,
+  readOne: (node: ParsedNode) => RateLimit | undefined,
+): RuleEffect | undefined {
+  const node = reader.required(field, "a rate_limit: a map of names");
+  const read = node && readOne(node);
   if (read === undefined) return undefined;
   if (read.kind === "limit") return { kind: "limited", limits: [read.limit] };
-  if (failureField !== undefined) {
-    const message = '"on_store_failure" and "unlimited" exclude each other';
-    reader.report(failureField.key, { id: "HG126", message });
-  }
   return read.name === undefined ? { kind: "unlimited" } : { kind: "unlimited", name: read.name };
 }
 

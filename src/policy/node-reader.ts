@@ -115,23 +115,7 @@ export class NodeReader {
     if (node === undefined) return undefined;
     const text = scalarText(node);
     if (text === undefined) return this.#wrongText(node, rule);
-    return this.checkText(node, text, rule);
-  }
-
-  /** Holds a text against its rule. */
-  checkText(node: ParsedNode, text: string, rule: TextRule): string | undefined {
-    const { expected } = rule;
-    if (text === "")
-      return this.report(node, { id: "HG130", message: "a text is empty", expected });
-    if (text.length > rule.charsMax) {
-      const message = `a text of ${text.length} characters is too long`;
-      return this.report(node, { id: "HG131", message, expected });
-    }
-    if (rule.forbidden.test(text)) {
-      const message = `${quoteText(text)} holds a character that is not allowed`;
-      return this.report(node, { id: "HG132", message, expected });
-    }
-    return text;
+    return this.#checkText(node, text, rule);
   }
 
   /** A whole number within bounds, written in digits without quotes. */
@@ -184,11 +168,26 @@ export class NodeReader {
     return this.report(node, { id: finding.id, message, expected, suggestion });
   }
 
+  #checkText(node: ParsedNode, text: string, rule: TextRule): string | undefined {
+    const { expected } = rule;
+    if (text.length > rule.charsMax) {
+      const message = `a text of ${text.length} characters is too long`;
+      return this.report(node, { id: "HG131", message, expected });
+    }
+    if (rule.forbidden.test(text)) {
+      const message = `${quoteText(text)} holds a character that is not allowed`;
+      return this.report(node, { id: "HG132", message, expected });
+    }
+    if (text !== "") return text;
+    return this.report(node, { id: "HG130", message: "a text is empty", expected });
+  }
+
   /** Reports a name that is not among the shape's, and answers the one that was probably meant. */
   #refuseName({ name, key }: Field, shape: Shape): string | undefined {
     const quoted = quoteText(name);
-    if (name === "<<")
+    if (name === "<<") {
       return this.report(key, { id: "HG104", message: "merge keys are not accepted" });
+    }
     if (shape.laterNames.includes(name)) {
       return this.report(key, { id: "HG121", message: `${quoted} is not supported yet` });
     }

@@ -3,7 +3,7 @@ import type { FailureMode, Rule } from "../core/limit.js";
 import { readDescriptors, readFailureMode } from "./descriptors.js";
 import { findNearestName } from "./nearest-name.js";
 import { type Fields, NodeReader } from "./node-reader.js";
-import { type Problem, quoteText } from "./problem.js";
+import { type Problem, quoteText, visibleText } from "./problem.js";
 import { ProblemLog } from "./problem-log.js";
 import { RuleList } from "./rule-list.js";
 import { type Dialect, domainShapes, metadataShape, policyShape, specShape } from "./shapes.js";
@@ -181,5 +181,5 @@ function addDomain(
     return;
   }
   const { line } = reader.source.position(node.range[0]);
-  domains.set(domain, `${quoteText(reader.source.file).slice(1, -1)}:${line}`);
+  domains.set(domain, `${visibleText(reader.source.file)}:${line}`);
 }

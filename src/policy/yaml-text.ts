@@ -152,10 +152,8 @@ class SyntaxReporter {
 
   /** Refuses a lexeme that stands for something we do not accept. */
   lexeme(lexeme: string, start: number): void {
-    const type = CST.tokenType(lexeme);
-    const range = { start, end: start + lexeme.length };
-    if (type === "alias" || type === "anchor") this.refuse("HG104", range);
-    else if (type === "tag" || type === "directive-line") this.refuse("HG105", range);
+    const id = refusedLexemes.get(CST.tokenType(lexeme));
+    if (id !== undefined) this.refuse(id, { start, end: start + lexeme.length });
   }
 
   refuse(id: keyof typeof refusals, range: TextRange): undefined {
@@ -202,6 +200,14 @@ function codePointName(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   return `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
 }
+
+/** Kinds of lexemes that are not accepted wherever they stand. */
+const refusedLexemes: ReadonlyMap<string | null, "HG104" | "HG105"> = new Map([
+  ["alias", "HG104"],
+  ["anchor", "HG104"],
+  ["tag", "HG105"],
+  ["directive-line", "HG105"],
+]);
 
 const refusals = {
   HG104: { message: "anchors and aliases are not accepted", expected: "the part written out" },
