@@ -29,7 +29,6 @@ export function parseGlob(pattern: string): Glob {
  */
 export function globMatches({ first, middles, last }: Glob, text: string): boolean {
   if (last === undefined) return text === first;
-  if (text.length < first.length + last.length) return false;
   if (!text.startsWith(first) || !text.endsWith(last)) return false;
   let at = first.length;
   for (const literal of middles) {
@@ -38,5 +37,6 @@ export function globMatches({ first, middles, last }: Glob, text: string): boole
     if (found === -1) return false;
     at = found + literal.length;
   }
+  // What ends the text must not overlap what was found before it.
   return at <= text.length - last.length;
 }
