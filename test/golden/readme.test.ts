@@ -1,0 +1,96 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { createMetrics } from "../../src/app/metrics.js";
+import { renderOptionTable } from "../../src/app/option-table.js";
+import { errorRows } from "../../src/core/errors.js";
+import { DecisionCounters } from "../../src/decide/counters.js";
+import { parsePolicy } from "../../src/policy/parse.js";
+import { problemRows } from "../../src/policy/problem.js";
+
+const readmeFile = fileURLToPath(new URL("../../README.md", import.meta.url));
+const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
+
+function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const rule = header.map(() => "---");
+  return [header, rule, ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
+
+function renderProblems(): string {
+  const rows = Object.entries(problemRows).map(([id, row]) => [id, row.title, row.remedy]);
+  return table(["id", "mistake", "what to do"], rows);
+}
+
+function renderErrors(): string {
+  const rows = Object.entries(errorRows).map(([code, row]) => {
+    return [`\`${code}\``, row.meaning, row.transient ? "yes" : "no"];
+  });
+  return table(["code", "meaning", "may pass by itself"], rows);
+}
+
+async function renderMetrics(): Promise<string> {
+  const metrics = createMetrics({
+    counters: new DecisionCounters(),
+    processCounts: { bugCount: 0, badValueCount: 0 },
+    policies: {
+      current: () => undefined,
+      status: { ruleCount: 0, domainCount: 0, loadedCount: 0, refusedCount: 0 },
+    },
+    isDegraded: () => false,
+    replicaCount: () => 1,
+    memoryKeyCount: () => 0,
+    storeKind: "memory",
+    version: "0",
+  });
+  const text = await metrics.render();
+  const rows = [...text.matchAll(/^# HELP (headgate_\w+) (.*)\n# TYPE \w+ (\w+)$/gm)];
+  return table(
+    ["metric", "kind", "what it says"],
+    rows.map(([, name = "", help = "", kind = ""]) => [`\`${name}\``, kind, help]),
+  );
+}
+
+const generated: Readonly<Record<string, () => string | Promise<string>>> = {
+  problems: renderProblems,
+  metrics: renderMetrics,
+  errors: renderErrors,
+  options: renderOptionTable,
+};
+
+/** What stands between the marks of a generated part. */
+function partPattern(name: string): RegExp {
+  return new RegExp(`(<!-- generated: ${name} -->\n)([sS]*?)(<!-- end -->)`);
+}
+
+describe("README.md", () => {
+  it.each(Object.keys(generated))("shows the %s as the code has them", async (name) => {
+    const text = readFileSync(readmeFile, "utf8");
+    const wanted = `\n${await generated[name]?.()}\n\n`;
+    if (isUpdating) {
+      const updated = text.replace(
+        partPattern(name),
+        (_, begin, _old, end) => begin + wanted + end,
+      );
+      writeFileSync(readmeFile, updated);
+    }
+    const found = partPattern(name).exec(readFileSync(readmeFile, "utf8"))?.[2];
+    expect(found, "run UPDATE_GOLDEN=1 npm run golden").toBe(wanted);
+  });
+
+  it("shows policies that are right", () => {
+    const text = readFileSync(readmeFile, "utf8");
+    const blocks = [...text.matchAll(/<!-- test: policy -->\n```yaml\n([\s\S]*?)```/g)];
+    expect(blocks.length).toBeGreaterThanOrEqual(2);
+    for (const [, block = ""] of blocks) {
+      expect(parsePolicy([{ file: "README.md", text: block }])).toMatchObject({ kind: "policy" });
+    }
+  });
+
+  it("names every snippet's test", () => {
+    const text = readFileSync(readmeFile, "utf8");
+    const marks = [...text.matchAll(/(.*)\n```(console|yaml)\n/g)].map(([, mark]) => mark);
+    expect(
+      marks.filter((mark) => !/^<!-- test: (tour|serve|policy) -->$/.test(mark ?? "")),
+    ).toEqual([]);
+  });
+});
