@@ -1,0 +1,151 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import type { Clock } from "../core/clock.js";
+import { assert } from "../core/errors.js";
+
+/** The ports as they stand in envoy/demo/envoy.yaml, each exactly once. */
+const filePorts = { envoy: 10_000, upstream: 10_080, headgate: 8_081, admin: 9_901 } as const;
+
+/** Where the demo's Envoy listens and whom it calls. */
+export type EnvoyPorts = Readonly<Record<Exclude<keyof typeof filePorts, "admin">, number>>;
+
+/** The demo's Envoy configuration with other ports; the admin port is a free one. */
+export function renderEnvoyConfig(text: string, ports: EnvoyPorts): string {
+  const wanted: Readonly<Record<string, number>> = { ...ports, admin: 0 };
+  let rendered = text;
+  for (const [name, port] of Object.entries(filePorts)) {
+    const pattern = new RegExp(`(?<=port_value: )${port}\\b`, "g");
+    assert([...text.matchAll(pattern)].length === 1, `one port_value ${port} in envoy.yaml`);
+    // A mark in between, since a wanted port may be one that another name has in the file.
+    rendered = rendered.replace(pattern, `@${name}`);
+  }
+  return rendered.replace(/(?<=port_value: )@(\w+)/g, (_, name: string) => String(wanted[name]));
+}
+
+/** What an Envoy is started with. */
+export interface EnvoyParts {
+  /** Path of the program. */
+  readonly program: string;
+  /** The whole configuration. */
+  readonly config: string;
+  /** For its configuration and its log. */
+  readonly folder: string;
+  readonly clock: Clock;
+}
+
+/** How Envoy ended, in words; the end of its log belongs to it. */
+export interface EnvoyEnd {
+  /** For example "exit code 1" or "SIGSEGV". */
+  readonly how: string;
+  /** The last lines of its log. */
+  readonly logTail: string;
+}
+
+/** Time until Envoy must be ready, in milliseconds; it takes well under a second by itself. */
+const readyMsMax = 20_000;
+
+/** Time that Envoy has to end when asked, in milliseconds, before it is killed. */
+const graceMs = 3_000;
+
+/** Time between two looks at whether Envoy is ready, in milliseconds. */
+const lookEveryMs = 50;
+
+/** Lines of the log that are shown when Envoy fails. */
+const tailLinesMax = 12;
+
+/** A running Envoy: a child process that never outlives this one. */
+export class Envoy {
+  readonly logPath: string;
+  /** Resolves when it has ended, whoever ended it. */
+  readonly ended: Promise<EnvoyEnd>;
+  readonly #child: ChildProcess;
+  readonly #parts: EnvoyParts;
+  readonly #adminPath: string;
+  #end: EnvoyEnd | undefined;
+
+  constructor(parts: EnvoyParts) {
+    this.#parts = parts;
+    this.logPath = join(parts.folder, "envoy.log");
+    this.#adminPath = join(parts.folder, "admin-address");
+    const configPath = join(parts.folder, "envoy.yaml");
+    writeFileSync(configPath, parts.config);
+    // Envoy's own --log-path would miss what it says before it has read its arguments.
+    const log = openSync(this.logPath, "a");
+    this.#child = spawn(parts.program, envoyArguments(configPath, this.#adminPath), {
+      stdio: ["ignore", log, log],
+    });
+    closeSync(log);
+    const kill = (): void => void this.#child.kill("SIGKILL");
+    process.once("exit", kill);
+    this.ended = new Promise((resolve) => {
+      const end = (how: string): void => {
+        process.off("exit", kill);
+        this.#end = { how, logTail: readTail(this.logPath) };
+        resolve(this.#end);
+      };
+      this.#child.once("error", (error) => end(error.message));
+      this.#child.once("exit", (code, signal) => end(signal ?? `exit code ${code}`));
+    });
+  }
+
+  /** Resolves with the admin address when Envoy serves; undefined when it ended or takes too long. */
+  async ready(): Promise<string | undefined> {
+    const { clock } = this.#parts;
+    const endMs = clock.monotonicMs() + readyMsMax;
+    while (this.#end === undefined && clock.monotonicMs() < endMs) {
+      const address = readText(this.#adminPath);
+      if (address !== "" && (await isServing(address))) return address;
+      await new Promise<void>((resolve) => clock.schedule(lookEveryMs, resolve));
+    }
+    return undefined;
+  }
+
+  /** Asks it to end, kills it when it does not, and resolves when it is gone. */
+  async stop(): Promise<void> {
+    if (this.#end !== undefined) return;
+    this.#child.kill("SIGTERM");
+    const cancel = this.#parts.clock.schedule(graceMs, () => this.#child.kill("SIGKILL"));
+    await this.ended;
+    cancel();
+  }
+}
+
+function envoyArguments(configPath: string, adminPath: string): readonly string[] {
+  return [
+    ...["--config-path", configPath],
+    // Where the free admin port can be read.
+    ...["--admin-address-path", adminPath],
+    // One worker is plenty, and two demos share no memory segment.
+    ...["--concurrency", "1", "--disable-hot-restart"],
+    ...["--log-level", "info"],
+  ];
+}
+
+/** Whether Envoy says that it is ready. Source: Envoy's admin interface, GET /ready. */
+function isServing(address: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const asked = request(`http://${address}/ready`, { agent: false, timeout: 1_000 }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode === 200);
+    });
+    asked.once("timeout", () => asked.destroy());
+    asked.once("error", () => resolve(false));
+    asked.once("close", () => resolve(false));
+    asked.end();
+  });
+}
+
+function readTail(path: string): string {
+  return readText(path).trimEnd().split("\n").slice(-tailLinesMax).join("\n");
+}
+
+/** A file's text without white space around it; empty when there is none. */
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,140 @@
+import { type OptionRow, wholeNumberOption } from "../app/option.js";
+
+/** What the command line said; a text for each flag with a value. */
+export interface DemoFlags {
+  readonly envoyPort?: string;
+  readonly grpcPort?: string;
+  readonly port?: string;
+  readonly upstreamPort?: string;
+  readonly policy?: string;
+  /** False with --no-traffic. */
+  readonly traffic?: boolean;
+  readonly quietTraffic?: boolean;
+  /** False with --no-install. */
+  readonly install?: boolean;
+}
+
+/** What the demo was asked for, checked. */
+export interface DemoOptions {
+  /** 0 takes a free port, here and below. */
+  readonly envoyPort: number;
+  readonly grpcPort: number;
+  readonly httpPort: number;
+  readonly upstreamPort: number;
+  /** The policy file; the demo's own when absent. */
+  readonly policy?: string;
+  readonly traffic: TrafficChoice;
+  /** Whether Envoy may be installed when there is none. */
+  readonly mayInstall: boolean;
+}
+
+/** What is seen of the traffic: each second, only what is new about it, or none is made. */
+export type TrafficChoice = "shown" | "quiet" | "none";
+
+/** Options, or everything that is wrong with them. */
+export type ParsedDemoOptions =
+  | { readonly kind: "options"; readonly options: DemoOptions }
+  | { readonly kind: "problems"; readonly problems: readonly string[] };
+
+/** A flag as the command line declares and explains it. */
+export interface DemoFlagRow {
+  readonly flags: string;
+  readonly docs: string;
+}
+
+const portMax = 65_535;
+
+const ports = {
+  envoyPort: portOption({ env: "ENVOY_PORT", flag: "envoy-port", defaultValue: 10_000 }),
+  grpcPort: portOption({ env: "GRPC_PORT", flag: "grpc-port", defaultValue: 8_081 }),
+  port: portOption({ env: "PORT", flag: "port", defaultValue: 8_080 }),
+  upstreamPort: portOption({ env: "UPSTREAM_PORT", flag: "upstream-port", defaultValue: 0 }),
+} as const;
+
+/** The names of the ports' settings, for messages. */
+export const portSettings = {
+  envoyPort: settingName(ports.envoyPort),
+  grpcPort: settingName(ports.grpcPort),
+  httpPort: settingName(ports.port),
+  upstreamPort: settingName(ports.upstreamPort),
+} as const;
+
+/** All flags of `headgate demo`, in the order of its help. */
+export const demoFlagRows: readonly DemoFlagRow[] = [
+  portFlag(ports.envoyPort, "where callers reach Envoy"),
+  portFlag(ports.grpcPort, "where Envoy asks Headgate"),
+  portFlag(ports.port, "Headgate's HTTP: /json, health, /metrics"),
+  portFlag(ports.upstreamPort, "the small service behind Envoy; 0 takes a free port"),
+  { flags: "--policy <PATH>", docs: "another policy than envoy/demo/policy.yaml, for domain demo" },
+  { flags: "--no-traffic", docs: "send no requests" },
+  { flags: "--quiet-traffic", docs: "send requests, and report only the first refusal" },
+  { flags: "--no-install", docs: "do not install Envoy when there is none" },
+];
+
+/** Reads the demo's options: flags, then environment, then defaults; all problems at once. */
+export function parseDemoOptions(sources: {
+  readonly flags: DemoFlags;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}): ParsedDemoOptions {
+  const { flags } = sources;
+  const problems: string[] = [];
+  const read = (name: keyof typeof ports): number => {
+    const parsed = readPort(ports[name], { flag: flags[name], env: sources.env });
+    if (typeof parsed === "number") return parsed;
+    problems.push(parsed);
+    return 0;
+  };
+  const options: DemoOptions = {
+    envoyPort: read("envoyPort"),
+    grpcPort: read("grpcPort"),
+    httpPort: read("port"),
+    upstreamPort: read("upstreamPort"),
+    ...(flags.policy === undefined ? {} : { policy: flags.policy }),
+    traffic: flags.traffic === false ? "none" : flags.quietTraffic === true ? "quiet" : "shown",
+    mayInstall: flags.install !== false,
+  };
+  problems.push(...sharedPorts(options));
+  return problems.length > 0 ? { kind: "problems", problems } : { kind: "options", options };
+}
+
+function portOption(row: {
+  readonly env: string;
+  readonly flag: string;
+  readonly defaultValue: number;
+}): OptionRow<number> {
+  return wholeNumberOption({ ...row, section: "Listening", docs: "", min: 0, max: portMax });
+}
+
+function portFlag({ env, flag, defaultText }: OptionRow<number>, docs: string): DemoFlagRow {
+  return { flags: `--${flag} <NUMBER>`, docs: `${docs} (default ${defaultText}; env ${env})` };
+}
+
+function settingName({ env, flag }: OptionRow<number>): string {
+  return `--${flag} or ${env}`;
+}
+
+/** The port, or what is wrong with it. */
+function readPort(
+  row: OptionRow<number>,
+  { flag, env }: { flag: string | undefined; env: Readonly<Record<string, string | undefined>> },
+): number | string {
+  const text = flag ?? env[row.env];
+  if (text === undefined) return row.defaultValue;
+  const parsed = row.parse(text);
+  if (parsed.kind === "value") return parsed.value;
+  return `${flag === undefined ? row.env : `--${row.flag}`} ${parsed.message}`;
+}
+
+/** Two servers cannot have one port. */
+function sharedPorts(options: DemoOptions): readonly string[] {
+  const owners = new Map<number, string>();
+  const problems: string[] = [];
+  for (const name of ["envoyPort", "grpcPort", "httpPort", "upstreamPort"] as const) {
+    const port = options[name];
+    const owner = owners.get(port);
+    if (port === 0) continue;
+    if (owner === undefined) owners.set(port, portSettings[name]);
+    else problems.push(`${portSettings[name]}: port ${port} is taken by ${owner} already`);
+  }
+  return problems;
+}

@@ -1,0 +1,239 @@
+import { Agent, type IncomingHttpHeaders, request } from "node:http";
+import type { Cancel, Clock } from "../core/clock.js";
+
+/** Someone who sends requests, at a steady pace. */
+export interface Caller {
+  readonly name: string;
+  readonly plan: string;
+  /** Time between two requests, in milliseconds. */
+  readonly everyMs: number;
+}
+
+/** Who calls in the demo: one too often for the plan, one who keeps to it, one with a larger plan. */
+export const demoCallers: readonly Caller[] = [
+  { name: "alice", plan: "free", everyMs: 500 },
+  { name: "bob", plan: "free", everyMs: 3_000 },
+  { name: "acme", plan: "partner", everyMs: 200 },
+];
+
+/** A limit as its caller sees it. */
+export interface SeenLimit {
+  readonly name?: string;
+  readonly hits: number;
+  readonly periodSeconds: number;
+}
+
+/** What a request came back with. */
+export type Answer =
+  | { readonly kind: "allowed"; readonly isDecided: boolean }
+  | { readonly kind: "refused"; readonly limit?: SeenLimit; readonly waitSeconds?: number }
+  /** Neither: the words say what. */
+  | { readonly kind: "failed"; readonly words: string };
+
+/** Sends one request for a caller; never rejects. */
+export type Ask = (caller: Pick<Caller, "name" | "plan">) => Promise<Answer>;
+
+/** A way to ask, with connections of its own. */
+export interface Asker {
+  readonly ask: Ask;
+  close(): void;
+}
+
+/** Silence after which a request counts as failed, in milliseconds. */
+const silenceMsMax = 5_000;
+
+/** Asks for a page through Envoy, as any client does. */
+export function createEnvoyAsker(port: number): Asker {
+  const agent = new Agent({ keepAlive: true });
+  const ask: Ask = async ({ name, plan }) => {
+    const headers = { "x-user": name, "x-plan": plan };
+    return readEnvoyAnswer(await send({ agent, port, path: "/", method: "GET", headers }));
+  };
+  return { ask, close: () => agent.destroy() };
+}
+
+/** Asks Headgate itself, over JSON: what is left when there is no Envoy. */
+export function createHeadgateAsker(port: number): Asker {
+  const agent = new Agent({ keepAlive: true });
+  const ask: Ask = async (caller) => {
+    const body = jsonQuestion(caller);
+    return readJsonAnswer(await send({ agent, port, path: "/json", method: "POST", body }));
+  };
+  return { ask, close: () => agent.destroy() };
+}
+
+/** What the demo's Envoy would ask for a caller, as `POST /json` takes it. */
+export function jsonQuestion({ name, plan }: Pick<Caller, "name" | "plan">): string {
+  const entries = [
+    { key: "plan", value: plan },
+    { key: "user", value: name },
+  ];
+  return JSON.stringify({ domain: "demo", descriptors: [{ entries }] });
+}
+
+/** What `Traffic` is made of. */
+export interface TrafficParts {
+  readonly clock: Clock;
+  readonly ask: Ask;
+  readonly onAnswer: (caller: Caller, answer: Answer) => void;
+}
+
+/** Sends each caller's requests at its pace, one at a time a caller, until `stop`. */
+export class Traffic {
+  readonly #parts: TrafficParts;
+  readonly #cancels = new Map<Caller, Cancel>();
+  #isStopped = false;
+
+  constructor(parts: TrafficParts) {
+    this.#parts = parts;
+  }
+
+  start(callers: readonly Caller[]): void {
+    for (const caller of callers) this.#sendNow(caller);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const cancel of this.#cancels.values()) cancel();
+  }
+
+  #sendNow(caller: Caller): void {
+    const { clock, ask, onAnswer } = this.#parts;
+    const startMs = clock.monotonicMs();
+    void ask(caller).then((answer) => {
+      if (this.#isStopped) return;
+      onAnswer(caller, answer);
+      // A slow answer delays the next request; it never lets requests pile up.
+      const waitMs = Math.max(0, startMs + caller.everyMs - clock.monotonicMs());
+      this.#cancels.set(
+        caller,
+        clock.schedule(waitMs, () => this.#sendNow(caller)),
+      );
+    });
+  }
+}
+
+/** What came back on the wire. */
+export type WireAnswer =
+  | {
+      readonly kind: "answer";
+      readonly status: number;
+      readonly headers: IncomingHttpHeaders;
+      readonly body: string;
+    }
+  | { readonly kind: "broken"; readonly words: string };
+
+/** Reads an answer of Envoy's. Source: its rate limit filter, headers of draft version 03. */
+export function readEnvoyAnswer(wire: WireAnswer): Answer {
+  if (wire.kind === "broken") return { kind: "failed", words: wire.words };
+  const { status, headers } = wire;
+  const isDecided = headers["x-ratelimit-limit"] !== undefined;
+  if (status === 200) return { kind: "allowed", isDecided };
+  if (status !== 429) return { kind: "failed", words: `status ${status}` };
+  const limit = readLimitField(headers["x-ratelimit-limit"]);
+  const waitText = headers["retry-after"] ?? headers["x-ratelimit-reset"];
+  const waitSeconds = typeof waitText === "string" ? Number(waitText) : Number.NaN;
+  return {
+    kind: "refused",
+    ...(limit === undefined ? {} : { limit }),
+    ...(Number.isFinite(waitSeconds) ? { waitSeconds } : {}),
+  };
+}
+
+/**
+ * The limit that binds, out of `x-ratelimit-limit`: its first number, then all limits that were met,
+ * where the one with that number says its period and its name.
+ *
+ * Example: `5, 1800;w=60;name="per-address", 5;w=10;name="free-pace"` is free-pace, 5 in 10 s.
+ */
+export function readLimitField(
+  field: string | readonly string[] | undefined,
+): SeenLimit | undefined {
+  if (typeof field !== "string") return undefined;
+  const [first = "", ...rest] = field.split(",").map((item) => item.trim());
+  for (const item of rest) {
+    const [, hits, seconds, name] = /^(\d+);w=(\d+)(?:;name="([^"]*)")?$/.exec(item) ?? [];
+    if (hits !== first) continue;
+    const named = name === undefined ? {} : { name };
+    return { ...named, hits: Number(hits), periodSeconds: Number(seconds) };
+  }
+  return undefined;
+}
+
+/** Reads an answer of `POST /json`: a RateLimitResponse in proto3 JSON. */
+export function readJsonAnswer(wire: WireAnswer): Answer {
+  if (wire.kind === "broken") return { kind: "failed", words: wire.words };
+  const { status, body } = wire;
+  if (status === 200) return { kind: "allowed", isDecided: true };
+  if (status !== 429) return { kind: "failed", words: `status ${status}` };
+  const statuses = field(parseJson(body), "statuses");
+  const over = (Array.isArray(statuses) ? statuses : []).find(
+    (one: unknown) => field(one, "code") === "OVER_LIMIT",
+  );
+  const limit = readJsonLimit(field(over, "currentLimit"));
+  const waitText = field(over, "durationUntilReset");
+  const wait = typeof waitText === "string" ? /^(\d+(?:\.\d+)?)s$/.exec(waitText)?.[1] : undefined;
+  return {
+    kind: "refused",
+    ...(limit === undefined ? {} : { limit }),
+    ...(wait === undefined ? {} : { waitSeconds: Math.ceil(Number(wait)) }),
+  };
+}
+
+const secondsByUnit: Readonly<Record<string, number>> = {
+  SECOND: 1,
+  MINUTE: 60,
+  HOUR: 3_600,
+  DAY: 86_400,
+};
+
+function readJsonLimit(limit: unknown): SeenLimit | undefined {
+  const hits = field(limit, "requestsPerUnit");
+  const multiplier = field(limit, "unitMultiplier") ?? 1;
+  const unitSeconds = secondsByUnit[String(field(limit, "unit"))];
+  const name = field(limit, "name");
+  if (typeof hits !== "number" || typeof multiplier !== "number") return undefined;
+  if (unitSeconds === undefined) return undefined;
+  const named = typeof name === "string" ? { name } : {};
+  return { ...named, hits, periodSeconds: unitSeconds * multiplier };
+}
+
+function field(value: unknown, name: string): unknown {
+  return Reflect.get(Object(value), name);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+interface Sending {
+  readonly agent: Agent;
+  readonly port: number;
+  readonly path: string;
+  readonly method: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+function send({ body, ...rest }: Sending): Promise<WireAnswer> {
+  return new Promise((resolve) => {
+    const broken = (words: string): void => resolve({ kind: "broken", words });
+    const options = { host: "127.0.0.1", timeout: silenceMsMax, ...rest };
+    const sent = request(options, (response) => {
+      const { statusCode: status = 0, headers } = response;
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.once("error", () => broken("the answer broke off"));
+      response.once("end", () => {
+        resolve({ kind: "answer", status, headers, body: Buffer.concat(chunks).toString("utf8") });
+      });
+    });
+    sent.once("timeout", () => sent.destroy());
+    sent.once("error", () => broken("no answer"));
+    sent.end(body);
+  });
+}
