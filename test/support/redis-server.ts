@@ -19,7 +19,7 @@ export interface RedisServerOptions {
 }
 
 /** Ports tried before giving up: another process may take a free one first. */
-const portTriesMax = 5;
+const portTriesMax = 3;
 
 /** A real server in a directory of its own, on a free port of the loopback. Nothing is saved. */
 export class RedisServer {
@@ -73,11 +73,11 @@ export class RedisServer {
     return client;
   }
 
-  /** Starts it, or starts it again on the same port after `kill`. */
-  async restart(): Promise<void> {
+  /** Starts it, or starts it again on the same port after `kill`, with more words if need be. */
+  async restart(moreArgs: readonly string[] = []): Promise<void> {
     const words = ["--port", String(this.port), "--bind", "127.0.0.1", "--dir", this.#directory];
     words.push("--unixsocket", this.socketPath, "--save", "", "--appendonly", "no");
-    words.push("--daemonize", "no", ...(this.#options.args ?? []));
+    words.push("--daemonize", "no", ...(this.#options.args ?? []), ...moreArgs);
     const { engine } = this.#options;
     const program = new ChildProgram({
       name: engine,
@@ -116,6 +116,8 @@ export class RedisServer {
       port: this.port,
       lazyConnect: true,
       enableReadyCheck: false,
+      // A server that wants a password refuses the greeting of protocol 3.
+      protocol: 2,
       retryStrategy: () => null,
     });
     client.on("error", () => {

@@ -16,7 +16,7 @@ export interface TestRedisStore {
 
 /** Opens a store on the server; with `verify` it is known to be well before this resolves. */
 export async function openTestStore(
-  server: RedisServer,
+  server: Pick<RedisServer, "port">,
   options: { readonly target?: Partial<RedisTarget>; readonly isVerified?: boolean } = {},
 ): Promise<TestRedisStore> {
   const events: RedisEvent[] = [];

@@ -60,6 +60,9 @@ export const reconnectMsMin = 100;
 /** The longest that one call waits, whatever its deadline; a timer knows no larger numbers. */
 export const callMsMax = 60_000;
 
+/** Times a script is loaded for one call: others may flush the server's scripts in between. */
+const scriptLoadsMax = 3;
+
 /** How long a closed socket may linger before it is destroyed. */
 const lingerMs = 100;
 
@@ -149,19 +152,25 @@ export class RedisConnection implements StoreConnection {
     return new ServiceError("STORE_UNAVAILABLE", "Too many calls already wait for it.");
   }
 
+  /** A script that the server does not know did not run, so to load it and ask again is safe. */
   async #send(call: ScriptCall, isTooLate: () => boolean): Promise<ScriptReply> {
     const { script, keys, args } = call;
     const words = [script.sha1, String(keys.length), ...keys, ...args];
-    try {
-      return toReply(await this.#redis.callBuffer("evalsha", words));
-    } catch (error) {
-      if (!isNoScriptReply(error) || isTooLate()) throw error;
+    const evaluate = (): Promise<unknown> => this.#redis.callBuffer("evalsha", words);
+    let asked = evaluate();
+    for (let loadCount = 0; ; loadCount += 1) {
+      try {
+        return toReply(await asked);
+      } catch (error) {
+        if (!isNoScriptReply(error) || loadCount === scriptLoadsMax || isTooLate()) throw error;
+      }
+      // Sent together: the server takes them in this order, and one round trip is enough.
+      const loaded = this.#redis.callBuffer("script", ["load", script.text]);
+      asked = evaluate();
+      // When loading fails, that says why; the answer behind it only says that it failed.
+      asked.catch(() => {});
+      await loaded;
     }
-    // Sent together: the server runs them in this order, and one round trip is enough.
-    const loaded = this.#redis.callBuffer("script", ["load", script.text]);
-    const reply = this.#redis.callBuffer("evalsha", words);
-    const [, answered] = await Promise.all([loaded, reply]);
-    return toReply(answered);
   }
 
   #libraryOptions(): RedisOptions & { readonly replyMapping: "legacy" } {

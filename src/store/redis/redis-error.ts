@@ -25,6 +25,7 @@ const replyRows: readonly ReplyRow[] = [
     code: "STORE_ACCESS_DENIED",
     detail: "The user lacks a command, or the key pattern of our prefix.",
   },
+  { word: "NOSCRIPT", code: "STORE_UNAVAILABLE", detail: "It keeps forgetting our script." },
   { word: "BUSY", code: "STORE_UNAVAILABLE", detail: "It is busy with a script of someone else." },
   { word: "MASTERDOWN", code: "STORE_UNAVAILABLE", detail: "It is a replica without a primary." },
   { word: "NOREPLICAS", code: "STORE_UNAVAILABLE", detail: "It has too few replicas to write." },

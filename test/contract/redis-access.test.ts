@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parseRedisTarget, type RedisTargetText } from "../../src/store/redis/target.js";
+import { testCharge } from "../support/charges.js";
+import { type RedisEngine, RedisServer } from "../support/redis-server.js";
+import { openTestStore, soon, type TestRedisStore } from "../support/redis-store.js";
+
+const engines: readonly RedisEngine[] = ["redis", "valkey"];
+const password = "p@ss:w/ord?#%41";
+
+describe.each(engines)("RedisLimitStore's access to %s", (engine) => {
+  let server: RedisServer;
+
+  beforeAll(async () => {
+    server = await RedisServer.start({ engine, args: ["--requirepass", password], password });
+    const acl = server.client();
+    await acl.call("acl", "setuser", "gate", "on", `>${password}`, "~headgate:*", "+@all");
+    await acl.call(
+      "acl",
+      "setuser",
+      "reader",
+      "on",
+      `>${password}`,
+      "~headgate:*",
+      "+@all",
+      "-set",
+    );
+    await acl.call("acl", "setuser", "stranger", "on", `>${password}`, "~other:*", "+@all");
+  });
+
+  afterAll(async () => {
+    await server?.stop();
+  });
+
+  async function open(text: RedisTargetText): Promise<TestRedisStore> {
+    const parsed = parseRedisTarget(text);
+    if (parsed.kind === "problem") throw new Error(parsed.message);
+    return openTestStore(server, { target: parsed.target, isVerified: false });
+  }
+
+  it.each([
+    ["a password of its own", { url: "127.0.0.1:PORT", auth: password.slice(0, 4) }, false],
+    ["no password", { url: "redis://127.0.0.1:PORT" }, false],
+    ["a user who may not write", { url: `redis://reader:${password}@127.0.0.1:PORT` }, false],
+    ["a user of other keys", { url: `redis://stranger:${password}@127.0.0.1:PORT` }, false],
+    ["the user and the password", { url: "127.0.0.1:PORT", auth: `gate:${password}` }, true],
+    [
+      "both in the URL",
+      { url: `redis://gate:${encodeURIComponent(password)}@127.0.0.1:PORT` },
+      true,
+    ],
+    ["a unix socket", { url: "SOCKET", auth: `gate:${password}` }, true],
+    ["a database of its own", { url: "redis://127.0.0.1:PORT/3", auth: `gate:${password}` }, true],
+  ])("verify() tells at start whether we are let in: %s", async (_name, text, isLetIn) => {
+    const url = text.url.replace("PORT", String(server.port)).replace("SOCKET", server.socketPath);
+    const { store, events } = await open({ ...text, url });
+    try {
+      const verified = store.verify(soon()).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      const error = await verified;
+      if (isLetIn) {
+        expect(error).toBeUndefined();
+        expect(await store.take([[testCharge()]], soon())).toHaveLength(1);
+        return;
+      }
+      expect(error).toMatchObject({ code: "STORE_ACCESS_DENIED", transient: false });
+      expect(await store.take([[testCharge()]], soon()).catch(String)).toContain("refused");
+      const told = JSON.stringify([error, String(error), (error as Error).stack, events]);
+      expect(told).not.toContain(password.slice(0, 4));
+      expect((error as Error).cause).toBeUndefined();
+    } finally {
+      await store.close();
+    }
+  });
+
+  it("holds three connections with names of their own", async () => {
+    const { store } = await open({ url: `127.0.0.1:${server.port}`, auth: `gate:${password}` });
+    await store.verify(soon());
+    const list = String(await server.client().call("client", "list"));
+    for (const role of ["decision", "fleet", "background"]) {
+      expect(list).toContain(`name=headgate-${role} `);
+    }
+    await store.close();
+  });
+});
