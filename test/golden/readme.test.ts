@@ -59,7 +59,7 @@ const generated: Readonly<Record<string, () => string | Promise<string>>> = {
 
 /** What stands between the marks of a generated part. */
 function partPattern(name: string): RegExp {
-  return new RegExp(`(<!-- generated: ${name} -->\n)([sS]*?)(<!-- end -->)`);
+  return new RegExp(`(<!-- generated: ${name} -->\n)([\\s\\S]*?)(<!-- end -->)`);
 }
 
 describe("README.md", () => {
