@@ -145,8 +145,7 @@ describe("a limit behind Envoy", () => {
       { values, status: 429, told: { remaining: 0 } },
       { values, status: 429 },
     ]);
-    expect(await peek("wide", "both")).toMatchObject({ code: "OK", limitRemaining: 8 });
-    expect(await peek("narrow", "both")).toMatchObject({ limitRemaining: 0 });
+    expect([await peek("wide", "both"), await peek("narrow", "both")]).toEqual([8, 0]);
     await check([{ values: { wide: "both" }, status: 200, told: { remaining: 7 } }]);
   });
 
@@ -205,10 +204,11 @@ const slackMs = 1_000;
 
 const shadowOver = { rule: "shadowed", outcome: "shadow_over" };
 
-/** Asks `POST /json` for zero hits: what a caller would find, at no cost. */
-async function peek(key: string, value: string): Promise<unknown> {
+/** Asks `POST /json` for zero hits: what remains, at no cost. */
+async function peek(key: string, value: string): Promise<number> {
   const descriptor = { entries: [{ key, value }], hitsAddend: "0" };
   const answer = await gateway.headgates[0].postJson({ domain: "edge", descriptors: [descriptor] });
   expect(answer.status).toBe(200);
-  return JSON.parse(answer.body).statuses[0];
+  // In JSON, protobuf leaves out what is 0.
+  return JSON.parse(answer.body).statuses[0].limitRemaining ?? 0;
 }

@@ -48,7 +48,7 @@ export function envoyConfig(
         {
           ...cluster("headgate", options.headgatePorts),
           ...http2Cluster,
-          ...(options.isHealthChecked === true ? { health_checks: [grpcHealthCheck] } : {}),
+          ...(options.isHealthChecked === true ? healthChecks : {}),
         },
       ],
     },
@@ -122,13 +122,19 @@ const http2Cluster: Json = {
   },
 };
 
-const grpcHealthCheck: Json = {
-  timeout: "1s",
-  interval: "0.1s",
-  no_traffic_interval: "0.1s",
-  unhealthy_threshold: 1,
-  healthy_threshold: 1,
-  grpc_health_check: { service_name: "ratelimit" },
+const healthChecks: Json = {
+  health_checks: [
+    {
+      timeout: "1s",
+      interval: "0.1s",
+      no_traffic_interval: "0.1s",
+      unhealthy_threshold: 1,
+      healthy_threshold: 1,
+      grpc_health_check: { service_name: "ratelimit" },
+    },
+  ],
+  // By default Envoy's workers hear of a second change only when a second has passed since the last.
+  common_lb_config: { update_merge_window: "0s" },
 };
 
 function loopback(port: number): Json {

@@ -1,13 +1,13 @@
 import { Envoy } from "./envoy.js";
 import { type EnvoyOptions, fromHeader, type Json } from "./envoy-config.js";
-import { HeadgateProcess } from "./headgate-process.js";
+import { type HeadgateOptions, HeadgateProcess } from "./headgate-process.js";
 import { type HttpAnswer, HttpClient } from "./http-client.js";
 import type { Stage } from "./stage.js";
 import { startUpstream, type Upstream } from "./upstream.js";
 
 /** What stands in a row: client, Envoy, upstream; and beside Envoy, Headgate. */
 export interface GatewayOptions {
-  readonly policy: string;
+  readonly policy: HeadgateOptions["policy"];
   /** Settings of each Headgate. Default: one, with the embedded store. */
   readonly headgateEnvs?: readonly Readonly<Record<string, string>>[];
   /**
@@ -49,6 +49,11 @@ export async function startGateway(stage: Stage, options: GatewayOptions): Promi
     return http.send({ port: envoy.port, headers: Object.fromEntries(headers) });
   };
   return { envoy, headgates, upstream, send };
+}
+
+/** What traffic through a gateway counts: the status, as text. */
+export async function statusOf(answer: Promise<HttpAnswer>): Promise<string> {
+  return String((await answer).status);
 }
 
 function rateLimitOf(keys: readonly string[]): Json {
