@@ -1,13 +1,16 @@
 import { randomBytes } from "node:crypto";
 import type { Cancel, Clock, Random } from "../core/clock.js";
 
+/** The longest wait a timer knows; with more it would fire at once. */
+const timerMsMax = 2 ** 31 - 1;
+
 /** The process's own clock. Monotonic time comes from the system, so clock steps never reach it. */
 export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
   // Date has milliseconds; the origin with performance.now has more, but drifts from clock steps.
   epochUs: () => Date.now() * 1_000,
   schedule: (delayMs, callback): Cancel => {
-    const timer = setTimeout(callback, delayMs);
+    const timer = setTimeout(callback, Math.min(delayMs, timerMsMax));
     timer.unref();
     return () => clearTimeout(timer);
   },

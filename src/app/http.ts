@@ -89,7 +89,11 @@ function createHttpListener(parts: HttpParts): RequestListener {
         if (code === "INTERNAL") parts.onBug(thrown);
         return json(httpStatus, { code, message });
       })
-      .then((ready) => send(request, response, ready))
+      .then((ready) => {
+        // While stopping, each connection ends with its next answer instead of being cut later.
+        if (!parts.health.isServing) response.shouldKeepAlive = false;
+        send(request, response, ready);
+      })
       .catch((thrown: unknown) => parts.onBug(thrown));
   };
 }

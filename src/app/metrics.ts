@@ -1,13 +1,7 @@
-import {
-  Counter,
-  collectDefaultMetrics,
-  Gauge,
-  Histogram,
-  type MetricValueWithName,
-  Registry,
-} from "prom-client";
-import { type DecisionCounters, latencyBoundsMs } from "../decide/counters.js";
+import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import type { DecisionCounters } from "../decide/counters.js";
 import type { PolicySource } from "../decide/policy-source.js";
+import { CountedHistogram } from "./counted-histogram.js";
 import type { PolicyStatus } from "./policy-reloader.js";
 
 /** Counts of the process itself: plain integers, read when scraped. */
@@ -41,7 +35,7 @@ export interface Metrics {
 }
 
 /**
- * All metrics; the only file that knows the library. Decisions are counted elsewhere, in plain
+ * All metrics; with its histogram the only file that knows the library. Decisions are counted elsewhere, in plain
  * integers, and read here when scraped. Label values come from the policy and from closed sets, never
  * from callers.
  */
@@ -145,7 +139,11 @@ function addDecisionMetrics(registry: Registry, { counters, policies }: MetricsP
     },
   });
   registry.registerMetric(
-    new CountedHistogram({ name: "headgate_decision_duration_seconds", registry, counters }),
+    new CountedHistogram({
+      name: "headgate_decision_duration_seconds",
+      help: "How long decisions took, without the transport.",
+      counters,
+    }),
   );
 }
 
@@ -264,46 +262,3 @@ function addStoreMetrics(registry: Registry, parts: MetricsParts): void {
     },
   });
 }
-
-/** A histogram as the library writes it. */
-interface RenderedHistogram {
-  readonly name: string;
-  readonly help: string;
-  readonly type: "histogram";
-  readonly aggregator: "sum";
-  readonly values: MetricValueWithName<string>[];
-}
-
-/** Shows counts that are kept elsewhere as a histogram of seconds. */
-class CountedHistogram extends Histogram {
-  readonly #counters: DecisionCounters;
-  readonly #name: string;
-
-  constructor(parts: {
-    readonly name: string;
-    readonly registry: Registry;
-    readonly counters: DecisionCounters;
-  }) {
-    super({ name: parts.name, help: histogramHelp, registers: [] });
-    this.#counters = parts.counters;
-    this.#name = parts.name;
-  }
-
-  /** What the text format is made of; the library's own `get` ends here too. */
-  async getForPromString(): Promise<RenderedHistogram> {
-    const { latencyCounts, latencySumMs } = this.#counters;
-    const values: MetricValueWithName<string>[] = [];
-    let count = 0;
-    latencyCounts.forEach((inBucket, i) => {
-      count += inBucket;
-      const boundMs = latencyBoundsMs[i];
-      const le = boundMs === undefined ? "+Inf" : boundMs / 1_000;
-      values.push({ metricName: `${this.#name}_bucket`, labels: { le }, value: count });
-    });
-    values.push({ metricName: `${this.#name}_sum`, labels: {}, value: latencySumMs / 1_000 });
-    values.push({ metricName: `${this.#name}_count`, labels: {}, value: count });
-    return { name: this.#name, help: histogramHelp, type: "histogram", aggregator: "sum", values };
-  }
-}
-
-const histogramHelp = "How long decisions took, without the transport.";

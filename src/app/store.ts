@@ -29,7 +29,7 @@ export type OpenStore =
     };
 
 /** How long the start waits for Redis before it goes on without. */
-const startPingMsMax = 2_000;
+const startWaitMsMax = 2_000;
 
 /**
  * Opens the store that the configuration names. A Redis that is away is no reason not to start; one
@@ -54,7 +54,7 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
   });
   const address = redactRedisTarget(target);
   try {
-    await store.ping(clock.monotonicMs() + startPingMsMax);
+    await store.verify(clock.monotonicMs() + startWaitMsMax);
     logger.info({ event: "storeOpened", store: "redis", address }, "Redis answers.");
   } catch (thrown) {
     if (!isServiceError(thrown)) throw thrown;

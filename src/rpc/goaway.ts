@@ -1,40 +1,65 @@
 import type { ServerHttp2Session } from "node:http2";
+import type { Socket } from "node:net";
 import type { Server } from "@grpc/grpc-js";
 import type { Clock } from "../core/clock.js";
 
-/** Says that every stream the client opened, or is about to open, is served. Source: RFC 9113, 6.8. */
-const lastStreamIdMax = 2 ** 31 - 1;
-
-const noError = 0;
+/** The connections of a server that is about to stop. */
+export interface LeavingClients {
+  readonly sockets: Iterable<Socket>;
+  readonly sessions: readonly ServerHttp2Session[];
+}
 
 /**
  * Asks clients to open no more streams here, and waits until each has answered a ping sent after
  * that: frames arrive in order, so by then every stream it opened before it knew has arrived.
  *
- * A server that closes at once answers nothing to what was on its way, and the proxy in front
- * would fail those requests. Resolves after `waitMs` at the latest.
+ * A server that closes at once answers nothing to what was on its way, and the proxy in front would
+ * fail those requests. Resolves after `waitMs` at the latest.
  */
 export async function tellClientsToLeave(
-  sessions: readonly ServerHttp2Session[],
+  { sockets, sessions }: LeavingClients,
   { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number },
 ): Promise<void> {
-  const answers = sessions.filter((session) => !session.closed && !session.destroyed).map(askToGo);
+  for (const socket of sockets) {
+    // Before our SETTINGS nothing else may be sent; that client has no stream anyway.
+    if (socket.bytesWritten > 0 && socket.writable) socket.write(goawayFrame());
+  }
   let cancel = (): void => {};
   const late = new Promise<void>((resolve) => {
     cancel = clock.schedule(waitMs, resolve);
   });
-  await Promise.race([Promise.all(answers), late]);
+  await Promise.race([Promise.all(sessions.map(pingAnswer)), late]);
   cancel();
 }
 
-function askToGo(session: ServerHttp2Session): Promise<void> {
+/**
+ * GOAWAY without an error and with the highest stream number there is: every stream that was opened
+ * is served. Source: RFC 9113, sections 4.1, 6.8.
+ *
+ * Written past the session, to the socket: when the session itself sends a GOAWAY while no stream is
+ * open, Node stops reading from the connection, and what was on its way is never answered. Each
+ * write of a session ends with a whole frame, so this one falls between two.
+ */
+function goawayFrame(): Buffer {
+  const frame = Buffer.alloc(17);
+  frame.writeUIntBE(8, 0, 3);
+  frame.writeUInt8(7, 3);
+  frame.writeUInt32BE(2 ** 31 - 1, 9);
+  return frame;
+}
+
+/** Resolves when the client has answered a ping, or is gone. */
+function pingAnswer(session: ServerHttp2Session): Promise<void> {
   return new Promise((resolve) => {
+    if (session.closed || session.destroyed) {
+      resolve();
+      return;
+    }
     session.once("close", resolve);
     try {
-      session.goaway(noError, lastStreamIdMax);
       if (!session.ping(() => resolve())) resolve();
     } catch {
-      // The session ended between the check and here: nobody is left to be told.
+      // The session ended between the check and here: nobody is left to answer.
       resolve();
     }
   });
@@ -42,8 +67,8 @@ function askToGo(session: ServerHttp2Session): Promise<void> {
 
 /**
  * The sessions of a grpc-js server. The library keeps them in a private field and offers no two-step
- * end, so the field is read with doubt: what does not look as expected is left out, and clients then
- * get the library's one-step end.
+ * end, so the field is read with doubt: what does not look as expected is left out, and then nobody
+ * is waited for.
  */
 export function openSessions(server: Server): readonly ServerHttp2Session[] {
   const servers: unknown = Reflect.get(server, "http2Servers");
@@ -57,5 +82,5 @@ export function openSessions(server: Server): readonly ServerHttp2Session[] {
 }
 
 function isSession(value: unknown): value is ServerHttp2Session {
-  return typeof Reflect.get(Object(value), "goaway") === "function";
+  return typeof Reflect.get(Object(value), "ping") === "function";
 }

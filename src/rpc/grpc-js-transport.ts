@@ -87,10 +87,11 @@ export class GrpcJsTransport {
 
   /**
    * First step of a graceful end: clients learn that they should go, and what they have sent until
-   * they learn it is still served. Resolves when all know, or after `waitMs`.
+   * then is still served. Resolves when all know, or after `waitMs`.
    */
   async announceClose(waitMs: number): Promise<void> {
-    await tellClientsToLeave(openSessions(this.#server), { clock: this.#parts.clock, waitMs });
+    const clients = { sockets: this.#sockets, sessions: openSessions(this.#server) };
+    await tellClientsToLeave(clients, { clock: this.#parts.clock, waitMs });
   }
 
   /**

@@ -1,0 +1,318 @@
+import { connect as connectHttp2 } from "node:http2";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { Client, credentials, type ServiceError as GrpcError, Metadata } from "@grpc/grpc-js";
+import { afterEach, describe, expect, it } from "vitest";
+import { ServiceError } from "../../../src/core/errors.js";
+import { GrpcJsTransport, messageBytesMax } from "../../../src/rpc/grpc-js-transport.js";
+import type {
+  MethodHandler,
+  ServerStreamHandler,
+  UnaryHandler,
+} from "../../../src/wire/service.js";
+import { realClock } from "../../support/real-clock.js";
+import { waitFor, within } from "../../support/wait.js";
+
+interface Running {
+  readonly transport: GrpcJsTransport;
+  readonly client: Client;
+  readonly port: number;
+  readonly bugs: unknown[];
+}
+
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function start(
+  method: MethodHandler,
+  ages: { readonly connectionAgeMsMax?: number } = {},
+): Promise<Running> {
+  const bugs: unknown[] = [];
+  const transport = new GrpcJsTransport({
+    services: [{ name: "test.Service", methods: [method] }],
+    clock: realClock,
+    connectionAgeMsMax: 86_400_000,
+    connectionAgeGraceMs: 3_600_000,
+    onBug: (thrown) => bugs.push(thrown),
+    ...ages,
+  });
+  const server: Server = createServer((socket) => transport.accept(socket));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+    "grpc.use_local_subchannel_pool": 1,
+    "grpc.max_receive_message_length": -1,
+    "grpc.max_send_message_length": -1,
+  });
+  cleanups.push(
+    () => server.close(),
+    () => transport.close(0),
+    () => client.close(),
+  );
+  return { transport, client, port, bugs };
+}
+
+function unary(handle: UnaryHandler): MethodHandler {
+  return { kind: "unary", name: "Ask", handle };
+}
+
+function stream(handle: ServerStreamHandler): MethodHandler {
+  return { kind: "serverStream", name: "Ask", handle };
+}
+
+const identity = (bytes: Buffer): Buffer => bytes;
+const question = Buffer.from("question");
+
+function ask(
+  { client }: Running,
+  options: {
+    readonly bytes?: Buffer;
+    readonly path?: string;
+    readonly deadline?: number;
+    readonly metadata?: Readonly<Record<string, string>>;
+  } = {},
+): Promise<string> {
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(options.metadata ?? {})) metadata.set(name, value);
+  const deadline = options.deadline ?? Date.now() + 10_000;
+  const path = options.path ?? "/test.Service/Ask";
+  return new Promise((resolve, reject) => {
+    const { bytes = question } = options;
+    const done = (error: GrpcError | null, answer?: Buffer): void => {
+      if (error !== null) reject(error);
+      else resolve(answer?.toString() ?? "");
+    };
+    client.makeUnaryRequest(path, identity, identity, bytes, metadata, { deadline }, done);
+  });
+}
+
+describe("a unary call", () => {
+  it("hands bytes to the handler and its answer's bytes back", async () => {
+    const running = await start(
+      // A view into a larger buffer: only its own bytes may leave.
+      unary(async (bytes) => Buffer.from(`<${Buffer.from(bytes)}>`).subarray(1, 9)),
+    );
+    expect(await ask(running)).toBe("question");
+  });
+
+  it("hands an empty message over too", async () => {
+    const running = await start(unary(async (bytes) => Buffer.from(String(bytes.length))));
+    expect(await ask(running, { bytes: Buffer.alloc(0) })).toBe("0");
+  });
+
+  it("tells the handler its metadata and its deadline on the monotonic clock", async () => {
+    const running = await start(
+      unary(async (_, call) => {
+        const leftMs = call.deadlineMs - realClock.monotonicMs();
+        const isNear = leftMs > 50_000 && leftMs <= 60_000;
+        return Buffer.from(`${call.metadata("x-word")} ${call.metadata("x-none")} ${isNear}`);
+      }),
+    );
+    const answer = await ask(running, {
+      metadata: { "x-word": "hello" },
+      deadline: Date.now() + 60_000,
+    });
+    expect(answer).toBe("hello undefined true");
+  });
+
+  it("has no deadline when the caller states none", async () => {
+    const running = await start(unary(async (_, call) => Buffer.from(String(call.deadlineMs))));
+    expect(await ask(running, { deadline: Number.POSITIVE_INFINITY })).toBe("Infinity");
+  });
+
+  it("fails with the status of a ServiceError", async () => {
+    const running = await start(
+      unary(async () => {
+        throw new ServiceError("REQUEST_INVALID", "domain is empty.");
+      }),
+    );
+    await expect(ask(running)).rejects.toMatchObject({
+      code: 3,
+      details: expect.stringContaining("domain is empty."),
+    });
+    expect(running.bugs).toEqual([]);
+  });
+
+  it("fails with INTERNAL and without words on a bug, which is told, and lives on", async () => {
+    let isBroken = true;
+    const running = await start(
+      unary(async (bytes) => {
+        if (isBroken) throw new TypeError("secret-73");
+        return bytes;
+      }),
+    );
+    const thrown: unknown = await ask(running).catch((error: unknown) => error);
+    expect(thrown).toMatchObject({ code: 13 });
+    expect(String(thrown)).not.toContain("secret-73");
+    expect(running.bugs).toHaveLength(1);
+    isBroken = false;
+    expect(await ask(running)).toBe("question");
+  });
+
+  it("is UNIMPLEMENTED where nobody serves the path", async () => {
+    const running = await start(unary(async (bytes) => bytes));
+    await expect(ask(running, { path: "/test.Service/Other" })).rejects.toMatchObject({ code: 12 });
+  });
+
+  it(`takes messages up to ${messageBytesMax} bytes and refuses larger ones`, async () => {
+    const running = await start(unary(async (bytes) => Buffer.from(String(bytes.length))));
+    const largest = Buffer.alloc(messageBytesMax);
+    expect(await ask(running, { bytes: largest })).toBe(String(messageBytesMax));
+    const larger = Buffer.alloc(messageBytesMax + 1);
+    await expect(ask(running, { bytes: larger })).rejects.toMatchObject({ code: 8 });
+  });
+
+  it("refuses metadata above 64 KiB and serves the next call", async () => {
+    const running = await start(unary(async (bytes) => bytes));
+    const metadata = { "x-large": "~".repeat(70_000) };
+    await expect(ask(running, { metadata })).rejects.toBeInstanceOf(Error);
+    expect(await ask(running)).toBe("question");
+  });
+});
+
+describe("a server stream", () => {
+  it("sends what the handler yields and ends when it returns", async () => {
+    const running = await start(
+      stream(async function* () {
+        yield Buffer.from("a");
+        yield Buffer.from("b");
+      }),
+    );
+    expect(await readAll(running)).toEqual({ answers: ["a", "b"], code: 0 });
+  });
+
+  it("fails with the status of what the handler throws", async () => {
+    const running = await start(
+      // biome-ignore lint/correctness/useYield: it fails before its first answer
+      stream(async function* () {
+        throw new ServiceError("STORE_TIMEOUT");
+      }),
+    );
+    expect(await readAll(running)).toEqual({ answers: [], code: 14 });
+  });
+
+  it("aborts its signal when the caller goes away", async () => {
+    let isAborted = false;
+    const running = await start(
+      stream(async function* (_, { signal }) {
+        signal.addEventListener("abort", () => {
+          isAborted = true;
+        });
+        yield Buffer.from("a");
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      }),
+    );
+    const call = openStream(running);
+    call.on("error", () => {});
+    call.on("data", () => call.cancel());
+    await waitFor("the signal is aborted", () => isAborted);
+    expect(running.bugs).toEqual([]);
+  });
+
+  it("ends with UNAVAILABLE when the server stops", async () => {
+    let isWaiting = false;
+    const running = await start(
+      stream(async function* (_, { signal }) {
+        yield Buffer.from("a");
+        isWaiting = true;
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      }),
+    );
+    const all = readAll(running);
+    await waitFor("the stream is open", () => isWaiting);
+    expect(await running.transport.close(10_000)).toBe(true);
+    expect(await all).toEqual({ answers: ["a"], code: 14 });
+  });
+});
+
+describe("stopping", () => {
+  it("asks clients to go first and still serves what they send until they know", async () => {
+    const running = await start(unary(async (bytes) => bytes));
+    const session = connectHttp2(`http://127.0.0.1:${running.port}`);
+    cleanups.push(() => session.destroy());
+    const goaways: { readonly code: number; readonly lastStreamId: number }[] = [];
+    session.on("goaway", (code, lastStreamId) => goaways.push({ code, lastStreamId }));
+    await new Promise<void>((resolve) => session.once("remoteSettings", () => resolve()));
+    // Sent before the client can know, and on its way while the server says goodbye.
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/test.Service/Ask",
+      "content-type": "application/grpc",
+      te: "trailers",
+    });
+    stream.on("error", () => {});
+    const trailers = new Promise<string>((resolve) => {
+      stream.on("trailers", (fields) => resolve(String(fields["grpc-status"])));
+    });
+    stream.resume();
+    stream.end(Buffer.from([0, 0, 0, 0, 1, 65]));
+    await within("all clients know", 10_000, running.transport.announceClose(60_000));
+    expect(goaways[0]).toEqual({ code: 0, lastStreamId: 2 ** 31 - 1 });
+    expect(await within("the call is answered", 10_000, trailers)).toBe("0");
+    expect(await running.transport.close(10_000)).toBe(true);
+  });
+
+  it("does not wait for a client that never answers", async () => {
+    const running = await start(unary(async (bytes) => bytes));
+    await ask(running);
+    await within("announceClose() gives up", 5_000, running.transport.announceClose(1));
+  });
+
+  it("lets calls in flight finish", async () => {
+    let finish = (): void => {};
+    let hasStarted = false;
+    const running = await start(
+      unary(async (bytes) => {
+        hasStarted = true;
+        await new Promise<void>((resolve) => {
+          finish = resolve;
+        });
+        return bytes;
+      }),
+    );
+    const answer = ask(running);
+    await waitFor("the call is in flight", () => hasStarted);
+    const closed = running.transport.close(10_000);
+    finish();
+    expect(await answer).toBe("question");
+    expect(await closed).toBe(true);
+  });
+
+  it("cuts what is not finished when the grace is over, and says so", async () => {
+    let hasStarted = false;
+    const running = await start(
+      unary(() => {
+        hasStarted = true;
+        return new Promise(() => {});
+      }),
+    );
+    const answer = ask(running).catch((error: unknown) => error);
+    await waitFor("the call is in flight", () => hasStarted);
+    expect(await running.transport.close(1)).toBe(false);
+    expect(await answer).toBeInstanceOf(Error);
+  });
+
+  it("takes no connection any more", async () => {
+    const running = await start(unary(async (bytes) => bytes));
+    await running.transport.close(0);
+    await expect(ask(running, { deadline: Date.now() + 500 })).rejects.toBeInstanceOf(Error);
+  });
+});
+
+function openStream({ client }: Running) {
+  return client.makeServerStreamRequest("/test.Service/Ask", identity, identity, question);
+}
+
+function readAll(
+  running: Running,
+): Promise<{ readonly answers: readonly string[]; readonly code: number }> {
+  const answers: string[] = [];
+  const call = openStream(running);
+  call.on("data", (bytes: Buffer) => answers.push(bytes.toString()));
+  call.on("error", () => {});
+  return new Promise((resolve) => {
+    call.on("status", ({ code }) => resolve({ answers, code }));
+  });
+}

@@ -1,0 +1,337 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { isServiceError } from "../../../src/core/errors.js";
+import { costHitsMax } from "../../../src/core/gcra.js";
+import { DecisionCounters } from "../../../src/decide/counters.js";
+import { Decider } from "../../../src/decide/decider.js";
+import { descriptorCountMax, entryCountMax, textLengthMax } from "../../../src/decide/query.js";
+import {
+  RateLimitRequestSchema,
+  type RateLimitResponse,
+  RateLimitResponse_Code,
+  RateLimitResponse_RateLimit_Unit,
+  RateLimitResponseSchema,
+} from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
+import { RateLimitUnit } from "../../../src/gen/envoy/type/v3/ratelimit_unit_pb.js";
+import { createRateLimitService } from "../../../src/rpc/rls.js";
+import { MemoryLimitStore } from "../../../src/store/memory.js";
+import type { CallContext } from "../../../src/wire/service.js";
+import { FakeClock } from "../../support/fake-clock.js";
+import { testLimit, testPolicy } from "../../support/policies.js";
+
+type RequestShape = MessageInitShape<typeof RateLimitRequestSchema>;
+
+const policy = testPolicy([
+  { path: ["user"], effect: [testLimit(3)] },
+  {
+    path: ["team"],
+    effect: [
+      testLimit(10, { name: "pace", unit: "second", unitMultiplier: 10, periodUs: 10_000_000 }),
+    ],
+  },
+  { path: ["guest"], effect: { kind: "unlimited" } },
+]);
+
+function createService() {
+  const clock = new FakeClock();
+  const counters = new DecisionCounters();
+  const decider = new Decider({
+    policies: { current: () => policy },
+    store: new MemoryLimitStore({ clock }),
+    createLocalStore: () => new MemoryLimitStore({ clock }),
+    clock,
+    counters,
+    storeBudgetMs: 10,
+    replicaCount: () => 1,
+    onEvent: () => {},
+  });
+  const deadlines: number[] = [];
+  const watched = {
+    decide: (...[query, deadlineMs]: Parameters<Decider["decide"]>) => {
+      deadlines.push(deadlineMs);
+      return decider.decide(query, deadlineMs);
+    },
+  };
+  const service = createRateLimitService({ decider: watched, clock, counters });
+  const [method] = service.methods;
+  if (method?.kind !== "unary") throw new Error("ShouldRateLimit is unary");
+  const { handle } = method;
+  const send = async (bytes: Uint8Array, call = callWithout): Promise<RateLimitResponse> => {
+    const answer = handle(bytes, call);
+    // A refused request never reaches the store, and its rejection is the caller's to see.
+    answer.catch(() => {});
+    clock.runTurns();
+    return fromBinary(RateLimitResponseSchema, await answer);
+  };
+  const ask = (shape: RequestShape, call?: CallContext): Promise<RateLimitResponse> =>
+    send(toBinary(RateLimitRequestSchema, create(RateLimitRequestSchema, shape)), call);
+  return { clock, counters, service, deadlines, send, ask };
+}
+
+const callWithout: CallContext = {
+  deadlineMs: Number.POSITIVE_INFINITY,
+  metadata: () => undefined,
+};
+
+function user(name: string, fields: Record<string, unknown> = {}) {
+  return { entries: [{ key: "user", value: name }], ...fields };
+}
+
+function withTimeout(text: string, deadlineMs = Number.POSITIVE_INFINITY): CallContext {
+  return {
+    deadlineMs,
+    metadata: (name) => (name === "x-envoy-expected-rq-timeout-ms" ? text : undefined),
+  };
+}
+
+describe("createRateLimitService()", () => {
+  it("is Envoy's service with its one method", () => {
+    const { service } = createService();
+    expect(service.name).toBe("envoy.service.ratelimit.v3.RateLimitService");
+    expect(service.methods.map(({ kind, name }) => [kind, name])).toEqual([
+      ["unary", "ShouldRateLimit"],
+    ]);
+  });
+
+  it("answers with one status a descriptor, in the request's order", async () => {
+    const { ask } = createService();
+    const response = await ask({
+      domain: "shop",
+      descriptors: [
+        user("a"),
+        { entries: [{ key: "nobody", value: "" }] },
+        { entries: [{ key: "team", value: "x" }] },
+        { entries: [{ key: "guest", value: "" }] },
+      ],
+    });
+    expect(response.overallCode).toBe(RateLimitResponse_Code.OK);
+    expect(response.statuses).toMatchObject([
+      {
+        code: RateLimitResponse_Code.OK,
+        currentLimit: {
+          name: "",
+          requestsPerUnit: 3,
+          unit: RateLimitResponse_RateLimit_Unit.MINUTE,
+        },
+        limitRemaining: 2,
+        durationUntilReset: { seconds: 20n, nanos: 0 },
+      },
+      { code: RateLimitResponse_Code.OK, limitRemaining: 0 },
+      {
+        currentLimit: {
+          name: "pace",
+          unit: RateLimitResponse_RateLimit_Unit.SECOND,
+          unitMultiplier: 10,
+        },
+        limitRemaining: 9,
+      },
+      { code: RateLimitResponse_Code.OK, limitRemaining: 4_294_967_295 },
+    ]);
+    expect(response.statuses[0]?.currentLimit?.unitMultiplier).toBeUndefined();
+    expect(response.statuses[1]?.currentLimit).toBeUndefined();
+    expect(response.statuses[1]?.durationUntilReset).toBeUndefined();
+  });
+
+  it("sends waits in whole seconds, rounded up, since Envoy cuts them", async () => {
+    const { ask, clock } = createService();
+    await ask({ domain: "shop", descriptors: [user("a", { hitsAddend: 3n })] });
+    clock.advance(100);
+    const response = await ask({ domain: "shop", descriptors: [user("a")] });
+    expect(response.overallCode).toBe(RateLimitResponse_Code.OVER_LIMIT);
+    // 19.9 s remain.
+    expect(response.statuses[0]?.durationUntilReset).toMatchObject({ seconds: 20n, nanos: 0 });
+  });
+
+  it.each([
+    { what: "the request's hits", hitsAddend: 2, own: undefined, isRefund: false, left: 1 },
+    { what: "one hit where the request says 0", hitsAddend: 0, own: undefined, left: 2 },
+    { what: "the descriptor's own hits", hitsAddend: 2, own: 3n, isRefund: false, left: 0 },
+    { what: "nothing for 0 hits of its own", hitsAddend: 2, own: 0n, isRefund: false, left: 3 },
+    { what: "nothing for a refund", hitsAddend: 2, own: 1n, isRefund: true, left: 3 },
+  ])("charges $what", async ({ hitsAddend, own, isRefund, left }) => {
+    const { ask } = createService();
+    const descriptor = user("a", {
+      isNegativeHits: isRefund ?? false,
+      ...(own === undefined ? {} : { hitsAddend: own }),
+    });
+    const response = await ask({ domain: "shop", hitsAddend, descriptors: [descriptor] });
+    expect(response.statuses[0]?.limitRemaining).toBe(left);
+  });
+
+  it("decides by the limit that a request carries", async () => {
+    const { ask } = createService();
+    const limit = { requestsPerUnit: 7, unit: RateLimitUnit.HOUR, unitMultiplier: 2 };
+    const response = await ask({ domain: "shop", descriptors: [user("a", { limit })] });
+    expect(response.statuses[0]).toMatchObject({
+      currentLimit: {
+        requestsPerUnit: 7,
+        unit: RateLimitResponse_RateLimit_Unit.HOUR,
+        unitMultiplier: 2,
+      },
+      limitRemaining: 6,
+    });
+  });
+
+  it.each([undefined, 0])("takes a unit multiplier of %s for 1", async (unitMultiplier) => {
+    const { ask } = createService();
+    const limit = {
+      requestsPerUnit: 7,
+      unit: RateLimitUnit.HOUR,
+      ...(unitMultiplier === undefined ? {} : { unitMultiplier }),
+    };
+    const response = await ask({ domain: "shop", descriptors: [user("a", { limit })] });
+    expect(response.statuses[0]?.currentLimit?.unitMultiplier).toBeUndefined();
+  });
+});
+
+describe("the caller's deadline", () => {
+  const question = { domain: "shop", descriptors: [user("a")] };
+
+  it.each([
+    { what: "the metadata's time from arrival", call: withTimeout("20"), expected: 1_020 },
+    { what: "the transport's when it is earlier", call: withTimeout("20", 1_005), expected: 1_005 },
+    { what: "the metadata's when it is earlier", call: withTimeout("20", 1_500), expected: 1_020 },
+    ...["", "0", "-5", "20ms", "1e3", "12.5", "9999999999", " 20"].map((text) => ({
+      what: `none for "${text}"`,
+      call: withTimeout(text),
+      expected: Number.POSITIVE_INFINITY,
+    })),
+  ])("is $what", async ({ call, expected }) => {
+    const { ask, deadlines } = createService();
+    await ask(question, call);
+    expect(deadlines).toEqual([expected]);
+  });
+});
+
+const secret = "caller-value-73";
+
+function override(fields: Record<string, unknown>) {
+  return {
+    domain: "shop",
+    descriptors: [user(secret, { limit: { requestsPerUnit: 1, ...fields } })],
+  };
+}
+
+const refusals: readonly { readonly field: string; readonly request: RequestShape }[] = [
+  { field: "domain is empty", request: { domain: "", descriptors: [user(secret)] } },
+  {
+    field: "domain is longer",
+    request: { domain: "d".repeat(textLengthMax + 1), descriptors: [user(secret)] },
+  },
+  { field: "descriptors is empty", request: { domain: "shop" } },
+  {
+    field: `descriptors has more than ${descriptorCountMax}`,
+    request: { domain: "shop", descriptors: Array(descriptorCountMax + 1).fill(user(secret)) },
+  },
+  {
+    field: "descriptors[1].entries is empty",
+    request: { domain: "shop", descriptors: [user(secret), {}] },
+  },
+  {
+    field: `descriptors[0].entries has more than ${entryCountMax}`,
+    request: {
+      domain: "shop",
+      descriptors: [{ entries: Array(entryCountMax + 1).fill({ key: "user", value: secret }) }],
+    },
+  },
+  {
+    field: "descriptors[0].entries[1].key is empty",
+    request: {
+      domain: "shop",
+      descriptors: [{ entries: [{ key: "user", value: secret }, { value: secret }] }],
+    },
+  },
+  {
+    field: "descriptors[0].entries[0] is longer",
+    request: {
+      domain: "shop",
+      descriptors: [{ entries: [{ key: "user", value: secret.repeat(textLengthMax) }] }],
+    },
+  },
+  {
+    field: "descriptors[0].hits_addend is above",
+    request: {
+      domain: "shop",
+      descriptors: [user(secret, { hitsAddend: BigInt(costHitsMax) + 1n })],
+    },
+  },
+  { field: "descriptors[0].limit.unit is none of", request: override({}) },
+  { field: "descriptors[0].limit.unit is none of", request: override({ unit: 7 }) },
+  {
+    field: "descriptors[0].limit.unit_multiplier makes a period above ten years",
+    request: override({ unit: RateLimitUnit.YEAR, unitMultiplier: 11 }),
+  },
+];
+
+describe("a request that breaks the contract", () => {
+  it.each(refusals)("is refused by name: $field", async ({ field, request }) => {
+    const { ask, counters } = createService();
+    const thrown: unknown = await ask(request).catch((error: unknown) => error);
+    expect(thrown).toMatchObject({ code: "REQUEST_INVALID" });
+    expect(String(thrown)).toContain(field);
+    expect(String(thrown)).not.toContain(secret);
+    expect(counters.failedByCode.get("REQUEST_INVALID")).toBe(1);
+  });
+
+  it("is let through at the largest sizes allowed", async () => {
+    const { ask } = createService();
+    const entry = { key: "k", value: "v".repeat(textLengthMax - 1) };
+    const descriptors = Array(descriptorCountMax).fill({
+      entries: Array(entryCountMax).fill(entry),
+    });
+    const response = await ask({ domain: "shop", descriptors });
+    expect(response.statuses).toHaveLength(descriptorCountMax);
+  });
+});
+
+describe("bytes that are no request", () => {
+  it.each([
+    { what: "a cut message", bytes: [0x0a, 0x7f, 0x61] },
+    { what: "a wrong wire type", bytes: [0x0f] },
+    { what: "invalid UTF-8", bytes: [0x0a, 0x02, 0xc3, 0x28] },
+    { what: "an endless varint", bytes: Array(11).fill(0xff) },
+  ])("are refused: $what", async ({ bytes }) => {
+    const { send } = createService();
+    await expect(send(Uint8Array.from(bytes))).rejects.toMatchObject({ code: "REQUEST_INVALID" });
+  });
+
+  it("never make anything but an answer or REQUEST_INVALID", async () => {
+    const { send } = createService();
+    const valid = toBinary(
+      RateLimitRequestSchema,
+      create(RateLimitRequestSchema, {
+        domain: "shop",
+        descriptors: [user("a", { limit: { requestsPerUnit: 1, unit: RateLimitUnit.HOUR } })],
+      }),
+    );
+    const mutated = fc
+      .array(fc.tuple(fc.nat(valid.length - 1), fc.nat(255)), { minLength: 1, maxLength: 8 })
+      .map((edits) => {
+        const bytes = Uint8Array.from(valid);
+        for (const [at, byte] of edits) bytes[at] = byte;
+        return bytes;
+      });
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(fc.uint8Array({ maxLength: 200 }), mutated), async (bytes) => {
+        try {
+          await send(bytes);
+        } catch (thrown) {
+          expect(isServiceError(thrown) && thrown.code).toBe("REQUEST_INVALID");
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("may hold unknown fields, which are left out of account", async () => {
+    const { send } = createService();
+    const known = toBinary(
+      RateLimitRequestSchema,
+      create(RateLimitRequestSchema, { domain: "shop", descriptors: [user("a")] }),
+    );
+    // Field 1000, a varint.
+    const response = await send(Uint8Array.from([...known, 0xc0, 0x3e, 0x05]));
+    expect(response.overallCode).toBe(RateLimitResponse_Code.OK);
+  });
+});
