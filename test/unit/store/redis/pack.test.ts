@@ -1,0 +1,96 @@
+import { describe, expect, it } from "vitest";
+import { costHitsMax } from "../../../../src/core/gcra.js";
+import { drainTimeUsMax, hitsMax } from "../../../../src/core/limit.js";
+import { decodeBucket, decodeReply, encodeBatch } from "../../../../src/store/redis/pack.js";
+import { testCharge } from "../../../support/charges.js";
+
+describe("encodeBatch()", () => {
+  it("names each distinct key once, in the order of first use", () => {
+    const batch = [
+      [testCharge({ key: "b" }), testCharge({ key: "a" })],
+      [testCharge({ key: "a" }), testCharge({ key: "b" }), testCharge({ key: "c" })],
+    ];
+    const { keys, bytes } = encodeBatch(batch);
+    expect(keys).toEqual(["b", "a", "c"]);
+    expect(bytes.length).toBe(2 * 2 + 5 * 27);
+    const positions = [2, 29, 58, 85, 112].map((at) => bytes.readUInt16LE(at));
+    expect(positions).toEqual([1, 2, 2, 1, 3]);
+  });
+
+  it("packs the largest numbers without loss", () => {
+    const limit = {
+      hits: hitsMax,
+      burst: hitsMax - 1,
+      periodUs: drainTimeUsMax,
+      cost: costHitsMax,
+    };
+    const { bytes } = encodeBatch([[testCharge(limit)]]);
+    expect(bytes.readUInt16LE(0)).toBe(1);
+    expect(bytes.readUInt32LE(5)).toBe(hitsMax);
+    expect(bytes.readUInt32LE(9)).toBe(hitsMax - 1);
+    expect(bytes.readDoubleLE(13)).toBe(drainTimeUsMax);
+    expect(bytes.readDoubleLE(21)).toBe(costHitsMax);
+  });
+
+  it.each([
+    [{}, 0],
+    [{ role: "shadow" }, 1],
+    [{ role: "quota" }, 2],
+    [{ role: "settle" }, 3],
+    [{ isRefund: true }, 4],
+    [{ peekExhausted: true }, 8],
+    [{ role: "settle", isRefund: true, peekExhausted: true }, 15],
+  ] as const)("packs role and flags: %j is %i", (overrides, flags) => {
+    expect(encodeBatch([[testCharge(overrides)]]).bytes.readUInt8(4)).toBe(flags);
+  });
+});
+
+describe("decodeReply()", () => {
+  const batch = [[testCharge(), testCharge({ key: "x" })], [testCharge()]];
+
+  function reply(): Buffer {
+    const bytes = Buffer.alloc(12 + 2 + 3 * 17);
+    bytes.writeDoubleLE(1_700_000_000_000_001, 0);
+    bytes.writeUInt32LE(2, 8);
+    bytes[12] = 1;
+    bytes[30] = 1;
+    bytes.writeDoubleLE(5, 31);
+    bytes.writeDoubleLE(1_699_999_999_999_999, 39);
+    return bytes;
+  }
+
+  it("reads the store's time, what was denied and every charge's bucket", () => {
+    const { outcomes, badBucketCount } = decodeReply(reply(), batch);
+    expect(badBucketCount).toBe(2);
+    const nowUs = 1_700_000_000_000_001;
+    const empty = { isOver: false, bucket: { level: 0, tUs: 0 } };
+    const over = { isOver: true, bucket: { level: 5, tUs: 1_699_999_999_999_999 } };
+    expect(outcomes).toEqual([
+      { kind: "decided", result: { isDenied: true, results: [empty, over], nowUs } },
+      { kind: "decided", result: { isDenied: false, results: [empty], nowUs } },
+    ]);
+  });
+
+  it.each([
+    ["too short", reply().subarray(1)],
+    ["too long", Buffer.concat([reply(), Buffer.alloc(1)])],
+    ["a count", 1],
+    ["nothing", undefined],
+  ])("throws STORE_PROTOCOL when it is something else: %s", (_name, bytes) => {
+    expect(() => decodeReply(bytes, batch)).toThrow(
+      expect.objectContaining({ code: "STORE_PROTOCOL" }),
+    );
+  });
+});
+
+describe("decodeBucket()", () => {
+  it("reads what the script wrote, and nothing else", () => {
+    const value = Buffer.alloc(16);
+    value.writeDoubleLE(7, 0);
+    value.writeDoubleLE(8, 8);
+    expect(decodeBucket(value)).toEqual({ level: 7, tUs: 8 });
+    expect(decodeBucket(value.subarray(1))).toBeUndefined();
+    value.writeDoubleLE(0.5, 0);
+    expect(decodeBucket(value)).toBeUndefined();
+  });
+});

@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import {
+  isNoScriptReply,
+  isReadOnlyReply,
+  toStoreError,
+} from "../../../../src/store/redis/redis-error.js";
+
+/** As the client library makes them: with the command, and so with keys and passwords. */
+function replyError(message: string): Error {
+  return Object.assign(new Error(message), {
+    name: "ReplyError",
+    command: { name: "auth", args: ["gate", "hunter2"] },
+  });
+}
+
+const inScript = "script: 4e6d, on @user_script:120.";
+const before7 = "ERR Error running script (call to f_4e6d): @user_script:120: -";
+
+describe("toStoreError()", () => {
+  it.each([
+    [`OOM command not allowed when used memory > 'maxmemory'. ${inScript}`, "STORE_OUT_OF_MEMORY"],
+    [`${before7}OOM command not allowed when used memory`, "STORE_OUT_OF_MEMORY"],
+    [`READONLY You can't write against a read only replica. ${inScript}`, "STORE_READ_ONLY"],
+    [`${before7}READONLY You can't write against a read only replica.`, "STORE_READ_ONLY"],
+    ["LOADING Redis is loading the dataset in memory", "STORE_LOADING"],
+    ["NOAUTH Authentication required.", "STORE_ACCESS_DENIED"],
+    ["WRONGPASS invalid username-password pair or user is disabled.", "STORE_ACCESS_DENIED"],
+    ["NOPERM this user has no permissions to run the 'evalsha' command", "STORE_ACCESS_DENIED"],
+    ["ERR invalid password", "STORE_ACCESS_DENIED"],
+    ["NOSCRIPT No matching script. Please use EVAL.", "STORE_UNAVAILABLE"],
+    ["BUSY Redis is busy running a script.", "STORE_UNAVAILABLE"],
+    ["MASTERDOWN Link with MASTER is down", "STORE_UNAVAILABLE"],
+    ["NOREPLICAS Not enough good replicas to write.", "STORE_UNAVAILABLE"],
+    [`MISCONF Redis is configured to save RDB snapshots. ${inScript}`, "STORE_UNAVAILABLE"],
+    ["CLUSTERDOWN The cluster is down", "STORE_UNAVAILABLE"],
+    ["TRYAGAIN Multiple keys request during rehashing of slot", "STORE_UNAVAILABLE"],
+    ["ERR max number of clients reached", "STORE_UNAVAILABLE"],
+    ["MOVED 3999 127.0.0.1:6381", "STORE_PROTOCOL"],
+    ["ASK 3999 127.0.0.1:6381", "STORE_PROTOCOL"],
+    ["CROSSSLOT Keys in request don't hash to the same slot", "STORE_PROTOCOL"],
+    ["ERR unknown command 'evalsha'", "STORE_PROTOCOL"],
+    ["OOMPH is no word of Redis", "STORE_PROTOCOL"],
+  ])("reads a reply's first word: %s", (message, code) => {
+    expect(toStoreError(replyError(message)).code).toBe(code);
+  });
+
+  it.each([
+    ["a refused connection", Object.assign(new Error("connect"), { code: "ECONNREFUSED" })],
+    ["a closed connection", new Error("Connection is closed.")],
+    [
+      "a flushed command",
+      Object.assign(new Error("retries"), { name: "MaxRetriesPerRequestError" }),
+    ],
+    ["a text that only looks like a reply", new Error("OOM")],
+    ["no error at all", "OOM"],
+    ["nothing", undefined],
+  ])("takes anything else for a lost connection: %s", (_name, error) => {
+    expect(toStoreError(error).code).toBe("STORE_UNAVAILABLE");
+  });
+
+  it("keeps nothing of the library's error: no command, no cause, none of its text", () => {
+    const error = toStoreError(replyError("WRONGPASS no hunter2 for gate"));
+    expect(error.cause).toBeUndefined();
+    const told = [error.message, error.stack, JSON.stringify(error)].join(" ");
+    expect(told).not.toMatch(/hunter2|gate\b/);
+  });
+});
+
+describe("isNoScriptReply()", () => {
+  it("is true for NOSCRIPT alone", () => {
+    expect(isNoScriptReply(replyError("NOSCRIPT No matching script."))).toBe(true);
+    expect(isNoScriptReply(replyError("ERR NOSCRIPT"))).toBe(false);
+    expect(isNoScriptReply("NOSCRIPT ")).toBe(false);
+  });
+});
+
+describe("isReadOnlyReply()", () => {
+  it("is true in a script's error as well", () => {
+    expect(isReadOnlyReply(replyError("READONLY You can't write"))).toBe(true);
+    expect(isReadOnlyReply(replyError(`${before7}READONLY You can't write`))).toBe(true);
+    expect(isReadOnlyReply(replyError("OOM command not allowed"))).toBe(false);
+  });
+});

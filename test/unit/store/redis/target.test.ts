@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import {
+  parseRedisTarget,
+  type RedisTargetText,
+  redactRedisTarget,
+  redactRedisUrl,
+} from "../../../../src/store/redis/target.js";
+
+/** A target in one line, for tables: `tls user:password@host:port/database`. */
+function described(text: RedisTargetText): string {
+  const parsed = parseRedisTarget(text);
+  if (parsed.kind === "problem") return `problem: ${parsed.message}`;
+  const { address, username = "", password = "", database } = parsed.target;
+  const place =
+    address.kind === "unix"
+      ? `unix ${address.path}`
+      : `${address.isTls ? "tls" : "tcp"} ${address.host} ${address.port}`;
+  return `${place} /${database} user=${username} password=${password}`;
+}
+
+describe("parseRedisTarget()", () => {
+  it.each<[RedisTargetText, string]>([
+    [{ url: "cache" }, "tcp cache 6379 /0 user= password="],
+    [{ url: " cache:6380 " }, "tcp cache 6380 /0 user= password="],
+    [{ url: "127.0.0.1:6379" }, "tcp 127.0.0.1 6379 /0 user= password="],
+    [{ url: "[::1]:7000" }, "tcp ::1 7000 /0 user= password="],
+    [{ url: "redis://cache" }, "tcp cache 6379 /0 user= password="],
+    [{ url: "REDIS://cache/2" }, "tcp cache 6379 /2 user= password="],
+    [{ url: "redis://cache:1/" }, "tcp cache 1 /0 user= password="],
+    [{ url: "rediss://cache:6380/1" }, "tls cache 6380 /1 user= password="],
+    [{ url: "cache:6379", socketType: "tls" }, "tls cache 6379 /0 user= password="],
+    [{ url: "redis://me:pw@cache" }, "tcp cache 6379 /0 user=me password=pw"],
+    [{ url: "redis://:pw@cache" }, "tcp cache 6379 /0 user= password=pw"],
+    [{ url: "redis://pw@cache" }, "tcp cache 6379 /0 user= password=pw"],
+    [{ url: "redis://me:@cache" }, "tcp cache 6379 /0 user= password="],
+    [{ url: "redis://me:p@ss@cache:1" }, "tcp cache 1 /0 user=me password=p@ss"],
+    [{ url: "redis://me:a/b?c#d:e@cache" }, "tcp cache 6379 /0 user=me password=a/b?c#d:e"],
+    [{ url: "redis://me:p%40ss@cache" }, "tcp cache 6379 /0 user=me password=p@ss"],
+    [{ url: "redis://me:100%@cache" }, "tcp cache 6379 /0 user=me password=100%"],
+    [{ url: "me:pw@cache:1" }, "tcp cache 1 /0 user=me password=pw"],
+    [{ url: "cache", auth: "pw" }, "tcp cache 6379 /0 user= password=pw"],
+    [{ url: "cache", auth: "me:p:w" }, "tcp cache 6379 /0 user=me password=p:w"],
+    [{ url: "cache", auth: ":pw%41" }, "tcp cache 6379 /0 user= password=pw%41"],
+    [{ url: "redis://a:b@cache", auth: "me:pw" }, "tcp cache 6379 /0 user=me password=pw"],
+    [{ url: "/run/redis.sock" }, "unix /run/redis.sock /0 user= password="],
+    [{ url: "/run/redis.sock", socketType: "unix" }, "unix /run/redis.sock /0 user= password="],
+    [{ url: "unix:///run/redis.sock", auth: "pw" }, "unix /run/redis.sock /0 user= password=pw"],
+  ])("reads %j", (text, expected) => {
+    expect(described(text)).toBe(expected);
+  });
+
+  it.each<[RedisTargetText, string]>([
+    [{ url: "" }, "host:port"],
+    [{ url: "http://cache" }, "scheme"],
+    [{ url: "cache:port" }, "host:port"],
+    [{ url: "cache:0" }, "1 to 65535"],
+    [{ url: "cache:65536" }, "1 to 65535"],
+    [{ url: "redis://cache/db" }, "host:port"],
+    [{ url: "redis://cache/0?timeout=1" }, "host:port"],
+    [{ url: "::1" }, "host:port"],
+    [{ url: "a:1,b:2" }, "not supported yet"],
+    [{ url: "cache", socketType: "unix" }, "absolute path"],
+    [{ url: "unix://run/redis.sock" }, "absolute path"],
+    [{ url: "/run/redis.sock", socketType: "tcp" }, "socket type unix"],
+    [{ url: "redis://me:hunter2@cache:x" }, "host:port"],
+  ])("says what is wrong with %j without repeating it", (text, part) => {
+    const told = described(text);
+    expect(told).toMatch(/^problem: /);
+    expect(told).toContain(part);
+    expect(told).not.toContain("hunter2");
+  });
+});
+
+describe("redactRedisTarget()", () => {
+  it.each([
+    ["redis://me:hunter2@cache:1/2", "redis://cache:1/2"],
+    ["rediss://:hunter2@[::1]:1", "rediss://[::1]:1/0"],
+    ["hunter2@/run/redis.sock", "unix:///run/redis.sock"],
+  ])("shows %s as its address alone", (url, shown) => {
+    const parsed = parseRedisTarget({ url });
+    expect(parsed.kind === "target" && redactRedisTarget(parsed.target)).toBe(shown);
+  });
+});
+
+describe("redactRedisUrl()", () => {
+  it.each([
+    ["redis://me:p@hunter2@cache:1/2", "redis://***@cache:1/2"],
+    ["me:hunter2@cache", "***@cache"],
+    ["nonsense://hunter2@", "nonsense://***@"],
+    ["cache:1", "cache:1"],
+  ])("hides who we are in %s, whether it parses or not", (url, shown) => {
+    expect(redactRedisUrl(url)).toBe(shown);
+  });
+});
