@@ -78,7 +78,8 @@ export function toServiceError(value: unknown): ServiceError {
  * Ends an exhausted switch: the compiler refuses a forgotten alternative, a bug at run time throws.
  */
 export function assertNever(value: never): never {
-  throw new Error(`unreachable alternative: ${JSON.stringify(value)}`);
+  // The value itself may be a caller's: it stays out of the text.
+  throw new Error(`assertion failed: an alternative of type ${typeof value} was forgotten`);
 }
 
 /** Throws when a condition that only a bug could break does not hold. */

@@ -181,14 +181,14 @@ function draftFor(charge: Charge, drafts: Draft[], { table, nowUs }: Surrounding
 /** What one charge finds on the draft, which is changed as if the request were not denied. */
 function evaluate(charge: Charge, draft: Draft, nowUs: number): ChargeResult {
   const burst = charge.burst * unitsPerHit;
-  if (charge.cost === 0) {
-    const wanted = charge.peekExhausted ? draft.level + unitsPerHit : draft.level;
-    return { isOver: wanted > burst, bucket: draftBucket(draft, nowUs) };
-  }
   const cost = charge.cost * unitsPerHit;
   if (charge.isRefund) {
     touch(draft, Math.max(0, draft.level - cost));
     return { isOver: false, bucket: draftBucket(draft, nowUs) };
+  }
+  if (cost === 0) {
+    const wanted = charge.peekExhausted ? draft.level + unitsPerHit : draft.level;
+    return { isOver: wanted > burst, bucket: draftBucket(draft, nowUs) };
   }
   if (charge.role === "settle") {
     const isOver = draft.level + cost > burst;

@@ -151,7 +151,10 @@ function clamped(
 
 /** Whether the charge is over; the law's answer inside the slack, an error for a wrong answer. */
 function answerOf(charge: Charge, draft: ModelDraft, answer: boolean): boolean {
-  if (charge.isRefund && charge.cost > 0) return false;
+  if (charge.isRefund) {
+    if (answer) throw new Error("refused a refund");
+    return false;
+  }
   const peeked = charge.peekExhausted ? 1 : 0;
   const hits = fraction(charge.cost === 0 ? peeked : charge.cost);
   const burst = fraction(charge.burst);

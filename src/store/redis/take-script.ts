@@ -135,12 +135,12 @@ local function evaluate(i)
   local k, flags = keyOf[i], flagsOf[i]
   local burst, cost = burstOf[i] * unitsPerHit, costOf[i] * unitsPerHit
   local over = false
-  if cost == 0 then
+  if flags % 8 >= 4 then
+    touch(k, max(0, level[k] - cost))
+  elseif cost == 0 then
     local wanted = level[k]
     if flags >= 8 then wanted = wanted + unitsPerHit end
     over = wanted > burst
-  elseif flags % 8 >= 4 then
-    touch(k, max(0, level[k] - cost))
   else
     over = level[k] + cost > burst
     if flags % 4 == 3 then

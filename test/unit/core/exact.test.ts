@@ -70,7 +70,9 @@ function factorFor(quotient: number, { a, c, off }: { a: number; c: number; off:
   return Math.min(two(53), Math.max(0, wanted));
 }
 
-/** Products that fall on, or just beside, a multiple of the divisor, and results next to the cap. */
+/**
+ * Products that fall on, or just beside, a multiple of the divisor, and results next to the cap.
+ */
 const nearCases: fc.Arbitrary<Case> = fc
   .record({
     a: wholes(1, 53),

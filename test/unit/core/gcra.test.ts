@@ -309,6 +309,13 @@ describe("decideRequest() for settle charges and refunds", () => {
     expect(remainingOf(charges, result, 0)).toEqual([10, 4, 0, 0, 7]);
   });
 
+  it("never refuses a refund, also one of nothing for a bucket in debt", () => {
+    const table = new RecordedTable();
+    decideRequest([testCharge({ cost: 15, role: "settle" })], table, 0);
+    const refund = testCharge({ cost: 0, role: "settle", isRefund: true, peekExhausted: true });
+    expect(decideRequest([refund], table, 0).isDenied).toBe(false);
+  });
+
   it("takes back a fitting charge on the key of a refund that stays", () => {
     const table = new RecordedTable();
     decideRequest([testCharge({ cost: 5 })], table, 0);
