@@ -109,17 +109,17 @@ function tryStartWorker(
 }
 
 function startWorker(sources: readonly PolicySource[], limitMegabytes: number): Worker {
-  // Beside this file: compiled in dist, TypeScript when tests run the sources.
-  const isSource = import.meta.url.endsWith(".ts");
-  const url = new URL(isSource ? "./policy-worker.ts" : "./policy-worker.js", import.meta.url);
   const workerData: WorkerInput = { sources };
-  return new Worker(url, {
-    workerData,
-    // It needs no environment, and the environment holds secrets.
-    env: {},
-    execArgv: isSource ? ["--import", "tsx"] : [],
-    resourceLimits: { maxOldGenerationSizeMb: limitMegabytes },
-  });
+  // It needs no environment, and the environment holds secrets.
+  const resourceLimits = { maxOldGenerationSizeMb: limitMegabytes };
+  const common = { workerData, env: {}, execArgv: [], resourceLimits };
+  if (!import.meta.url.endsWith(".ts")) {
+    return new Worker(new URL("./policy-worker.js", import.meta.url), common);
+  }
+  // Tests run the sources, and a thread does not inherit what loads TypeScript.
+  const url = new URL("./policy-worker.ts", import.meta.url);
+  const loader = `import("tsx/esm/api").then(({ register }) => (register(), import("${url}")))`;
+  return new Worker(loader, { ...common, eval: true });
 }
 
 function crashWords(error: unknown, limitMegabytes: number): string {

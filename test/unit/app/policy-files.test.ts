@@ -1,0 +1,103 @@
+import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  policyFileBytesMax,
+  policyFilesMax,
+  readPolicyFiles,
+} from "../../../src/app/policy-files.js";
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "headgate-files-"));
+});
+
+afterEach(async () => {
+  await rm(folder, { recursive: true });
+});
+
+async function write(name: string, text: string): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, text);
+  return path;
+}
+
+async function versionOf(path: string): Promise<string> {
+  const read = await readPolicyFiles(path);
+  if (read.kind !== "sources") throw new Error(read.message);
+  return read.version;
+}
+
+describe("readPolicyFiles()", () => {
+  it("reads one file under any name", async () => {
+    const path = await write("policy.txt", "domain: a");
+    expect(await readPolicyFiles(path)).toMatchObject({
+      kind: "sources",
+      sources: [{ file: path, text: "domain: a" }],
+    });
+  });
+
+  it("reads a directory's YAML files in name order, and neither dot files nor directories", async () => {
+    await write("b.yml", "b");
+    await write("a.yaml", "a");
+    await write("notes.txt", "x");
+    await write(".hidden.yaml", "x");
+    await mkdir(join(folder, "nested.yaml"));
+    await mkdir(join(folder, "..data"));
+    await writeFile(join(folder, "..data", "c.yaml"), "c");
+    await symlink(join("..data", "c.yaml"), join(folder, "c.yaml"));
+    const read = await readPolicyFiles(folder);
+    expect(read.kind === "sources" && read.sources.map(({ text }) => text)).toEqual([
+      "a",
+      "b",
+      "c",
+    ]);
+  });
+
+  it("gives equal texts one version wherever they lie, and other texts another", async () => {
+    const first = await versionOf(await write("a.yaml", "domain: a"));
+    expect(await versionOf(await write("b.yaml", "domain: a"))).toBe(first);
+    expect(await versionOf(await write("c.yaml", "domain: b"))).not.toBe(first);
+    expect(first).toMatch(/^[0-9a-f]{12}$/);
+  });
+
+  it("tells apart where one file ends and the next begins", async () => {
+    await write("a.yaml", "xy");
+    await write("b.yaml", "z");
+    const before = await versionOf(folder);
+    await write("a.yaml", "x");
+    await write("b.yaml", "yz");
+    expect(await versionOf(folder)).not.toBe(before);
+  });
+
+  it.each([
+    ["a missing path", "none.yaml", "no such file or directory"],
+    ["a directory without YAML", ".", "there is no *.yaml or *.yml file"],
+  ])("says what is wrong with %s", async (_, name, words) => {
+    const read = await readPolicyFiles(join(folder, name));
+    expect(read).toMatchObject({ kind: "unreadable", message: expect.stringContaining(words) });
+  });
+
+  it(`reads files of at most ${policyFileBytesMax} bytes`, async () => {
+    const path = await write("large.yaml", "");
+    await truncate(path, policyFileBytesMax + 1);
+    expect(await readPolicyFiles(path)).toMatchObject({
+      kind: "unreadable",
+      message: expect.stringContaining("is larger than"),
+    });
+    await truncate(path, policyFileBytesMax);
+    expect((await readPolicyFiles(path)).kind).toBe("sources");
+  });
+
+  it(`reads at most ${policyFilesMax} files`, async () => {
+    for (let i = 0; i < policyFilesMax; i += 1) await write(`${i}.yaml`, "");
+    expect((await readPolicyFiles(folder)).kind).toBe("sources");
+    await write("one-more.yaml", "");
+    expect(await readPolicyFiles(folder)).toMatchObject({
+      kind: "unreadable",
+      message: expect.stringContaining(`more than ${policyFilesMax}`),
+    });
+  });
+});

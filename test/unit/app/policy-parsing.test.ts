@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { parsePolicyInWorker } from "../../../src/app/policy-parsing.js";
+import { chunkRulesMax } from "../../../src/app/policy-worker-messages.js";
+import type { Clock } from "../../../src/core/clock.js";
+import { realClock } from "../../support/real-clock.js";
+
+function source(text: string) {
+  return [{ file: "policy.yaml", text }];
+}
+
+function manyLimits(count: number): string {
+  const lines = ["domain: shop", "descriptors:"];
+  for (let i = 0; i < count; i += 1) {
+    lines.push(`  - {key: user, value: u${i}, rate_limit: {unit: minute, requests_per_unit: 5}}`);
+  }
+  return lines.join("\n");
+}
+
+describe("parsePolicyInWorker()", () => {
+  it("builds the policy, with its version and its empty domains", async () => {
+    const sources = [...source(manyLimits(1)), { file: "b.yaml", text: "domain: empty" }];
+    const parsing = await parsePolicyInWorker({ sources, version: "v7", clock: realClock });
+    if (parsing.kind !== "policy") throw new Error(parsing.kind);
+    expect(parsing.policy.version).toBe("v7");
+    expect([...parsing.policy.domains.keys()]).toEqual(["shop", "empty"]);
+    const rule = parsing.policy.domains.get("shop")?.match([{ key: "user", value: "u0" }]);
+    expect(rule?.effect).toMatchObject({ kind: "limited", limits: [{ hits: 5 }] });
+  });
+
+  it("takes a large policy over in many chunks, each in a turn of its own", async () => {
+    const limitCount = 10_000;
+    let turnCount = 0;
+    const clock: Clock = {
+      ...realClock,
+      scheduleTurn: (callback) => {
+        turnCount += 1;
+        return realClock.scheduleTurn(callback);
+      },
+    };
+    const sources = source(manyLimits(limitCount));
+    const parsing = await parsePolicyInWorker({ sources, version: "v1", clock });
+    if (parsing.kind !== "policy") throw new Error(parsing.kind);
+    expect(parsing.policy.rules).toHaveLength(limitCount);
+    expect(parsing.chunkCount).toBe(Math.ceil(limitCount / chunkRulesMax));
+    expect(turnCount).toBe(parsing.chunkCount);
+  });
+
+  it("hands problems over as the parser found them", async () => {
+    const sources = source("domain: shop\ndescriptorz: []");
+    const parsing = await parsePolicyInWorker({ sources, version: "v1", clock: realClock });
+    expect(parsing).toMatchObject({
+      kind: "problems",
+      problems: [{ file: "policy.yaml", line: 2, suggestion: "descriptors" }],
+    });
+  });
+
+  it("fails with words when the time is over", async () => {
+    const sources = source(manyLimits(20_000));
+    const parsing = await parsePolicyInWorker({
+      sources,
+      version: "v1",
+      clock: realClock,
+      limitMs: 1,
+    });
+    expect(parsing).toEqual({ kind: "failed", message: "parsing took more than 1 ms" });
+  });
+
+  it("fails with words when the memory is used up, and this process lives", async () => {
+    const sources = source(manyLimits(40_000));
+    const parsing = await parsePolicyInWorker({
+      sources,
+      version: "v1",
+      clock: realClock,
+      limitMegabytes: 24,
+    });
+    expect(parsing).toEqual({
+      kind: "failed",
+      message: "parsing took more than 24 MB of memory",
+    });
+  });
+});
