@@ -43,12 +43,13 @@ export function findValkey(surroundings: Surroundings = thisMachine()): Promise<
   return findProgram("valkey", surroundings);
 }
 
-/** All programs, one after the other, so that what is reported stays readable. */
+/** Several programs, one after the other, so that what is reported stays readable. */
 export async function provisionAll(
+  names: readonly ProgramName[] = programNames,
   surroundings: Surroundings = thisMachine(),
 ): Promise<ReadonlyMap<ProgramName, Program>> {
   const programs = new Map<ProgramName, Program>();
-  for (const name of programNames) programs.set(name, await findProgram(name, surroundings));
+  for (const name of names) programs.set(name, await findProgram(name, surroundings));
   return programs;
 }
 

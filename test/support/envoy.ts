@@ -4,6 +4,7 @@ import type { ChildProgram } from "./child-program.js";
 import { type EnvoyOptions, envoyConfig } from "./envoy-config.js";
 import { freePort } from "./free-port.js";
 import { HttpClient } from "./http-client.js";
+import { requireProgram } from "./programs.js";
 import type { Stage } from "./stage.js";
 import { waitFor } from "./wait.js";
 
@@ -44,7 +45,7 @@ export class Envoy {
   async restart(): Promise<void> {
     const words = ["--config-path", this.#configPath, "--concurrency", "1"];
     words.push("--use-dynamic-base-id", "--log-level", "warning");
-    const file = process.env["ENVOY_BIN"] ?? "envoy";
+    const file = await requireProgram("envoy");
     const program = this.#stage.spawn({ name: "envoy", file, args: words });
     this.#program = program;
     await waitFor(

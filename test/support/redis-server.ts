@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { ChildProgram } from "./child-program.js";
 import { freePort } from "./free-port.js";
+import { requireProgram } from "./programs.js";
 import { waitFor } from "./wait.js";
 
 /** The servers that the Redis store is held against. */
@@ -134,8 +135,4 @@ export class RedisServer {
       client.disconnect();
     }
   }
-}
-
-async function requireProgram(engine: RedisEngine): Promise<string> {
-  return process.env[`${engine.toUpperCase()}_SERVER`] ?? `${engine}-server`;
 }
