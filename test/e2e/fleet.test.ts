@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { storeBudgetEnv } from "../support/failure-modes.js";
 import { edgePolicy, startGateway, statusOf } from "../support/gateway.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import { useStage } from "../support/stage.js";
@@ -17,7 +18,8 @@ const stage = useStage("test");
 describe("two Headgates on one Redis behind one Envoy", () => {
   it("admit no more than the limit together, and no less", async () => {
     const redis = await startRedis(stage);
-    const headgateEnvs = [redisEnv(redis.port), redisEnv(redis.port)];
+    const env = { ...redisEnv(redis.port), ...storeBudgetEnv };
+    const headgateEnvs = [env, env];
     const gateway = await startGateway(stage, { policy, descriptorKeys, headgateEnvs });
     const call = (): Promise<string> => statusOf(gateway.send({ account: "shared" }));
     const traffic = new Traffic({ callersCount: 8, call });

@@ -1,0 +1,60 @@
+import { expect } from "vitest";
+import {
+  failureModePolicy,
+  type ModeOutcomes,
+  ModeTraffic,
+  storeBudgetEnv,
+} from "./failure-modes.js";
+import { HeadgateProcess } from "./headgate-process.js";
+import { outcomeOf, RlsClient } from "./rls-client.js";
+import type { Stage } from "./stage.js";
+
+/** What every mode answers while the store is well. */
+export const wellOutcomes: ModeOutcomes = { local: "OK", allow: "OK", deny: "OK", error: "OK" };
+
+/** What every mode answers while it is not. */
+export const faultOutcomes: ModeOutcomes = {
+  local: "OK",
+  allow: "OK",
+  deny: "OVER_LIMIT",
+  error: "UNAVAILABLE",
+};
+
+/** A Headgate under the traffic of every failure mode, asked directly over gRPC. */
+export interface FaultRig {
+  readonly headgate: HeadgateProcess;
+  readonly traffic: ModeTraffic;
+  readonly client: RlsClient;
+}
+
+/** Starts both; resolves when every mode is well. */
+export async function startFaultRig(
+  stage: Stage,
+  env: Readonly<Record<string, string>>,
+): Promise<FaultRig> {
+  const headgate = await HeadgateProcess.start(stage, {
+    policy: failureModePolicy,
+    env: { ...storeBudgetEnv, ...env },
+  });
+  const client = startClient(stage, headgate);
+  const traffic = new ModeTraffic(async (mode, account) => {
+    return outcomeOf(await client.ask({ descriptors: [[`${mode}=${account}`]] }));
+  });
+  stage.atEnd(() => traffic.stop());
+  await traffic.expectFromNowOn(wellOutcomes);
+  return { headgate, traffic, client };
+}
+
+/** A gRPC caller that ends with the stage. */
+export function startClient(stage: Stage, headgate: HeadgateProcess): RlsClient {
+  const client = new RlsClient(headgate.grpcPort);
+  stage.atEnd(() => client.close());
+  return client;
+}
+
+/** The process has lived through it: still there, no bug counted, nothing that looks like a crash. */
+export async function expectUnharmed(headgate: HeadgateProcess): Promise<void> {
+  expect(headgate.process.isRunning).toBe(true);
+  expect(await headgate.metric("headgate_bugs_total")).toBe(0);
+  expect(headgate.process.output).not.toMatch(/unhandled|uncaught|crash| {4}at /i);
+}
