@@ -122,6 +122,8 @@ describe("parsePolicy(), a limit", () => {
     expect(limitOf(`{period: ${seconds}s, requests_per_unit: 1}`)?.periodUs).toBe(drainTimeUsMax);
     const longer = `{period: ${seconds + 1}s, requests_per_unit: 1}`;
     expect(idsOf(limitText(longer))).toEqual(["HG144"]);
+    const longAndFast = `{period: ${seconds + 1}s, requests_per_unit: 1000, burst: 1}`;
+    expect(idsOf(limitText(longAndFast))).toEqual(["HG144"]);
     const fullest = `{period: 1s, requests_per_unit: 1, burst: ${seconds}}`;
     expect(limitOf(fullest)?.burst).toBe(seconds);
     const fuller = `{period: 1s, requests_per_unit: 1, burst: ${seconds + 1}}`;
@@ -160,7 +162,10 @@ describe("parsePolicy(), its bounds", () => {
     });
     const parsed = parse(...files);
     expect(parsed.kind === "policy" && parsed.rules.length).toBe(rulesMax);
-    const [problem, ...others] = problemsOf(...files, "domain: e\ndescriptors:\n- {key: a}");
+    const [problem, ...others] = problemsOf(
+      ...files,
+      "domain: e\ndescriptors:\n- {key: a, descriptors: [{key: b}]}\n- {key: c}",
+    );
     expect(problem).toMatchObject({ id: "HG160", file: "4.yaml", line: 3 });
     expect(others).toEqual([]);
   });
