@@ -1,0 +1,99 @@
+import { missingProgramMark } from "./support/programs.js";
+
+/** What came of one test. */
+export interface TestOutcome {
+  readonly name: string;
+  readonly state: "passed" | "failed" | "skipped" | "pending";
+  /** Messages of its own errors and of those in hooks around it. */
+  readonly errors: readonly string[];
+}
+
+/** What came of one test file. */
+export interface FileOutcome {
+  readonly path: string;
+  readonly isFailed: boolean;
+  /** Why the file itself failed: it could not be loaded, or a hook of the file threw. */
+  readonly errors: readonly string[];
+  readonly tests: readonly TestOutcome[];
+}
+
+/** What came of a part of the suite. Each string is one line for a person. */
+export interface Tally {
+  readonly passedCount: number;
+  readonly failures: readonly string[];
+  /** What did not run: for want of a program, or because a test says skip. */
+  readonly notRun: readonly string[];
+}
+
+/** One check that is not a vitest test. */
+export function tallyCheck(name: string, exitCode: number): Tally {
+  return exitCode === 0
+    ? { passedCount: 1, failures: [], notRun: [] }
+    : { passedCount: 0, failures: [`${name} ended with exit code ${exitCode}`], notRun: [] };
+}
+
+/** Counts the tests of a file. A file that fails without a failed test counts as one failure. */
+export function tallyFile({ path, isFailed, errors, tests }: FileOutcome): Tally {
+  let passedCount = 0;
+  const failures: string[] = [];
+  const notRun: string[] = [];
+  for (const test of tests) {
+    const line = `${path} > ${test.name}`;
+    const missing = missingProgramIn(test.errors);
+    if (test.state === "passed") passedCount += 1;
+    else if (missing !== undefined) notRun.push(`${line} (${missing})`);
+    else if (test.state === "failed" || test.errors.length > 0) failures.push(line);
+    else notRun.push(`${line} (${test.state})`);
+  }
+  const missing = missingProgramIn([...errors, ...tests.flatMap((test) => test.errors)]);
+  if (isFailed && failures.length === 0) {
+    if (missing === undefined) failures.push(path);
+    else if (tests.length === 0) notRun.push(`${path} (${missing})`);
+  }
+  return { passedCount, failures, notRun };
+}
+
+/** The first line of what `requireProgram` threw. */
+function missingProgramIn(messages: readonly string[]): string | undefined {
+  return new RegExp(`${missingProgramMark} .*`).exec(messages.join("\n"))?.[0];
+}
+
+/** Several tallies as one. */
+export function addTallies(tallies: readonly Tally[]): Tally {
+  return {
+    passedCount: tallies.reduce((sum, { passedCount }) => sum + passedCount, 0),
+    failures: tallies.flatMap(({ failures }) => failures),
+    notRun: tallies.flatMap(({ notRun }) => notRun),
+  };
+}
+
+/** How a run ends. */
+export interface Conclusion {
+  readonly exitCode: 0 | 1;
+  /** What to print; the last line reads `N passed, N failed` or `N passed, N failed, N skipped`. */
+  readonly lines: readonly string[];
+}
+
+/**
+ * Lists what failed and what did not run, and judges: nothing may fail, something must pass, and on
+ * CI everything must run, so there each test that did not run counts as failed.
+ */
+export function conclude(tally: Tally, { isCi }: { readonly isCi: boolean }): Conclusion {
+  const { passedCount, failures, notRun } = tally;
+  const failedCount = failures.length + (isCi ? notRun.length : 0);
+  const skippedCount = isCi ? 0 : notRun.length;
+  const skipped = skippedCount === 0 ? "" : `, ${skippedCount} skipped`;
+  return {
+    exitCode: failedCount === 0 && passedCount > 0 ? 0 : 1,
+    lines: [
+      ...section("Failed:", failures),
+      ...section(isCi ? "Not run, which CI does not accept:" : "Not run:", notRun),
+      ...(passedCount + failedCount === 0 ? ["No test ran."] : []),
+      `${passedCount} passed, ${failedCount} failed${skipped}`,
+    ],
+  };
+}
+
+function section(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`), ""];
+}
