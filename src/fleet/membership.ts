@@ -1,6 +1,6 @@
 import type { Cancel, Clock, Random } from "../core/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js";
-import { defineScript, type StoreConnection, type StoreScript } from "../store/connection.js";
+import type { StoreConnection, StoreScript } from "../store/connection.js";
 
 /** What happens to a replica's membership; each is told once, not at every heartbeat. */
 export type MembershipEvent =
@@ -24,25 +24,27 @@ export interface MembershipOptions {
   readonly onEvent?: (event: MembershipEvent) => void;
 }
 
-/** Defaults of `MembershipOptions`: a replica that died is forgotten after three missed heartbeats. */
+/**
+ * Defaults of `MembershipOptions`: a replica that died is forgotten after three missed heartbeats.
+ */
 export const defaultHeartbeatMs = 1_000;
 /** See `defaultHeartbeatMs`. */
 export const defaultLeaseMs = 3_000;
 
-/** The longest that a stopping replica waits to say goodbye; its lease says the same a little later. */
-export const leaveMsMax = 500;
+/**
+ * The longest that a stopping replica waits to say goodbye; its lease says the same a little later.
+ */
+const leaveMsMax = 500;
 
 /**
- * How many replicas there are, as each tells the others by a heartbeat in the store. While the store
- * is away nobody can tell, and the last known number stays: it divides limits that are kept locally,
- * where too small a number admits too much.
+ * How many replicas there are, as each tells the others by a heartbeat in the store. While the
+ * store is away nobody can tell, and the last known number stays: it divides limits that are kept
+ * locally, where too small a number admits too much.
  */
 export class Membership {
   readonly #options: MembershipOptions;
   readonly #id: string;
   readonly #key: string;
-  readonly #join: StoreScript = defineScript("fleet-join", joinText);
-  readonly #leave: StoreScript = defineScript("fleet-leave", leaveText);
   #liveReplicaCount = 1;
   #isLost = false;
   #isStopped = false;
@@ -70,7 +72,7 @@ export class Membership {
     // A heartbeat under way would join again after the goodbye; it ends by its own deadline.
     await this.#heartbeat;
     try {
-      await this.#run(this.#leave, leaveMsMax);
+      await this.#run(leaveScript, leaveMsMax);
     } catch (thrown) {
       this.#noteFailure(thrown);
     }
@@ -80,7 +82,7 @@ export class Membership {
     const { clock, heartbeatMs = defaultHeartbeatMs } = this.#options;
     const startMs = clock.monotonicMs();
     try {
-      this.#noteCount(await this.#run(this.#join, heartbeatMs));
+      this.#noteCount(await this.#run(joinScript, heartbeatMs));
     } catch (thrown) {
       this.#noteFailure(thrown);
     }
@@ -123,11 +125,14 @@ export class Membership {
 }
 
 /**
- * KEYS[1]: the replicas, scored by when they were last heard, in ms of the store's clock. ARGV: this
- * replica, the lease in ms. Answers how many are live. A clock that stepped back leaves times in the
- * future; they become now, or the dead among them would be counted until the clock has caught up.
+ * KEYS[1]: the replicas, scored by when they were last heard, in ms of the store's clock. ARGV:
+ * this replica, the lease in ms. Answers how many are live. A clock that stepped back leaves times
+ * in the future; they become now, or the dead among them would be counted until the clock has
+ * caught up.
  */
-const joinText = `
+const joinScript: StoreScript = {
+  name: "fleet-join",
+  text: `
 local time = redis.call('TIME')
 local nowMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local key, leaseMs = KEYS[1], tonumber(ARGV[2])
@@ -139,6 +144,10 @@ end
 redis.call('ZADD', key, now, ARGV[1])
 redis.call('PEXPIRE', key, ARGV[2])
 return redis.call('ZCARD', key)
-`;
+`,
+};
 
-const leaveText = `return redis.call('ZREM', KEYS[1], ARGV[1])`;
+const leaveScript: StoreScript = {
+  name: "fleet-leave",
+  text: "return redis.call('ZREM', KEYS[1], ARGV[1])",
+};

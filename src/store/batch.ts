@@ -4,9 +4,9 @@ import { drainTimeUsMax, hitsMax } from "../core/limit.js";
 import { batchChargesMax, requestChargesMax } from "./limit-store.js";
 
 /**
- * Throws when a batch breaks the contract of `LimitStore.take`, before any of it is decided: numbers
- * out of range would be rounded on their way into the store, and the two executions of the law would
- * part. Callers check what users say; what arrives here wrong is a bug.
+ * Throws when a batch breaks the contract of `LimitStore.take`, before any of it is decided:
+ * numbers out of range would be rounded on their way into the store, and the two executions of the
+ * law would part. Callers check what users say; what arrives here wrong is a bug.
  */
 export function assertBatch(batch: readonly (readonly Charge[])[]): void {
   let chargeCount = 0;

@@ -8,7 +8,9 @@ export interface StoreResult extends RequestResult {
   readonly nowUs: number;
 }
 
-/** How the store answered for one request of a batch: one bad request never fails its neighbours. */
+/**
+ * How the store answered for one request of a batch: one bad request never fails its neighbours.
+ */
 export type StoreOutcome =
   | { readonly kind: "decided"; readonly result: StoreResult }
   /** Nothing of this request was charged. `STORE_FULL`: a new key, and no room for it. */
@@ -29,9 +31,11 @@ export interface StoredBucket {
 export interface LimitStore {
   readonly kind: "memory" | "redis";
   /**
-   * Decides each request of the batch in turn, as `core/gcra` says; one outcome a request, in order.
+   * Decides each request of the batch in turn, as `core/gcra` says; one outcome a request, in
+   * order.
    *
-   * @param batch requests, each a non-empty list of charges; at most `batchChargesMax` charges in all
+   * @param batch requests, each a non-empty list of charges; at most `batchChargesMax` charges in
+   * all
    * @param deadlineMs monotonic time after which nobody waits for the answer any more
    */
   take(batch: readonly (readonly Charge[])[], deadlineMs: number): Promise<readonly StoreOutcome[]>;
@@ -48,5 +52,7 @@ export interface LimitStore {
 /** The most charges of one batch; a larger turn goes out as several batches. */
 export const batchChargesMax = 512;
 
-/** The most charges of one request: more is refused as REQUEST_INVALID before any store is asked. */
+/**
+ * The most charges of one request: more is refused as REQUEST_INVALID before any store is asked.
+ */
 export const requestChargesMax = 256;

@@ -9,8 +9,8 @@ import type { LimitStore, StoredBucket, StoreOutcome } from "./limit-store.js";
 export const defaultKeysMax = 1_000_000;
 
 /**
- * Entries looked at for each request that is decided. More than one, so that expired keys leave faster
- * than new ones can arrive: at most about a quarter of the room is ever held by the expired.
+ * Entries looked at for each request that is decided. More than one, so that expired keys leave
+ * faster than new ones can arrive: at most about a quarter of the room is ever held by the expired.
  */
 const sweptPerRequest = 4;
 
@@ -33,8 +33,8 @@ interface Entry {
 /**
  * A `LimitStore` in this process: state dies with it and nobody else sees it.
  *
- * Its time is monotonic, so steps of the wall clock change nothing. It never waits, so deadlines are
- * ignored. Expired keys leave as others are charged: no timer, and constant work a request.
+ * Its time is monotonic, so steps of the wall clock change nothing. It never waits, so deadlines
+ * are ignored. Expired keys leave as others are charged: no timer, and constant work a request.
  */
 export class MemoryLimitStore implements LimitStore {
   readonly kind = "memory";

@@ -203,8 +203,8 @@ async function readBuckets(control: Redis): Promise<Map<LimitKey, Bucket>> {
 }
 
 /**
- * What is stored is what the model holds. Only a bucket that is kept for less time than a busy machine
- * takes to look may be gone already.
+ * What is stored is what the model holds. Only a bucket that is kept for less time than a busy
+ * machine takes to look may be gone already.
  */
 function expectStored(stored: ReadonlyMap<LimitKey, Bucket>, model: Model): void {
   const lookUs = 5 * second;

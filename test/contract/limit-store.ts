@@ -34,45 +34,57 @@ export function describeLimitStore(name: string, open: () => Promise<StoreUnderT
 
     it.each(cases)("$name", (testCase) => runCase(tested, testCase));
 
+    describeBatches(() => tested);
+    describeUpkeep(() => tested);
+    describeClose(open);
+  });
+}
+
+function describeBatches(tested: () => StoreUnderTest): void {
+  describe("take()", () => {
     it("decides the requests of a batch in turn, on shared keys too", async () => {
-      const { store, soon } = tested;
+      const { store, soon } = tested();
       const ask = (cost: number): Charge => yearly("shared", { cost });
       const outcomes = await store.take([[ask(6)], [ask(5)], [ask(4)], [ask(1)]], soon());
       expect(outcomes.map(isDenied)).toEqual([false, true, false, true]);
     });
 
     it("decides as many charges at once as a batch may hold", async () => {
-      const { store, soon } = tested;
+      const { store, soon } = tested();
       const batch = Array.from({ length: batchChargesMax }, (_, i) => [yearly(`many ${i % 500}`)]);
       const outcomes = await store.take(batch, soon());
       expect(outcomes.map(isDenied)).toEqual(batch.map(() => false));
-      expect(await usedHits(tested, testKey("many 7"))).toBe(2);
-      expect(await usedHits(tested, testKey("many 400"))).toBe(1);
+      expect(await usedHits(tested(), testKey("many 7"))).toBe(2);
+      expect(await usedHits(tested(), testKey("many 400"))).toBe(1);
     });
 
     it("answers an empty batch", async () => {
-      expect(await tested.store.take([], tested.soon())).toEqual([]);
+      expect(await tested().store.take([], tested().soon())).toEqual([]);
     });
 
     it("keeps odd keys apart and whole", async () => {
-      const { store, soon } = tested;
+      const { store, soon } = tested();
       const costOf = (i: number): number => (i % 9) + 1;
       const batch = oddKeys.map(([, key], i) => [yearly(key, { cost: costOf(i) })]);
       await store.take(batch, soon());
       for (const [i, [, key]] of oddKeys.entries()) {
-        expect(await usedHits(tested, testKey(key))).toBe(costOf(i));
+        expect(await usedHits(tested(), testKey(key))).toBe(costOf(i));
       }
     });
 
     it("refuses a batch that breaks the contract, and charges none of it", async () => {
-      const { store, soon } = tested;
+      const { store, soon } = tested();
       const batch = [[yearly("contract")], [yearly("contract", { cost: 0.5 })]];
       await expect(store.take(batch, soon())).rejects.toThrow("assertion failed");
       expect(await store.peek(testKey("contract"), soon())).toBeUndefined();
     });
+  });
+}
 
+function describeUpkeep(tested: () => StoreUnderTest): void {
+  describe("peek(), forget(), ping()", () => {
     it("peeks at a bucket as it is, and at nothing where there is none", async () => {
-      const { store, soon } = tested;
+      const { store, soon } = tested();
       const { results, nowUs } = await takeOne(store, [yearly("peeked", { cost: 3 })], soon());
       const peeked = await store.peek(testKey("peeked"), soon());
       expect(peeked?.bucket).toEqual(results[0]?.bucket);
@@ -81,7 +93,7 @@ export function describeLimitStore(name: string, open: () => Promise<StoreUnderT
     });
 
     it("forgets keys and says how many there were", async () => {
-      const { store, soon } = tested;
+      const { store, soon } = tested();
       const keys = Array.from({ length: 700 }, (_, i) => testKey(`forgotten ${i}`));
       for (const some of [keys.slice(0, 350), keys.slice(350)]) {
         await store.take(
@@ -96,10 +108,14 @@ export function describeLimitStore(name: string, open: () => Promise<StoreUnderT
     });
 
     it("pings", async () => {
-      await tested.store.ping(tested.soon());
+      await tested().store.ping(tested().soon());
     });
+  });
+}
 
-    it("rejects every call with STORE_CLOSED after close(), which may be called twice", async () => {
+function describeClose(open: () => Promise<StoreUnderTest>): void {
+  describe("close()", () => {
+    it("makes every call reject with STORE_CLOSED, and may be called twice", async () => {
       const { store, soon, stop } = await open();
       await store.close();
       await store.close();

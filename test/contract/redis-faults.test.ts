@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { isServiceError } from "../../src/core/errors.js";
 import type { Charge } from "../../src/core/gcra.js";
 import { batchesInFlightMax } from "../../src/store/redis/connections.js";
+import { reconnectMsMin } from "../../src/store/redis/redis-connection.js";
 import { testCharge, testKey } from "../support/charges.js";
 import { realClock } from "../support/real-clock.js";
 import { type RedisEngine, RedisServer, type RedisServerOptions } from "../support/redis-server.js";
@@ -61,7 +62,8 @@ describe.each(engines)("RedisLimitStore on %s that fails", (engine) => {
     const startMs = realClock.monotonicMs();
     expect(await codeOf(store, startMs + 30)).toBe("STORE_TIMEOUT");
     expect(realClock.monotonicMs() - startMs).toBeLessThan(330);
-    // The kernel still accepts connections for it, so attempts reach the silent handshake and end there.
+    // The kernel still accepts connections for it, so attempts reach the silent handshake and end
+    // there.
     await waitFor("the silent connection is dropped", () => kinds(events).includes("redisLost"));
     await waitFor(
       "attempts end and follow each other",
@@ -166,7 +168,7 @@ describe.each(engines)("RedisLimitStore on %s that fails", (engine) => {
         e.kind === "redisRetrying" && e.role === "decision" ? [e.delayMs] : [],
       );
     await waitFor("several attempts", () => retries().length >= 4);
-    expect(Math.min(...retries())).toBeGreaterThanOrEqual(100);
+    expect(Math.min(...retries())).toBeGreaterThanOrEqual(reconnectMsMin);
     expect(retries()[3]).toBeGreaterThanOrEqual(250);
     expect(await codeOf(store, soon())).toBe("STORE_UNAVAILABLE");
     await control.config("SET", "maxclients", "1000");

@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import type { Clock, Random } from "../../src/core/clock.js";
 
 /** The machine's time, for tests that talk to real servers. */
@@ -18,6 +18,6 @@ export const realClock: Clock = {
 
 /** Real randomness, for identifiers that several test processes must not share. */
 export const realRandom: Random = {
-  next: () => Math.random(),
+  next: () => randomInt(2 ** 47) / 2 ** 47,
   id: () => randomBytes(8).toString("hex"),
 };

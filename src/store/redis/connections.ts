@@ -22,7 +22,9 @@ export interface OpenRedisOptions {
 export interface RedisConnections {
   /** Never repeats a call, and fails at once while there is no connection. */
   readonly decision: StoreConnection;
-  /** The same connection, for calls that may run twice and can wait; to check the store at start. */
+  /**
+   * The same connection, for calls that may run twice and can wait; to check the store at start.
+   */
   readonly decisionPatiently: StoreConnection;
   /** For what replicas tell each other: waits and repeats until the deadline. */
   readonly fleet: StoreConnection;
@@ -39,9 +41,11 @@ export interface RedisConnections {
 export const batchesInFlightMax = 64;
 
 /** The same for fleet and for background calls. */
-export const waitingCallsInFlightMax = 16;
+const waitingCallsInFlightMax = 16;
 
-/** Decisions are well again within a second after the server is: they reconnect at a quicker pace. */
+/**
+ * Decisions are well again within a second after the server is: they reconnect at a quicker pace.
+ */
 const decisionReconnectMsMax = 500;
 const reconnectMsMax = 2_000;
 

@@ -8,8 +8,9 @@ export interface PackedBatch {
   /** Each distinct key once, in the order of first use; without the store's prefix. */
   readonly keys: readonly LimitKey[];
   /**
-   * Little-endian, unaligned. A request: count of charges (uint16). A charge: position of its key from 1
-   * (uint16), flags (uint8), hits (uint32), burst (uint32), period in us (double), cost (double).
+   * Little-endian, unaligned. A request: count of charges (uint16). A charge: position of its key
+   * from 1 (uint16), flags (uint8), hits (uint32), burst (uint32), period in us (double), cost
+   * (double).
    */
   readonly bytes: Buffer;
 }
@@ -60,8 +61,8 @@ export function encodeBatch(batch: readonly (readonly Charge[])[]): PackedBatch 
 
 /**
  * Reads the take script's reply to a batch: store time in us (double), bad buckets (uint32), then a
- * request: denied (uint8), and for each of its charges: over (uint8), level (double), time (double).
- * Throws STORE_PROTOCOL when it is anything else.
+ * request: denied (uint8), and for each of its charges: over (uint8), level (double), time
+ * (double). Throws STORE_PROTOCOL when it is anything else.
  */
 export function decodeReply(reply: unknown, batch: readonly (readonly Charge[])[]): UnpackedReply {
   let lengthBytes = replyHeadBytes;

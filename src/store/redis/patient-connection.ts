@@ -22,9 +22,9 @@ export const retryMsMin = 100;
 export const retryMsMax = 2_000;
 
 /**
- * A connection for work that can wait: a call that failed for a passing reason is made again, after 0.1
- * to 2 s, until its deadline. An attempt that timed out may have run, so this is for scripts that do no
- * harm when they run twice; a charge is not one of them.
+ * A connection for work that can wait: a call that failed for a passing reason is made again, after
+ * 0.1 to 2 s, until its deadline. An attempt that timed out may have run, so this is for scripts
+ * that do no harm when they run twice; a charge is not one of them.
  */
 export class PatientConnection implements StoreConnection {
   readonly #options: PatientConnectionOptions;

@@ -1,8 +1,9 @@
+import { createHash } from "node:crypto";
 import type { ConnectionOptions } from "node:tls";
 import { Redis, type RedisOptions } from "ioredis";
 import type { Cancel, Clock, Random } from "../../core/clock.js";
 import { type ErrorCode, ServiceError } from "../../core/errors.js";
-import type { ScriptCall, ScriptReply, StoreConnection } from "../connection.js";
+import type { ScriptCall, ScriptReply, StoreConnection, StoreScript } from "../connection.js";
 import { isNoScriptReply, isReadOnlyReply, toStoreError } from "./redis-error.js";
 import type { RedisTarget } from "./target.js";
 
@@ -46,13 +47,14 @@ export interface RedisConnectionOptions {
 }
 
 /** The longest a TCP connect and TLS handshake may take. */
-export const connectMsMax = 1_000;
+const connectMsMax = 1_000;
 
 /**
  * The longest silence while a reply is outstanding. Then the connection is dropped and made anew: a
- * stopped server, and a partition that sends no reset, look just like this, also amid the handshake.
+ * stopped server, and a partition that sends no reset, look just like this, also amid the
+ * handshake.
  */
-export const silenceMsMax = 1_000;
+const silenceMsMax = 1_000;
 
 /** The least wait before a reconnect. Each wait lies in the later half of a span that doubles. */
 export const reconnectMsMin = 100;
@@ -67,14 +69,16 @@ const scriptLoadsMax = 3;
 const lingerMs = 100;
 
 /**
- * One connection to one Redis server that keeps coming back, and never repeats a call that the server
- * may have carried out: not after a time-out, not after a lost connection. Only a script that the
- * server does not know is loaded, and run again, inside the same deadline.
+ * One connection to one Redis server that keeps coming back, and never repeats a call that the
+ * server may have carried out: not after a time-out, not after a lost connection. Only a script
+ * that the server does not know is loaded, and run again, inside the same deadline.
  */
 export class RedisConnection implements StoreConnection {
   readonly #options: RedisConnectionOptions;
   readonly #redis: Redis;
   readonly #waiting = new Set<(error: ServiceError) => void>();
+  /** The name by which the server knows each script. Source: EVALSHA. */
+  readonly #sha1s = new WeakMap<StoreScript, string>();
   #inFlightCount = 0;
   #attempt = 0;
   #isClosed = false;
@@ -96,8 +100,8 @@ export class RedisConnection implements StoreConnection {
 
   /**
    * Runs a script once. Rejects with STORE_TIMEOUT at the deadline (it may still run), with
-   * STORE_UNAVAILABLE at once when there is no connection or too much in flight already (it does not
-   * run), and with what the server's error stands for.
+   * STORE_UNAVAILABLE at once when there is no connection or too much in flight already (it does
+   * not run), and with what the server's error stands for.
    */
   run(call: ScriptCall): Promise<ScriptReply> {
     const { clock, callsInFlightMax } = this.#options;
@@ -155,7 +159,7 @@ export class RedisConnection implements StoreConnection {
   /** A script that the server does not know did not run, so to load it and ask again is safe. */
   async #send(call: ScriptCall, isTooLate: () => boolean): Promise<ScriptReply> {
     const { script, keys, args } = call;
-    const words = [script.sha1, String(keys.length), ...keys, ...args];
+    const words = [this.#sha1Of(script), String(keys.length), ...keys, ...args];
     const evaluate = (): Promise<unknown> => this.#redis.callBuffer("evalsha", words);
     let asked = evaluate();
     for (let loadCount = 0; ; loadCount += 1) {
@@ -171,6 +175,15 @@ export class RedisConnection implements StoreConnection {
       asked.catch(() => {});
       await loaded;
     }
+  }
+
+  #sha1Of(script: StoreScript): string {
+    let sha1 = this.#sha1s.get(script);
+    if (sha1 === undefined) {
+      sha1 = createHash("sha1").update(script.text).digest("hex");
+      this.#sha1s.set(script, sha1);
+    }
+    return sha1;
   }
 
   #libraryOptions(): RedisOptions & { readonly replyMapping: "legacy" } {
@@ -208,7 +221,8 @@ export class RedisConnection implements StoreConnection {
       maxRetriesPerRequest: 0,
       enableAutoPipelining: false,
       autoResubscribe: false,
-      // A server that loads answers LOADING to each call by itself, and is well the moment it is done.
+      // A server that loads answers LOADING to each call by itself, and is well the moment it is
+      // done.
       enableReadyCheck: false,
       showFriendlyErrorStack: false,
     };

@@ -1,6 +1,8 @@
 import { type ErrorCode, ServiceError } from "../../core/errors.js";
 
-/** What a reply's first word means to us. `detail` says what to look at; it is ours, never Redis's. */
+/**
+ * What a reply's first word means to us. `detail` says what to look at; it is ours, never Redis's.
+ */
 interface ReplyRow {
   readonly word: string;
   readonly code: ErrorCode;
@@ -48,8 +50,9 @@ const tooManyClients = "ERR max number of clients";
 const wrongPasswordBefore6 = "ERR invalid password";
 
 /**
- * Any failure of the client library as one of our codes. Its errors carry the arguments of the command
- * (keys, packed charges, the password of AUTH), so nothing of them is kept, not even as `cause`.
+ * Any failure of the client library as one of our codes. Its errors carry the arguments of the
+ * command (keys, packed charges, the password of AUTH), so nothing of them is kept, not even as
+ * `cause`.
  */
 export function toStoreError(error: unknown): ServiceError {
   if (!(error instanceof Error)) return new ServiceError("STORE_UNAVAILABLE");

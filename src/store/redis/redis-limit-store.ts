@@ -3,11 +3,11 @@ import type { Charge } from "../../core/gcra.js";
 import { limitKey } from "../../core/key.js";
 import { hitsMax, type LimitKey } from "../../core/limit.js";
 import { assertBatch } from "../batch.js";
-import { defineScript, type StoreConnection } from "../connection.js";
+import type { StoreConnection, StoreScript } from "../connection.js";
 import type { LimitStore, StoredBucket, StoreOutcome } from "../limit-store.js";
 import type { RedisConnections } from "./connections.js";
 import { decodeBucket, decodeReply, encodeBatch } from "./pack.js";
-import { createTakeScript } from "./take-script.js";
+import { takeScript } from "./take-script.js";
 
 /** What a `RedisLimitStore` is made of. */
 export interface RedisLimitStoreOptions {
@@ -18,29 +18,24 @@ export interface RedisLimitStoreOptions {
   readonly onBadBuckets?: (count: number) => void;
 }
 
-/** The default of `keyPrefix`. */
-export const defaultKeyPrefix = "headgate:";
+const defaultKeyPrefix = "headgate:";
 
 /** Keys of one DEL: Lua's `unpack` ends at about 8,000. */
 const forgottenKeysMax = 512;
 
 /**
- * A `LimitStore` in Redis, Valkey or another server that speaks their protocol and runs Lua. A batch
- * is one script run over its distinct keys, decided at the server's time.
+ * A `LimitStore` in Redis, Valkey or another server that speaks their protocol and runs Lua. A
+ * batch is one script run over its distinct keys, decided at the server's time.
  *
  * Charges go over the decision connection, once, inside the caller's budget. What people ask (peek,
- * forget) goes over the background connection, and is repeated while Redis is away until its deadline.
+ * forget) goes over the background connection, and is repeated while Redis is away until its
+ * deadline.
  */
 export class RedisLimitStore implements LimitStore {
   readonly kind = "redis";
   readonly #connections: RedisConnections;
   readonly #keyPrefix: string;
   readonly #onBadBuckets: (count: number) => void;
-  readonly #scripts = {
-    take: createTakeScript(),
-    peek: defineScript("peek", peekText),
-    forget: defineScript("forget", forgetText),
-  };
 
   constructor({ connections, keyPrefix, onBadBuckets }: RedisLimitStoreOptions) {
     this.#connections = connections;
@@ -48,7 +43,10 @@ export class RedisLimitStore implements LimitStore {
     this.#onBadBuckets = onBadBuckets ?? (() => {});
   }
 
-  /** Rejects as a whole when Redis fails; whether it charged is then unknown, and it is not repeated. */
+  /**
+   * Rejects as a whole when Redis fails; whether it charged is then unknown, and it is not
+   * repeated.
+   */
   take(
     batch: readonly (readonly Charge[])[],
     deadlineMs: number,
@@ -58,7 +56,7 @@ export class RedisLimitStore implements LimitStore {
 
   async peek(key: LimitKey, deadlineMs: number): Promise<StoredBucket | undefined> {
     const keys = this.#prefixed([key]);
-    const call = { script: this.#scripts.peek, keys, args: [], deadlineMs };
+    const call = { script: peekScript, keys, args: [], deadlineMs };
     const reply = await this.#connections.background.run(call);
     if (!Buffer.isBuffer(reply) || reply.length < 8) throw new ServiceError("STORE_PROTOCOL");
     const bucket = decodeBucket(reply.subarray(8));
@@ -69,7 +67,7 @@ export class RedisLimitStore implements LimitStore {
     let count = 0;
     for (let at = 0; at < keys.length; at += forgottenKeysMax) {
       const some = this.#prefixed(keys.slice(at, at + forgottenKeysMax));
-      const call = { script: this.#scripts.forget, keys: some, args: [], deadlineMs };
+      const call = { script: forgetScript, keys: some, args: [], deadlineMs };
       const reply = await this.#connections.background.run(call);
       if (typeof reply !== "number") throw new ServiceError("STORE_PROTOCOL");
       count += reply;
@@ -77,14 +75,17 @@ export class RedisLimitStore implements LimitStore {
     return count;
   }
 
-  /** Charges a bucket of its own over the decision connection: a full or read-only Redis fails it. */
+  /**
+   * Charges a bucket of its own over the decision connection: a full or read-only Redis fails it.
+   */
   async ping(deadlineMs: number): Promise<void> {
     await this.take([[probe]], deadlineMs);
   }
 
   /**
-   * Checks at start that Redis lets us in and lets us do everything, waiting for it until the deadline.
-   * STORE_ACCESS_DENIED says in words for a person what to look at; any other code may pass by itself.
+   * Checks at start that Redis lets us in and lets us do everything, waiting for it until the
+   * deadline. STORE_ACCESS_DENIED says in words for a person what to look at; any other code may
+   * pass by itself.
    */
   async verify(deadlineMs: number): Promise<void> {
     const connection = this.#connections.decisionPatiently;
@@ -100,8 +101,7 @@ export class RedisLimitStore implements LimitStore {
     if (batch.length === 0) return [];
     assertBatch(batch);
     const { keys, bytes } = encodeBatch(batch);
-    const script = this.#scripts.take;
-    const call = { script, keys: this.#prefixed(keys), args: [bytes], deadlineMs };
+    const call = { script: takeScript, keys: this.#prefixed(keys), args: [bytes], deadlineMs };
     const { outcomes, badBucketCount } = decodeReply(await connection.run(call), batch);
     if (badBucketCount > 0) this.#onBadBuckets(badBucketCount);
     return outcomes;
@@ -135,10 +135,16 @@ interface Ask {
 }
 
 /** MGET, unlike GET, answers nothing for a value of another type. */
-const peekText = `
+const peekScript: StoreScript = {
+  name: "peek",
+  text: `
 local time = redis.call('TIME')
 local nowUs = tonumber(time[1]) * 1000000 + tonumber(time[2])
 return struct.pack('<d', nowUs) .. (redis.call('MGET', KEYS[1])[1] or '')
-`;
+`,
+};
 
-const forgetText = `return redis.call('DEL', unpack(KEYS))`;
+const forgetScript: StoreScript = {
+  name: "forget",
+  text: "return redis.call('DEL', unpack(KEYS))",
+};

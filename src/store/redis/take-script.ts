@@ -1,24 +1,8 @@
-import { defineScript, type StoreScript } from "../connection.js";
+import type { StoreScript } from "../connection.js";
 
 /**
- * The law of `core/gcra` and the arithmetic of `core/exact` a second time, in Lua 5.1, for a batch of
- * requests. Both are kept equal, step by step, by a differential test on random histories.
- *
- * KEYS: each distinct key of the batch once. ARGV[1]: the batch as `encodeBatch` packs it. Replies one
- * string that `decodeReply` reads. Everything crosses as packed binary numbers: Lua turns numbers into
- * text with 14 digits, and replies cut fractions off.
- *
- * A script that fails half way is not rolled back, so all reading and deciding comes first and the
- * writes come last; the first of them meets whatever refuses writes (OOM, READONLY, MISCONF).
- *
- * A stored value that is not one of ours (wrong length, not whole, negative, too large) counts as
- * absent and is overwritten by the next charge: it must not fail the neighbours in the batch.
+ * `floorMulDiv` and `ceilMulDiv` of `core/exact` as a part of a script; open to the tests alone.
  */
-export function createTakeScript(): StoreScript {
-  return defineScript("take", takeText);
-}
-
-/** `floorMulDiv` and `ceilMulDiv` of `core/exact` as a part of a script; open to the tests alone. */
 export const exactText = `
 local floor, min = math.floor, math.min
 local exactMax, splitFactor = 9007199254740991, 134217729
@@ -57,7 +41,23 @@ local function ceilMulDiv(a, b, c, cap)
 end
 `;
 
-const takeText = `
+/**
+ * The law of `core/gcra` and the arithmetic of `core/exact` a second time, in Lua 5.1, for a batch
+ * of requests. Both are kept equal, step by step, by a differential test on random histories.
+ *
+ * KEYS: each distinct key of the batch once. ARGV[1]: the batch as `encodeBatch` packs it. Replies
+ * one string that `decodeReply` reads. Everything crosses as packed binary numbers: Lua turns
+ * numbers into text with 14 digits, and replies cut fractions off.
+ *
+ * A script that fails half way is not rolled back, so all reading and deciding comes first and the
+ * writes come last; the first of them meets whatever refuses writes (OOM, READONLY, MISCONF).
+ *
+ * A stored value that is not one of ours (wrong length, not whole, negative, too large) counts as
+ * absent and is overwritten by the next charge: it must not fail the neighbours in the batch.
+ */
+export const takeScript: StoreScript = {
+  name: "take",
+  text: `
 local max = math.max
 local pack, unpackStruct = struct.pack, struct.unpack
 local unitsPerHit, drainTimeCapUs = 1048576, 1125899906842624
@@ -231,4 +231,5 @@ end
 
 reply[1] = pack('<dI4', nowUs, badCount)
 return table.concat(reply)
-`;
+`,
+};

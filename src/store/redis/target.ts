@@ -18,7 +18,8 @@ export interface RedisTarget {
 export interface RedisTargetText {
   /**
    * REDIS_URL: `host`, `host:port`, `[v6]:port`, `redis://`, `rediss://` with `user:password@` and
-   * `/database`, `unix:///path`, or a path. A password may hold any character, `@` and `/` included.
+   * `/database`, `unix:///path`, or a path. A password may hold any character, `@` and `/`
+   * included.
    */
   readonly url: string;
   /** REDIS_SOCKET_TYPE. Default: what the URL says, else tcp. */
@@ -59,18 +60,13 @@ export function parseRedisTarget({ url, socketType, auth }: RedisTargetText): Pa
   };
 }
 
-/** A target in logs: the address alone, without who we are to it. Example: `rediss://cache:6379/0`. */
+/**
+ * A target in logs: the address alone, without who we are to it. Example: `rediss://cache:6379/0`.
+ */
 export function redactRedisTarget({ address, database }: RedisTarget): string {
   if (address.kind === "unix") return `unix://${address.path}`;
   const host = address.host.includes(":") ? `[${address.host}]` : address.host;
   return `${address.isTls ? "rediss" : "redis"}://${host}:${address.port}/${database}`;
-}
-
-/** A URL as it may be shown: what stands before its last `@` is left out, whether it parses or not. */
-export function redactRedisUrl(url: string): string {
-  const { scheme, userInfo, place } = splitUrl(url.trim());
-  const start = scheme === "" ? "" : `${scheme}://`;
-  return userInfo === undefined ? `${start}${place}` : `${start}***@${place}`;
 }
 
 interface UrlParts {
@@ -98,7 +94,9 @@ function splitUrl(text: string): UrlParts {
   return { scheme, userInfo, place: rest.slice(userEnd + 1) };
 }
 
-/** A user alone could never be let in, so what stands alone is the password, as redis-cli has it. */
+/**
+ * A user alone could never be let in, so what stands alone is the password, as redis-cli has it.
+ */
 function parseUserInfo(userInfo: string | undefined): Credentials {
   const { username, password } = parseAuth(userInfo ?? "");
   return {

@@ -20,7 +20,7 @@ describe("MemoryLimitStore", () => {
     expect((await takeOne(store, [testCharge()], farDeadlineMs)).nowUs).toBe(1_234_567);
   });
 
-  it("refuses a new key when it is full, alone in its batch, and charges nothing of it", async () => {
+  it("refuses a new key when full, alone in its batch, and charges nothing of it", async () => {
     const { store } = createStore(2);
     await takeOne(store, [testCharge({ key: "a" })], farDeadlineMs);
     await takeOne(store, [testCharge({ key: "b" })], farDeadlineMs);

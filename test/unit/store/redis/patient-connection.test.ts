@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { defineScript } from "../../../../src/store/connection.js";
 import {
   attemptMsMax,
   PatientConnection,
@@ -11,7 +10,7 @@ import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeConnection } from "../../../support/fake-connection.js";
 import { FakeRandom } from "../../../support/fake-random.js";
 
-const script = defineScript("test", "return 1");
+const script = { name: "test", text: "return 1" };
 
 function createPatient() {
   const clock = new FakeClock();
