@@ -87,12 +87,14 @@ export function wholeNumberOption(
 export function choiceOption<T extends string>(
   row: OptionText & {
     readonly choices: readonly T[];
+    /** What stands for the value in help. Default: the choices themselves. */
+    readonly valueName?: string;
     /** Words of envoyproxy/ratelimit that are known and refused, with the reason. */
     readonly refusals?: ReadonlyMap<string, string>;
     readonly defaultValue: T;
   },
 ): OptionRow<T> {
-  const { choices, refusals, ...rest } = row;
+  const { choices, refusals, valueName = choices.join("|"), ...rest } = row;
   const parse = (text: string): ParsedOption<T> => {
     const found = choices.find((choice) => choice === text.toLowerCase());
     if (found !== undefined) return value(found);
@@ -101,7 +103,7 @@ export function choiceOption<T extends string>(
   };
   return {
     ...rest,
-    valueName: choices.join("|"),
+    valueName,
     defaultText: row.defaultValue,
     isSecret: false,
     parse,

@@ -226,7 +226,8 @@ export const optionRows = {
     flag: "log-level",
     choices: ["trace", "debug", "info", "warn", "warning", "error", "fatal", "panic"],
     defaultValue: "info",
-    docs: "The least severe lines that are written; `warning` and `panic` are envoyproxy/ratelimit's words for `warn` and `fatal`.",
+    valueName: "LEVEL",
+    docs: "The least severe lines that are written: `trace`, `debug`, `info`, `warn` (or `warning`), `error`, `fatal` (or `panic`).",
   }),
   logFormat: choiceOption({
     section: "Logs",

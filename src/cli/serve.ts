@@ -27,7 +27,9 @@ Examples:
     const given: Partial<Record<OptionName, string>> = {};
     for (const [name, attribute] of flags) {
       const value: unknown = command.getOptionValue(attribute);
-      if (typeof value === "string") given[name] = value;
+      // A switch may stand alone.
+      if (value === true) given[name] = "true";
+      else if (typeof value === "string") given[name] = value;
     }
     const code = await serve(given, context);
     context.exitWith(code);
@@ -71,7 +73,6 @@ function addFlags(command: Command): ReadonlyMap<OptionName, string> {
       `--${row.flag} ${value}`,
       `${row.docs.replaceAll("`", "")}${standard} (${row.env})`,
     ).helpGroup(`${row.section}:`);
-    if (isSwitch) option.preset("true");
     command.addOption(option);
     attributes.set(name, option.attributeName());
   }

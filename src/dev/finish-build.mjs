@@ -2,7 +2,7 @@
  * The last step of `npm run build`: makes dist whole after the compiler. Plain JavaScript on Node's
  * built-ins, like everything here that runs before there is a build.
  */
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -13,6 +13,8 @@ const dist = join(root, "dist");
 copyGenerated();
 copyLock();
 removeOrphans();
+// What `bin` in package.json points at: npm makes it executable when it installs, a build must too.
+chmodSync(join(dist, "cli/main.js"), 0o755);
 
 /**
  * protoc-gen-es writes .js with .d.ts beside it, and the compiler emits neither. `allowJs` would not

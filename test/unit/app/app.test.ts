@@ -1,0 +1,133 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type App, type AppParts, startApp } from "../../../src/app/app.js";
+import { loadConfig } from "../../../src/app/config.js";
+import { RlsClient } from "../../support/rls-client.js";
+
+let folder: string;
+let apps: App[];
+let clients: RlsClient[];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "headgate-app-"));
+  apps = [];
+  clients = [];
+});
+
+afterEach(async () => {
+  for (const client of clients) client.close();
+  for (const app of apps) await app.close();
+  await rm(folder, { recursive: true });
+});
+
+const policyText = `domain: edge
+descriptors:
+  - key: user
+    rate_limit: {unit: hour, requests_per_unit: 1}
+`;
+
+async function start(
+  env: Readonly<Record<string, string>> = {},
+  { text = policyText, parts = {} }: { text?: string; parts?: AppParts } = {},
+): Promise<App> {
+  const path = join(folder, "policy.yaml");
+  await writeFile(path, text);
+  const loaded = loadConfig({
+    flags: {},
+    env: {
+      HEADGATE_POLICY: path,
+      HOST: "127.0.0.1",
+      GRPC_HOST: "127.0.0.1",
+      PORT: "0",
+      GRPC_PORT: "0",
+      HEADGATE_DRAIN_DELAY_MS: "0",
+      ...env,
+    },
+  });
+  if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
+  const app = await startApp(loaded.config, parts);
+  apps.push(app);
+  return app;
+}
+
+function client(app: App): RlsClient {
+  const made = new RlsClient(app.grpcAddress.port);
+  clients.push(made);
+  return made;
+}
+
+describe("startApp()", () => {
+  it("decides over gRPC and over HTTP, by the same state", async () => {
+    const app = await start();
+    const question = { descriptors: [["user=a"]] };
+    expect(await client(app).ask(question)).toMatchObject({ kind: "decided", isDenied: false });
+    const answer = await fetch(`http://127.0.0.1:${app.httpAddress.port}/json`, {
+      method: "POST",
+      body: JSON.stringify({
+        domain: "edge",
+        descriptors: [{ entries: [{ key: "user", value: "a" }] }],
+      }),
+    });
+    expect(answer.status).toBe(429);
+  });
+
+  it("closes once, however often it is asked to, and then nothing listens", async () => {
+    const app = await start();
+    const first = app.close();
+    expect(app.close()).toBe(first);
+    expect(await first).toBe(true);
+    const url = `http://127.0.0.1:${app.httpAddress.port}/livez`;
+    await expect(fetch(url)).rejects.toBeInstanceOf(Error);
+    expect(await client(app).ask({ descriptors: [["user=a"]], timeoutMs: 300 })).toMatchObject({
+      kind: "failed",
+    });
+  });
+
+  it("refuses an invalid policy with its problems and exit code 3", async () => {
+    await expect(start({}, { text: "domain: edge\ndescriptorz: []" })).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringMatching(/policy\.yaml:2:1: HG\d+ /),
+    });
+  });
+
+  it("says how to name a policy when there is none", async () => {
+    const path = join(folder, "none.yaml");
+    await expect(start({ HEADGATE_POLICY: path })).rejects.toMatchObject({
+      exitCode: 1,
+      message: expect.stringMatching(/no such file.*--policy or HEADGATE_POLICY/),
+    });
+  });
+
+  it.each([
+    { setting: "GRPC_PORT", other: "PORT" },
+    { setting: "PORT", other: "GRPC_PORT" },
+  ])("names a taken $setting, and leaves nothing open", async ({ setting }) => {
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, "127.0.0.1", resolve));
+    const address = taken.address();
+    const port = typeof address === "object" ? String(address?.port) : "";
+    try {
+      await expect(start({ [setting]: port })).rejects.toMatchObject({
+        exitCode: 1,
+        message: expect.stringContaining(`Port ${port} (${setting}) is in use`),
+      });
+    } finally {
+      taken.close();
+    }
+  });
+
+  it("starts without Redis, and answers by each limit's failure mode", async () => {
+    // Port 9 is discard: nothing listens there.
+    const app = await start({ REDIS_URL: "127.0.0.1:9" });
+    expect(await client(app).ask({ descriptors: [["user=a"]] })).toMatchObject({ kind: "decided" });
+    const ready = await fetch(`http://127.0.0.1:${app.httpAddress.port}/readyz`);
+    expect(ready.status).toBe(200);
+    const metrics = await fetch(`http://127.0.0.1:${app.httpAddress.port}/metrics`);
+    expect(await metrics.text()).toContain(
+      'headgate_fallback_decisions_total{mode="local",error="STORE_UNAVAILABLE"} 1',
+    );
+  });
+});
