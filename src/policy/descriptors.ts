@@ -204,7 +204,8 @@ function isPathInBounds(
   { path, label }: { readonly path: readonly PathStep[]; readonly label: string },
 ): boolean {
   if (path.length <= pathStepsMax && label.length <= pathCharsMax) return true;
-  const message = `the path to this descriptor has ${path.length} levels, ${label.length} characters`;
+  const size = `${path.length} levels, ${label.length} characters`;
+  const message = `the path to this descriptor has ${size}`;
   const expected = `at most ${pathStepsMax} levels and ${pathCharsMax} characters`;
   reader.report(node, { id: "HG161", message, expected });
   return false;

@@ -2,8 +2,9 @@
 export const nearestCharsMax = 64;
 
 /**
- * The known name that a misspelt one probably meant: with the fewest edits (insert, delete, replace,
- * swap of neighbours), letters' case aside, at most a third of its length; the first of equals.
+ * The known name that a misspelt one probably meant: with the fewest edits (insert, delete,
+ * replace, swap of neighbours), letters' case aside, at most a third of its length; the first of
+ * equals.
  * Undefined when none is near. Example: `reqests_per_unit` is near `requests_per_unit`.
  */
 export function findNearestName(text: string, names: readonly string[]): string | undefined {

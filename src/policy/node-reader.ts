@@ -17,7 +17,7 @@ export interface Fields {
   readonly byName: ReadonlyMap<string, Field>;
   /** Names that an unknown one probably meant: told there, so they are not missed as well. */
   readonly misspelt: ReadonlySet<string>;
-  /** False when a refused name (a merge, a name of the other dialect) may stand for a missing one. */
+  /** False when a refused name (a merge, one of the other dialect) may stand for a missing one. */
   readonly isComplete: boolean;
 }
 
@@ -251,7 +251,7 @@ const oldFlags: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** `a, b or c`. */
-export function listWords(words: readonly string[]): string {
+function listWords(words: readonly string[]): string {
   if (words.length < 2) return words.join("");
   return `${words.slice(0, -1).join(", ")} or ${words[words.length - 1]}`;
 }
@@ -276,7 +276,7 @@ function kindOf(node: ParsedNode): string {
   return isScalar(node) && node.value === null ? "empty" : "a single value";
 }
 
-/** A scalar as a whole; of a map or list only its first character, since it may be many lines long. */
+/** A scalar as a whole; of a map or list, which may be many lines long, its first character. */
 function nodeRange(node: ParsedNode): TextRange {
   const [start, end] = node.range;
   return { start, end: isScalar(node) || isAlias(node) ? end : start + 1 };

@@ -18,7 +18,7 @@ export const fileCharsMax = 4_194_304;
 export const policyCharsMax = 16_777_216;
 
 /** The `apiVersion` of a policy file. */
-export const policyApiVersion = "headgate.dev/v1alpha1";
+const policyApiVersion = "headgate.dev/v1alpha1";
 
 /** One file's text, and what to call it in problems. */
 export interface PolicySource {
@@ -43,7 +43,7 @@ export type ParsedPolicy =
       readonly unreportedCount: number;
     };
 
-/** Reads the files of one policy, each in either dialect: all mistakes of all files, or the rules. */
+/** Reads the files of one policy, each in either dialect: all mistakes of all, or the rules. */
 export function parsePolicy(sources: readonly PolicySource[]): ParsedPolicy {
   const reading: Reading = { log: new ProblemLog(), rules: new RuleList(), domains: new Map() };
   let charCount = 0;

@@ -4,7 +4,7 @@ export interface ProblemRow {
   readonly remedy: string;
 }
 
-/** Every mistake a policy can hold. The ids never change their meaning; the docs' table is made of this. */
+/** Every mistake a policy can hold; the docs' table is these rows. An id keeps its meaning. */
 export const problemRows = {
   HG101: {
     title: "The text is not valid YAML.",
@@ -27,7 +27,7 @@ export const problemRows = {
   HG105: {
     title: "YAML tags and directives are not accepted.",
     remedy:
-      "Remove the tag (`!...`) or the directive (`%...`); types follow from how a value is written.",
+      "Remove the tag (`!...`) or directive (`%...`); types follow from how a value is written.",
   },
   HG106: {
     title: "A file holds more than one YAML document.",
@@ -51,8 +51,7 @@ export const problemRows = {
   },
   HG111: {
     title: "The file is not of a kind that Headgate reads.",
-    remedy:
-      "Begin with `domain:` (the language of envoyproxy/ratelimit) or with `apiVersion: headgate.dev/v1alpha1` and `kind: Policy`.",
+    remedy: "Begin with `domain:`, or with `apiVersion: headgate.dev/v1alpha1` and `kind: Policy`.",
   },
   HG120: {
     title: "A name is unknown in its place.",

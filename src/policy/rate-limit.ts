@@ -25,7 +25,7 @@ export interface LimitSetting {
   readonly onStoreFailure: FailureMode;
 }
 
-const units = Object.keys(unitSeconds) as LimitUnit[];
+const units: readonly LimitUnit[] = ["second", "minute", "hour", "day", "week", "month", "year"];
 
 /** Names that say something about a limit, which `unlimited: true` has not. */
 const limitOnlyNames = ["unit", "period", "requests_per_unit", "burst", "charge", "peek"];

@@ -12,7 +12,7 @@ export const excerptCharsMax = 100;
 /** How much of a long line an excerpt shows before the place. */
 const excerptLeadChars = 40;
 
-/** One file of a policy, and where in it an offset is. Lines end at LF; a CR before it is not shown. */
+/** One file of a policy, and where in it an offset is. Lines end at LF or CRLF. */
 export class SourceText {
   /** As the caller named it. */
   readonly file: string;

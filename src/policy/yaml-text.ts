@@ -32,13 +32,13 @@ export type YamlText =
   /** Its problems are reported; nothing in it can be trusted. */
   | { readonly kind: "unreadable" };
 
-/** Any control character, half of a pair, or mark of a failed decoding; CR only counts outside CRLF. */
+/** A control character (CR only outside CRLF), half of a pair, or the mark of a failed decoding. */
 const forbiddenCharacter = /\r(?!\n)|(?![\t\n\r])[\p{Cc}\p{Cs}\ufeff\ufffd\ufffe\uffff]/u;
 
 /**
- * Reads a text as one YAML 1.2 document (core schema), in time linear to its length, and reports what
- * is wrong with it. Anchors, aliases and tags are reported and left in the tree; nothing is expanded.
- * Keys are not compared: the reader of a map does that, in linear time.
+ * Reads a text as one YAML 1.2 document (core schema), in time linear to its length, and reports
+ * what is wrong with it. Anchors, aliases and tags are reported and left in the tree; nothing is
+ * expanded. Keys are not compared: the reader of a map does that, in linear time.
  */
 export function readYaml(source: SourceText, log: ProblemLog): YamlText {
   const forbidden = forbiddenCharacter.exec(source.text);
@@ -104,7 +104,7 @@ function composeDocument(
     logLevel: "silent",
   });
   // The library keeps every error as an Error with a stack: 10 us each, millions in a hostile text.
-  // Its own handler is replaced by one that stops; should it stop using it, `doc.errors` still tells.
+  // Its own handler is replaced by one that stops; were it not called, `errors` below still tells.
   Object.assign(composer, { onError: reporter.onComposeError });
   let documentCount = 0;
   for (const token of tokens) {
@@ -135,6 +135,14 @@ type ComposeErrorSource =
   | readonly [number, number, ...number[]]
   | { readonly offset: number; readonly source?: string };
 
+/** What the composer calls its error handler with. Source: yaml 2.9.1, compose/composer.d.ts. */
+type ComposeError = readonly [
+  source: ComposeErrorSource,
+  code: ErrorCode,
+  message: string,
+  isWarning?: boolean,
+];
+
 /** Turns what the YAML library finds into problems of ours. */
 class SyntaxReporter {
   readonly #source: SourceText;
@@ -152,7 +160,7 @@ class SyntaxReporter {
 
   /** Refuses a lexeme that stands for something we do not accept. */
   lexeme(lexeme: string, start: number): void {
-    const id = refusedLexemes.get(CST.tokenType(lexeme));
+    const id = refusedLexemes.get(CST.tokenType(lexeme) ?? "");
     if (id !== undefined) this.refuse(id, { start, end: start + lexeme.length });
   }
 
@@ -173,12 +181,7 @@ class SyntaxReporter {
   }
 
   /** The composer's error handler. Throws once enough is known, to stop it. */
-  readonly onComposeError = (
-    source: ComposeErrorSource,
-    code: ErrorCode,
-    message: string,
-    isWarning?: boolean,
-  ): void => {
+  readonly onComposeError = (...[source, code, message, isWarning]: ComposeError): void => {
     // Tags and aliases are refused as lexemes already.
     if (isWarning === true || code === "TAG_RESOLVE_FAILED" || code === "BAD_ALIAS") return;
     if (this.#syntaxCount >= syntaxProblemsMax) throw new Error("enough is known");
@@ -202,7 +205,7 @@ function codePointName(character: string): string {
 }
 
 /** Kinds of lexemes that are not accepted wherever they stand. */
-const refusedLexemes: ReadonlyMap<string | null, "HG104" | "HG105"> = new Map([
+const refusedLexemes: ReadonlyMap<string, "HG104" | "HG105"> = new Map([
   ["alias", "HG104"],
   ["anchor", "HG104"],
   ["tag", "HG105"],

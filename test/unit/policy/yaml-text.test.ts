@@ -129,6 +129,17 @@ function fill(text: string): string {
   return text.repeat(Math.floor(fileCharsMax / 16 / text.length));
 }
 
+function limitedBy(hits: string): string {
+  return `domain: a\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: ${hits}}}]`;
+}
+
+const mergingItem = `  - {${"<<: *a, ".repeat(32)}}\n`;
+
+/** Descriptors that are all labelled alike: `a_a_a...`, parted elsewhere. */
+const collidingItems = Array.from({ length: 120 }, (_, i) => {
+  return `- {key: ${"a_".repeat(i)}a, value: ${"a_".repeat(119 - i)}a}\n`;
+});
+
 const hostileTexts: Readonly<Record<string, string>> = {
   "brackets inside each other": "[".repeat(100_000),
   "braces inside each other": "{a: ".repeat(100_000),
@@ -140,7 +151,7 @@ const hostileTexts: Readonly<Record<string, string>> = {
     ...Array.from({ length: 30 }, (_, i) => `a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]`),
   ].join("\n"),
   "an alias of itself": "domain: &a [*a]\ndescriptors: &b\n  - *b\n",
-  "merges of thousands of empty maps": `a: &a {}\nb:\n${`  - {${"<<: *a, ".repeat(32)}}\n`.repeat(3_200)}`,
+  "merges of thousands of empty maps": `a: &a {}\nb:\n${mergingItem.repeat(3_200)}`,
   anchors: fill("&a "),
   tags: fill("!t "),
   commas: `[${fill(",")}`,
@@ -158,10 +169,10 @@ const hostileTexts: Readonly<Record<string, string>> = {
   "different keys": Array.from({ length: 30_000 }, (_, i) => `k${i}: 1\n`).join(""),
   "keys without values": `{${fill("a,")}}`,
   "a key as long as the text": `${fill("k")}: 1`,
-  "a number as long as the text": `domain: a\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: ${fill("9")}}}]`,
+  "a number as long as the text": limitedBy(fill("9")),
   "the same descriptor": `domain: a\ndescriptors:\n${fill("- {key: a}\n")}`,
   patterns: `domain: a\ndescriptors:\n${fill("- {key: a, value: '*'}\n")}`,
-  "labels that collide": `domain: a\ndescriptors:\n${Array.from({ length: 200 }, (_, i) => `- {key: ${"a_".repeat(i)}a, value: ${"a_".repeat(200 - i)}a}\n`).join("")}`,
+  "labels that collide": `domain: a\ndescriptors:\n${collidingItems.join("")}`,
 };
 
 describe("parsePolicy() of a hostile text", () => {
