@@ -37,12 +37,18 @@ export async function startFaultRig(
     env: { ...storeBudgetEnv, ...env },
   });
   const client = startClient(stage, headgate);
+  const traffic = startModeTraffic(stage, client);
+  await traffic.expectFromNowOn(wellOutcomes);
+  return { headgate, traffic, client };
+}
+
+/** Traffic of every failure mode that ends with the stage. */
+export function startModeTraffic(stage: Stage, client: RlsClient): ModeTraffic {
   const traffic = new ModeTraffic(async (mode, account) => {
     return outcomeOf(await client.ask({ descriptors: [[`${mode}=${account}`]] }));
   });
   stage.atEnd(() => traffic.stop());
-  await traffic.expectFromNowOn(wellOutcomes);
-  return { headgate, traffic, client };
+  return traffic;
 }
 
 /** A gRPC caller that ends with the stage. */
