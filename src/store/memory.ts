@@ -132,14 +132,14 @@ export class MemoryLimitStore implements LimitStore {
     return this.#entries.size + newCount <= this.#keysMax;
   }
 
-  /** Looks at the next few entries in turn; a Map's iterator lives through changes of the Map. */
+  /** Looks at the next few entries in a circle; a Map's iterator lives through its changes. */
   #dropExpired(lookedAtMax: number, nowUs: number): void {
     for (let lookedAt = 0; lookedAt < lookedAtMax; lookedAt += 1) {
       this.#sweep ??= this.#entries.entries();
       const next = this.#sweep.next();
       if (next.done === true) {
         this.#sweep = undefined;
-        return;
+        continue;
       }
       const [key, entry] = next.value;
       if (entry.expiresUs <= nowUs) this.#entries.delete(key);

@@ -53,6 +53,18 @@ describe("MemoryLimitStore", () => {
     expect(store.keyCount).toBeLessThanOrEqual(3);
   });
 
+  it("looks further for an expired key before it refuses", async () => {
+    const { clock, store } = createStore(60);
+    for (let i = 0; i < 60; i += 1) {
+      const periodUs = i === 30 ? 60_000_000 : 3_600_000_000;
+      await takeOne(store, [testCharge({ key: `key ${i}`, periodUs })], farDeadlineMs);
+    }
+    clock.advance(6_001);
+    expect((await takeOne(store, [testCharge({ key: "new" })], farDeadlineMs)).isDenied).toBe(
+      false,
+    );
+  });
+
   it("drops expired keys as others are charged, without a timer", async () => {
     const { clock, store } = createStore(10_000);
     for (let i = 0; i < 1_000; i += 1) {
