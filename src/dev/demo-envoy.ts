@@ -55,7 +55,10 @@ const lookEveryMs = 50;
 /** Lines of the log that are shown when Envoy fails. */
 const tailLinesMax = 12;
 
-/** A running Envoy: a child process that never outlives this one. */
+/**
+ * A running Envoy: a child process that never outlives this one. An exit, also by a crash, kills it
+ * from here; when this process is killed itself, the guard does.
+ */
 export class Envoy {
   readonly logPath: string;
   /** Resolves when it has ended, whoever ended it. */
@@ -77,11 +80,13 @@ export class Envoy {
       stdio: ["ignore", log, log],
     });
     closeSync(log);
+    const endGuard = startGuard(this.#child.pid);
     const kill = (): void => void this.#child.kill("SIGKILL");
     process.once("exit", kill);
     this.ended = new Promise((resolve) => {
       const end = (how: string): void => {
         process.off("exit", kill);
+        endGuard();
         this.#end = { how, logTail: readTail(this.logPath) };
         resolve(this.#end);
       };
@@ -110,6 +115,20 @@ export class Envoy {
     await this.ended;
     cancel();
   }
+}
+
+/**
+ * Starts a shell that reads from us until we are gone, and then kills the process. Ends it when the
+ * answer is called: the number may be another process's by then.
+ */
+function startGuard(pid: number | undefined): () => void {
+  if (pid === undefined) return () => {};
+  const guard = spawn("/bin/sh", ["-c", 'read -r _; kill -KILL "$0"', String(pid)], {
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  // Without a shell there is no guard, and all else is as before.
+  guard.once("error", () => {});
+  return () => void guard.kill("SIGKILL");
 }
 
 function envoyArguments(configPath: string, adminPath: string): readonly string[] {

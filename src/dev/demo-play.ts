@@ -8,7 +8,7 @@ import { systemClock } from "../app/clock.js";
 import { loadConfig } from "../app/config.js";
 import { exitCodes, StartFailure } from "../app/failure.js";
 import { listen } from "../app/listen.js";
-import { isServiceError } from "../core/errors.js";
+import { errorRows, isServiceError } from "../core/errors.js";
 import { type Running, renderBanner, renderNext, renderTry } from "./demo-banner.js";
 import { Envoy, type EnvoyEnd, type EnvoyPorts, renderEnvoyConfig } from "./demo-envoy.js";
 import { createDemoLogger } from "./demo-log.js";
@@ -80,14 +80,15 @@ async function probePorts(options: DemoOptions): Promise<PortChoices> {
   const problems: string[] = [];
   const probe = async (name: keyof PortChoices): Promise<number> => {
     const server = createServer();
-    const place = { host: "127.0.0.1", hostSetting: "127.0.0.1", port: options[name] };
+    const setting = { hostSetting: "127.0.0.1", portSetting: portSettings[name] };
+    const place = { host: "127.0.0.1", port: options[name], connectionsMax: 1, ...setting };
     try {
-      const { port } = await listen(server, { ...place, portSetting: portSettings[name] });
+      const { port } = await listen(server, place);
       await new Promise<void>((resolve) => server.close(() => resolve()));
       return port;
     } catch (thrown) {
       if (!isServiceError(thrown)) throw thrown;
-      problems.push(thrown.message);
+      problems.push(thrown.message.replace(`${errorRows.LISTEN_FAILED.meaning} `, ""));
       return 0;
     }
   };

@@ -7,6 +7,9 @@ export interface Upstream {
   close(): void;
 }
 
+/** Connections at a time: Envoy opens a few, curl at most one more. */
+const upstreamConnectionsMax = 1_000;
+
 /**
  * Starts the small service that the demo's Envoy stands in front of: it answers every request alike.
  *
@@ -27,6 +30,7 @@ export async function startUpstream(place: {
     ...place,
     host: "127.0.0.1",
     hostSetting: "127.0.0.1",
+    connectionsMax: upstreamConnectionsMax,
   });
   return {
     port,

@@ -1,0 +1,273 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { copyFile, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import type { ChildProgram } from "../support/child-program.js";
+import { freePort } from "../support/free-port.js";
+import { HttpClient } from "../support/http-client.js";
+import { useStage } from "../support/stage.js";
+import { waitFor, within } from "../support/wait.js";
+
+const main = process.env["E2E_MAIN"] ?? resolve("dist/cli/main.js");
+const stage = useStage("test");
+
+/** How long the demo may take to show something, and to end, in milliseconds. */
+const shownMsMax = 60_000;
+const endMsMax = 15_000;
+
+interface StartedDemo {
+  readonly program: ChildProgram;
+  readonly envoyPort: number;
+  readonly httpPort: number;
+  readonly grpcPort: number;
+}
+
+interface DemoSettings {
+  readonly flags?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Starts a demo on free ports. */
+async function startDemo({ flags = [], env = {} }: DemoSettings = {}): Promise<StartedDemo> {
+  const [envoyPort, httpPort, grpcPort] = [await freePort(), await freePort(), await freePort()];
+  const { ENVOY_BIN } = process.env;
+  const program = stage.spawn({
+    name: "demo",
+    file: process.execPath,
+    args: [main, "demo", "--no-install", ...flags],
+    env: {
+      ENVOY_PORT: String(envoyPort),
+      PORT: String(httpPort),
+      GRPC_PORT: String(grpcPort),
+      ...(ENVOY_BIN === undefined ? {} : { ENVOY_BIN }),
+      ...env,
+    },
+  });
+  // Killed at once, it could not remove its folder.
+  stage.atEnd(async () => {
+    program.signal("SIGINT");
+    await within("the demo ends", endMsMax, program.exited);
+  });
+  return { program, envoyPort, httpPort, grpcPort };
+}
+
+async function untilShown({ program }: StartedDemo, text: string | RegExp): Promise<void> {
+  const isShown = (): boolean =>
+    typeof text === "string" ? program.output.includes(text) : text.test(program.output);
+  await waitFor(`the demo shows ${text}`, () => isShown() || !program.isRunning, {
+    withinMs: shownMsMax,
+  });
+  if (!isShown()) throw new Error(`the demo ended without ${text}: ${program.output}`);
+}
+
+/** The processes that the demo has started and that still run. */
+async function childPids({ program }: StartedDemo): Promise<readonly number[]> {
+  const ps = await promisify(execFile)("ps", ["-A", "-o", "ppid=,pid=,comm="]);
+  return ps.stdout
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([parent, , command]) => parent === String(program.pid) && command !== "ps")
+    .map(([, pid]) => Number(pid));
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The folder of Envoy's files, as the demo names it. */
+function folderOf({ program }: StartedDemo): string {
+  const path = /\S+envoy\.log/.exec(program.output)?.[0] ?? "";
+  expect(path).not.toBe("");
+  return dirname(path);
+}
+
+async function statusesFor(port: number, user: string, count: number): Promise<readonly number[]> {
+  const http = new HttpClient();
+  stage.atEnd(() => http.close());
+  const statuses: number[] = [];
+  for (let sent = 0; sent < count; sent += 1) {
+    const { status } = await http.send({ port, headers: { "x-user": user } });
+    statuses.push(status);
+  }
+  return statuses;
+}
+
+describe("headgate demo with Envoy", () => {
+  it("shows a first 429 and its limit, and limits whoever calls besides", async () => {
+    const demo = await startDemo();
+    await untilShown(demo, /The first 429: alice has used up "free-pace", 5 requests in 10 s\./);
+    expect(demo.program.output).toContain(
+      `curl -i -H 'x-user: you' http://127.0.0.1:${demo.envoyPort}/`,
+    );
+    expect(await statusesFor(demo.envoyPort, "you", 6)).toEqual([200, 200, 200, 200, 200, 429]);
+    await untilShown(demo, /\d+ s {2}.*\d+ ok/);
+  });
+
+  it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
+    "ends with all its children at %s",
+    async (signal) => {
+      const demo = await startDemo({ flags: ["--no-traffic"] });
+      await untilShown(demo, "Try it");
+      const pids = await childPids(demo);
+      expect(pids).not.toEqual([]);
+      const folder = folderOf(demo);
+      demo.program.signal(signal);
+      const exit = await within("the demo ends", endMsMax, demo.program.exited);
+      expect(exit).toEqual({ code: 0 });
+      expect(pids.filter(isAlive)).toEqual([]);
+      expect(existsSync(folder)).toBe(false);
+    },
+  );
+
+  it("kills an Envoy that does not end when asked", async () => {
+    const demo = await startDemo({ flags: ["--no-traffic"] });
+    await untilShown(demo, "Try it");
+    const pids = await childPids(demo);
+    for (const pid of pids) process.kill(pid, "SIGSTOP");
+    demo.program.signal("SIGINT");
+    const exit = await within("the demo ends", endMsMax, demo.program.exited);
+    expect(exit).toEqual({ code: 0 });
+    expect(pids.filter(isAlive)).toEqual([]);
+  });
+
+  it("leaves no Envoy behind when it is killed itself", async () => {
+    const demo = await startDemo({ flags: ["--no-traffic"] });
+    await untilShown(demo, "Try it");
+    const folder = folderOf(demo);
+    stage.atEnd(() => rm(folder, { recursive: true }));
+    const pids = await childPids(demo);
+    expect(pids).not.toEqual([]);
+    await demo.program.kill();
+    await waitFor("its children are gone", () => !pids.some(isAlive));
+  });
+
+  it("ends and shows the end of Envoy's log when Envoy ends by itself", async () => {
+    const demo = await startDemo({ flags: ["--quiet-traffic"] });
+    await untilShown(demo, "Try it");
+    const folder = folderOf(demo);
+    stage.atEnd(() => rm(folder, { recursive: true }));
+    for (const pid of await childPids(demo)) process.kill(pid, "SIGKILL");
+    expect(await within("the demo ends", endMsMax, demo.program.exited)).toEqual({ code: 1 });
+    expect(demo.program.output).toContain("Envoy ended by itself (SIGKILL)");
+    expect(demo.program.output).toContain("starting main dispatch loop");
+    expect(existsSync(join(folder, "envoy.log"))).toBe(true);
+  });
+
+  it("leaves no Envoy behind when the process that started it crashes", async () => {
+    const module = pathToFileURL(join(dirname(main), "../dev/demo-envoy.js")).href;
+    const config = await readFile("envoy/demo/envoy.yaml", "utf8");
+    const ports = { envoy: await freePort(), upstream: 1, headgate: 1 };
+    const script = `
+      import { Envoy, renderEnvoyConfig } from ${JSON.stringify(module)};
+      import { systemClock as clock } from ${JSON.stringify(module.replace("dev/demo-envoy", "app/clock"))};
+      const config = renderEnvoyConfig(${JSON.stringify(config)}, ${JSON.stringify(ports)});
+      const program = ${JSON.stringify(process.env["ENVOY_BIN"] ?? "envoy")};
+      const folder = ${JSON.stringify(stage.folder)};
+      await new Envoy({ program, config, folder, clock }).ready();
+      console.log("ready");
+      process.once("SIGUSR2", () => { throw new Error("crash on purpose"); });
+      setInterval(() => {}, 1_000);`;
+    const program = stage.spawn({
+      name: "crashing",
+      file: process.execPath,
+      args: ["--input-type=module", "--eval", script],
+    });
+    await waitFor("Envoy is ready", () => program.output.includes("ready"), {
+      withinMs: shownMsMax,
+    });
+    const pids = await childPids({ program, envoyPort: 0, httpPort: 0, grpcPort: 0 });
+    expect(pids).not.toEqual([]);
+    program.signal("SIGUSR2");
+    expect(await within("it crashes", endMsMax, program.exited)).toEqual({ code: 1 });
+    await waitFor("its Envoy is gone", () => !pids.some(isAlive));
+  });
+
+  it("says that an edited policy is in force, and where a wrong one is wrong", async () => {
+    const policy = join(stage.folder, "policy.yaml");
+    await copyFile("envoy/demo/policy.yaml", policy);
+    const demo = await startDemo({ flags: ["--no-traffic", "--policy", policy] });
+    await untilShown(demo, "Try it");
+    const text = await readFile(policy, "utf8");
+    await writeFile(policy, text.replace("requests_per_unit: 5}", "requests_per_unit: 1}"));
+    await untilShown(demo, "The edited policy is in force");
+    expect(await statusesFor(demo.envoyPort, "you", 2)).toEqual([200, 429]);
+    await writeFile(policy, text.replace("requests_per_unit: 5}", "requests_per_unti: 5}"));
+    await untilShown(demo, /policy\.yaml:\d+:\d+/);
+    await untilShown(demo, "requests_per_unit");
+  });
+
+  it("runs beside another demo", async () => {
+    const demos = [await startDemo(), await startDemo()];
+    for (const demo of demos) await untilShown(demo, "The first 429");
+  });
+});
+
+describe("headgate demo without Envoy", () => {
+  const withoutEnvoy = { ENVOY_BIN: "/nowhere/envoy", PATH: "" };
+
+  it("says what is missing, and answers what the printed line asks", async () => {
+    const demo = await startDemo({ env: withoutEnvoy, flags: ["--no-traffic"] });
+    await untilShown(demo, "Try it");
+    expect(demo.program.output).toContain(
+      "Envoy is missing: ENVOY_BIN does not name an envoy that runs.",
+    );
+    expect(demo.program.output).toContain("To get one, ");
+    const line = /curl -i -d '(\{.*\})' http:\/\/127\.0\.0\.1:(\d+)(\/json)/;
+    const [, body = "", port, path = ""] = line.exec(demo.program.output) ?? [];
+    expect(port).toBe(String(demo.httpPort));
+    const http = new HttpClient();
+    stage.atEnd(() => http.close());
+    const statuses: number[] = [];
+    for (let sent = 0; sent < 6; sent += 1) {
+      statuses.push((await http.send({ port: demo.httpPort, path, body })).status);
+    }
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
+  });
+
+  it("lets its callers ask Headgate, and explains their first 429", async () => {
+    const demo = await startDemo({ env: withoutEnvoy, flags: ["--quiet-traffic"] });
+    await untilShown(demo, /The first 429: alice has used up "free-pace", 5 requests in 10 s\./);
+    demo.program.signal("SIGINT");
+    expect(await within("the demo ends", endMsMax, demo.program.exited)).toEqual({ code: 0 });
+  });
+});
+
+describe("headgate demo with wrong settings", () => {
+  it("names every taken port and its setting, and leaves nothing running", async () => {
+    const taken = createServer();
+    await new Promise<void>((listening) => taken.listen(0, "127.0.0.1", listening));
+    stage.atEnd(() => taken.close());
+    const address = taken.address();
+    const port = typeof address === "object" ? String(address?.port) : "";
+    const settings = ["ENVOY_PORT", "GRPC_PORT", "PORT", "UPSTREAM_PORT"];
+    for (const setting of settings) {
+      const { program } = await startDemo({ env: { [setting]: port } });
+      expect(await within("the demo ends", endMsMax, program.exited)).toEqual({ code: 1 });
+      expect(program.output).toContain(`Port ${port} (`);
+      expect(program.output).toContain(` or ${setting}) is in use on 127.0.0.1`);
+    }
+  });
+
+  it("ends with 3 and the place of the mistake when its policy is wrong", async () => {
+    const policy = join(stage.folder, "policy.yaml");
+    await writeFile(policy, "domain: demo\ndescriptor: []\n");
+    const { program } = await startDemo({ flags: ["--policy", policy] });
+    expect(await within("the demo ends", endMsMax, program.exited)).toEqual({ code: 3 });
+    expect(program.output).toContain("policy.yaml:2:1");
+  });
+
+  it("ends with 2 when a port is no port", async () => {
+    const { program } = await startDemo({ flags: ["--envoy-port", "http"] });
+    expect(await within("the demo ends", endMsMax, program.exited)).toEqual({ code: 2 });
+    expect(program.output).toContain("--envoy-port must be a whole number from 0 to 65535");
+  });
+});
