@@ -16,8 +16,8 @@ export interface App {
   readonly grpcAddress: ListenAddress;
   readonly httpAddress: ListenAddress;
   /**
-   * Stops: not serving at once, then the drain delay, then no new calls, then the grace for those in
-   * flight. Resolves with whether all ended by themselves; calling it again joins the first call.
+   * Stops: not serving at once, then the drain delay, then no new calls, then the grace for those
+   * in flight. Resolves with whether all ended by themselves; calling it again joins the first call.
    */
   close(): Promise<boolean>;
 }
@@ -29,8 +29,9 @@ export interface AppParts {
   readonly logger?: Logger;
 }
 
-/** The most gRPC connections at a time; one more is closed at once. */
-export const grpcConnectionsMax = 10_000;
+/** The most connections at a time, by port. A fleet's Envoys have one each worker. */
+const grpcConnectionsMax = 10_000;
+const httpConnectionsMax = 1_000;
 
 /** How long clients have to learn that we stop. */
 const announceMsMax = 1_000;
@@ -85,10 +86,8 @@ async function loadPolicy(
   const look = await policies.look();
   if (look.kind !== "refused") return policies;
   if (look.cause === "invalid") throw new StartFailure(exitCodes.invalidPolicy, look.report);
-  throw new StartFailure(
-    exitCodes.failure,
-    `There is no policy: ${look.report}. Name a file or directory with --policy or HEADGATE_POLICY.`,
-  );
+  const remedy = "Name a file or directory with --policy or HEADGATE_POLICY.";
+  throw new StartFailure(exitCodes.failure, `There is no policy: ${look.report}. ${remedy}`);
 }
 
 interface Serving {
@@ -103,18 +102,19 @@ interface Serving {
 async function serve(parts: Serving): Promise<App> {
   const { core, config, logger, policies } = parts;
   const grpcServer = createNetServer({ noDelay: true }, (socket) => core.transport.accept(socket));
-  grpcServer.maxConnections = grpcConnectionsMax;
   const grpcAddress = await listen(grpcServer, {
     host: config.grpcHost,
     port: config.grpcPort,
     hostSetting: "GRPC_HOST",
     portSetting: "GRPC_PORT",
+    connectionsMax: grpcConnectionsMax,
   });
   const httpAddress = await listen(core.httpServer, {
     host: config.host,
     port: config.port,
     hostSetting: "HOST",
     portSetting: "PORT",
+    connectionsMax: httpConnectionsMax,
   }).catch((thrown: unknown) => {
     grpcServer.close();
     throw thrown;

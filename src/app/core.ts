@@ -2,11 +2,9 @@ import type { Server as HttpServer } from "node:http";
 import type { Clock } from "../core/clock.js";
 import { DecisionCounters } from "../decide/counters.js";
 import { Decider, type DeciderEvent } from "../decide/decider.js";
-import { RateLimitService } from "../gen/envoy/service/ratelimit/v3/rls_pb.js";
-import { Health as HealthDescriptor } from "../gen/grpc/health/v1/health_pb.js";
+import { addReflection } from "../rpc/grpc-js-reflection.js";
 import { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
 import { createHealthService, Health } from "../rpc/health.js";
-import { addReflection } from "../rpc/reflection.js";
 import { createRateLimitService } from "../rpc/rls.js";
 import { MemoryLimitStore } from "../store/memory.js";
 import type { Config } from "./config.js";
@@ -72,9 +70,7 @@ export function createCore(parts: CoreParts): Core {
     connectionAgeMsMax: config.grpcConnectionAgeMsMax,
     connectionAgeGraceMs: config.grpcConnectionAgeGraceMs,
     onBug,
-    ...(config.reflection
-      ? { extend: (server) => addReflection(server, [RateLimitService, HealthDescriptor]) }
-      : {}),
+    ...(config.reflection ? { extend: addReflection } : {}),
   });
   const httpParts = { decider, counters, health, metrics, policies, storeKind, onBug };
   return { health, transport, httpServer: createHttpServer(httpParts) };

@@ -19,10 +19,7 @@ export const httpBodyBytesMax = 1_048_576;
 /** The largest head of a request, in bytes. */
 export const httpHeadBytesMax = 16_384;
 
-/** The most connections at a time; one more is closed at once. */
-export const httpConnectionsMax = 1_000;
-
-/** Longer than the idle time of proxies in front, which would meet a closing connection otherwise. */
+/** Longer than proxies in front keep idle connections: they would meet a closing one otherwise. */
 const keepAliveMs = 65_000;
 
 /** Times for a request's head and for all of it; the first must be longer than `keepAliveMs`. */
@@ -42,7 +39,7 @@ export interface HttpParts {
 
 /** The HTTP server: health, readiness, metrics, and decisions as JSON. It does not listen yet. */
 export function createHttpServer(parts: HttpParts): Server {
-  const server = createServer(
+  return createServer(
     {
       keepAliveTimeout: keepAliveMs,
       headersTimeout: headMsMax,
@@ -52,8 +49,6 @@ export function createHttpServer(parts: HttpParts): Server {
     },
     createHttpListener(parts),
   );
-  server.maxConnections = httpConnectionsMax;
-  return server;
 }
 
 interface Route {

@@ -1,4 +1,4 @@
-import type { AddressInfo, Server } from "node:net";
+import type { Server } from "node:net";
 import { ServiceError } from "../core/errors.js";
 
 /** Where a server listens, and which settings said so. */
@@ -10,6 +10,8 @@ export interface ListenPlace {
   readonly portSetting: string;
   /** Names the host's setting in errors. */
   readonly hostSetting: string;
+  /** The most connections at a time; one more is closed at once. */
+  readonly connectionsMax: number;
 }
 
 /** An address that is listened on. */
@@ -28,13 +30,13 @@ export function listen(server: Server, place: ListenPlace): Promise<ListenAddres
     const onError = (error: unknown): void => {
       reject(new ServiceError("LISTEN_FAILED", listenWords(error, place), { cause: error }));
     };
+    server.maxConnections = place.connectionsMax;
     server.once("error", onError);
     server.listen({ host: place.host, port: place.port, backlog: backlogMax }, () => {
       server.off("error", onError);
       // An accept that fails (no file descriptor left) costs that connection only.
       server.on("error", () => {});
-      const address = server.address();
-      if (isAddress(address)) resolve({ host: place.host, port: address.port });
+      resolve({ host: place.host, port: boundPort(server) });
     });
   });
 }
@@ -42,18 +44,21 @@ export function listen(server: Server, place: ListenPlace): Promise<ListenAddres
 /** Connections that wait to be accepted. */
 const backlogMax = 1_024;
 
-function isAddress(address: AddressInfo | string | null): address is AddressInfo {
-  return typeof address === "object" && address !== null;
+function boundPort(server: Server): number {
+  const address = server.address();
+  return typeof address === "object" ? (address?.port ?? 0) : 0;
 }
 
 function listenWords(error: unknown, place: ListenPlace): string {
   const { host, port, portSetting, hostSetting } = place;
   const code: unknown = Reflect.get(Object(error), "code");
   if (code === "EADDRINUSE") {
-    return `Port ${port} (${portSetting}) is in use on ${host}: stop what listens there, or set ${portSetting} to another port.`;
+    const remedy = `stop what listens there, or set ${portSetting} to another port.`;
+    return `Port ${port} (${portSetting}) is in use on ${host}: ${remedy}`;
   }
   if (code === "EACCES") {
-    return `Port ${port} (${portSetting}) is not open to this user: set ${portSetting} to a port above 1023.`;
+    const remedy = `set ${portSetting} to a port above 1023.`;
+    return `Port ${port} (${portSetting}) is not open to this user: ${remedy}`;
   }
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN") {
     return `${hostSetting} is no address of this machine: set it to 0.0.0.0 or 127.0.0.1.`;

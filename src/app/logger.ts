@@ -2,7 +2,7 @@ import { type DestinationStream, destination, type Logger as PinoLogger, pino } 
 import pretty from "pino-pretty";
 import type { Config } from "./config.js";
 
-/** What happened, under a stable name, with facts of closed sets; never keys, values or credentials. */
+/** What happened, under a stable name, with its facts; never keys, values or credentials. */
 export interface LogEvent {
   /** A stable name in camelCase, for searches and alerts. */
   readonly event: string;

@@ -1,7 +1,13 @@
-import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
-import type { DecisionCounters } from "../decide/counters.js";
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type MetricValueWithName,
+  Registry,
+} from "prom-client";
+import { type DecisionCounters, latencyBoundsMs } from "../decide/counters.js";
 import type { PolicySource } from "../decide/policy-source.js";
-import { CountedHistogram } from "./counted-histogram.js";
 import type { PolicyStatus } from "./policy-reloader.js";
 
 /** Counts of the process itself: plain integers, read when scraped. */
@@ -35,9 +41,9 @@ export interface Metrics {
 }
 
 /**
- * All metrics; with its histogram the only file that knows the library. Decisions are counted elsewhere, in plain
- * integers, and read here when scraped. Label values come from the policy and from closed sets, never
- * from callers.
+ * All metrics; the only file that knows the library. Decisions are counted elsewhere, in plain
+ * integers, and read here when scraped. Label values come from the policy and from closed sets,
+ * never from callers.
  */
 export function createMetrics(parts: MetricsParts): Metrics {
   const registry = new Registry();
@@ -51,214 +57,228 @@ export function createMetrics(parts: MetricsParts): Metrics {
   return { contentType: registry.contentType, render: () => registry.metrics() };
 }
 
-function addProcessMetrics(registry: Registry, { processCounts, version }: MetricsParts): void {
-  const registers = [registry];
-  new Gauge({
-    name: "headgate_build_info",
-    help: "Always 1; the version of this program.",
-    labelNames: ["version"],
-    registers,
-  }).set({ version }, 1);
+type Labels = Readonly<Record<string, string>>;
+
+/** A metric and how to read it: `add` is called once for each of its series. */
+interface ReadMetric {
+  readonly name: string;
+  readonly help: string;
+  /** Absent where there is one series without labels. */
+  readonly labelNames?: readonly string[];
+  readonly read: (add: (value: number, labels?: Labels) => void) => void;
+}
+
+function addCounter(registry: Registry, { name, help, labelNames, read }: ReadMetric): void {
   new Counter({
-    name: "headgate_bugs_total",
-    help: "Calls that failed by a fault of this program.",
-    registers,
+    name,
+    help,
+    labelNames: labelNames ?? [],
+    registers: [registry],
     collect() {
       this.reset();
-      this.inc(processCounts.bugCount);
+      read((value, labels) => (labels === undefined ? this.inc(value) : this.inc(labels, value)));
     },
   });
-  new Counter({
-    name: "headgate_store_bad_values_total",
-    help: "Values under our keys in the store that were not ours; each counted as unused.",
-    registers,
+}
+
+function addGauge(registry: Registry, { name, help, labelNames, read }: ReadMetric): void {
+  new Gauge({
+    name,
+    help,
+    labelNames: labelNames ?? [],
+    registers: [registry],
     collect() {
       this.reset();
-      this.inc(processCounts.badValueCount);
+      read((value, labels) => (labels === undefined ? this.set(value) : this.set(labels, value)));
     },
   });
 }
 
 function addDecisionMetrics(registry: Registry, { counters, policies }: MetricsParts): void {
-  const registers = [registry];
-  new Counter({
+  addCounter(registry, {
     name: "headgate_requests_total",
     help: "Requests answered, by overall code.",
     labelNames: ["code"],
-    registers,
-    collect() {
-      this.reset();
-      this.inc({ code: "ok" }, counters.okCount);
-      this.inc({ code: "over_limit" }, counters.deniedCount);
+    read: (add) => {
+      add(counters.okCount, { code: "ok" });
+      add(counters.deniedCount, { code: "over_limit" });
     },
   });
-  new Counter({
+  addCounter(registry, {
     name: "headgate_decisions_total",
     help: "Descriptors decided, by rule; a series begins with its first decision.",
     labelNames: ["domain", "rule", "outcome"],
-    registers,
-    collect() {
-      this.reset();
+    read: (add) => {
       const policy = policies.current();
       if (policy === undefined) return;
-      for (const { domain, label, ok, over, shadowOver } of counters.forPolicy(policy)) {
+      for (const { domain, label: rule, ok, over, shadowOver } of counters.forPolicy(policy)) {
         // A series for every rule of a large policy would cost more than it tells.
-        if (ok > 0) this.inc({ domain, rule: label, outcome: "ok" }, ok);
-        if (over > 0) this.inc({ domain, rule: label, outcome: "over" }, over);
-        if (shadowOver > 0) this.inc({ domain, rule: label, outcome: "shadow_over" }, shadowOver);
+        if (ok > 0) add(ok, { domain, rule, outcome: "ok" });
+        if (over > 0) add(over, { domain, rule, outcome: "over" });
+        if (shadowOver > 0) add(shadowOver, { domain, rule, outcome: "shadow_over" });
       }
     },
   });
-  new Counter({
+  addCounter(registry, {
     name: "headgate_override_decisions_total",
     help: "Descriptors decided by a limit that the request carried itself.",
     labelNames: ["outcome"],
-    registers,
-    collect() {
-      this.reset();
-      this.inc({ outcome: "ok" }, counters.overrideOkCount);
-      this.inc({ outcome: "over" }, counters.overrideOverCount);
+    read: (add) => {
+      add(counters.overrideOkCount, { outcome: "ok" });
+      add(counters.overrideOverCount, { outcome: "over" });
     },
   });
-  new Counter({
+  addCounter(registry, {
     name: "headgate_unmatched_descriptors_total",
     help: "Descriptors of a known domain that met no rule.",
-    registers,
-    collect() {
-      this.reset();
-      this.inc(counters.unmatchedDescriptorCount);
-    },
+    read: (add) => add(counters.unmatchedDescriptorCount),
   });
-  new Counter({
+  addCounter(registry, {
     name: "headgate_unknown_domain_requests_total",
     help: "Requests for a domain that the policy does not hold.",
-    registers,
-    collect() {
-      this.reset();
-      this.inc(counters.unknownDomainCount);
-    },
+    read: (add) => add(counters.unknownDomainCount),
   });
-  registry.registerMetric(
-    new CountedHistogram({
-      name: "headgate_decision_duration_seconds",
-      help: "How long decisions took, without the transport.",
-      counters,
-    }),
-  );
+  registry.registerMetric(new LatencyHistogram(counters));
 }
 
 function addFailureMetrics(registry: Registry, { counters }: MetricsParts): void {
-  const registers = [registry];
-  new Counter({
+  addCounter(registry, {
     name: "headgate_failed_requests_total",
     help: "Requests answered with an error, by its code.",
     labelNames: ["error"],
-    registers,
-    collect() {
-      this.reset();
-      for (const [error, count] of counters.failedByCode) this.inc({ error }, count);
+    read: (add) => {
+      for (const [error, count] of counters.failedByCode) add(count, { error });
     },
   });
-  new Counter({
+  addCounter(registry, {
     name: "headgate_fallback_decisions_total",
     help: "Limits answered without the store, by their on_store_failure and the cause.",
     labelNames: ["mode", "error"],
-    registers,
-    collect() {
-      this.reset();
+    read: (add) => {
       for (const [mode, byCode] of Object.entries(counters.fallbackByMode)) {
-        for (const [error, count] of byCode) this.inc({ mode, error }, count);
+        for (const [error, count] of byCode) add(count, { mode, error });
       }
     },
   });
-  new Counter({
+  addCounter(registry, {
     name: "headgate_store_failures_total",
     help: "Calls to the store that failed, by error.",
     labelNames: ["error"],
-    registers,
-    collect() {
-      this.reset();
-      for (const [error, count] of counters.storeFailedByCode) this.inc({ error }, count);
+    read: (add) => {
+      for (const [error, count] of counters.storeFailedByCode) add(count, { error });
     },
   });
 }
 
 function addPolicyMetrics(registry: Registry, { policies }: MetricsParts): void {
-  const registers = [registry];
-  new Gauge({
+  addGauge(registry, {
     name: "headgate_policy_info",
     help: "Always 1; the version of the policy in force.",
     labelNames: ["version"],
-    registers,
-    collect() {
-      this.reset();
+    read: (add) => {
       const { version } = policies.status;
-      if (version !== undefined) this.set({ version }, 1);
+      if (version !== undefined) add(1, { version });
     },
   });
-  new Gauge({
+  addGauge(registry, {
     name: "headgate_policy_rules",
     help: "Rules of the policy in force.",
-    registers,
-    collect() {
-      this.set(policies.status.ruleCount);
-    },
+    read: (add) => add(policies.status.ruleCount),
   });
-  new Counter({
+  addCounter(registry, {
     name: "headgate_policy_loads_total",
     help: "Policies loaded and refused, the first one included.",
     labelNames: ["result"],
-    registers,
-    collect() {
-      this.reset();
-      this.inc({ result: "loaded" }, policies.status.loadedCount);
-      this.inc({ result: "refused" }, policies.status.refusedCount);
+    read: (add) => {
+      add(policies.status.loadedCount, { result: "loaded" });
+      add(policies.status.refusedCount, { result: "refused" });
     },
   });
-  new Gauge({
+  addGauge(registry, {
     name: "headgate_policy_loaded_timestamp_seconds",
     help: "When the policy in force was loaded.",
-    registers,
-    collect() {
-      this.set((policies.status.loadedEpochUs ?? 0) / 1_000_000);
-    },
+    read: (add) => add((policies.status.loadedEpochUs ?? 0) / 1_000_000),
   });
-  new Gauge({
+  addGauge(registry, {
     name: "headgate_policy_stale",
     help: "1 while the newest policy files are refused and an older policy is in force.",
-    registers,
-    collect() {
-      this.set(policies.status.lastProblem === undefined ? 0 : 1);
-    },
+    read: (add) => add(policies.status.lastProblem === undefined ? 0 : 1),
   });
 }
 
 function addStoreMetrics(registry: Registry, parts: MetricsParts): void {
-  const registers = [registry];
-  new Gauge({
+  addGauge(registry, {
     name: "headgate_store_circuit_open",
     help: "1 while the store is left alone after repeated failures.",
     labelNames: ["store"],
-    registers,
-    collect() {
-      this.set({ store: parts.storeKind }, parts.isDegraded() ? 1 : 0);
-    },
+    read: (add) => add(parts.isDegraded() ? 1 : 0, { store: parts.storeKind }),
   });
-  new Gauge({
+  addGauge(registry, {
     name: "headgate_live_replicas",
     help: "Replicas that share the limits, as far as this one knows.",
-    registers,
-    collect() {
-      this.set(parts.replicaCount());
-    },
+    read: (add) => add(parts.replicaCount()),
   });
   if (parts.memoryKeyCount() === undefined) return;
-  new Gauge({
+  addGauge(registry, {
     name: "headgate_memory_store_keys",
     help: "Keys in the embedded store.",
-    registers,
-    collect() {
-      this.set(parts.memoryKeyCount() ?? 0);
-    },
+    read: (add) => add(parts.memoryKeyCount() ?? 0),
   });
+}
+
+function addProcessMetrics(registry: Registry, { processCounts, version }: MetricsParts): void {
+  addGauge(registry, {
+    name: "headgate_build_info",
+    help: "Always 1; the version of this program.",
+    labelNames: ["version"],
+    read: (add) => add(1, { version }),
+  });
+  addCounter(registry, {
+    name: "headgate_bugs_total",
+    help: "Calls that failed by a fault of this program.",
+    read: (add) => add(processCounts.bugCount),
+  });
+  addCounter(registry, {
+    name: "headgate_store_bad_values_total",
+    help: "Values under our keys in the store that were not ours; each counted as unused.",
+    read: (add) => add(processCounts.badValueCount),
+  });
+}
+
+/** A histogram as the library writes it. */
+interface RenderedHistogram {
+  readonly name: string;
+  readonly help: string;
+  readonly type: "histogram";
+  readonly aggregator: "sum";
+  readonly values: MetricValueWithName<string>[];
+}
+
+const latencyName = "headgate_decision_duration_seconds";
+const latencyHelp = "How long decisions took, without the transport.";
+
+/** Shows the latency counts, which are kept in milliseconds, as a histogram of seconds. */
+class LatencyHistogram extends Histogram {
+  readonly #counters: DecisionCounters;
+
+  constructor(counters: DecisionCounters) {
+    super({ name: latencyName, help: latencyHelp, registers: [] });
+    this.#counters = counters;
+  }
+
+  /** What the text format is made of; the library's own `get` ends here too. */
+  async getForPromString(): Promise<RenderedHistogram> {
+    const { latencyCounts, latencySumMs } = this.#counters;
+    const values: MetricValueWithName<string>[] = [];
+    let count = 0;
+    latencyCounts.forEach((inBucket, i) => {
+      count += inBucket;
+      const boundMs = latencyBoundsMs[i];
+      const le = boundMs === undefined ? "+Inf" : boundMs / 1_000;
+      values.push({ metricName: `${latencyName}_bucket`, labels: { le }, value: count });
+    });
+    values.push({ metricName: `${latencyName}_sum`, labels: {}, value: latencySumMs / 1_000 });
+    values.push({ metricName: `${latencyName}_count`, labels: {}, value: count });
+    return { name: latencyName, help: latencyHelp, type: "histogram", aggregator: "sum", values };
+  }
 }

@@ -11,7 +11,7 @@ export interface OptionRow<T> {
   readonly section: OptionSection;
   /** Environment name. */
   readonly env: string;
-  /** Long flag without dashes; absent where a flag would show a secret to every user of the machine. */
+  /** Long flag without dashes; absent where it would show a secret to all users of the machine. */
   readonly flag?: string;
   /** What stands for the value in help. */
   readonly valueName: string;

@@ -16,13 +16,15 @@ const dayMs = 86_400_000;
  * Every setting of the process. Flags win over the environment, which wins over the defaults here.
  * Names without HEADGATE_ are those of envoyproxy/ratelimit, and mean what they mean there.
  */
-export const optionRows = {
+const optionRows = {
   policy: optionalTextOption({
     section: "Policy",
     env: "HEADGATE_POLICY",
     flag: "policy",
     valueName: "PATH",
-    docs: "The policy: a YAML file, or a directory whose `*.yaml` and `*.yml` files are read together. Without it, the directory that the three RUNTIME_ names make.",
+    docs:
+      "The policy: a YAML file, or a directory whose `*.yaml` and `*.yml` files are read " +
+      "together. Without it, the directory that the three RUNTIME_ names make.",
   }),
   runtimeRoot: textOption({
     section: "Policy",
@@ -53,7 +55,9 @@ export const optionRows = {
     env: "RUNTIME_WATCH_ROOT",
     flag: "runtime-watch-root",
     defaultValue: true,
-    docs: "Whether a swap of RUNTIME_ROOT itself is watched for at once. The policy directory is watched either way, and read again every 10 s.",
+    docs:
+      "Whether a swap of RUNTIME_ROOT itself is watched for at once. The policy directory is " +
+      "watched either way, and read again every 10 s.",
   }),
   host: textOption({
     section: "Listening",
@@ -138,13 +142,17 @@ export const optionRows = {
     choices: ["auto", "redis", "memory"],
     refusals: new Map([["memcache", "memcache is not supported: use redis or memory"]]),
     defaultValue: "auto",
-    docs: "Where limits are kept; `auto` is `redis` with REDIS_URL, else `memory`, which no other replica shares.",
+    docs:
+      "Where limits are kept; `auto` is `redis` with REDIS_URL, else `memory`, which no other " +
+      "replica shares.",
   }),
   redisUrl: secretOption({
     section: "Store",
     env: "REDIS_URL",
     valueName: "URL",
-    docs: "One Redis: `host:port`, `redis://`, `rediss://` (TLS) with `user:password@` and `/database`, or `unix:///path`.",
+    docs:
+      "One Redis: `host:port`, `redis://`, `rediss://` (TLS) with `user:password@` and " +
+      "`/database`, or `unix:///path`.",
   }),
   redisSocketType: choiceOption({
     section: "Store",
@@ -182,7 +190,9 @@ export const optionRows = {
     min: 1,
     max: 10_000,
     defaultValue: 10,
-    docs: "The longest a decision waits for Redis, in milliseconds; never more than 60 % of the caller's own deadline.",
+    docs:
+      "The longest a decision waits for Redis, in milliseconds; never more than 60 % of the " +
+      "caller's own deadline.",
   }),
   replicas: wholeNumberOption({
     section: "Store",
@@ -191,7 +201,9 @@ export const optionRows = {
     min: 1,
     max: 10_000,
     defaultValue: 1,
-    docs: "How many replicas share the limits. While Redis is away each answers with its share by the larger of this and the last number seen.",
+    docs:
+      "How many replicas share the limits. While Redis is away each answers with its share by " +
+      "the larger of this and the last number seen.",
   }),
   memoryKeysMax: wholeNumberOption({
     section: "Store",
@@ -209,7 +221,9 @@ export const optionRows = {
     min: 0,
     max: 600_000,
     defaultValue: 5_000,
-    docs: "After SIGTERM: how long calls are still taken while health says NOT_SERVING, so that load balancers notice.",
+    docs:
+      "After SIGTERM: how long calls are still taken while health says NOT_SERVING, so that " +
+      "load balancers notice.",
   }),
   drainGraceMs: wholeNumberOption({
     section: "Stopping",
@@ -218,7 +232,9 @@ export const optionRows = {
     min: 0,
     max: 600_000,
     defaultValue: 10_000,
-    docs: "How long calls in flight may take after that, before connections are cut and the exit code is 1.",
+    docs:
+      "How long calls in flight may take after that, before connections are cut and the exit " +
+      "code is 1.",
   }),
   logLevel: choiceOption({
     section: "Logs",
@@ -227,7 +243,9 @@ export const optionRows = {
     choices: ["trace", "debug", "info", "warn", "warning", "error", "fatal", "panic"],
     defaultValue: "info",
     valueName: "LEVEL",
-    docs: "The least severe lines that are written: `trace`, `debug`, `info`, `warn` (or `warning`), `error`, `fatal` (or `panic`).",
+    docs:
+      "The least severe lines that are written: `trace`, `debug`, `info`, `warn` (or " +
+      "`warning`), `error`, `fatal` (or `panic`).",
   }),
   logFormat: choiceOption({
     section: "Logs",
@@ -248,7 +266,7 @@ export type OptionValues = {
 };
 
 /** True for the name of a row. */
-export function isOptionName(name: string): name is OptionName {
+function isOptionName(name: string): name is OptionName {
   return Object.hasOwn(optionRows, name);
 }
 

@@ -16,15 +16,15 @@ export type ReadPolicy =
 /** The most files of one policy directory. */
 export const policyFilesMax = 1_000;
 
-/** The largest policy file in bytes: the longest text the parser takes, each character three bytes. */
+/** The largest policy file in bytes: the longest text the parser takes, at three bytes each. */
 export const policyFileBytesMax = 3 * fileCharsMax;
 
 /** The characters of a version. */
 const versionCharsCount = 12;
 
 /**
- * Reads a policy file, or the `*.yaml` and `*.yml` files of a directory in name order. Dot files are
- * left out: Kubernetes keeps its own bookkeeping in them.
+ * Reads a policy file, or the `*.yaml` and `*.yml` files of a directory in name order. Dot files
+ * are left out: Kubernetes keeps its own bookkeeping in them.
  */
 export async function readPolicyFiles(path: string): Promise<ReadPolicy> {
   try {

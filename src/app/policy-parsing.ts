@@ -23,14 +23,14 @@ export interface PolicyParsingOptions {
 }
 
 /** The longest that a policy may take to parse: a hundred times what 10,000 limits need. */
-export const parsingMsMax = 60_000;
+const parsingMsMax = 60_000;
 
 /** The most memory that parsing may take, in megabytes. */
-export const parsingMegabytesMax = 1_024;
+const parsingMegabytesMax = 1_024;
 
 /**
- * Parses a policy in a worker thread and builds it here, one chunk of rules a turn of the event loop.
- * Never rejects: a crash of the worker is a failure with words.
+ * Parses a policy in a worker thread and builds it here, one chunk of rules a turn of the event
+ * loop. Never rejects: a crash of the worker is a failure with words.
  */
 export function parsePolicyInWorker(options: PolicyParsingOptions): Promise<PolicyParsing> {
   const { version, clock, limitMs = parsingMsMax } = options;

@@ -71,7 +71,8 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
 }
 
 function deniedWords(address: string, reason: string): string {
-  return `Redis at ${address} refuses us. ${reason} Set REDIS_AUTH (or REDIS_AUTH_FILE) to its password, or to user:password.`;
+  const remedy = "Set REDIS_AUTH (or REDIS_AUTH_FILE) to its password, or to user:password.";
+  return `Redis at ${address} refuses us. ${reason} ${remedy}`;
 }
 
 function openConnections(target: RedisTarget, parts: StoreParts): RedisConnections {

@@ -4,11 +4,11 @@ import { exitCodes } from "../app/failure.js";
 import { readErrorWords, readPolicyFiles } from "../app/policy-files.js";
 import { type ParsedPolicy, type PolicySource, parsePolicy } from "../policy/parse.js";
 import { formatProblems, visibleText } from "../policy/problem.js";
-import type { CommandContext } from "./program.js";
+import type { CommandContext } from "./context.js";
 
 type CheckFormat = "text" | "json";
 
-/** Adds `headgate check`: reads policy files of either dialect together and reports all mistakes. */
+/** Adds `headgate check`: reads policy files of either dialect together, reports all mistakes. */
 export function addCheck(program: Command, context: CommandContext): void {
   program
     .command("check")
@@ -89,7 +89,8 @@ function asText(sources: readonly PolicySource[], parsed: ParsedPolicy): string 
     return `OK: ${many(files, "file")}, ${many(domains, "domain")}, ${many(limits, "limit")}.`;
   }
   const count = parsed.problems.length + parsed.unreportedCount;
-  return `${formatProblems(parsed)}\n\n${many(count, "problem")} in ${many(sources.length, "file")}.`;
+  const summary = `${many(count, "problem")} in ${many(sources.length, "file")}.`;
+  return `${formatProblems(parsed)}\n\n${summary}`;
 }
 
 function asJson(sources: readonly PolicySource[], parsed: ParsedPolicy): unknown {

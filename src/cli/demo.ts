@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { runDemo } from "../dev/demo.js";
 import { type DemoFlags, demoFlagRows } from "../dev/demo-options.js";
-import type { CommandContext } from "./program.js";
+import type { CommandContext } from "./context.js";
 
 /** Adds `headgate demo`: Headgate, a real Envoy in front of it, an upstream and light traffic. */
 export function addDemo(program: Command, context: CommandContext): void {

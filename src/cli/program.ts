@@ -2,16 +2,10 @@ import { Command, CommanderError } from "commander";
 import { exitCodes } from "../app/failure.js";
 import { readVersion } from "../app/version.js";
 import { addCheck } from "./check.js";
+import type { CommandContext } from "./context.js";
 import { addDemo } from "./demo.js";
 import { type Output, processOutput } from "./output.js";
 import { addServe } from "./serve.js";
-
-/** A command that ran tells its exit code here. */
-export interface CommandContext {
-  readonly output: Output;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly exitWith: (code: number) => void;
-}
 
 /** Runs the command line and answers the exit code: 0 ok, 1 failure, 2 usage, 3 invalid policy. */
 export async function runCli(

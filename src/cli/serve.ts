@@ -4,7 +4,7 @@ import { exitCodes } from "../app/failure.js";
 import { createLogger } from "../app/logger.js";
 import { type OptionName, optionNames, optionRow } from "../app/options.js";
 import { runServiceProcess } from "../app/service-process.js";
-import type { CommandContext } from "./program.js";
+import type { CommandContext } from "./context.js";
 
 /** Adds `headgate serve`: the service alone, with every option of the configuration's table. */
 export function addServe(program: Command, context: CommandContext): void {

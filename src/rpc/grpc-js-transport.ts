@@ -16,7 +16,7 @@ import type {
   ServiceHandlers,
   UnaryHandler,
 } from "../wire/service.js";
-import { openSessions, tellClientsToLeave } from "./goaway.js";
+import { openSessions, tellClientsToLeave } from "./grpc-js-goaway.js";
 import { grpcStatuses, toCallFailure } from "./status.js";
 
 /** The most streams a client may have open on one connection; it opens another one above. */
@@ -175,7 +175,7 @@ export class GrpcJsTransport {
   }
 
   /** The library counts on the wall clock: what is left of it is moved to the monotonic one. */
-  #deadlineMs(deadline: Date | number): number {
+  #deadlineMs(deadline: ReturnType<UnaryCall["getDeadline"]>): number {
     const epochMs = Number(deadline);
     if (epochMs === Number.POSITIVE_INFINITY) return epochMs;
     const { clock } = this.#parts;

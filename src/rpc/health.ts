@@ -10,7 +10,7 @@ import type { ServiceHandlers, StreamContext } from "../wire/service.js";
 import { GrpcFailure, grpcStatuses } from "./status.js";
 
 /** Names that are answered: the whole server, and what envoyproxy/ratelimit's probes ask for. */
-export const healthServiceNames: readonly string[] = ["", "ratelimit"];
+const healthServiceNames: readonly string[] = ["", "ratelimit"];
 
 /** The most Watch streams open at once; one more is answered RESOURCE_EXHAUSTED. */
 export const healthWatchersMax = 256;

@@ -41,14 +41,17 @@ function decodeQuery(body: string, counters: DecisionCounters): RateLimitQuery {
   }
 }
 
+const exampleBody = JSON.stringify({
+  domain: "shop",
+  descriptors: [{ entries: [{ key: "user", value: "a" }] }],
+});
+
 function parse(body: string): RateLimitRequest {
   try {
     return fromJsonString(RateLimitRequestSchema, body);
   } catch {
     // The decoder's words quote the body, so they are dropped.
-    throw new ServiceError(
-      "REQUEST_INVALID",
-      'The body is not a RateLimitRequest in proto3 JSON, like {"domain":"shop","descriptors":[{"entries":[{"key":"user","value":"a"}]}]}.',
-    );
+    const words = `The body is not a RateLimitRequest in proto3 JSON, like ${exampleBody}.`;
+    throw new ServiceError("REQUEST_INVALID", words);
   }
 }

@@ -20,7 +20,7 @@ export interface RateLimitServiceParts {
 }
 
 /** The service's full name. Source: envoy/service/ratelimit/v3/rls.proto. */
-export const rateLimitServiceName = "envoy.service.ratelimit.v3.RateLimitService";
+const rateLimitServiceName = "envoy.service.ratelimit.v3.RateLimitService";
 
 /**
  * Envoy's RateLimitService: bytes in, a decision, bytes out.

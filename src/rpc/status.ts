@@ -51,8 +51,8 @@ export interface MappedFailure extends CallFailure {
 }
 
 /**
- * Any thrown value as what its caller may see. A bug's own words stay inside: its caller learns that
- * it was one, and no more.
+ * Any thrown value as what its caller may see. A bug's own words stay inside: its caller learns
+ * that it was one, and no more.
  */
 export function toFailure(thrown: unknown): MappedFailure {
   const { code, message } = toServiceError(thrown);

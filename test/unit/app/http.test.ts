@@ -76,7 +76,8 @@ beforeEach(async () => {
     storeKind: "redis",
     onBug: (thrown) => bugs.push(thrown),
   });
-  const place = { host: "127.0.0.1", port: 0, hostSetting: "HOST", portSetting: "PORT" };
+  const settings = { hostSetting: "HOST", portSetting: "PORT", connectionsMax: 100 };
+  const place = { host: "127.0.0.1", port: 0, ...settings };
   ({ port } = await listen(server, place));
   closeServer = () =>
     new Promise((resolve) => {

@@ -1,6 +1,7 @@
-import { createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { listen } from "../../../src/app/listen.js";
+import { waitFor } from "../../support/wait.js";
 
 const servers: { close(): unknown }[] = [];
 
@@ -9,7 +10,7 @@ afterEach(() => {
 });
 
 function place(port: number, host = "127.0.0.1") {
-  return { host, port, hostSetting: "GRPC_HOST", portSetting: "GRPC_PORT" };
+  return { host, port, hostSetting: "GRPC_HOST", portSetting: "GRPC_PORT", connectionsMax: 2 };
 }
 
 function create() {
@@ -23,6 +24,26 @@ describe("listen()", () => {
     const address = await listen(create(), place(0));
     expect(address.host).toBe("127.0.0.1");
     expect(address.port).toBeGreaterThan(0);
+  });
+
+  it("takes no more connections than it may, and takes one again when one has left", async () => {
+    const server = create();
+    const open = (): Promise<boolean> =>
+      new Promise((resolve) => {
+        const socket = connect(port, "127.0.0.1");
+        servers.push({ close: () => socket.destroy() });
+        socket.once("data", () => resolve(true));
+        socket.once("close", () => resolve(false));
+      });
+    const accepted: Socket[] = [];
+    server.on("connection", (socket) => {
+      accepted.push(socket);
+      socket.write("hello");
+    });
+    const { port } = await listen(server, place(0));
+    expect([await open(), await open(), await open()]).toEqual([true, true, false]);
+    accepted[0]?.destroy();
+    await waitFor("there is room again", open);
   });
 
   it("names a taken port, its setting and what to do", async () => {

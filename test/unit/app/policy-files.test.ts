@@ -39,7 +39,7 @@ describe("readPolicyFiles()", () => {
     });
   });
 
-  it("reads a directory's YAML files in name order, and neither dot files nor directories", async () => {
+  it("reads a directory's YAML files in name order, and no dot file or directory", async () => {
     await write("b.yml", "b");
     await write("a.yaml", "a");
     await write("notes.txt", "x");

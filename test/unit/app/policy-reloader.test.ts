@@ -142,7 +142,7 @@ describe("PolicyReloader", () => {
     await waitFor("one domain", () => reloader.status.domainCount === 1);
   });
 
-  it("keeps the old policy while the file is half written, says so, and takes the whole", async () => {
+  it("keeps the old policy while a file is half written, and says so", async () => {
     const path = join(folder, "policy.yaml");
     await writeFile(path, policyText(5));
     const reloader = await watching(path);
@@ -194,7 +194,7 @@ describe("PolicyReloader", () => {
     expect(events.filter(({ event }) => event === "policyRefused")).toHaveLength(1);
   });
 
-  it("hands the whole report of a first policy that is wrong to its caller, and logs nothing", async () => {
+  it("hands the report of a first policy that is wrong to its caller", async () => {
     const path = join(folder, "policy.yaml");
     await writeFile(path, brokenText);
     const reloader = new PolicyReloader({

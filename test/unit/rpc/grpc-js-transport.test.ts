@@ -3,7 +3,11 @@ import { type AddressInfo, createServer, type Server } from "node:net";
 import { Client, credentials, type ServiceError as GrpcError, Metadata } from "@grpc/grpc-js";
 import { afterEach, describe, expect, it } from "vitest";
 import { ServiceError } from "../../../src/core/errors.js";
-import { GrpcJsTransport, messageBytesMax } from "../../../src/rpc/grpc-js-transport.js";
+import {
+  concurrentStreamsMax,
+  GrpcJsTransport,
+  messageBytesMax,
+} from "../../../src/rpc/grpc-js-transport.js";
 import type {
   MethodHandler,
   ServerStreamHandler,
@@ -62,6 +66,11 @@ function stream(handle: ServerStreamHandler): MethodHandler {
   return { kind: "serverStream", name: "Ask", handle };
 }
 
+/** A deadline as the client library takes it: by the wall clock. */
+function inMs(ms: number): number {
+  return realClock.epochUs() / 1_000 + ms;
+}
+
 const identity = (bytes: Buffer): Buffer => bytes;
 const question = Buffer.from("question");
 
@@ -76,7 +85,7 @@ function ask(
 ): Promise<string> {
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(options.metadata ?? {})) metadata.set(name, value);
-  const deadline = options.deadline ?? Date.now() + 10_000;
+  const deadline = options.deadline ?? inMs(10_000);
   const path = options.path ?? "/test.Service/Ask";
   return new Promise((resolve, reject) => {
     const { bytes = question } = options;
@@ -112,7 +121,7 @@ describe("a unary call", () => {
     );
     const answer = await ask(running, {
       metadata: { "x-word": "hello" },
-      deadline: Date.now() + 60_000,
+      deadline: inMs(60_000),
     });
     expect(answer).toBe("hello undefined true");
   });
@@ -169,6 +178,25 @@ describe("a unary call", () => {
     const metadata = { "x-large": "~".repeat(70_000) };
     await expect(ask(running, { metadata })).rejects.toBeInstanceOf(Error);
     expect(await ask(running)).toBe("question");
+  });
+});
+
+describe("a connection", () => {
+  it(`has ${concurrentStreamsMax} calls in flight at most; one more waits its turn`, async () => {
+    const waiting: (() => void)[] = [];
+    const running = await start(
+      unary(async (bytes) => {
+        await new Promise<void>((resolve) => waiting.push(resolve));
+        return bytes;
+      }),
+    );
+    const calls = Array.from({ length: concurrentStreamsMax + 1 }, () => ask(running));
+    await waitFor("the connection is full", () => waiting.length >= concurrentStreamsMax);
+    expect(waiting).toHaveLength(concurrentStreamsMax);
+    waiting[0]?.();
+    await waitFor("the last call arrives", () => waiting.length === concurrentStreamsMax + 1);
+    for (const finish of waiting) finish();
+    expect(await Promise.all(calls)).toHaveLength(concurrentStreamsMax + 1);
   });
 });
 
@@ -297,7 +325,7 @@ describe("stopping", () => {
   it("takes no connection any more", async () => {
     const running = await start(unary(async (bytes) => bytes));
     await running.transport.close(0);
-    await expect(ask(running, { deadline: Date.now() + 500 })).rejects.toBeInstanceOf(Error);
+    await expect(ask(running, { deadline: inMs(500) })).rejects.toBeInstanceOf(Error);
   });
 });
 

@@ -126,7 +126,7 @@ describe("Watch", () => {
     expect(await last).toBe("ended");
   });
 
-  it(`takes ${healthWatchersMax} watchers, refuses one more, and takes it once one has left`, async () => {
+  it(`takes ${healthWatchersMax} watchers, and one more when one has left`, async () => {
     const service = createHealthService(new Health());
     const streams = Array.from({ length: healthWatchersMax }, () => watch(service, ""));
     for (const stream of streams) await stream.next();

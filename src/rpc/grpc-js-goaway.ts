@@ -36,8 +36,8 @@ export async function tellClientsToLeave(
  * GOAWAY without an error and with the highest stream number there is: every stream that was opened
  * is served. Source: RFC 9113, sections 4.1, 6.8.
  *
- * Written past the session, to the socket: when the session itself sends a GOAWAY while no stream is
- * open, Node stops reading from the connection, and what was on its way is never answered. Each
+ * Written past the session, to the socket: when the session itself sends a GOAWAY while no stream
+ * is open, Node stops reading from the connection, and what was on its way is never answered. Each
  * write of a session ends with a whole frame, so this one falls between two.
  */
 function goawayFrame(): Buffer {
@@ -66,9 +66,9 @@ function pingAnswer(session: ServerHttp2Session): Promise<void> {
 }
 
 /**
- * The sessions of a grpc-js server. The library keeps them in a private field and offers no two-step
- * end, so the field is read with doubt: what does not look as expected is left out, and then nobody
- * is waited for.
+ * The sessions of a grpc-js server. The library keeps them in a private field and offers no
+ * two-step end, so the field is read with doubt: what does not look as expected is left out, and
+ * then nobody is waited for.
  */
 export function openSessions(server: Server): readonly ServerHttp2Session[] {
   const servers: unknown = Reflect.get(server, "http2Servers");

@@ -6,8 +6,8 @@ import { Client, credentials } from "@grpc/grpc-js";
 import { afterEach, describe, expect, it } from "vitest";
 import { RateLimitService } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { Health } from "../../../src/gen/grpc/health/v1/health_pb.js";
+import { addReflection } from "../../../src/rpc/grpc-js-reflection.js";
 import { GrpcJsTransport } from "../../../src/rpc/grpc-js-transport.js";
-import { addReflection } from "../../../src/rpc/reflection.js";
 import { realClock } from "../../support/real-clock.js";
 import { within } from "../../support/wait.js";
 
@@ -29,7 +29,7 @@ async function ask(version: string, field: number, text: string): Promise<Buffer
     connectionAgeMsMax: 86_400_000,
     connectionAgeGraceMs: 3_600_000,
     onBug: () => {},
-    extend: (server) => addReflection(server, [RateLimitService, Health]),
+    extend: addReflection,
   });
   const server = createServer((socket) => transport.accept(socket));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
