@@ -6,7 +6,7 @@
  * Usage: node src/dev/bootstrap.mjs demo|serve|dev|test|all|bench [ARGUMENT...]
  */
 import { fileURLToPath } from "node:url";
-import { createSupervisor } from "./child.mjs";
+import { Supervisor } from "./child.mjs";
 import { prepare, StepError } from "./prepare.mjs";
 
 const nodeMinimum = [20, 19];
@@ -49,15 +49,15 @@ async function main(name, args) {
     return 2;
   }
   process.chdir(fileURLToPath(new URL("../..", import.meta.url)));
-  const supervisor = createSupervisor();
+  const supervisor = new Supervisor();
   try {
     await prepare(supervisor);
   } catch (error) {
     if (!(error instanceof StepError)) throw error;
-    if (supervisor.signalCode() === undefined) process.stderr.write(`${error.message}\n`);
+    if (supervisor.signalCode === undefined) process.stderr.write(`${error.message}\n`);
     // Whoever reads a test run's last line learns that nothing was tested.
     if (name === "test" || name === "all") process.stdout.write("0 passed, 1 failed\n");
-    return supervisor.signalCode() ?? 1;
+    return supervisor.signalCode ?? 1;
   }
-  return supervisor.signalCode() ?? (await supervisor.run(command(args)));
+  return supervisor.signalCode ?? (await supervisor.run(command(args)));
 }

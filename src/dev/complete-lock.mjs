@@ -1,7 +1,7 @@
 /**
  * Adds to package-lock.json the optional packages for other platforms that `npm install` leaves out
  * when the registry in use does not serve them. `npm ci` refuses a lock file that lacks one, on
- * every platform. Run it after `npm install`: node src/dev/complete-lock.mjs
+ * every platform. Run it after `npm install`: npm run complete-lock
  *
  * What it adds has a version but no integrity, which only the registry could tell; npm fetches such
  * a package on its own platform alone, and skips it on all others.

@@ -17,8 +17,8 @@ removeOrphans();
 chmodSync(join(dist, "cli/main.js"), 0o755);
 
 /**
- * protoc-gen-es writes .js with .d.ts beside it, and the compiler emits neither. `allowJs` would not
- * help: for the compiler a .d.ts hides the .js of the same name.
+ * protoc-gen-es writes .js with .d.ts beside it, and the compiler emits neither. `allowJs` would
+ * not help: for the compiler a .d.ts hides the .js of the same name.
  */
 function copyGenerated() {
   rmSync(join(dist, "gen"), { recursive: true, force: true });

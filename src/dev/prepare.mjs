@@ -38,7 +38,7 @@ export class StepError extends Error {}
 
 /**
  * Makes the working folder ready to run.
- * @param {ReturnType<typeof import("./child.mjs").createSupervisor>} supervisor
+ * @param {import("./child.mjs").Supervisor} supervisor
  * @throws {StepError} when a step fails
  */
 export async function prepare(supervisor) {

@@ -12,7 +12,7 @@ const lock = JSON.parse(
 
 describe("package-lock.json", () => {
   // A registry that served few platforms once left their packages out of the lock file, and then
-  // `npm ci` refused it everywhere. src/dev/complete-lock.mjs adds them.
+  // `npm ci` refused it everywhere. `npm run complete-lock` adds them.
   it("holds every optional package, also those of other platforms", () => {
     const missing = Object.values(lock.packages)
       .flatMap(({ optionalDependencies = {} }) => Object.keys(optionalDependencies))

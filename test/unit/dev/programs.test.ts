@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { isAtLeast, type ProgramName, parseVersion } from "../../../src/dev/programs.js";
+
+interface VersionCase {
+  readonly program: ProgramName;
+  readonly text: string;
+  readonly version: string | undefined;
+}
+
+const versionCases: readonly VersionCase[] = [
+  {
+    program: "envoy",
+    text: "\nenvoy  version: 9e5580933739775e/1.40.0/Clean/RELEASE/BoringSSL\n",
+    version: "1.40.0",
+  },
+  {
+    program: "envoy",
+    text: "/opt/envoy  version: 0f/1.41.0-dev/Modified/DEBUG/BoringSSL",
+    version: "1.41.0",
+  },
+  { program: "envoy", text: "envoy 1.40.0", version: undefined },
+  {
+    program: "redis",
+    text: "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d",
+    version: "7.0.15",
+  },
+  { program: "redis", text: "Valkey server v=9.1.2 sha=00000000:1", version: "9.1.2" },
+  { program: "valkey", text: "Valkey server v=9.1.2 sha=00000000:1", version: "9.1.2" },
+  { program: "valkey", text: "sh: 1: not found", version: undefined },
+  { program: "valkey", text: "", version: undefined },
+];
+
+describe("parseVersion()", () => {
+  it.each(versionCases)("reads $version as $program's from '$text'", (row) => {
+    expect(parseVersion(row.program, row.text)).toBe(row.version);
+  });
+});
+
+describe("isAtLeast()", () => {
+  it.each([
+    ["1.40.0", "1.40.0", true],
+    ["1.40.1", "1.40.0", true],
+    ["1.41.0", "1.40.9", true],
+    ["2.0.0", "1.40.0", true],
+    ["1.39.9", "1.40.0", false],
+    ["1.9.0", "1.40.0", false],
+    ["0.99.99", "1.0.0", false],
+  ] as const)("says of %s against %s: %s", (version, wanted, expected) => {
+    expect(isAtLeast(version, wanted)).toBe(expected);
+  });
+});

