@@ -43,6 +43,23 @@ const replyRows: readonly ReplyRow[] = [
   { word: "CROSSSLOT", code: "STORE_PROTOCOL", detail: clusterDetail },
 ];
 
+/**
+ * What the system says of a connection that was not made, or was lost. Source: Node's error codes.
+ */
+const systemRows: readonly { readonly code: RegExp; readonly detail: string }[] = [
+  { code: /^ECONNREFUSED$/, detail: "Nothing listens there." },
+  { code: /^(ENOTFOUND|EAI_AGAIN)$/, detail: "Its host name is not known." },
+  { code: /^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/, detail: "Its address cannot be reached." },
+  { code: /^ENOENT$/, detail: "There is no such socket." },
+  { code: /^EACCES$/, detail: "We may not open its socket." },
+  { code: /^(ECONNRESET|EPIPE)$/, detail: "It closed the connection." },
+  {
+    code: /^(CERT_|ERR_TLS_CERT|UNABLE_TO_)|SELF_SIGNED/,
+    detail: "Its certificate is not trusted.",
+  },
+  { code: /^(ERR_SSL|ERR_OSSL|EPROTO)/, detail: "TLS failed: see its port and our certificates." },
+];
+
 /** The reply that a server gives instead of serving a connection, without a word of its own. */
 const tooManyClients = "ERR max number of clients";
 
@@ -57,7 +74,9 @@ const wrongPasswordBefore6 = "ERR invalid password";
 export function toStoreError(error: unknown): ServiceError {
   if (!(error instanceof Error)) return new ServiceError("STORE_UNAVAILABLE");
   // Every reply of the server has this name; time-outs, lost connections and refusals have others.
-  if (error.name !== "ReplyError") return new ServiceError("STORE_UNAVAILABLE");
+  if (error.name !== "ReplyError") {
+    return new ServiceError("STORE_UNAVAILABLE", systemDetail(error));
+  }
   const { message } = error;
   if (message.startsWith(tooManyClients)) {
     return new ServiceError("STORE_UNAVAILABLE", "It serves as many clients as it may.");
@@ -69,6 +88,12 @@ export function toStoreError(error: unknown): ServiceError {
   return row === undefined
     ? new ServiceError("STORE_PROTOCOL")
     : new ServiceError(row.code, row.detail);
+}
+
+function systemDetail(error: Error): string | undefined {
+  if (!("code" in error) || typeof error.code !== "string") return undefined;
+  const { code } = error;
+  return systemRows.find((row) => row.code.test(code))?.detail;
 }
 
 /** True when the script has to be loaded first: after a restart, a failover or SCRIPT FLUSH. */

@@ -58,6 +58,27 @@ describe("toStoreError()", () => {
     expect(toStoreError(error).code).toBe("STORE_UNAVAILABLE");
   });
 
+  it.each([
+    ["ECONNREFUSED", "Nothing listens there."],
+    ["ENOTFOUND", "host name"],
+    ["ETIMEDOUT", "cannot be reached"],
+    ["ENOENT", "no such socket"],
+    ["EACCES", "may not open"],
+    ["ECONNRESET", "closed the connection"],
+    ["DEPTH_ZERO_SELF_SIGNED_CERT", "certificate"],
+    ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "certificate"],
+    ["CERT_HAS_EXPIRED", "certificate"],
+    ["ERR_TLS_CERT_ALTNAME_INVALID", "certificate"],
+    ["ERR_SSL_WRONG_VERSION_NUMBER", "TLS failed"],
+    ["ERR_OSSL_PEM_NO_START_LINE", "TLS failed"],
+    ["EWHATEVER", "no usable connection"],
+  ])("says what the system found: %s", (code, part) => {
+    const error = Object.assign(new Error("connect to hunter2"), { code });
+    expect(toStoreError(error)).toMatchObject({ code: "STORE_UNAVAILABLE" });
+    expect(toStoreError(error).message).toContain(part);
+    expect(toStoreError(error).message).not.toContain("hunter2");
+  });
+
   it("keeps nothing of the library's error: no command, no cause, none of its text", () => {
     const error = toStoreError(replyError("WRONGPASS no hunter2 for gate"));
     expect(error.cause).toBeUndefined();
