@@ -17,7 +17,7 @@ export interface App {
   readonly httpAddress: ListenAddress;
   /**
    * Stops: not serving at once, then the drain delay, then no new calls, then the grace for those
-   * in flight. Resolves with whether all ended by themselves; calling it again joins the first call.
+   * in flight. Resolves with whether all ended by themselves; a second call joins the first.
    */
   close(): Promise<boolean>;
 }
