@@ -12,6 +12,8 @@ export interface HeadgateOptions {
   readonly policy: string | { readonly path: string };
   /** Settings beyond the ports. Example: `{ REDIS_URL: "redis://127.0.0.1:6379" }`. */
   readonly env?: Readonly<Record<string, string>>;
+  /** A file that takes its standard output. Example: `/dev/full`, a disk without room. */
+  readonly logFile?: string;
 }
 
 const program = resolve("dist/cli/main.js");
@@ -26,20 +28,20 @@ export class HeadgateProcess {
   readonly httpPort: number;
   readonly policyPath: string;
   readonly #stage: Stage;
-  readonly #env: Readonly<Record<string, string>>;
+  readonly #options: HeadgateOptions;
   readonly #http = new HttpClient();
   #program: ChildProgram | undefined;
 
   private constructor(
     stage: Stage,
     place: { grpcPort: number; httpPort: number; policyPath: string },
-    env: Readonly<Record<string, string>>,
+    options: HeadgateOptions,
   ) {
     this.#stage = stage;
     this.grpcPort = place.grpcPort;
     this.httpPort = place.httpPort;
     this.policyPath = place.policyPath;
-    this.#env = env;
+    this.#options = options;
     stage.atEnd(() => this.#http.close());
   }
 
@@ -57,7 +59,7 @@ export class HeadgateProcess {
     let policyPath = join(stage.folder, `policy-${grpcPort}.yaml`);
     if (typeof options.policy === "string") await writeFile(policyPath, options.policy);
     else policyPath = options.policy.path;
-    return new HeadgateProcess(stage, { grpcPort, httpPort, policyPath }, options.env ?? {});
+    return new HeadgateProcess(stage, { grpcPort, httpPort, policyPath }, options);
   }
 
   /** Starts it, or starts it again on the same ports. */
@@ -73,17 +75,22 @@ export class HeadgateProcess {
 
   /** Starts it without waiting for anything. */
   spawn(): ChildProgram {
+    const { env = {}, logFile } = this.#options;
+    const words = [process.execPath, program, "serve", "--policy", this.policyPath];
+    // The shell becomes the program, so that signals reach it.
+    const intoFile = ["/bin/sh", "-c", 'exec "$@" >"$0"', logFile ?? "", ...words];
+    const [file = "", ...args] = logFile === undefined ? words : intoFile;
     const started = this.#stage.spawn({
       name: `headgate on ${this.grpcPort}`,
-      file: process.execPath,
-      args: [program, "serve", "--policy", this.policyPath],
+      file,
+      args,
       env: {
         HOST: "127.0.0.1",
         PORT: String(this.httpPort),
         GRPC_HOST: "127.0.0.1",
         GRPC_PORT: String(this.grpcPort),
         LOG_FORMAT: "json",
-        ...this.#env,
+        ...env,
       },
     });
     this.#program = started;

@@ -43,7 +43,8 @@ export type RlsAnswer =
       readonly elapsedMs: number;
     };
 
-const path = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+/** The path of the one method. */
+export const rlsPath = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
 const defaultTimeoutMs = 5_000;
 
@@ -71,7 +72,7 @@ export class RlsClient {
     const startMs = performance.now();
     return new Promise((resolve) => {
       this.#client.makeUnaryRequest(
-        path,
+        rlsPath,
         Buffer.from,
         decode,
         bytes,

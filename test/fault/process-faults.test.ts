@@ -1,0 +1,171 @@
+import { existsSync } from "node:fs";
+import { appendFile, writeFile } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import { failureModePolicy, storeBudgetEnv } from "../support/failure-modes.js";
+import { expectUnharmed, startClient } from "../support/fault-rig.js";
+import { edgePolicy } from "../support/gateway.js";
+import { HeadgateProcess } from "../support/headgate-process.js";
+import { FrameClient } from "../support/http2-frames.js";
+import { redisEnv, startRedis } from "../support/redis.js";
+import { outcomeOf, type RlsClient, rlsPath } from "../support/rls-client.js";
+import { useStage } from "../support/stage.js";
+import { Traffic } from "../support/traffic.js";
+import { waitFor, within } from "../support/wait.js";
+
+const limitHits = 2_000;
+
+const policy = edgePolicy(`
+  - key: account
+    rate_limit: {unit: hour, requests_per_unit: ${limitHits}}
+`);
+
+const stage = useStage("test");
+
+function trafficOf(client: RlsClient, callersCount: number): Traffic {
+  const call = async (): Promise<string> => {
+    return outcomeOf(await client.ask({ descriptors: [["account=shared"]] }));
+  };
+  return new Traffic({ callersCount, call });
+}
+
+describe("one of three replicas killed under load", () => {
+  it("costs only the calls it had, and no hit is admitted twice", async () => {
+    const redis = await startRedis(stage);
+    // Nobody may fall back to a share of its own here, however busy the machine is.
+    const env = { ...redisEnv(redis.port), HEADGATE_STORE_BUDGET_MS: "3000" };
+    const starts = [0, 1, 2].map(() => HeadgateProcess.start(stage, { policy, env }));
+    const [victim, ...survivors] = await Promise.all(starts);
+    if (victim === undefined) throw new Error("three were started");
+    const callersCount = 4;
+    const startMs = performance.now();
+    const lost = trafficOf(startClient(stage, victim), callersCount);
+    const served = survivors.map((one) => trafficOf(startClient(stage, one), callersCount));
+    await waitFor("all have admitted some", () => {
+      return [lost, ...served].every((traffic) => traffic.count("OK") >= 50);
+    });
+    await victim.process.kill();
+    await waitFor("the limit is spent", () => {
+      return served.every((traffic) => traffic.count("OVER_LIMIT") >= 20);
+    });
+    const byVictim = await lost.stop();
+    const byOthers = await Promise.all(served.map((traffic) => traffic.stop()));
+    for (const { byOutcome, total } of byOthers) {
+      const { OK = 0, OVER_LIMIT = 0 } = byOutcome;
+      expect(OK + OVER_LIMIT).toBe(total);
+    }
+    const admitted = [byVictim, ...byOthers].reduce((sum, { byOutcome }) => {
+      return sum + (byOutcome["OK"] ?? 0);
+    }, 0);
+    const elapsedHours = (performance.now() - startMs) / 3_600_000;
+    const admittedMax = limitHits + Math.floor(elapsedHours * limitHits);
+    expect(admitted).toBeLessThanOrEqual(admittedMax);
+    // Charged and never answered: at most what was under way in the one that died.
+    expect(admitted).toBeGreaterThanOrEqual(limitHits - callersCount);
+  });
+});
+
+describe("a signal to stop", () => {
+  it.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
+    "%s turns health off at once, answers meanwhile, ends with 0",
+    async (signal) => {
+      const env = { HEADGATE_DRAIN_DELAY_MS: "1000" };
+      const headgate = await HeadgateProcess.start(stage, { policy, env });
+      const traffic = trafficOf(startClient(stage, headgate), 4);
+      await waitFor("calls are answered", () => traffic.count("OK") >= 20);
+      headgate.process.signal(signal);
+      await waitFor("readiness is off", async () => (await headgate.get("/readyz")).status === 503);
+      expect((await headgate.get("/healthcheck")).status).toBe(500);
+      expect((await headgate.get("/livez")).status).toBe(200);
+      expect(headgate.process.isRunning).toBe(true);
+      traffic.beginPhase();
+      await waitFor("calls are still answered", () => traffic.counts.total >= 20);
+      const { byOutcome, total } = traffic.beginPhase();
+      expect(byOutcome).toEqual({ OK: total });
+      expect(await within("it ends", 20_000, headgate.process.exited)).toEqual({ code: 0 });
+      await traffic.stop();
+    },
+  );
+
+  it("that comes twice ends it at once, and not with 0", async () => {
+    const env = { HEADGATE_DRAIN_DELAY_MS: "60000" };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    headgate.process.signal("SIGTERM");
+    await waitFor("it drains", async () => (await headgate.get("/readyz")).status === 503);
+    headgate.process.signal("SIGTERM");
+    expect(await within("it ends", 5_000, headgate.process.exited)).toEqual({ code: 1 });
+  });
+
+  it("cuts calls that never end when the grace is over, and not with 0", async () => {
+    const env = { HEADGATE_DRAIN_DELAY_MS: "0", HEADGATE_DRAIN_GRACE_MS: "500" };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const stuck = await FrameClient.open(headgate.grpcPort);
+    stage.atEnd(() => stuck.close());
+    stuck.openStreams(rlsPath, 1);
+    const client = startClient(stage, headgate);
+    expect(outcomeOf(await client.ask({ descriptors: [["account=one"]] }))).toBe("OK");
+    headgate.process.signal("SIGTERM");
+    expect(await within("it ends", 10_000, headgate.process.exited)).toEqual({ code: 1 });
+  });
+});
+
+describe("a policy file that is written in two halves", () => {
+  it("is refused as long as it is broken, in force when whole, and calls go on", async () => {
+    const headgate = await HeadgateProcess.start(stage, { policy });
+    const traffic = trafficOf(startClient(stage, headgate), 2);
+    const half = policy.length - 20;
+    const next = `${policy}        - {key: late, rate_limit: {unit: hour, requests_per_unit: 1}}\n`;
+    await writeFile(headgate.policyPath, next.slice(0, half));
+    await waitFor("the half is refused", async () => {
+      return (await headgate.metric("headgate_policy_loads_total", { result: "refused" })) >= 1;
+    });
+    expect(headgate.process.output).toMatch(/policy-\d+\.yaml:\d+:\d+/);
+    expect((await headgate.get("/readyz")).status).toBe(200);
+    await appendFile(headgate.policyPath, next.slice(half));
+    await waitFor("the whole is in force", async () => {
+      return (await headgate.metric("headgate_policy_rules")) === 2;
+    });
+    const { total, byOutcome } = await traffic.stop();
+    const { OK = 0, OVER_LIMIT = 0 } = byOutcome;
+    expect(OK + OVER_LIMIT).toBe(total);
+    await expectUnharmed(headgate);
+  });
+});
+
+describe("callers that wait for 5 ms only", () => {
+  it("get an answer or their own deadline, and leave nothing behind", async () => {
+    const redis = await startRedis(stage);
+    const env = { ...storeBudgetEnv, ...redisEnv(redis.port) };
+    const headgate = await HeadgateProcess.start(stage, { policy: failureModePolicy, env });
+    const client = startClient(stage, headgate);
+    const call = async (): Promise<string> => {
+      return outcomeOf(await client.ask({ descriptors: [["error=one"]], timeoutMs: 5 }));
+    };
+    const hasty = new Traffic({ callersCount: 32, call });
+    redis.pause();
+    // Giving up resets a stream, and Node's HTTP/2 ends a connection after about 1000 resets.
+    await waitFor("many have given up", () => hasty.counts.total >= 600, { withinMs: 30_000 });
+    const { byOutcome } = await hasty.stop();
+    const expected = ["OK", "UNAVAILABLE", "DEADLINE_EXCEEDED"];
+    for (const outcome of Object.keys(byOutcome)) expect(expected).toContain(outcome);
+    redis.resume();
+    await waitFor("a patient caller is served", async () => {
+      return outcomeOf(await client.ask({ descriptors: [["error=two"]] })) === "OK";
+    });
+    await expectUnharmed(headgate);
+  });
+});
+
+describe("a log that has no room left", () => {
+  // The device exists on Linux only, which is where the service runs.
+  it.runIf(existsSync("/dev/full"))("costs its lines, and nothing else", async () => {
+    const env = { HEADGATE_DRAIN_DELAY_MS: "0" };
+    const headgate = await HeadgateProcess.start(stage, { policy, env, logFile: "/dev/full" });
+    const client = startClient(stage, headgate);
+    await writeFile(headgate.policyPath, "broken: [");
+    await waitFor("a line was lost", async () => {
+      return (await headgate.metric("headgate_policy_loads_total", { result: "refused" })) === 1;
+    });
+    expect(outcomeOf(await client.ask({ descriptors: [["account=one"]] }))).toBe("OK");
+    expect(await headgate.terminate()).toEqual({ code: 0 });
+  });
+});
