@@ -41,6 +41,11 @@ describe.each(engines)("RedisLimitStore's access to %s", (engine) => {
     ["a password of its own", { url: "127.0.0.1:PORT", auth: password.slice(0, 4) }, false],
     ["no password", { url: "redis://127.0.0.1:PORT" }, false],
     ["a user who may not write", { url: `redis://reader:${password}@127.0.0.1:PORT` }, false],
+    [
+      "a database that is not there",
+      { url: `redis://gate:${password}@127.0.0.1:PORT/9999` },
+      false,
+    ],
     ["a user of other keys", { url: `redis://stranger:${password}@127.0.0.1:PORT` }, false],
     ["the user and the password", { url: "127.0.0.1:PORT", auth: `gate:${password}` }, true],
     [

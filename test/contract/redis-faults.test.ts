@@ -40,6 +40,11 @@ describe.each(engines)("RedisLimitStore on %s that fails", (engine) => {
     expect(await codeOf(store, soon())).toBe("STORE_UNAVAILABLE");
     await server.restart();
     await waitFor("it is well again", async () => (await codeOf(store, soon())) === "none");
+    events.length = 0;
+    await server.kill();
+    await waitFor("it counts attempts from one again", () =>
+      events.some((e) => e.kind === "redisRetrying" && e.role === "decision" && e.attempt === 1),
+    );
   });
 
   it("comes up without a server, and finds it when it starts", async () => {

@@ -4,7 +4,7 @@ import { Redis, type RedisOptions } from "ioredis";
 import type { Cancel, Clock, Random } from "../../core/clock.js";
 import { type ErrorCode, ServiceError } from "../../core/errors.js";
 import type { ScriptCall, ScriptReply, StoreConnection, StoreScript } from "../connection.js";
-import { isNoScriptReply, isReadOnlyReply, toStoreError } from "./redis-error.js";
+import { isNoScriptReply, isReadOnlyReply, isSelectReply, toStoreError } from "./redis-error.js";
 import type { RedisTarget } from "./target.js";
 
 /** What a connection is for; each has its own, so that one kind of work never waits for another. */
@@ -84,7 +84,9 @@ export class RedisConnection implements StoreConnection {
   #isClosed = false;
   #wasReady = false;
   #cancelRevival: Cancel | undefined;
-  /** Why there is no connection, if the server said so. */
+  /** Whether this connection is to the database that was asked for. */
+  #hasDatabase = true;
+  /** Why there is no usable connection, if the server said so. */
   #refusal: ServiceError | undefined;
 
   constructor(options: RedisConnectionOptions) {
@@ -149,9 +151,8 @@ export class RedisConnection implements StoreConnection {
   #refusalNow(leftMs: number, callsInFlightMax: number): ServiceError | undefined {
     if (this.#isClosed) return new ServiceError("STORE_CLOSED");
     if (!(leftMs > 0)) return new ServiceError("STORE_TIMEOUT");
-    if (this.#redis.status !== "ready") {
-      return this.#refusal ?? new ServiceError("STORE_UNAVAILABLE");
-    }
+    if (this.#refusal !== undefined) return this.#refusal;
+    if (this.#redis.status !== "ready") return new ServiceError("STORE_UNAVAILABLE");
     if (this.#inFlightCount < callsInFlightMax) return undefined;
     return new ServiceError("STORE_UNAVAILABLE", "Too many calls already wait for it.");
   }
@@ -196,7 +197,7 @@ export class RedisConnection implements StoreConnection {
     return {
       ...place,
       ...(address.kind === "tcp" && address.isTls
-        ? { tls: { servername: address.host, ...tls } }
+        ? { tls: { ...serverName(address.host), ...tls } }
         : {}),
       ...(target.username === undefined ? {} : { username: target.username }),
       ...(target.password === undefined ? {} : { password: target.password }),
@@ -230,8 +231,11 @@ export class RedisConnection implements StoreConnection {
 
   #listen(): void {
     const { role, onEvent } = this.#options;
+    this.#redis.on("connect", () => {
+      this.#hasDatabase = true;
+    });
     this.#redis.on("ready", () => {
-      this.#refusal = undefined;
+      if (this.#hasDatabase) this.#refusal = undefined;
       this.#wasReady = true;
       onEvent({ kind: "redisConnected", role });
     });
@@ -240,6 +244,8 @@ export class RedisConnection implements StoreConnection {
       this.#wasReady = false;
     });
     this.#redis.on("error", (error: unknown) => {
+      // The library would go on in database 0, where somebody else's keys may be.
+      if (isSelectReply(error)) this.#hasDatabase = false;
       const failure = toStoreError(error);
       const { code, message } = failure;
       if (code === "STORE_ACCESS_DENIED") this.#refusal = failure;
@@ -267,6 +273,11 @@ export class RedisConnection implements StoreConnection {
     onEvent({ kind: "redisRetrying", role, attempt: attempt + 1, delayMs });
     return delayMs;
   }
+}
+
+/** What SNI asks for; addresses have no names. */
+function serverName(host: string): ConnectionOptions {
+  return /^[\d.]+$|:/.test(host) ? {} : { servername: host };
 }
 
 function toReply(reply: unknown): ScriptReply {

@@ -78,6 +78,9 @@ export function toStoreError(error: unknown): ServiceError {
     return new ServiceError("STORE_UNAVAILABLE", systemDetail(error));
   }
   const { message } = error;
+  if (isSelectReply(error)) {
+    return new ServiceError("STORE_ACCESS_DENIED", "It has no such database, or not for us.");
+  }
   if (message.startsWith(tooManyClients)) {
     return new ServiceError("STORE_UNAVAILABLE", "It serves as many clients as it may.");
   }
@@ -99,6 +102,15 @@ function systemDetail(error: Error): string | undefined {
 /** True when the script has to be loaded first: after a restart, a failover or SCRIPT FLUSH. */
 export function isNoScriptReply(error: unknown): boolean {
   return error instanceof Error && startsWithWord(error.message, "NOSCRIPT");
+}
+
+/** True when the server does not give us the database of our address. */
+export function isSelectReply(error: unknown): boolean {
+  if (!(error instanceof Error) || error.name !== "ReplyError" || !("command" in error))
+    return false;
+  const { command } = error;
+  if (typeof command !== "object" || command === null || !("name" in command)) return false;
+  return command.name === "select";
 }
 
 /** True when the server is no primary any more, and a new connection may find the one that is. */

@@ -180,6 +180,9 @@ local function withdraw(count)
   end
 end
 
+-- Expiry counts whole milliseconds from the start of the script, which is before nowUs. So it gets
+-- one more, or a bucket could be forgotten just before it has drained.
+
 local function commit(i)
   local k = keyOf[i]
   if not isTouched[k] and not isClamped[k] then return end
@@ -190,7 +193,7 @@ local function commit(i)
     timeToFullUs = max(0, timeToFullUs - (nowUs - tUs))
   end
   if timeToFullUs > 0 then
-    storedLevel[k], storedTUs[k], ttlMs[k] = newLevel, tUs, math.ceil(timeToFullUs / 1000)
+    storedLevel[k], storedTUs[k], ttlMs[k] = newLevel, tUs, math.ceil(timeToFullUs / 1000) + 1
   else
     storedLevel[k], storedTUs[k], ttlMs[k] = nil, nil, 0
   end

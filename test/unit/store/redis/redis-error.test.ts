@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   isNoScriptReply,
   isReadOnlyReply,
+  isSelectReply,
   toStoreError,
 } from "../../../../src/store/redis/redis-error.js";
 
@@ -100,5 +101,18 @@ describe("isReadOnlyReply()", () => {
     expect(isReadOnlyReply(replyError("READONLY You can't write"))).toBe(true);
     expect(isReadOnlyReply(replyError(`${before7}READONLY You can't write`))).toBe(true);
     expect(isReadOnlyReply(replyError("OOM command not allowed"))).toBe(false);
+  });
+});
+
+describe("isSelectReply()", () => {
+  it("is true for the server's answer to SELECT alone", () => {
+    const select = Object.assign(replyError("ERR DB index is out of range"), {
+      command: { name: "select", args: ["9999"] },
+    });
+    expect(isSelectReply(select)).toBe(true);
+    expect(toStoreError(select).code).toBe("STORE_ACCESS_DENIED");
+    expect(isSelectReply(replyError("ERR DB index is out of range"))).toBe(false);
+    expect(isSelectReply(new Error("select"))).toBe(false);
+    expect(isSelectReply(undefined)).toBe(false);
   });
 });
