@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import type { ChildProgram } from "../support/child-program.js";
 import { freePort } from "../support/free-port.js";
 import { HttpClient } from "../support/http-client.js";
+import { requireProgram } from "../support/programs.js";
 import { useStage } from "../support/stage.js";
 import { waitFor, within } from "../support/wait.js";
 
@@ -34,7 +35,6 @@ interface DemoSettings {
 /** Starts a demo on free ports. */
 async function startDemo({ flags = [], env = {} }: DemoSettings = {}): Promise<StartedDemo> {
   const [envoyPort, httpPort, grpcPort] = [await freePort(), await freePort(), await freePort()];
-  const { ENVOY_BIN } = process.env;
   const program = stage.spawn({
     name: "demo",
     file: process.execPath,
@@ -43,7 +43,7 @@ async function startDemo({ flags = [], env = {} }: DemoSettings = {}): Promise<S
       ENVOY_PORT: String(envoyPort),
       PORT: String(httpPort),
       GRPC_PORT: String(grpcPort),
-      ...(ENVOY_BIN === undefined ? {} : { ENVOY_BIN }),
+      ...(env["ENVOY_BIN"] === undefined ? { ENVOY_BIN: await requireProgram("envoy") } : {}),
       ...env,
     },
   });
@@ -170,7 +170,7 @@ describe("headgate demo with Envoy", () => {
       import { Envoy, renderEnvoyConfig } from ${JSON.stringify(module)};
       import { systemClock as clock } from ${JSON.stringify(module.replace("dev/demo-envoy", "app/clock"))};
       const config = renderEnvoyConfig(${JSON.stringify(config)}, ${JSON.stringify(ports)});
-      const program = ${JSON.stringify(process.env["ENVOY_BIN"] ?? "envoy")};
+      const program = ${JSON.stringify(await requireProgram("envoy"))};
       const folder = ${JSON.stringify(stage.folder)};
       await new Envoy({ program, config, folder, clock }).ready();
       console.log("ready");

@@ -1,0 +1,219 @@
+import { readdirSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { type Config, loadConfig } from "../../src/app/config.js";
+import { optionNames, optionRow } from "../../src/app/options.js";
+import { parsePolicy } from "../../src/policy/parse.js";
+import { HeadgateProcess } from "../support/headgate-process.js";
+import { KubernetesApi } from "../support/kubernetes.js";
+import { useStage } from "../support/stage.js";
+import { readYamlFile } from "../support/yaml-file.js";
+
+const stage = useStage("test");
+
+const manifestFiles = readdirSync("k8s").filter(
+  (name) => name.endsWith(".yaml") && name !== "kustomization.yaml",
+);
+const manifests = manifestFiles.flatMap((name) => readYamlFile(join("k8s", name)));
+
+/** The only manifest of that kind, read as `shape` says. */
+function theOne<T>(kind: string, shape: z.ZodType<T>): T {
+  const found = manifests.filter((manifest) => Reflect.get(Object(manifest), "kind") === kind);
+  expect(found).toHaveLength(1);
+  return shape.parse(found[0]);
+}
+
+const labels = z.record(z.string(), z.string());
+const httpProbe = z.object({ httpGet: z.object({ path: z.string(), port: z.string() }) });
+
+const deployment = theOne(
+  "Deployment",
+  z.object({
+    spec: z.object({
+      selector: z.object({ matchLabels: labels }),
+      template: z.object({
+        metadata: z.object({ labels, annotations: labels }),
+        spec: z.object({
+          serviceAccountName: z.string(),
+          terminationGracePeriodSeconds: z.number(),
+          securityContext: z.record(z.string(), z.unknown()),
+          containers: z
+            .array(
+              z.object({
+                args: z.array(z.string()),
+                ports: z.array(z.object({ name: z.string(), containerPort: z.number() })),
+                env: z.array(z.object({ name: z.string(), value: z.string() })),
+                startupProbe: httpProbe,
+                readinessProbe: httpProbe,
+                livenessProbe: httpProbe,
+                securityContext: z.record(z.string(), z.unknown()),
+                volumeMounts: z.array(
+                  z.object({ name: z.string(), mountPath: z.string(), readOnly: z.literal(true) }),
+                ),
+              }),
+            )
+            .length(1),
+          volumes: z.array(z.looseObject({ name: z.string() })),
+        }),
+      }),
+    }),
+  }),
+);
+const pod = deployment.spec.template.spec;
+const podLabels = deployment.spec.template.metadata.labels;
+const [container = expect.fail("there is no container")] = pod.containers;
+const ports = new Map(container.ports.map(({ name, containerPort }) => [name, containerPort]));
+
+/** The configuration that the pods start with; their Secret's files are written here. */
+async function podConfig(): Promise<Config> {
+  const env: Record<string, string> = {};
+  for (const { name, value } of container.env) env[name] = value;
+  for (const [name, text] of [
+    ["REDIS_URL_FILE", "redis://redis.redis.svc.cluster.local:6379"],
+    ["REDIS_AUTH_FILE", ""],
+  ] as const) {
+    const path = join(stage.folder, name);
+    await writeFile(path, text);
+    env[name] = path;
+  }
+  const loaded = loadConfig({ flags: {}, env });
+  if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
+  return loaded.config;
+}
+
+describe("k8s/", () => {
+  it("applies every manifest", () => {
+    const [kustomization] = readYamlFile("k8s/kustomization.yaml");
+    const { resources } = z.object({ resources: z.array(z.string()) }).parse(kustomization);
+    expect([...resources].sort()).toEqual([...manifestFiles].sort());
+  });
+
+  it("holds what the API of Kubernetes knows", () => {
+    const api = new KubernetesApi();
+    for (const manifest of manifests) expect(api.problems(manifest)).toEqual([]);
+    expect(manifests.length).toBeGreaterThanOrEqual(manifestFiles.length);
+  });
+
+  it("would notice what the API does not know, misses or types otherwise", () => {
+    const api = new KubernetesApi();
+    const service = { apiVersion: "v1", kind: "Service", spec: { ports: [{ prot: 1 }], type: 2 } };
+    expect(api.problems(service)).toEqual([
+      "Service.spec.ports[0].port is missing",
+      "Service.spec.ports[0].prot is unknown",
+      "Service.spec.type is no string",
+    ]);
+    expect(api.problems({ apiVersion: "v2", kind: "Service" })).toEqual([
+      "there is no Service in v2",
+    ]);
+  });
+
+  it("sets options that Headgate has, all of them right", async () => {
+    const known = optionNames.flatMap((name) => {
+      const { env, isSecret } = optionRow(name);
+      return isSecret ? [env, `${env}_FILE`] : [env];
+    });
+    for (const { name } of container.env) expect(known).toContain(name);
+    const config = await podConfig();
+    expect(config.store.kind).toBe("redis");
+    expect(config.grpcPort).toBe(ports.get("grpc"));
+    expect(config.port).toBe(ports.get("http"));
+  });
+
+  it("mounts the directories that its options name", async () => {
+    const mounted = container.volumeMounts.map(({ mountPath }) => mountPath);
+    const { policyPath } = await podConfig();
+    expect(mounted).toContain(policyPath);
+    for (const { name, value } of container.env) {
+      if (!name.endsWith("_FILE")) continue;
+      expect(
+        mounted.some((path) => value.startsWith(`${path}/`)),
+        value,
+      ).toBe(true);
+    }
+    const volumes = pod.volumes.map(({ name }) => name);
+    expect(container.volumeMounts.map(({ name }) => name)).toEqual(volumes);
+  });
+
+  it("mounts a policy that headgate takes, and its domains", () => {
+    const map = theOne(
+      "ConfigMap",
+      z.object({ metadata: z.object({ name: z.string() }), data: labels }),
+    );
+    const sources = Object.entries(map.data).map(([file, text]) => ({ file, text }));
+    expect(parsePolicy(sources)).toMatchObject({ kind: "policy", domains: ["shop"] });
+    expect(pod.volumes).toContainEqual({ name: "policy", configMap: { name: map.metadata.name } });
+  });
+
+  it("gives pods longer to end than Headgate takes", async () => {
+    const { drainDelayMs, drainGraceMs } = await podConfig();
+    const marginMs = 5_000;
+    const allowedMs = pod.terminationGracePeriodSeconds * 1_000;
+    expect(allowedMs).toBeGreaterThanOrEqual(drainDelayMs + drainGraceMs + marginMs);
+  });
+
+  it("probes and scrapes what Headgate serves", async () => {
+    const policy = "domain: shop\ndescriptors: []\n";
+    const headgate = await HeadgateProcess.start(stage, { policy });
+    const { startupProbe, readinessProbe, livenessProbe } = container;
+    for (const { httpGet } of [startupProbe, readinessProbe, livenessProbe]) {
+      expect(httpGet.port).toBe("http");
+      expect((await headgate.get(httpGet.path)).status).toBe(200);
+    }
+    const { annotations } = deployment.spec.template.metadata;
+    expect(annotations["prometheus.io/port"]).toBe(String(ports.get("http")));
+    expect((await headgate.get(annotations["prometheus.io/path"] ?? "")).status).toBe(200);
+  });
+
+  it("selects the same pods everywhere", () => {
+    expect(deployment.spec.selector.matchLabels).toEqual(podLabels);
+    const selectors = manifests.flatMap((manifest) => {
+      const spec: unknown = Reflect.get(Object(manifest), "spec");
+      const { selector, podSelector } = z
+        .object({ selector: z.unknown().optional(), podSelector: z.unknown().optional() })
+        .parse(spec ?? {});
+      return [selector, podSelector].filter((one) => one !== undefined);
+    });
+    // Deployment, two Services, disruption budget, network policy.
+    expect(selectors).toHaveLength(5);
+    for (const selector of selectors) {
+      const { matchLabels = selector } = z
+        .looseObject({ matchLabels: z.unknown().optional() })
+        .parse(selector);
+      expect(matchLabels).toEqual(podLabels);
+    }
+  });
+
+  it("names ports that the pods have", () => {
+    const named = JSON.stringify(manifests).matchAll(/"(?:targetPort|port)":"(\w+)"/g);
+    const names = [...named].map(([, name]) => name ?? "");
+    expect(names.length).toBeGreaterThan(5);
+    for (const name of names) expect([...ports.keys()]).toContain(name);
+  });
+
+  it("tells each pod of the replicas that there are at least", async () => {
+    const { spec } = theOne(
+      "HorizontalPodAutoscaler",
+      z.object({
+        spec: z.object({ minReplicas: z.number(), scaleTargetRef: z.object({ name: z.string() }) }),
+      }),
+    );
+    expect((await podConfig()).replicas).toBe(spec.minReplicas);
+    expect(spec.scaleTargetRef.name).toBe("headgate");
+  });
+
+  it("runs without privileges", () => {
+    expect(pod.securityContext).toMatchObject({
+      runAsNonRoot: true,
+      runAsUser: 65_532,
+      seccompProfile: { type: "RuntimeDefault" },
+    });
+    expect(container.securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ["ALL"] },
+    });
+    expect(container.args).toEqual(["serve"]);
+  });
+});
