@@ -1,4 +1,4 @@
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, constants, rmSync, statSync } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../app/clock.js";
@@ -104,7 +104,11 @@ async function installOnce(install: Install, surroundings: Surroundings): Promis
   return withLock(join(toolsFolder, `${install.folder}.lock`), async () => {
     if (!isProgram(path)) await install.run(surroundings);
     const version = await versionOf(install.program, path, surroundings.env);
-    if (version === undefined) throw new InstallError(`what ${install.source} holds does not run`);
+    if (version === undefined) {
+      // Else the next caller would find it and not try again.
+      rmSync(join(toolsFolder, install.folder), { recursive: true });
+      throw new InstallError(`what ${install.source} holds does not run`);
+    }
     return { kind: "found", path, version };
   });
 }

