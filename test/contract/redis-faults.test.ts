@@ -47,6 +47,17 @@ describe.each(engines)("RedisLimitStore on %s that fails", (engine) => {
     );
   });
 
+  it("fails what is in flight at once when its connection is lost", async () => {
+    const server = await startServer();
+    const { store } = await openStore(server);
+    server.pause();
+    const calls = Array.from({ length: batchesInFlightMax }, () => codeOf(store, soon()));
+    await server.kill();
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(["STORE_UNAVAILABLE"]));
+    await server.restart();
+    await waitFor("it is well again", async () => (await codeOf(store, soon())) === "none");
+  });
+
   it("comes up without a server, and finds it when it starts", async () => {
     const server = await startServer();
     await server.kill();

@@ -9,6 +9,8 @@ interface ReplyRow {
   readonly detail?: string;
 }
 
+const noPermissionDetail = "The user lacks a command, or the key pattern of our prefix.";
+
 const clusterDetail = "It is a node of a Redis Cluster, and this connection is to a single server.";
 
 /** Source: the error prefixes in redis/src/server.c and acl.c, the same in Valkey. */
@@ -25,7 +27,7 @@ const replyRows: readonly ReplyRow[] = [
   {
     word: "NOPERM",
     code: "STORE_ACCESS_DENIED",
-    detail: "The user lacks a command, or the key pattern of our prefix.",
+    detail: noPermissionDetail,
   },
   { word: "NOSCRIPT", code: "STORE_UNAVAILABLE", detail: "It keeps forgetting our script." },
   { word: "BUSY", code: "STORE_UNAVAILABLE", detail: "It is busy with a script of someone else." },
@@ -60,11 +62,27 @@ const systemRows: readonly { readonly code: RegExp; readonly detail: string }[] 
   { code: /^(ERR_SSL|ERR_OSSL|EPROTO)/, detail: "TLS failed: see its port and our certificates." },
 ];
 
-/** The reply that a server gives instead of serving a connection, without a word of its own. */
-const tooManyClients = "ERR max number of clients";
-
-/** What the server answers when a password is sent by the old command and it knows no such user. */
-const wrongPasswordBefore6 = "ERR invalid password";
+/** Replies that hide behind the general word ERR. */
+const sentenceRows: readonly { readonly start: string; readonly row: Omit<ReplyRow, "word"> }[] = [
+  {
+    start: "ERR max number of clients",
+    row: { code: "STORE_UNAVAILABLE", detail: "It serves as many clients as it may." },
+  },
+  // Before Redis 6, which knew no users.
+  {
+    start: "ERR invalid password",
+    row: { code: "STORE_ACCESS_DENIED", detail: "The password is wrong." },
+  },
+  // Redis 7, and then Valkey, of a command inside a script.
+  {
+    start: "ERR The user executing the script can't",
+    row: { code: "STORE_ACCESS_DENIED", detail: noPermissionDetail },
+  },
+  {
+    start: "ERR ACL failure in script",
+    row: { code: "STORE_ACCESS_DENIED", detail: noPermissionDetail },
+  },
+];
 
 /**
  * Any failure of the client library as one of our codes. Its errors carry the arguments of the
@@ -81,13 +99,9 @@ export function toStoreError(error: unknown): ServiceError {
   if (isSelectReply(error)) {
     return new ServiceError("STORE_ACCESS_DENIED", "It has no such database, or not for us.");
   }
-  if (message.startsWith(tooManyClients)) {
-    return new ServiceError("STORE_UNAVAILABLE", "It serves as many clients as it may.");
-  }
-  if (message.startsWith(wrongPasswordBefore6)) {
-    return new ServiceError("STORE_ACCESS_DENIED", "The password is wrong.");
-  }
-  const row = replyRows.find(({ word }) => startsWithWord(message, word));
+  const row =
+    replyRows.find(({ word }) => startsWithWord(message, word)) ??
+    sentenceRows.find(({ start }) => message.startsWith(start))?.row;
   return row === undefined
     ? new ServiceError("STORE_PROTOCOL")
     : new ServiceError(row.code, row.detail);

@@ -27,6 +27,8 @@ describe("toStoreError()", () => {
     ["NOAUTH Authentication required.", "STORE_ACCESS_DENIED"],
     ["WRONGPASS invalid username-password pair or user is disabled.", "STORE_ACCESS_DENIED"],
     ["NOPERM this user has no permissions to run the 'evalsha' command", "STORE_ACCESS_DENIED"],
+    [`ERR The user executing the script can't run this command ${inScript}`, "STORE_ACCESS_DENIED"],
+    ["ERR ACL failure in script: No permissions to access a key", "STORE_ACCESS_DENIED"],
     ["ERR invalid password", "STORE_ACCESS_DENIED"],
     ["NOSCRIPT No matching script. Please use EVAL.", "STORE_UNAVAILABLE"],
     ["BUSY Redis is busy running a script.", "STORE_UNAVAILABLE"],
