@@ -48,10 +48,7 @@ export function createCore(parts: CoreParts): Core {
     replicaCount,
     onEvent: (event) => logDeciderEvent(event, logger),
   });
-  const onBug = (thrown: unknown): void => {
-    processCounts.bugCount += 1;
-    logger.error({ event: "bug", ...bugTrace(thrown) }, "A call failed by a fault of ours.");
-  };
+  const onBug = createBugReport(parts);
   const metrics = createMetrics({
     counters,
     processCounts,
@@ -74,6 +71,21 @@ export function createCore(parts: CoreParts): Core {
   });
   const httpParts = { decider, counters, health, metrics, policies, storeKind, onBug };
   return { health, transport, httpServer: createHttpServer(httpParts) };
+}
+
+/** Least time between two reports of bugs: a caller that found one may repeat it at full speed. */
+const bugReportMsMin = 1_000;
+
+/** Counts every bug and logs where it happened, within `bugReportMsMin` once. */
+function createBugReport({ clock, logger, processCounts }: CoreParts): (thrown: unknown) => void {
+  let quietUntilMs = Number.NEGATIVE_INFINITY;
+  return (thrown) => {
+    processCounts.bugCount += 1;
+    const nowMs = clock.monotonicMs();
+    if (nowMs < quietUntilMs) return;
+    quietUntilMs = nowMs + bugReportMsMin;
+    logger.error({ event: "bug", ...bugTrace(thrown) }, "A call failed by a fault of ours.");
+  };
 }
 
 /** Changes are logged, single failures only counted: an outage has thousands of them. */

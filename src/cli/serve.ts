@@ -17,6 +17,9 @@ export function addServe(program: Command, context: CommandContext): void {
 Every option may also come from the environment; flags win. Secrets only come from there:
 REDIS_URL, REDIS_AUTH, or the files that REDIS_URL_FILE and REDIS_AUTH_FILE name.
 
+SIGTERM, SIGINT and SIGHUP drain and stop; a second signal stops at once. The policy's files are
+watched: a changed policy takes force by itself, and a wrong one leaves the old one in force.
+
 Examples:
   headgate serve --policy policy.yaml
   headgate serve --policy /etc/headgate --log-level debug
