@@ -104,7 +104,7 @@ function steps(): readonly string[] {
 }
 
 describe("bootstrap.mjs", () => {
-  it("installs, generates and builds, then runs the command and hands on its exit code", async () => {
+  it("installs, generates, builds, runs the command, and ends with its exit code", async () => {
     const { code, output } = await run("serve", "exit", "7");
     expect(code).toBe(7);
     expect(steps()).toEqual(["ci", "generate", "compile"]);
