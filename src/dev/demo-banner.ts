@@ -83,7 +83,9 @@ export function renderTry(running: Running, style: Style): string {
 
 /** What to do after the first 429. */
 export function renderNext(running: Running, style: Style): string {
-  const metrics = `curl -s http://127.0.0.1:${running.httpPort}/metrics | grep headgate_decisions_total`;
+  const { httpPort } = running;
+  const url = `http://127.0.0.1:${httpPort}/metrics`;
+  const metrics = `curl -s ${url} | grep headgate_decisions_total`;
   const rows = [
     ["change a limit", `edit ${running.policyPath}: what you save is in force at once`],
     ["see the counts", style.command(metrics)],

@@ -95,7 +95,7 @@ export class Envoy {
     });
   }
 
-  /** Resolves with the admin address when Envoy serves; undefined when it ended or takes too long. */
+  /** Resolves with the admin address once Envoy serves; undefined when it ended or is too slow. */
   async ready(): Promise<string | undefined> {
     const { clock } = this.#parts;
     const endMs = clock.monotonicMs() + readyMsMax;

@@ -37,8 +37,8 @@ export interface Play {
 const clock = systemClock;
 
 /**
- * Starts everything, shows it, and answers the exit code when Envoy ends by itself; without Envoy it
- * goes on until the scope is closed.
+ * Starts everything, shows it, and answers the exit code when Envoy ends by itself; without Envoy
+ * it goes on until the scope is closed.
  *
  * @throws StartFailure in words for people
  */
@@ -165,7 +165,7 @@ async function startEnvoy({ scope, options }: Play, ports: EnvoyPorts): Promise<
   throw new StartFailure(exitCodes.failure, describeEnd(envoy, await envoy.ended));
 }
 
-/** Envoy lets requests pass until its connection to Headgate stands: a caller should not see that. */
+/** Envoy lets requests pass until it is connected to Headgate: a caller should not see that. */
 async function untilDecided({ ask }: Asker): Promise<void> {
   const endMs = clock.monotonicMs() + decidedMsMax;
   while (clock.monotonicMs() < endMs) {

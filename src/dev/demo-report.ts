@@ -16,7 +16,7 @@ export function createStyle(isColored: boolean): Style {
   return { bold: paint(1), dim: paint(2), good: paint(32), bad: paint(31), command: paint(36) };
 }
 
-/** Whether colours are wanted. Source: no-color.org and force-color.org, then whether it is a terminal. */
+/** Whether colours are wanted. Source: no-color.org, force-color.org, then the terminal. */
 export function isColorWanted(
   env: Readonly<Record<string, string | undefined>>,
   isTerminal: boolean,

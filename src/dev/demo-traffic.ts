@@ -9,7 +9,7 @@ export interface Caller {
   readonly everyMs: number;
 }
 
-/** Who calls in the demo: one too often for the plan, one who keeps to it, one with a larger plan. */
+/** Who calls: one too often for the plan, one who keeps to it, and one with a larger plan. */
 export const demoCallers: readonly Caller[] = [
   { name: "alice", plan: "free", everyMs: 500 },
   { name: "bob", plan: "free", everyMs: 3_000 },
@@ -141,8 +141,8 @@ export function readEnvoyAnswer(wire: WireAnswer): Answer {
 }
 
 /**
- * The limit that binds, out of `x-ratelimit-limit`: its first number, then all limits that were met,
- * where the one with that number says its period and its name.
+ * The limit that binds, out of `x-ratelimit-limit`: its number, then all limits that were met, of
+ * which the one with that number says its period and its name.
  *
  * Example: `5, 1800;w=60;name="per-address", 5;w=10;name="free-pace"` is free-pace, 5 in 10 s.
  */

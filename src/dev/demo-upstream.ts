@@ -11,7 +11,7 @@ export interface Upstream {
 const upstreamConnectionsMax = 1_000;
 
 /**
- * Starts the small service that the demo's Envoy stands in front of: it answers every request alike.
+ * Starts the small service that the demo's Envoy stands before: it answers every request alike.
  *
  * @throws ServiceError LISTEN_FAILED
  */

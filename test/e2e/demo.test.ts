@@ -163,12 +163,13 @@ describe("headgate demo with Envoy", () => {
   });
 
   it("leaves no Envoy behind when the process that started it crashes", async () => {
-    const module = pathToFileURL(join(dirname(main), "../dev/demo-envoy.js")).href;
+    const built = pathToFileURL(join(dirname(main), ".."));
+    const [module, clock] = [`${built}/dev/demo-envoy.js`, `${built}/app/clock.js`];
     const config = await readFile("envoy/demo/envoy.yaml", "utf8");
     const ports = { envoy: await freePort(), upstream: 1, headgate: 1 };
     const script = `
       import { Envoy, renderEnvoyConfig } from ${JSON.stringify(module)};
-      import { systemClock as clock } from ${JSON.stringify(module.replace("dev/demo-envoy", "app/clock"))};
+      import { systemClock as clock } from ${JSON.stringify(clock)};
       const config = renderEnvoyConfig(${JSON.stringify(config)}, ${JSON.stringify(ports)});
       const program = ${JSON.stringify(await requireProgram("envoy"))};
       const folder = ${JSON.stringify(stage.folder)};

@@ -1,6 +1,7 @@
 /**
- * Makes kubernetes-schema.jsonl: of Kubernetes' own OpenAPI document, what the kinds below can hold,
- * without its texts, a definition a line. To make it again, where Go's module proxy is at hand:
+ * Makes kubernetes-schema.jsonl: of Kubernetes' own OpenAPI document, what the kinds below can
+ * hold, without its texts, a definition a line. To make it again, where Go's module proxy can be
+ * reached:
  *
  *   go mod download -json k8s.io/kubernetes@v1.36.3        (prints the folder, "Dir")
  *   node test/support/kubernetes-schema.mjs <Dir>/api/openapi-spec/swagger.json

@@ -60,7 +60,9 @@ export class KubernetesApi {
 
   #check(value: unknown, given: Schema, path: string): readonly string[] {
     const known = given.$ref === undefined ? given : this.#schemas.get(given.$ref);
-    if (known === undefined) return [`${path}: no definition of ${given.$ref}`];
+    if (known === undefined) {
+      return [`${path}: ${given.$ref} is not kept by test/support/kubernetes-schema.mjs`];
+    }
     if (!hasType(value, known)) return [`${path} is no ${known.format ?? known.type}`];
     if (Array.isArray(value)) {
       const { items } = known;
