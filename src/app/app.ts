@@ -57,6 +57,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   const core = createCore({
     config,
     clock,
+    random,
     logger,
     policies,
     opened,

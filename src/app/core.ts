@@ -1,5 +1,5 @@
 import type { Server as HttpServer } from "node:http";
-import type { Clock } from "../core/clock.js";
+import type { Clock, Random } from "../core/clock.js";
 import { DecisionCounters } from "../decide/counters.js";
 import { Decider, type DeciderEvent } from "../decide/decider.js";
 import { addReflection } from "../rpc/grpc-js-reflection.js";
@@ -20,6 +20,7 @@ import { readVersion } from "./version.js";
 export interface CoreParts {
   readonly config: Config;
   readonly clock: Clock;
+  readonly random: Random;
   readonly logger: Logger;
   readonly policies: PolicyReloader;
   readonly opened: OpenStore;
@@ -36,7 +37,7 @@ export interface Core {
 
 /** Connects policy, store, decisions, services and metrics. */
 export function createCore(parts: CoreParts): Core {
-  const { config, clock, logger, policies, opened, processCounts, replicaCount } = parts;
+  const { config, clock, random, logger, policies, opened, processCounts, replicaCount } = parts;
   const counters = new DecisionCounters();
   const decider = new Decider({
     policies,
@@ -64,6 +65,7 @@ export function createCore(parts: CoreParts): Core {
   const transport = new GrpcJsTransport({
     services: [createRateLimitService({ decider, clock, counters }), createHealthService(health)],
     clock,
+    random,
     connectionAgeMsMax: config.grpcConnectionAgeMsMax,
     connectionAgeGraceMs: config.grpcConnectionAgeGraceMs,
     onBug,

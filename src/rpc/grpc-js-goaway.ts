@@ -20,10 +20,7 @@ export async function tellClientsToLeave(
   { sockets, sessions }: LeavingClients,
   { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number },
 ): Promise<void> {
-  for (const socket of sockets) {
-    // Before our SETTINGS nothing else may be sent; that client has no stream anyway.
-    if (socket.bytesWritten > 0 && socket.writable) socket.write(goawayFrame());
-  }
+  for (const socket of sockets) askToLeave(socket);
   let cancel = (): void => {};
   const late = new Promise<void>((resolve) => {
     cancel = clock.schedule(waitMs, resolve);
@@ -33,12 +30,21 @@ export async function tellClientsToLeave(
 }
 
 /**
- * GOAWAY without an error and with the highest stream number there is: every stream that was opened
- * is served. Source: RFC 9113, sections 4.1, 6.8.
+ * Asks one client to open no more streams; those it has opened, until it knows, are served. It is
+ * the client that closes the connection when they have ended.
  *
  * Written past the session, to the socket: when the session itself sends a GOAWAY while no stream
  * is open, Node stops reading from the connection, and what was on its way is never answered. Each
  * write of a session ends with a whole frame, so this one falls between two.
+ */
+export function askToLeave(socket: Socket): void {
+  // Before our SETTINGS nothing else may be sent; that client has no stream anyway.
+  if (socket.bytesWritten > 0 && socket.writable) socket.write(goawayFrame());
+}
+
+/**
+ * GOAWAY without an error and with the highest stream number there is: every stream that was opened
+ * is served. Source: RFC 9113, sections 4.1, 6.8.
  */
 function goawayFrame(): Buffer {
   const frame = Buffer.alloc(17);

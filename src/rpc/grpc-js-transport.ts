@@ -9,14 +9,14 @@ import {
   type ServerWritableStream,
   type sendUnaryData,
 } from "@grpc/grpc-js";
-import type { Clock } from "../core/clock.js";
+import type { Cancel, Clock, Random } from "../core/clock.js";
 import type {
   CallContext,
   ServerStreamHandler,
   ServiceHandlers,
   UnaryHandler,
 } from "../wire/service.js";
-import { openSessions, tellClientsToLeave } from "./grpc-js-goaway.js";
+import { askToLeave, openSessions, tellClientsToLeave } from "./grpc-js-goaway.js";
 import { grpcStatuses, toCallFailure } from "./status.js";
 
 /** The most streams a client may have open on one connection; it opens another one above. */
@@ -38,6 +38,7 @@ const keepaliveTimeoutMs = 20_000;
 export interface GrpcJsTransportParts {
   readonly services: readonly ServiceHandlers[];
   readonly clock: Clock;
+  readonly random: Random;
   /** Age at which a connection is asked to go, plus or minus 10 %. Default a day. */
   readonly connectionAgeMsMax: number;
   /** How long calls on such a connection may still take. Default an hour. */
@@ -68,7 +69,7 @@ export class GrpcJsTransport {
 
   constructor(parts: GrpcJsTransportParts) {
     this.#parts = parts;
-    this.#server = new Server(serverOptions(parts));
+    this.#server = new Server(serverOptions);
     for (const service of parts.services) this.#addService(service);
     parts.extend?.(this.#server);
     this.#injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
@@ -81,7 +82,11 @@ export class GrpcJsTransport {
       return;
     }
     this.#sockets.add(socket);
-    socket.once("close", () => this.#sockets.delete(socket));
+    const stopAging = this.#limitAge(socket);
+    socket.once("close", () => {
+      stopAging();
+      this.#sockets.delete(socket);
+    });
     this.#injector.injectConnection(socket);
   }
 
@@ -112,6 +117,21 @@ export class GrpcJsTransport {
         resolve(true);
       });
     });
+  }
+
+  /**
+   * Asks an old connection to go, so that clients spread over new replicas, and cuts it when it is
+   * still there after the grace. The library's own way loses calls: see `askToLeave`.
+   */
+  #limitAge(socket: Socket): Cancel {
+    const { clock, random, connectionAgeMsMax, connectionAgeGraceMs } = this.#parts;
+    // Connections that were opened together must not all come back together.
+    const ageMs = connectionAgeMsMax * (0.9 + 0.2 * random.next());
+    let cancel = clock.schedule(ageMs, () => {
+      askToLeave(socket);
+      cancel = clock.schedule(connectionAgeGraceMs, () => socket.destroy());
+    });
+    return () => cancel();
   }
 
   #addService({ name, methods }: ServiceHandlers): void {
@@ -190,19 +210,15 @@ export class GrpcJsTransport {
 }
 
 /** Spelled out, defaults included: what the library leaves open a caller could use against us. */
-function serverOptions(parts: GrpcJsTransportParts): ServerOptions {
-  return {
-    "grpc.max_concurrent_streams": concurrentStreamsMax,
-    "grpc.max_receive_message_length": messageBytesMax,
-    "grpc.max_send_message_length": messageBytesMax,
-    "grpc.keepalive_time_ms": keepaliveTimeMs,
-    "grpc.keepalive_timeout_ms": keepaliveTimeoutMs,
-    "grpc.max_connection_age_ms": parts.connectionAgeMsMax,
-    "grpc.max_connection_age_grace_ms": parts.connectionAgeGraceMs,
-    "grpc-node.max_session_memory": sessionMemoryMegabytesMax,
-    "grpc.enable_channelz": 0,
-  };
-}
+const serverOptions: ServerOptions = {
+  "grpc.max_concurrent_streams": concurrentStreamsMax,
+  "grpc.max_receive_message_length": messageBytesMax,
+  "grpc.max_send_message_length": messageBytesMax,
+  "grpc.keepalive_time_ms": keepaliveTimeMs,
+  "grpc.keepalive_timeout_ms": keepaliveTimeoutMs,
+  "grpc-node.max_session_memory": sessionMemoryMegabytesMax,
+  "grpc.enable_channelz": 0,
+};
 
 /** Messages stay bytes here: handlers decode them, so that every transport treats them alike. */
 function methodDefinition(

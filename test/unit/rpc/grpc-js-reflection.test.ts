@@ -8,7 +8,7 @@ import { RateLimitService } from "../../../src/gen/envoy/service/ratelimit/v3/rl
 import { Health } from "../../../src/gen/grpc/health/v1/health_pb.js";
 import { addReflection } from "../../../src/rpc/grpc-js-reflection.js";
 import { GrpcJsTransport } from "../../../src/rpc/grpc-js-transport.js";
-import { realClock } from "../../support/real-clock.js";
+import { realClock, realRandom } from "../../support/real-clock.js";
 import { within } from "../../support/wait.js";
 
 /** Field numbers. Source: grpc/reflection/v1/reflection.proto. */
@@ -26,6 +26,7 @@ async function ask(version: string, field: number, text: string): Promise<Buffer
   const transport = new GrpcJsTransport({
     services: [],
     clock: realClock,
+    random: realRandom,
     connectionAgeMsMax: 86_400_000,
     connectionAgeGraceMs: 3_600_000,
     onBug: () => {},

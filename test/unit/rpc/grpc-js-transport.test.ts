@@ -1,4 +1,4 @@
-import { connect as connectHttp2 } from "node:http2";
+import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { Client, credentials, type ServiceError as GrpcError, Metadata } from "@grpc/grpc-js";
 import { afterEach, describe, expect, it } from "vitest";
@@ -13,7 +13,7 @@ import type {
   ServerStreamHandler,
   UnaryHandler,
 } from "../../../src/wire/service.js";
-import { realClock } from "../../support/real-clock.js";
+import { realClock, realRandom } from "../../support/real-clock.js";
 import { waitFor, within } from "../../support/wait.js";
 
 interface Running {
@@ -31,12 +31,13 @@ afterEach(async () => {
 
 async function start(
   method: MethodHandler,
-  ages: { readonly connectionAgeMsMax?: number } = {},
+  ages: { readonly connectionAgeMsMax?: number; readonly connectionAgeGraceMs?: number } = {},
 ): Promise<Running> {
   const bugs: unknown[] = [];
   const transport = new GrpcJsTransport({
     services: [{ name: "test.Service", methods: [method] }],
     clock: realClock,
+    random: realRandom,
     connectionAgeMsMax: 86_400_000,
     connectionAgeGraceMs: 3_600_000,
     onBug: (thrown) => bugs.push(thrown),
@@ -255,30 +256,42 @@ describe("a server stream", () => {
   });
 });
 
+describe("an old connection", () => {
+  const oldAtOnce = { connectionAgeMsMax: 1 };
+
+  it("is asked to go and still serves what its client sends before it knows", async () => {
+    const running = await start(
+      unary(async (bytes) => bytes),
+      oldAtOnce,
+    );
+    const { session, goaways } = await openSession(running);
+    const status = sendCall(session);
+    await waitFor("the client is asked to go", () => goaways.length > 0);
+    expect(goaways).toEqual([{ code: 0, lastStreamId: 2 ** 31 - 1 }]);
+    expect(await within("the call is answered", 10_000, status)).toBe("0");
+  });
+
+  it("is cut when it is still there after the grace", async () => {
+    const running = await start(
+      unary(() => new Promise(() => {})),
+      { ...oldAtOnce, connectionAgeGraceMs: 1 },
+    );
+    const { session } = await openSession(running);
+    const isClosed = new Promise<void>((resolve) => session.once("close", () => resolve()));
+    void sendCall(session);
+    await within("the connection is cut", 10_000, isClosed);
+  });
+});
+
 describe("stopping", () => {
   it("asks clients to go first and still serves what they send until they know", async () => {
     const running = await start(unary(async (bytes) => bytes));
-    const session = connectHttp2(`http://127.0.0.1:${running.port}`);
-    cleanups.push(() => session.destroy());
-    const goaways: { readonly code: number; readonly lastStreamId: number }[] = [];
-    session.on("goaway", (code, lastStreamId) => goaways.push({ code, lastStreamId }));
-    await new Promise<void>((resolve) => session.once("remoteSettings", () => resolve()));
+    const { session, goaways } = await openSession(running);
     // Sent before the client can know, and on its way while the server says goodbye.
-    const stream = session.request({
-      ":method": "POST",
-      ":path": "/test.Service/Ask",
-      "content-type": "application/grpc",
-      te: "trailers",
-    });
-    stream.on("error", () => {});
-    const trailers = new Promise<string>((resolve) => {
-      stream.on("trailers", (fields) => resolve(String(fields["grpc-status"])));
-    });
-    stream.resume();
-    stream.end(Buffer.from([0, 0, 0, 0, 1, 65]));
+    const status = sendCall(session);
     await within("all clients know", 10_000, running.transport.announceClose(60_000));
     expect(goaways[0]).toEqual({ code: 0, lastStreamId: 2 ** 31 - 1 });
-    expect(await within("the call is answered", 10_000, trailers)).toBe("0");
+    expect(await within("the call is answered", 10_000, status)).toBe("0");
     expect(await running.transport.close(10_000)).toBe(true);
   });
 
@@ -329,6 +342,38 @@ describe("stopping", () => {
     await expect(ask(running, { deadline: inMs(500) })).rejects.toBeInstanceOf(Error);
   });
 });
+
+interface Goaway {
+  readonly code: number;
+  readonly lastStreamId: number;
+}
+
+/** A connection without a gRPC library, which shows what the server says on it. */
+async function openSession({ port }: Running) {
+  const session = connectHttp2(`http://127.0.0.1:${port}`);
+  session.on("error", () => {});
+  cleanups.push(() => session.destroy());
+  const goaways: Goaway[] = [];
+  session.on("goaway", (code, lastStreamId) => goaways.push({ code, lastStreamId }));
+  await new Promise<void>((resolve) => session.once("remoteSettings", () => resolve()));
+  return { session, goaways };
+}
+
+/** Sends one call and answers its gRPC status. */
+function sendCall(session: ClientHttp2Session): Promise<string> {
+  const stream = session.request({
+    ":method": "POST",
+    ":path": "/test.Service/Ask",
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  stream.on("error", () => {});
+  stream.resume();
+  stream.end(Buffer.from([0, 0, 0, 0, 1, 65]));
+  return new Promise((resolve) => {
+    stream.on("trailers", (fields) => resolve(String(fields["grpc-status"])));
+  });
+}
 
 function openStream({ client }: Running) {
   return client.makeServerStreamRequest("/test.Service/Ask", identity, identity, question);
