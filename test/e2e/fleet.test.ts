@@ -22,7 +22,7 @@ describe("two Headgates on one Redis behind one Envoy", () => {
     const headgateEnvs = [env, env];
     const gateway = await startGateway(stage, { policy, descriptorKeys, headgateEnvs });
     const call = (): Promise<string> => statusOf(gateway.send({ account: "shared" }));
-    const traffic = new Traffic({ callersCount: 8, call });
+    const traffic = Traffic.start(stage, { callersCount: 8, call });
     await waitFor("every hit is taken and some are refused", () => traffic.count("429") >= 200);
     expect((await traffic.stop()).byOutcome).toEqual({ 200: 50, 429: expect.any(Number) });
     // Envoy spreads its questions, so each of them has decided some.

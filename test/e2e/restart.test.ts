@@ -27,7 +27,7 @@ describe("SIGTERM under traffic", () => {
       envoy: { isHealthChecked: true, withoutDecision: "deny" },
     });
     const [first, second] = gateway.headgates as readonly [HeadgateProcess, HeadgateProcess];
-    const traffic = new Traffic({
+    const traffic = Traffic.start(stage, {
       callersCount: 8,
       call: () => statusOf(gateway.send({ account: "busy" })),
     });
@@ -44,6 +44,28 @@ describe("SIGTERM under traffic", () => {
     const { total, byOutcome } = await traffic.stop();
     expect(byOutcome).toEqual({ 200: total });
     expect(await gateway.envoy.stat("cluster.upstream.ratelimit.error")).toBe(0);
+  });
+});
+
+describe("connections that reach their age under traffic", () => {
+  it("are changed for new ones without a failed request", async () => {
+    const env = { GRPC_MAX_CONNECTION_AGE: "500ms", GRPC_MAX_CONNECTION_AGE_GRACE: "10s" };
+    const gateway = await startGateway(stage, {
+      policy,
+      descriptorKeys,
+      headgateEnvs: [env],
+      envoy: { withoutDecision: "deny" },
+    });
+    const traffic = Traffic.start(stage, {
+      callersCount: 4,
+      call: () => statusOf(gateway.send({ account: "busy" })),
+    });
+    const opened = (): Promise<number> => gateway.envoy.stat("cluster.headgate.upstream_cx_total");
+    await waitFor("Envoy has opened eight connections", async () => (await opened()) >= 8, {
+      withinMs: 30_000,
+    });
+    const { total, byOutcome } = await traffic.stop();
+    expect(byOutcome).toEqual({ 200: total });
   });
 });
 
@@ -73,7 +95,7 @@ describe("an Envoy killed under traffic", () => {
     const gateway = await startGateway(stage, { policy, descriptorKeys });
     const [headgate] = gateway.headgates;
     const idleCount = await openSockets(headgate);
-    const traffic = new Traffic({
+    const traffic = Traffic.start(stage, {
       callersCount: 8,
       call: () => statusOf(gateway.send({ account: "busy" })),
     });

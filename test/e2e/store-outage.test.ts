@@ -34,8 +34,9 @@ describe("Redis killed under traffic and brought back", () => {
       headgateEnvs: [{ ...redisEnv(redis.port), ...storeBudgetEnv }],
     });
     const [headgate] = gateway.headgates;
-    const traffic = new ModeTraffic((mode, account) => statusOf(gateway.send({ [mode]: account })));
-    stage.atEnd(() => traffic.stop());
+    const traffic = new ModeTraffic(stage, (mode, account) =>
+      statusOf(gateway.send({ [mode]: account })),
+    );
     await traffic.expectFromNowOn(wellOutcomes);
 
     await redis.kill();
@@ -59,7 +60,7 @@ describe("Redis killed under traffic and brought back", () => {
     });
     await redis.kill();
     const call = (): Promise<string> => statusOf(gateway.send({ local: "one-account" }));
-    const traffic = new Traffic({ callersCount: 2, call });
+    const traffic = Traffic.start(stage, { callersCount: 2, call });
     await waitFor("the share is spent", () => traffic.count("429") >= 100);
     // A quarter of the limit of 100: there may be three more replicas that do the same.
     expect((await traffic.stop()).byOutcome).toEqual({ 200: 25, 429: expect.any(Number) });

@@ -183,8 +183,8 @@ describe("a client that opens 10,000 streams on one connection", () => {
     const call = async (): Promise<string> => {
       return outcomeOf(await client.ask({ descriptors: [["other=one"]] }));
     };
-    const others = new Traffic({ callersCount: 4, call });
-    const beforeBytes = await headgate.process.residentBytes();
+    const others = Traffic.start(stage, { callersCount: 4, call });
+    const beforeBytes = await headgate.residentBytes();
     const flood = await FrameClient.open(headgate.grpcPort);
     stage.atEnd(() => flood.close());
     flood.openStreams(rlsPath, 500);
@@ -196,7 +196,7 @@ describe("a client that opens 10,000 streams on one connection", () => {
     });
     others.beginPhase();
     await waitFor("others go on", () => others.counts.total >= 300);
-    const grownBytes = (await headgate.process.residentBytes()) - beforeBytes;
+    const grownBytes = (await headgate.residentBytes()) - beforeBytes;
     expect(grownBytes).toBeLessThan(50 * 1_048_576);
     flood.close();
     const { total, byOutcome, slowestMs } = await others.stop();

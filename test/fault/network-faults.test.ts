@@ -58,7 +58,7 @@ describe(`a network to Redis (TEST_SEED=${seed}) that`, () => {
     const call = async (): Promise<string> => {
       return outcomeOf(await client.ask({ descriptors: [["deny=one-account"]], hits: 1 }));
     };
-    const jittery = new Traffic({ callersCount: 2, call });
+    const jittery = Traffic.start(stage, { callersCount: 2, call });
     await waitFor("some calls met a stall", async () => (await storeFailures(headgate)) >= 3, {
       withinMs: 30_000,
     });

@@ -25,7 +25,7 @@ function trafficOf(client: RlsClient, callersCount: number): Traffic {
   const call = async (): Promise<string> => {
     return outcomeOf(await client.ask({ descriptors: [["account=shared"]] }));
   };
-  return new Traffic({ callersCount, call });
+  return Traffic.start(stage, { callersCount, call });
 }
 
 describe("one of three replicas killed under load", () => {
@@ -140,7 +140,7 @@ describe("callers that wait for 5 ms only", () => {
     const call = async (): Promise<string> => {
       return outcomeOf(await client.ask({ descriptors: [["error=one"]], timeoutMs: 5 }));
     };
-    const hasty = new Traffic({ callersCount: 32, call });
+    const hasty = Traffic.start(stage, { callersCount: 32, call });
     redis.pause();
     // Giving up resets a stream, and Node's HTTP/2 ends a connection after about 1000 resets.
     await waitFor("many have given up", () => hasty.counts.total >= 600, { withinMs: 30_000 });

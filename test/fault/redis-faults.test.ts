@@ -23,6 +23,7 @@ interface Fault {
 
 /** A key space that takes two seconds to load, at half a millisecond a key. */
 const loadedKeysCount = 4_000;
+const fill = "for i = 1, ARGV[1] do redis.call('SET', 'filler:' .. i, i) end";
 const slowLoading = ["--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024"];
 
 const faults: readonly Fault[] = [
@@ -60,7 +61,7 @@ const faults: readonly Fault[] = [
   {
     what: "restarts and loads for long",
     begin: async (redis) => {
-      await redis.client().call("DEBUG", "POPULATE", String(loadedKeysCount));
+      await redis.client().eval(fill, 0, loadedKeysCount);
       await redis.client().save();
       await redis.kill();
       await redis.restart();
@@ -75,7 +76,7 @@ const stage = useStage("test");
 
 async function start(): Promise<{ readonly redis: RedisServer; readonly rig: FaultRig }> {
   const redis = await startRedis(stage, {
-    args: ["--enable-debug-command", "yes", ...slowLoading],
+    args: slowLoading,
   });
   return { redis, rig: await startFaultRig(stage, redisEnv(redis.port)) };
 }

@@ -110,7 +110,7 @@ describe("a Redis that forgets our script", () => {
     const call = async (): Promise<string> => {
       return outcomeOf(await client.ask({ descriptors: [[`error=${Math.random()}`]] }));
     };
-    const strict = new Traffic({ callersCount: 16, call });
+    const strict = Traffic.start(stage, { callersCount: 16, call });
     const admin = redis.client();
     let flushes = 0;
     await waitFor(
@@ -136,7 +136,7 @@ describe("a Redis that hangs under full load", () => {
     const call = async (): Promise<string> => {
       return outcomeOf(await client.ask({ descriptors: [["local=one-account"]] }));
     };
-    const load = new Traffic({ callersCount: 64, call });
+    const load = Traffic.start(stage, { callersCount: 64, call });
     const answered = (count: number) =>
       waitFor(`${count} calls were answered`, () => load.counts.total >= count, {
         withinMs: 60_000,
@@ -145,9 +145,9 @@ describe("a Redis that hangs under full load", () => {
     redis.pause();
     load.beginPhase();
     await answered(3_000);
-    const settledBytes = await headgate.process.residentBytes();
+    const settledBytes = await headgate.residentBytes();
     await answered(9_000);
-    const grownBytes = (await headgate.process.residentBytes()) - settledBytes;
+    const grownBytes = (await headgate.residentBytes()) - settledBytes;
     expect(grownBytes).toBeLessThan(grownBytesMax);
     redis.resume();
     const { byOutcome } = await load.stop();

@@ -1,5 +1,4 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { promisify } from "node:util";
+import { type ChildProcess, spawn } from "node:child_process";
 import { within } from "./wait.js";
 
 /** What to run. */
@@ -83,12 +82,6 @@ export class ChildProgram {
   async kill(): Promise<ProgramExit> {
     this.signal("SIGKILL");
     return within(`${this.name} is gone after SIGKILL`, 10_000, this.exited);
-  }
-
-  /** Memory in use, in bytes. */
-  async residentBytes(): Promise<number> {
-    const { stdout } = await promisify(execFile)("ps", ["-o", "rss=", "-p", String(this.pid)]);
-    return Number(stdout.trim()) * 1_024;
   }
 
   #keep(text: string): void {

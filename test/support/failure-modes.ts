@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import { edgePolicy } from "./gateway.js";
+import type { Stage } from "./stage.js";
 import { type CallOutcome, Traffic } from "./traffic.js";
 import { waitFor } from "./wait.js";
 
@@ -52,8 +53,15 @@ export type ModeOutcomes = Readonly<Record<FailureModeName, CallOutcome>>;
 export class ModeTraffic {
   readonly #byMode: Readonly<Record<FailureModeName, Traffic>>;
 
-  /** @param call asks for one hit of the account under the mode's key */
-  constructor(call: (mode: FailureModeName, account: string) => Promise<CallOutcome>) {
+  /**
+   * Starts them; they stop with the stage.
+   *
+   * @param call asks for one hit of the account under the mode's key
+   */
+  constructor(
+    stage: Stage,
+    call: (mode: FailureModeName, account: string) => Promise<CallOutcome>,
+  ) {
     const start = (mode: FailureModeName): Traffic => {
       let asked = 0;
       const callOnce = (): Promise<CallOutcome> => {
@@ -61,7 +69,7 @@ export class ModeTraffic {
         // A new account for every ten calls: a limit of 100 is then never the reason.
         return call(mode, `account-${Math.floor(asked / 10)}`);
       };
-      return new Traffic({ callersCount: 1, call: callOnce });
+      return Traffic.start(stage, { callersCount: 1, call: callOnce });
     };
     this.#byMode = {
       local: start("local"),

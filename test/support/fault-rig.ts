@@ -44,11 +44,9 @@ export async function startFaultRig(
 
 /** Traffic of every failure mode that ends with the stage. */
 export function startModeTraffic(stage: Stage, client: RlsClient): ModeTraffic {
-  const traffic = new ModeTraffic(async (mode, account) => {
+  return new ModeTraffic(stage, async (mode, account) => {
     return outcomeOf(await client.ask({ descriptors: [[`${mode}=${account}`]] }));
   });
-  stage.atEnd(() => traffic.stop());
-  return traffic;
 }
 
 /** A gRPC caller that ends with the stage. */

@@ -123,6 +123,11 @@ export class HeadgateProcess {
     return sumOfSeries(body, name, labels);
   }
 
+  /** Memory that it holds, in bytes, as it says itself. */
+  residentBytes(): Promise<number> {
+    return this.metric("process_resident_memory_bytes");
+  }
+
   /** Ends it as an orchestrator does, and answers how it went. */
   async terminate(): Promise<ProgramExit> {
     this.process.signal("SIGTERM");

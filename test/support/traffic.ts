@@ -1,3 +1,4 @@
+import type { Stage } from "./stage.js";
 import { within } from "./wait.js";
 
 /** How a call ended, in a word that tests can count: "200", "OVER_LIMIT", "UNAVAILABLE". */
@@ -38,9 +39,16 @@ export class Traffic {
   #timesMs: number[] = [];
   #byOutcome = new Map<CallOutcome, number>();
 
-  constructor({ callersCount, call }: TrafficOptions) {
+  private constructor({ callersCount, call }: TrafficOptions) {
     this.#call = call;
     this.#callers = Array.from({ length: callersCount }, () => this.#run());
+  }
+
+  /** Starts callers; they stop with the stage, should the test fail before it stops them. */
+  static start(stage: Stage, options: TrafficOptions): Traffic {
+    const traffic = new Traffic(options);
+    stage.atEnd(() => traffic.stop());
+    return traffic;
   }
 
   get counts(): TrafficCounts {
@@ -74,11 +82,17 @@ export class Traffic {
   async #run(): Promise<void> {
     while (!this.#isStopping) {
       const startMs = performance.now();
-      const outcome = await this.#call().catch((thrown: unknown) => `failed: ${String(thrown)}`);
+      const outcome = await this.#call().catch(failedOutcome);
       this.#total += 1;
       if (this.#timesMs.length < timesMax) this.#timesMs.push(performance.now() - startMs);
       this.#byOutcome.set(outcome, (this.#byOutcome.get(outcome) ?? 0) + 1);
       if (this.#byOutcome.size > outcomesMax) throw new Error("too many different outcomes");
     }
   }
+}
+
+/** Lets other things happen before the next call, or calls that fail at once would be all that does. */
+async function failedOutcome(thrown: unknown): Promise<CallOutcome> {
+  await new Promise((resolve) => setImmediate(resolve));
+  return `failed: ${String(thrown)}`;
 }
