@@ -74,6 +74,13 @@ async function childPids({ program }: StartedDemo): Promise<readonly number[]> {
     .map(([, pid]) => Number(pid));
 }
 
+/** A test of what is left behind leaves nothing behind itself, also when it fails. */
+function killAtEnd(pids: readonly number[]): void {
+  stage.atEnd(() => {
+    for (const pid of pids.filter(isAlive)) process.kill(pid, "SIGKILL");
+  });
+}
+
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -132,6 +139,7 @@ describe("headgate demo with Envoy", () => {
     const demo = await startDemo({ flags: ["--no-traffic"] });
     await untilShown(demo, "Try it");
     const pids = await childPids(demo);
+    killAtEnd(pids);
     for (const pid of pids) process.kill(pid, "SIGSTOP");
     demo.program.signal("SIGINT");
     const exit = await within("the demo ends", endMsMax, demo.program.exited);
@@ -146,6 +154,7 @@ describe("headgate demo with Envoy", () => {
     stage.atEnd(() => rm(folder, { recursive: true }));
     const pids = await childPids(demo);
     expect(pids).not.toEqual([]);
+    killAtEnd(pids);
     await demo.program.kill();
     await waitFor("its children are gone", () => !pids.some(isAlive));
   });
@@ -187,6 +196,7 @@ describe("headgate demo with Envoy", () => {
     });
     const pids = await childPids({ program, envoyPort: 0, httpPort: 0, grpcPort: 0 });
     expect(pids).not.toEqual([]);
+    killAtEnd(pids);
     program.signal("SIGUSR2");
     expect(await within("it crashes", endMsMax, program.exited)).toEqual({ code: 1 });
     await waitFor("its Envoy is gone", () => !pids.some(isAlive));
