@@ -18,8 +18,10 @@ export interface App {
   /**
    * Stops: not serving at once, then the drain delay, then no new calls, then the grace for those
    * in flight. Resolves with whether all ended by themselves; a second call joins the first.
+   *
+   * @param drainDelayMs in place of the configured delay
    */
-  close(): Promise<boolean>;
+  close(drainDelayMs?: number): Promise<boolean>;
 }
 
 /** What may be given from outside; the defaults are the real ones, and a silent log. */
@@ -124,16 +126,19 @@ async function serve(parts: Serving): Promise<App> {
   policies.watch();
   logger.info({ event: "serving", grpc: grpcAddress, http: httpAddress }, "Serving.");
   let closing: Promise<boolean> | undefined;
-  const close = (): Promise<boolean> => {
-    closing ??= stop(parts, grpcServer);
+  const close = (drainDelayMs = config.drainDelayMs): Promise<boolean> => {
+    closing ??= stop(parts, { grpcServer, drainDelayMs });
     return closing;
   };
   return { grpcAddress, httpAddress, close };
 }
 
-async function stop(parts: Serving, grpcServer: Server): Promise<boolean> {
+async function stop(
+  parts: Serving,
+  { grpcServer, drainDelayMs }: { readonly grpcServer: Server; readonly drainDelayMs: number },
+): Promise<boolean> {
   const { core, config, clock, logger, policies, closeStore } = parts;
-  const { drainDelayMs, drainGraceMs } = config;
+  const { drainGraceMs } = config;
   core.health.stopServing();
   logger.info(
     { event: "draining", drainDelayMs, drainGraceMs },

@@ -222,8 +222,8 @@ const optionRows = {
     max: 600_000,
     defaultValue: 5_000,
     docs:
-      "After SIGTERM: how long calls are still taken while health says NOT_SERVING, so that " +
-      "load balancers notice.",
+      "After SIGTERM (not Ctrl-C): how long calls are still taken while health says NOT_SERVING, " +
+      "so that load balancers notice.",
   }),
   drainGraceMs: wholeNumberOption({
     section: "Stopping",

@@ -44,8 +44,8 @@ export async function runServiceProcess(
 }
 
 async function closeAfter(signal: Promise<string>, app: App): Promise<number> {
-  await signal;
-  const isClean = await app.close();
+  // Ctrl-C comes from a person at a terminal, who waits; no load balancer is watching then.
+  const isClean = (await signal) === "SIGINT" ? await app.close(0) : await app.close();
   return isClean ? exitCodes.ok : exitCodes.failure;
 }
 

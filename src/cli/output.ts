@@ -11,5 +11,13 @@ export const processOutput: Output = {
 };
 
 function writeWhole(stream: NodeJS.WriteStream, text: string): void {
+  if (stream.listenerCount("error") === 0) stream.on("error", endQuietly);
   stream.write(text.endsWith("\n") ? text : `${text}\n`);
+}
+
+/**
+ * A reader that has seen enough closes the pipe (`headgate check ... | head`): no failure of ours.
+ */
+function endQuietly(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE") throw error;
 }

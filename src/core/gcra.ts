@@ -78,7 +78,7 @@ export type Drain = Pick<Charge, "hits" | "periodUs">;
 const drainTimeCapUs = 2 ** 50;
 
 /** Units that drain in `elapsedUs`, rounded down, at most `level`. */
-export function drainedUnits(drain: Drain, elapsedUs: number, level: number): number {
+function drainedUnits(drain: Drain, elapsedUs: number, level: number): number {
   return floorMulDiv(elapsedUs, drain.hits * unitsPerHit, drain.periodUs, level);
 }
 

@@ -1,4 +1,4 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary } from "@bufbuild/protobuf";
 import { ServiceError } from "../core/errors.js";
 import { costHitsMax } from "../core/gcra.js";
 import type { DescriptorEntry } from "../core/key.js";
@@ -135,11 +135,6 @@ function toOverride(limit: RateLimitDescriptor_RateLimitOverride, name: string):
     throw invalid(`${name}.unit_multiplier makes a period above ten years.`);
   }
   return { hits: limit.requestsPerUnit, unit, unitMultiplier };
-}
-
-/** A verdict as the bytes of a RateLimitResponse. */
-export function encodeRateLimitResponse(verdict: Verdict): Uint8Array {
-  return toBinary(RateLimitResponseSchema, toResponse(verdict));
 }
 
 /** A verdict as a message. */

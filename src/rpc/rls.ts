@@ -3,7 +3,8 @@ import type { Verdict } from "../core/verdict.js";
 import type { DecisionCounters } from "../decide/counters.js";
 import type { RateLimitQuery } from "../decide/query.js";
 import type { CallContext, ServiceHandlers } from "../wire/service.js";
-import { decodeRateLimitRequest, encodeRateLimitResponse } from "./rls-codec.js";
+import { decodeRateLimitRequest } from "./rls-codec.js";
+import { RateLimitResponseEncoder } from "./rls-encoder.js";
 
 /** What decides: a `Decider`. */
 export interface Decides {
@@ -30,10 +31,11 @@ const rateLimitServiceName = "envoy.service.ratelimit.v3.RateLimitService";
  */
 export function createRateLimitService(parts: RateLimitServiceParts): ServiceHandlers {
   const { decider, clock, counters } = parts;
+  const encoder = new RateLimitResponseEncoder();
   const handle = async (request: Uint8Array, call: CallContext): Promise<Uint8Array> => {
     const deadlineMs = callerDeadlineMs(call, clock);
     const verdict = await decider.decide(decode(request, counters), deadlineMs);
-    return encodeRateLimitResponse(verdict);
+    return encoder.encode(verdict);
   };
   return {
     name: rateLimitServiceName,

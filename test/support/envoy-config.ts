@@ -10,7 +10,9 @@ export interface EnvoyOptions {
   readonly rateLimits: readonly Json[];
   /** The filter's domain. Default "edge". */
   readonly domain?: string;
-  /** How long a request waits for its decision, in milliseconds. Default 1000; Envoy's own is 20. */
+  /**
+   * How long a request waits for its decision, in milliseconds. Default 1000; Envoy's own is 20.
+   */
   readonly timeoutMs?: number;
   /** What happens to a request without a decision. Default "deny", so that no error goes unseen. */
   readonly withoutDecision?: "allow" | "deny";
@@ -20,7 +22,9 @@ export interface EnvoyOptions {
   readonly isHealthChecked?: boolean;
 }
 
-/** The status of a request that had no decision and was denied for that: no other source makes it. */
+/**
+ * The status of a request that had no decision and was denied for that: no other source makes it.
+ */
 export const noDecisionStatus = 503;
 
 /** Path prefix under which requests reach Headgate's own gRPC services, through the same filter. */
@@ -133,7 +137,8 @@ const healthChecks: Json = {
       grpc_health_check: { service_name: "ratelimit" },
     },
   ],
-  // By default Envoy's workers hear of a second change only when a second has passed since the last.
+  // By default Envoy's workers hear of a second change only when a second has passed since the
+  // last.
   common_lb_config: { update_merge_window: "0s" },
 };
 

@@ -1,12 +1,16 @@
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 
-/** Below what systems hand to outgoing connections, so that nobody takes a port between two starts. */
+/**
+ * Below what systems hand to outgoing connections, so that nobody takes a port between two starts.
+ */
 const portMin = 12_000;
 const portMax = 31_000;
 const triesMax = 100;
 
-/** A port of 127.0.0.1 that nobody listens on, for a server that is started, killed and restarted. */
+/**
+ * A port of 127.0.0.1 that nobody listens on, for a server that is started, killed and restarted.
+ */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries += 1) {
     const port = randomInt(portMin, portMax);

@@ -7,8 +7,8 @@ export interface WaitOptions {
 }
 
 /**
- * Looks until the answer is neither undefined nor false, and answers it. An error thrown by a look is
- * a "not yet"; the last one is told when time is over.
+ * Looks until the answer is neither undefined nor false, and answers it. An error thrown by a look
+ * is a "not yet"; the last one is told when time is over.
  *
  * @param what the condition in words, for the failure's text
  */

@@ -1,0 +1,59 @@
+import { toBinary } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { LimitUnit } from "../../../src/core/limit.js";
+import type { CurrentLimit, DescriptorVerdict, Verdict } from "../../../src/core/verdict.js";
+import { RateLimitResponseSchema } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
+import { toResponse } from "../../../src/rpc/rls-codec.js";
+import { RateLimitResponseEncoder } from "../../../src/rpc/rls-encoder.js";
+
+const units: readonly LimitUnit[] = ["second", "minute", "hour", "day", "week", "month", "year"];
+const uint32 = fc.oneof(fc.nat(3), fc.integer({ min: 0, max: 0xffffffff }), fc.constant(127));
+
+const limits = fc
+  .record({
+    requestsPerUnit: uint32,
+    unit: fc.constantFrom(...units),
+    unitMultiplier: fc.integer({ min: 1, max: 400_000_000 }),
+    name: fc.option(fc.string({ unit: "binary", maxLength: 200 }), { nil: undefined }),
+  })
+  .map(({ name, ...rest }): CurrentLimit => (name === undefined ? rest : { ...rest, name }));
+
+const statuses: fc.Arbitrary<DescriptorVerdict> = fc.oneof(
+  fc.record({ isOver: fc.boolean() }),
+  fc.record({ isOver: fc.boolean(), limitRemaining: uint32 }),
+  fc.record({
+    isOver: fc.boolean(),
+    currentLimit: limits,
+    limitRemaining: uint32,
+    durationUntilResetUs: fc.oneof(fc.nat(2_000_000), fc.maxSafeNat()),
+  }),
+);
+
+const verdicts: fc.Arbitrary<Verdict> = fc.record({
+  isDenied: fc.boolean(),
+  statuses: fc.array(statuses, { maxLength: 40 }),
+});
+
+describe("RateLimitResponseEncoder", () => {
+  it("writes what protobuf-es writes, one answer after the other", () => {
+    const encoder = new RateLimitResponseEncoder();
+    fc.assert(
+      fc.property(verdicts, (verdict) => {
+        const wanted = Buffer.from(toBinary(RateLimitResponseSchema, toResponse(verdict)));
+        expect(Buffer.from(encoder.encode(verdict)).toString("hex")).toBe(wanted.toString("hex"));
+        // The second time a limit's bytes are the remembered ones.
+        expect(Buffer.from(encoder.encode(verdict)).equals(wanted)).toBe(true);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("gives bytes that later answers do not change", () => {
+    const encoder = new RateLimitResponseEncoder();
+    const first = encoder.encode({ isDenied: false, statuses: [{ isOver: false }] });
+    const copy = Buffer.from(first);
+    encoder.encode({ isDenied: true, statuses: [{ isOver: true }] });
+    expect(Buffer.from(first).equals(copy)).toBe(true);
+  });
+});

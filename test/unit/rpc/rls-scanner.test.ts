@@ -1,0 +1,126 @@
+import { clone, create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  type RateLimitRequest,
+  RateLimitRequestSchema,
+} from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
+import { scannedBytesMax, scanRateLimitRequest } from "../../../src/rpc/rls-scanner.js";
+
+const texts = fc.oneof(
+  fc.constantFrom("", "a", "user"),
+  fc.string({ unit: "binary", maxLength: 9 }),
+);
+const entries = fc.array(fc.record({ key: texts, value: texts }), { maxLength: 3 });
+const hits = fc.oneof(fc.constantFrom(0n, 1n, 127n, 128n), fc.bigInt(0n, 2n ** 53n - 1n));
+const descriptors = fc.record(
+  {
+    entries,
+    hitsAddend: hits,
+    isNegativeHits: fc.boolean(),
+    limit: fc.record({ requestsPerUnit: fc.nat(300), unit: fc.nat(4) }),
+  },
+  { requiredKeys: ["entries"] },
+);
+const requests = fc.record({
+  domain: texts,
+  descriptors: fc.array(descriptors, { maxLength: 3 }),
+  hitsAddend: fc.oneof(fc.nat(3), fc.integer({ min: 0, max: 0xffffffff })),
+});
+
+function encode(request: MessageInitShape<typeof RateLimitRequestSchema>): Buffer {
+  return Buffer.from(toBinary(RateLimitRequestSchema, create(RateLimitRequestSchema, request)));
+}
+
+/** What is left of a request when nobody says how many hits. */
+function withoutHits(request: RateLimitRequest): RateLimitRequest {
+  const bare = clone(RateLimitRequestSchema, request);
+  bare.hitsAddend = 0;
+  for (const descriptor of bare.descriptors) descriptor.hitsAddend = undefined;
+  return bare;
+}
+
+describe("scanRateLimitRequest()", () => {
+  it("reads the hits that the decoder reads", () => {
+    fc.assert(
+      fc.property(requests, (request) => {
+        const scanned = scanRateLimitRequest(encode(request));
+        expect(scanned?.hitsAddend).toBe(request.hitsAddend);
+        request.descriptors.forEach((descriptor, i) => {
+          const own = scanned?.ownHits?.get(i);
+          expect(own === undefined ? undefined : BigInt(own)).toBe(descriptor.hitsAddend);
+        });
+      }),
+    );
+  });
+
+  it("knows a request again whatever its hits in the request are", () => {
+    fc.assert(
+      fc.property(requests, fc.integer({ min: 1, max: 0xffffffff }), (request, other) => {
+        const hitsAddend = Math.max(1, request.hitsAddend);
+        const one = scanRateLimitRequest(encode({ ...request, hitsAddend }));
+        const again = scanRateLimitRequest(encode({ ...request, hitsAddend: other }));
+        expect(again?.identity).toBe(one?.identity);
+      }),
+    );
+  });
+
+  it("never takes two requests that ask differently for one", () => {
+    const edits = fc.array(fc.record({ at: fc.nat(60), value: fc.nat(255) }), { maxLength: 3 });
+    fc.assert(
+      fc.property(requests, edits, (request, changes) => {
+        const bytes = encode(request);
+        const edited = Buffer.from(bytes);
+        for (const { at, value } of changes) if (at < edited.length) edited[at] = value;
+        const [one, other] = [scanRateLimitRequest(bytes), scanRateLimitRequest(edited)];
+        if (one === undefined || one.identity !== other?.identity) return;
+        const decoded = withoutHits(fromBinary(RateLimitRequestSchema, bytes));
+        expect(withoutHits(fromBinary(RateLimitRequestSchema, edited))).toEqual(decoded);
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+
+  it("does not let a value that looks like hits stand for hits", () => {
+    // The entry of the second request holds, as its value, the very bytes of the first one's hits.
+    const entry = { key: "a", value: "b" };
+    const first = encode({ domain: "d", descriptors: [{ entries: [entry], hitsAddend: 5n }] });
+    const second = Buffer.from(first);
+    const cut = first.indexOf(Buffer.from([0x1a, 0x02, 0x08, 0x05]));
+    second[cut] = 0x12;
+    const identities = [first, second].map((bytes) => scanRateLimitRequest(bytes)?.identity);
+    expect(identities[0]).toBeDefined();
+    expect(identities[1]).not.toBe(identities[0]);
+  });
+
+  it.each([
+    { story: "an unknown field", bytes: [0x22, 0x00] },
+    { story: "a length beyond the end", bytes: [0x0a, 0x05, 0x61] },
+    { story: "a number that never ends", bytes: [0x18, ...Array<number>(12).fill(0xff)] },
+    { story: "hits beyond 32 bits", bytes: [0x18, 0xff, 0xff, 0xff, 0xff, 0x7f] },
+    { story: "an unknown field of a descriptor", bytes: [0x12, 0x02, 0x28, 0x01] },
+    { story: "an entry beyond its descriptor", bytes: [0x12, 0x02, 0x0a, 0x02, 0x61, 0x61] },
+    { story: "a descriptor's hits twice", bytes: [0x12, 0x04, 0x1a, 0x00, 0x1a, 0x00] },
+    { story: "hits with an unknown field", bytes: [0x12, 0x04, 0x1a, 0x02, 0x10, 0x01] },
+    { story: "nothing after a tag", bytes: [0x12] },
+  ])("leaves $story to the decoder", ({ bytes }) => {
+    expect(scanRateLimitRequest(Buffer.from(bytes))).toBeUndefined();
+  });
+
+  it("leaves a request that is too long to the decoder", () => {
+    const fitting = encode({ domain: "d".repeat(scannedBytesMax - 3) });
+    expect(fitting.length).toBe(scannedBytesMax);
+    expect(scanRateLimitRequest(fitting)).toBeDefined();
+    const long = encode({ domain: "d".repeat(scannedBytesMax - 2) });
+    expect(scanRateLimitRequest(long)).toBeUndefined();
+  });
+
+  it("survives any bytes", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 80 }), (bytes) => {
+        scanRateLimitRequest(Buffer.from(bytes));
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+});
