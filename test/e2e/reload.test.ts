@@ -97,7 +97,7 @@ describe("a policy changed under traffic", () => {
     },
   );
 
-  it("by a broken file keeps the old policy in force, and says so until a good one comes", async () => {
+  it("by a broken file keeps the old policy, and says so until a good one comes", async () => {
     const folder = join(stage.folder, "mounted");
     await mkdir(folder);
     const { begin, replace } = byRename;

@@ -50,7 +50,7 @@ describe("Redis killed under traffic and brought back", () => {
     expect(JSON.parse((await headgate.get("/readyz")).body)).toMatchObject({ status: "ready" });
   });
 
-  it("still limits those who answer by themselves, and lets Envoy decide where told so", async () => {
+  it("still limits by the local share, and lets Envoy decide where told so", async () => {
     const redis = await startRedis(stage);
     const gateway = await startGateway(stage, {
       policy: failureModePolicy,
@@ -68,5 +68,21 @@ describe("Redis killed under traffic and brought back", () => {
     expect(error.status).toBe(200);
     expect(error.headers["x-ratelimit-limit"]).toBeUndefined();
     expect(await gateway.envoy.stat("cluster.upstream.ratelimit.error")).toBeGreaterThan(0);
+  });
+
+  it("never waits for the store longer than Envoy waits for the answer", async () => {
+    const redis = await startRedis(stage);
+    const gateway = await startGateway(stage, {
+      policy: failureModePolicy,
+      descriptorKeys,
+      // Twenty times what Envoy waits: only the time that Envoy states can cut it short.
+      headgateEnvs: [{ ...redisEnv(redis.port), HEADGATE_STORE_BUDGET_MS: "10000" }],
+      envoy: { timeoutMs: 500 },
+    });
+    expect((await gateway.send({ deny: "one-account" })).status).toBe(200);
+    redis.pause();
+    const answer = await gateway.send({ deny: "one-account" });
+    expect(answer.status).toBe(429);
+    expect(answer.answeredMs - answer.sentMs).toBeLessThan(500);
   });
 });
