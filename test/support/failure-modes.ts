@@ -26,8 +26,8 @@ export const failureModePolicy = edgePolicy(
 export const recoveryMsMax = 10_000;
 
 /**
- * The store's budget in these tests, in milliseconds: far above the default of 10, so that a machine
- * busy with other work is not taken for a slow store.
+ * The store's budget in these tests, in milliseconds: far above the default of 10, so that a
+ * machine busy with other work is not taken for a slow store.
  */
 const storeBudgetMs = 250;
 

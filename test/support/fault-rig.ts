@@ -56,7 +56,9 @@ export function startClient(stage: Stage, headgate: HeadgateProcess): RlsClient 
   return client;
 }
 
-/** The process has lived through it: still there, no bug counted, nothing that looks like a crash. */
+/**
+ * The process has lived through it: still there, no bug counted, nothing that looks like a crash.
+ */
 export async function expectUnharmed(headgate: HeadgateProcess): Promise<void> {
   expect(headgate.process.isRunning).toBe(true);
   expect(await headgate.metric("headgate_bugs_total")).toBe(0);

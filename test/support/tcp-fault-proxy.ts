@@ -67,7 +67,10 @@ export class TcpFaultProxy {
     }
   }
 
-  /** What a firewall does that forgot a connection: it looks open and carries nothing; new ones work. */
+  /**
+   * What a firewall does that forgot a connection: it looks open and carries nothing; new ones
+   * work.
+   */
   dropLinksSilently(): void {
     for (const link of this.#links) {
       link.isDead = true;

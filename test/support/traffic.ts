@@ -91,7 +91,9 @@ export class Traffic {
   }
 }
 
-/** Lets other things happen before the next call, or calls that fail at once would be all that does. */
+/**
+ * Lets other things happen before the next call, or calls that fail at once would be all that does.
+ */
 async function failedOutcome(thrown: unknown): Promise<CallOutcome> {
   await new Promise((resolve) => setImmediate(resolve));
   return `failed: ${String(thrown)}`;
