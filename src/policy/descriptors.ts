@@ -1,4 +1,4 @@
-import type { ParsedNode } from "yaml";
+import { isScalar, type ParsedNode } from "yaml";
 import type { FailureMode, Limit, PathStep, RuleEffect } from "../core/limit.js";
 import type { Field, Fields, NodeReader } from "./node-reader.js";
 import { quoteText } from "./problem.js";
@@ -55,8 +55,8 @@ function readDescriptor(node: ParsedNode, level: Level, siblings: Siblings): und
   const label = level.label === "" ? stepText : `${level.label}.${stepText}`;
   const path = step === undefined ? level.path : [...level.path, step];
   if (step !== undefined) {
-    siblings.add(step, fields.node);
-    if (!isPathInBounds(reader, fields.node, { path, label })) return undefined;
+    siblings.add(step, node);
+    if (!isPathInBounds(reader, node, { path, label })) return undefined;
     // Problems end in no policy, so what a wrong descriptor leaves in the list is never seen.
     if (!rules.add({ domain, path, effect: effect ?? { kind: "none" }, label })) {
       const message = `a policy cannot hold more than ${rulesMax} descriptors`;
@@ -71,14 +71,14 @@ function readDescriptor(node: ParsedNode, level: Level, siblings: Siblings): und
 function readStep(reader: NodeReader, fields: Fields): PathStep | undefined {
   const keyField = reader.requiredField(fields, "key", "the key of a descriptor entry");
   const key = keyField && reader.readText(keyField, keyRule);
-  const valueField = findValue(fields);
+  const valueField = findValue(reader, fields);
   const value = valueField && reader.readText(valueField, valueRule);
   if (keyField === undefined || key === undefined) return undefined;
   // With its value unknown, the descriptor must not be taken for the key alone.
   const isValueUnknown = valueField !== undefined && value === undefined;
   if (isValueUnknown || fields.misspelt.has("value")) return undefined;
   if (key.includes("*")) {
-    return reader.report(keyField.value ?? keyField.key, {
+    return reader.reportContent(keyField.value ?? keyField.key, {
       id: "HG121",
       message: "a pattern in a key is not supported yet",
       expected: "`*` in values only",
@@ -88,10 +88,11 @@ function readStep(reader: NodeReader, fields: Fields): PathStep | undefined {
 }
 
 /** The field `value`; an empty one is none, as in envoyproxy/ratelimit: the key alone. */
-function findValue(fields: Fields): Field | undefined {
+function findValue(reader: NodeReader, fields: Fields): Field | undefined {
   const field = fields.byName.get("value");
   if (field?.value === undefined) return undefined;
-  return "value" in field.value && field.value.value === "" ? undefined : field;
+  const node = reader.contentOf(field);
+  return isScalar(node) && node.value === "" ? undefined : field;
 }
 
 function readEffect(fields: Fields, level: Level): RuleEffect | undefined {

@@ -1,35 +1,30 @@
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode, Scalar } from "yaml";
+import type { AliasTargets, ContentNode } from "./aliases.js";
 import { findNearestName } from "./nearest-name.js";
+import { NodeLog } from "./node-log.js";
 import { quoteText } from "./problem.js";
 import type { Finding, ProblemLog } from "./problem-log.js";
-import type { SourceText, TextRange } from "./source-text.js";
+import type { Shape } from "./shapes.js";
+import type { SourceText } from "./source-text.js";
 
-/** One name of a map and its value; `value` is undefined when nothing is written after the `:`. */
+/**
+ * One name of a map and its value as it is written, be it an alias; `value` is undefined when
+ * nothing is written after the `:`, or empty where the alias leads.
+ */
 export interface Field {
   readonly name: string;
   readonly key: ParsedNode;
   readonly value: ParsedNode | undefined;
 }
 
-/** A map's names, and where it begins. */
+/** A map's names, and where it begins: for an alias of it, where its text is. */
 export interface Fields {
-  readonly node: ParsedNode;
+  readonly node: ContentNode;
   readonly byName: ReadonlyMap<string, Field>;
   /** Names that an unknown one probably meant: told there, so they are not missed as well. */
   readonly misspelt: ReadonlySet<string>;
-  /** False when a refused name (a merge, one of the other dialect) may stand for a missing one. */
+  /** False when a refused name (a merge, an alias, of the other dialect) may be the missing one. */
   readonly isComplete: boolean;
-}
-
-/** The names that a map may hold. */
-export interface Shape {
-  /** For messages: `a descriptor`. */
-  readonly title: string;
-  readonly names: readonly string[];
-  /** Known, but not served yet. */
-  readonly laterNames: readonly string[];
-  /** Served in `kind: Policy` only; empty there. */
-  readonly ownNames: readonly string[];
 }
 
 /** What a text may be. */
@@ -41,26 +36,39 @@ export interface TextRule {
   readonly expected: string;
 }
 
-/** Reads the nodes of one file; each method reports what is wrong and answers undefined then. */
+/**
+ * Reads the nodes of one file; each method reports what is wrong and answers undefined then. An
+ * alias reads as what it names.
+ */
 export class NodeReader {
   readonly source: SourceText;
-  readonly #log: ProblemLog;
+  readonly #log: NodeLog;
 
-  constructor(source: SourceText, log: ProblemLog) {
+  constructor(source: SourceText, log: ProblemLog, targets: AliasTargets) {
     this.source = source;
-    this.#log = log;
+    this.#log = new NodeLog(source, log, targets);
   }
 
-  /** Reports a finding at a node. */
+  /** Reports a finding about a node among others: at the alias, if it is one. */
   report(node: ParsedNode, finding: Finding): undefined {
-    this.#log.report(this.source, nodeRange(node), finding);
-    return undefined;
+    return this.#log.report(node, finding);
+  }
+
+  /** Reports a finding about what a node says by itself: not again for an alias of it. */
+  reportContent(node: ParsedNode, finding: Finding): undefined {
+    return this.#log.reportContent(node, finding);
+  }
+
+  /** The content of a field; undefined where there is none, or none that an alias leads to. */
+  contentOf(field: Field): ContentNode | undefined {
+    return field.value && this.#log.contentOf(field.value);
   }
 
   /** A map of known names, each once. Unknown names are reported and left out. */
-  readMap(node: ParsedNode, shape: Shape): Fields | undefined {
-    if (!isMap<ParsedNode, ParsedNode | null>(node)) {
-      return this.#wrongKind(node, `${shape.title}: a map of names`);
+  readMap(place: ParsedNode, shape: Shape): Fields | undefined {
+    const node = this.#log.contentOf(place);
+    if (node === undefined || !isMap<ParsedNode, ParsedNode | null>(node)) {
+      return this.#wrongKind(place, `${shape.title}: a map of names`);
     }
     const byName = new Map<string, Field>();
     const misspelt = new Set<string>();
@@ -68,9 +76,10 @@ export class NodeReader {
     for (const { key, value } of node.items) {
       if (!isScalar(key) || typeof key.value !== "string") {
         this.#reportName(key, shape);
+        if (isAlias(key)) isComplete = false;
         continue;
       }
-      const field = { name: key.value, key, value: writtenValue(value) };
+      const field = { name: key.value, key, value: this.#filledValue(value) };
       if (!shape.names.includes(field.name)) {
         const meant = this.#refuseName(field, shape);
         if (meant !== undefined) misspelt.add(meant);
@@ -86,13 +95,14 @@ export class NodeReader {
 
   /** The items of a list; undefined where one is empty. */
   readList(field: Field, expected: string): readonly ParsedNode[] | undefined {
-    const node = this.required(field, expected);
-    if (node === undefined) return undefined;
-    if (!isSeq<ParsedNode>(node)) return this.#wrongKind(node, expected);
+    const place = this.required(field, expected);
+    const node = this.contentOf(field);
+    if (place === undefined || node === undefined) return undefined;
+    if (!isSeq<ParsedNode>(node)) return this.#wrongKind(place, expected);
     return node.items;
   }
 
-  /** The value of a field that must not be left empty. */
+  /** The value, as it is written, of a field that must not be left empty. */
   required(field: Field, expected: string): ParsedNode | undefined {
     if (field.value !== undefined) return field.value;
     const message = `${quoteText(field.name)} has no value`;
@@ -111,26 +121,28 @@ export class NodeReader {
    * envoyproxy/ratelimit takes them; fractions are not, since `1.0` and `1.00` are one number.
    */
   readText(field: Field, rule: TextRule): string | undefined {
-    const node = this.required(field, rule.expected);
-    if (node === undefined) return undefined;
+    const place = this.required(field, rule.expected);
+    const node = this.contentOf(field);
+    if (place === undefined || node === undefined) return undefined;
     const text = scalarText(node);
-    if (text === undefined) return this.#wrongText(node, rule);
-    return this.#checkText(node, text, rule);
+    if (text === undefined) return this.#wrongText(place, rule);
+    return this.#checkText(place, text, rule);
   }
 
   /** A whole number within bounds, written in digits without quotes. */
   readWhole(field: Field, bounds: { min: number; max: number }): number | undefined {
     const expected = `a whole number, ${bounds.min} to ${bounds.max}`;
-    const node = this.required(field, expected);
-    if (node === undefined || isAlias(node)) return undefined;
-    if (!isScalar(node)) return this.#wrongKind(node, expected);
+    const place = this.required(field, expected);
+    const node = this.contentOf(field);
+    if (place === undefined || node === undefined) return undefined;
+    if (!isScalar(node)) return this.#wrongKind(place, expected);
     const written = String(node.source ?? "");
     if (typeof node.value !== "number" || !wholeNumber.test(written)) {
-      return this.#wrongWhole(node, written, expected);
+      return this.reportContent(place, wrongWhole(node, written, expected));
     }
     if (node.value < bounds.min || node.value > bounds.max) {
       const message = `${quoteText(written)} is out of range`;
-      return this.report(node, { id: "HG141", message, expected });
+      return this.reportContent(place, { id: "HG141", message, expected });
     }
     // `-0` is a number, and in range.
     return node.value + 0;
@@ -139,14 +151,15 @@ export class NodeReader {
   /** True or false. */
   readFlag(field: Field): boolean | undefined {
     const expected = "true or false";
-    const node = this.required(field, expected);
-    if (node === undefined || isAlias(node)) return undefined;
-    if (!isScalar(node)) return this.#wrongKind(node, expected);
+    const place = this.required(field, expected);
+    const node = this.contentOf(field);
+    if (place === undefined || node === undefined) return undefined;
+    if (!isScalar(node)) return this.#wrongKind(place, expected);
     if (typeof node.value === "boolean") return node.value;
     const written = String(node.source ?? "");
     const suggestion = oldFlags.get(written.toLowerCase());
     const message = `${quoteText(written)} is neither true nor false`;
-    return this.report(node, { id: "HG124", message, expected, suggestion });
+    return this.reportContent(place, { id: "HG124", message, expected, suggestion });
   }
 
   /** One of a few words, in any case when `ignoreCase` is given. */
@@ -156,30 +169,31 @@ export class NodeReader {
     finding: Pick<Finding, "id"> & { readonly what: string; readonly ignoreCase?: true },
   ): Word | undefined {
     const expected = listWords(choices);
-    const node = this.required(field, expected);
-    if (node === undefined) return undefined;
+    const place = this.required(field, expected);
+    const node = this.contentOf(field);
+    if (place === undefined || node === undefined) return undefined;
     const written = scalarText(node);
-    if (written === undefined) return this.#wrongKind(node, expected);
+    if (written === undefined) return this.#wrongKind(place, expected);
     const wanted = finding.ignoreCase ? written.toLowerCase() : written;
     const choice = choices.find((word) => word === wanted);
     if (choice !== undefined) return choice;
     const suggestion = findNearestName(written, choices);
     const message = `${quoteText(written)} is not ${finding.what}`;
-    return this.report(node, { id: finding.id, message, expected, suggestion });
+    return this.reportContent(place, { id: finding.id, message, expected, suggestion });
   }
 
-  #checkText(node: ParsedNode, text: string, rule: TextRule): string | undefined {
+  #checkText(place: ParsedNode, text: string, rule: TextRule): string | undefined {
     const { expected } = rule;
     if (text.length > rule.charsMax) {
       const message = `a text of ${text.length} characters is too long`;
-      return this.report(node, { id: "HG131", message, expected });
+      return this.reportContent(place, { id: "HG131", message, expected });
     }
     if (rule.forbidden.test(text)) {
       const message = `${quoteText(text)} holds a character that is not allowed`;
-      return this.report(node, { id: "HG132", message, expected });
+      return this.reportContent(place, { id: "HG132", message, expected });
     }
     if (text !== "") return text;
-    return this.report(node, { id: "HG130", message: "a text is empty", expected });
+    return this.reportContent(place, { id: "HG130", message: "a text is empty", expected });
   }
 
   /** Reports a name that is not among the shape's, and answers the one that was probably meant. */
@@ -201,36 +215,46 @@ export class NodeReader {
     return suggestion;
   }
 
-  #wrongWhole(node: Scalar.Parsed, written: string, expected: string): undefined {
-    const quoted = quoteText(written);
-    if (node.type === Scalar.PLAIN) {
-      const isOctal = /^[-+]?0[0-9]+$/.test(written);
-      const message = `${quoted} ${isOctal ? "begins with a zero" : "is not a whole number"}`;
-      return this.report(node, { id: "HG140", message, expected });
-    }
-    const message = `${quoted} is text, not a number`;
-    const suggestion = /^(?:0|[1-9][0-9]{0,9})$/.test(written) ? written : undefined;
-    return this.report(node, { id: "HG140", message, expected, suggestion });
-  }
-
   #reportName(key: ParsedNode, shape: Shape): undefined {
+    // Reported where aliases are resolved.
     if (isAlias(key)) return undefined;
     const message = `a name in ${shape.title} is not text`;
     return this.report(key, { id: "HG123", message, expected: listWords(shape.names) });
   }
 
-  #wrongText(node: ParsedNode, { expected }: TextRule): undefined {
-    if (!isScalar(node)) return this.#wrongKind(node, expected);
-    const written = String(node.source ?? "");
-    const message = `${quoteText(written)} is a number; as a text it needs quotes`;
-    return this.report(node, { id: "HG124", message, expected, suggestion: quoteText(written) });
+  #wrongText(place: ParsedNode, { expected }: TextRule): undefined {
+    const node = this.#log.contentOf(place);
+    if (!isScalar(node)) return this.#wrongKind(place, expected);
+    const quoted = quoteText(String(node.source ?? ""));
+    const message = `${quoted} is a number; as a text it needs quotes`;
+    return this.reportContent(place, { id: "HG124", message, expected, suggestion: quoted });
   }
 
-  #wrongKind(node: ParsedNode, expected: string): undefined {
-    // An alias is refused where the text is split; what it stands for is unknown here.
-    if (isAlias(node)) return undefined;
-    return this.report(node, { id: "HG124", message: `this is ${kindOf(node)}`, expected });
+  #wrongKind(place: ParsedNode, expected: string): undefined {
+    const node = this.#log.contentOf(place);
+    if (node === undefined) return undefined;
+    const message = `this is ${kindOf(node)}`;
+    return this.reportContent(place, { id: "HG124", message, expected });
   }
+
+  /** Undefined for a value that is left empty, or null, here or where its alias leads. */
+  #filledValue(value: ParsedNode | null): ParsedNode | undefined {
+    if (value === null) return undefined;
+    const node = this.#log.contentOf(value);
+    return isScalar(node) && node.value === null ? undefined : value;
+  }
+}
+
+function wrongWhole(node: Scalar.Parsed, written: string, expected: string): Finding {
+  const quoted = quoteText(written);
+  if (node.type === Scalar.PLAIN) {
+    const isOctal = /^[-+]?0[0-9]+$/.test(written);
+    const message = `${quoted} ${isOctal ? "begins with a zero" : "is not a whole number"}`;
+    return { id: "HG140", message, expected };
+  }
+  const message = `${quoted} is text, not a number`;
+  const suggestion = /^(?:0|[1-9][0-9]{0,9})$/.test(written) ? written : undefined;
+  return { id: "HG140", message, expected, suggestion };
 }
 
 /** Digits as YAML 1.1 and 1.2 read them alike: a leading zero would be octal in the older one. */
@@ -256,13 +280,8 @@ function listWords(words: readonly string[]): string {
   return `${words.slice(0, -1).join(", ")} or ${words[words.length - 1]}`;
 }
 
-/** Undefined for a value that was left empty, or written as null. */
-function writtenValue(node: ParsedNode | null): ParsedNode | undefined {
-  return node === null || (isScalar(node) && node.value === null) ? undefined : node;
-}
-
 /** The text of a string, a whole number, true or false as written; undefined for anything else. */
-function scalarText(node: ParsedNode): string | undefined {
+function scalarText(node: ContentNode): string | undefined {
   if (!isScalar(node)) return undefined;
   if (typeof node.value === "string") return node.value;
   const written = String(node.source ?? "");
@@ -270,14 +289,8 @@ function scalarText(node: ParsedNode): string | undefined {
   return /^[-+]?[0-9]+$|^0[xo]/.test(written) ? written : undefined;
 }
 
-function kindOf(node: ParsedNode): string {
+function kindOf(node: ContentNode): string {
   if (isMap(node)) return "a map";
   if (isSeq(node)) return "a list";
   return isScalar(node) && node.value === null ? "empty" : "a single value";
-}
-
-/** A scalar as a whole; of a map or list, which may be many lines long, its first character. */
-function nodeRange(node: ParsedNode): TextRange {
-  const [start, end] = node.range;
-  return { start, end: isScalar(node) || isAlias(node) ? end : start + 1 };
 }

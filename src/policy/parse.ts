@@ -1,5 +1,6 @@
-import { isMap, isScalar, type ParsedNode } from "yaml";
+import { isAlias, isMap, isScalar, type ParsedNode } from "yaml";
 import type { FailureMode, Rule } from "../core/limit.js";
+import { type AliasTargets, findAliasTargets } from "./aliases.js";
 import { readDescriptors, readFailureMode } from "./descriptors.js";
 import { findNearestName } from "./nearest-name.js";
 import { type Fields, NodeReader } from "./node-reader.js";
@@ -86,11 +87,15 @@ function readSource(source: SourceText, reading: Reading): void {
     reading.log.report(source, firstCharacter, { id: "HG110", message, expected: expectedTop });
     return;
   }
-  const reader = new NodeReader(source, reading.log);
+  const targets = yaml.hasAliases ? findAliasTargets(yaml.node, source, reading.log) : noTargets;
+  if (targets === undefined) return;
+  const reader = new NodeReader(source, reading.log, targets);
   const dialect = findDialect(yaml.node, reader);
   if (dialect === "headgate") readPolicyFile(reader, yaml.node, reading);
   else if (dialect === "ratelimit") readDomain(reader, yaml.node, { ...reading, dialect });
 }
+
+const noTargets: AliasTargets = new Map();
 
 /** Which dialect a file is in, by the names at its top; undefined, and reported, for neither. */
 function findDialect(root: ParsedNode, reader: NodeReader): Dialect | undefined {
@@ -158,7 +163,9 @@ function readDomain(
   const failureField = fields.byName.get("on_store_failure");
   const onStoreFailure = (failureField && readFailureMode(reader, failureField)) ?? defaultMode;
   if (domainField !== undefined && domain !== undefined) {
-    addDomain(reader, domainField.value ?? domainField.key, { domain, domains: reading.domains });
+    // Of an aliased item the second use is wrong, not its text.
+    const place = isAlias(node) ? node : (domainField.value ?? domainField.key);
+    addDomain(reader, place, { domain, domains: reading.domains });
   }
   const list = fields.byName.get("descriptors");
   if (list === undefined) return;

@@ -21,8 +21,8 @@ export const problemRows = {
     remedy: "Keep one of the two; the second would silently replace the first.",
   },
   HG104: {
-    title: "Anchors, aliases and merge keys are not accepted.",
-    remedy: "Write the repeated part out.",
+    title: "Merge keys, and aliases in place of a name, are not accepted.",
+    remedy: "Write the names out; an alias (`*x`) may stand for a whole value or item.",
   },
   HG105: {
     title: "YAML tags and directives are not accepted.",
@@ -52,6 +52,15 @@ export const problemRows = {
   HG111: {
     title: "The file is not of a kind that Headgate reads.",
     remedy: "Begin with `domain:`, or with `apiVersion: headgate.dev/v1alpha1` and `kind: Policy`.",
+  },
+  HG112: {
+    title: "An alias names nothing that ends above it.",
+    remedy:
+      "Give the part an anchor (`&x`) above the alias; put a text that begins with `*` in quotes.",
+  },
+  HG113: {
+    title: "A file's aliases are too many, or stand for too much.",
+    remedy: "Use fewer aliases of smaller parts, or split the policy into several files.",
   },
   HG120: {
     title: "A name is unknown in its place.",

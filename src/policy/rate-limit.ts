@@ -13,7 +13,7 @@ import { quoteText } from "./problem.js";
 import { type Dialect, rateLimitShapes } from "./shapes.js";
 import { nameRule } from "./text-rules.js";
 
-/** What a `rate_limit` says; `node` is where, for problems found later. */
+/** What a `rate_limit` says; `node` is where (an alias of it), for problems found later. */
 export type RateLimit =
   | { readonly kind: "limit"; readonly limit: Limit; readonly node: ParsedNode }
   | { readonly kind: "unlimited"; readonly name?: string; readonly node: ParsedNode };
@@ -106,11 +106,11 @@ function readPeriod(reader: NodeReader, field: Field): Pace | undefined {
   if (period.kind === "unreadable") {
     const suggestion = /^[1-9][0-9]*$/.test(text) ? `${quoteText(text).slice(1, -1)}s` : undefined;
     const message = `${quoteText(text)} is not a period`;
-    return reader.report(node, { id: "HG143", message, expected, suggestion });
+    return reader.reportContent(node, { id: "HG143", message, expected, suggestion });
   }
   if (period.seconds > periodSecondsMax) {
     const message = `${quoteText(text)} is longer than ten years`;
-    return reader.report(node, { id: "HG144", message });
+    return reader.reportContent(node, { id: "HG144", message });
   }
   return { ...unitOfPeriod(period.seconds), periodUs: period.seconds * 1_000_000 };
 }

@@ -1,11 +1,20 @@
-import type { Shape } from "./node-reader.js";
-
 /** The two languages a policy file may be written in. */
 export type Dialect =
   /** The YAML of envoyproxy/ratelimit, as it is. */
   | "ratelimit"
   /** `apiVersion: headgate.dev/v1alpha1`, `kind: Policy`. */
   | "headgate";
+
+/** The names that a map may hold. */
+export interface Shape {
+  /** For messages: `a descriptor`. */
+  readonly title: string;
+  readonly names: readonly string[];
+  /** Known, but not served yet. */
+  readonly laterNames: readonly string[];
+  /** Served in `kind: Policy` only; empty there. */
+  readonly ownNames: readonly string[];
+}
 
 const laterDescriptorNames = [
   "quota_mode",

@@ -25,7 +25,7 @@ const detailedMessages: ReadonlyArray<readonly [RegExp, string]> = [
 /** By kind of error, where its words say no more. */
 const generalMessages: Readonly<Record<ErrorCode, string>> = {
   ALIAS_PROPS: "an alias cannot carry an anchor or a tag",
-  BAD_ALIAS: "an anchor or alias has no name",
+  BAD_ALIAS: "an anchor or alias has no name; a text that begins with `*` or `&` needs quotes",
   BAD_COLLECTION_TYPE: "a tag does not fit its value",
   BAD_DIRECTIVE: "this directive is not readable",
   BAD_DQ_ESCAPE: "this escape is unknown in double quotes",

@@ -18,15 +18,28 @@ export const nestingMax = 100;
 /** Lexical parts of one file; memory and time follow this number, about 1 kB and 2 us each. */
 export const lexemesMax = 2_000_000;
 
+/**
+ * Aliases in one file. Each may be a problem of its own; ten thousand limits that all repeat one
+ * part fit.
+ */
+export const aliasesMax = 10_000;
+
 /** Syntax problems told per file: those after the first few are mostly its echoes. */
 export const syntaxProblemsMax = 10;
 
 /** Indentation that is skipped to point at what stands behind it. */
 const indentCharsMax = 256;
 
+/** What is said of a text that is nested beyond `nestingMax`. */
+export const deepRefusal = {
+  id: "HG108",
+  message: "nested too deeply",
+  expected: `at most ${nestingMax} maps and lists inside each other`,
+} as const;
+
 /** What a file's text is as YAML. */
 export type YamlText =
-  | { readonly kind: "root"; readonly node: ParsedNode }
+  | { readonly kind: "root"; readonly node: ParsedNode; readonly hasAliases: boolean }
   /** Nothing but comments and white space; not reported. */
   | { readonly kind: "empty" }
   /** Its problems are reported; nothing in it can be trusted. */
@@ -37,8 +50,8 @@ const forbiddenCharacter = /\r(?!\n)|(?![\t\n\r])[\p{Cc}\p{Cs}\ufeff\ufffd\ufffe
 
 /**
  * Reads a text as one YAML 1.2 document (core schema), in time linear to its length, and reports
- * what is wrong with it. Anchors, aliases and tags are reported and left in the tree; nothing is
- * expanded. Keys are not compared: the reader of a map does that, in linear time.
+ * what is wrong with it. Tags are reported and left in the tree; anchors and aliases are left in
+ * it, nothing is expanded. Keys are not compared: the reader of a map does that, in linear time.
  */
 export function readYaml(source: SourceText, log: ProblemLog): YamlText {
   const forbidden = forbiddenCharacter.exec(source.text);
@@ -52,11 +65,12 @@ export function readYaml(source: SourceText, log: ProblemLog): YamlText {
   }
   const reporter = new SyntaxReporter(source, log);
   try {
-    const tokens = splitTokens(source, reporter);
-    if (tokens === undefined) return { kind: "unreadable" };
-    const node = composeDocument(tokens, source, reporter);
+    const split = splitTokens(source, reporter);
+    if (split === undefined) return { kind: "unreadable" };
+    const node = composeDocument(split.tokens, source, reporter);
     if (reporter.hasSyntaxProblem) return { kind: "unreadable" };
-    return node === undefined ? { kind: "empty" } : { kind: "root", node };
+    if (node === undefined) return { kind: "empty" };
+    return { kind: "root", node, hasAliases: split.aliasCount > 0 };
   } catch {
     // Whatever the library throws (an exhausted stack, or our own stop) ends here as a problem: no
     // text may end the process.
@@ -67,15 +81,28 @@ export function readYaml(source: SourceText, log: ProblemLog): YamlText {
   }
 }
 
+interface SplitText {
+  readonly tokens: readonly CST.Token[];
+  readonly aliasCount: number;
+}
+
 /** Splits the text; refuses what is not accepted. Undefined when a bound is reached. */
-function splitTokens(source: SourceText, reporter: SyntaxReporter): CST.Token[] | undefined {
+function splitTokens(source: SourceText, reporter: SyntaxReporter): SplitText | undefined {
   const parser = new Parser();
   const tokens: CST.Token[] = [];
   let lexemeCount = 0;
+  let aliasCount = 0;
   let isScalarNext = false;
   for (const lexeme of new Lexer().lex(source.text)) {
     const start = parser.offset;
-    if (!isScalarNext) reporter.lexeme(lexeme, start);
+    if (!isScalarNext) {
+      reporter.lexeme(lexeme, start);
+      // What begins like this is an alias wherever it stands; a scalar is marked by one before it.
+      if (lexeme.startsWith("*")) aliasCount += 1;
+      if (aliasCount > aliasesMax) {
+        return reporter.refuse("HG113", { start, end: start + lexeme.length });
+      }
+    }
     isScalarNext = !isScalarNext && lexeme === CST.SCALAR;
     for (const token of parser.next(lexeme)) tokens.push(token);
     lexemeCount += 1;
@@ -84,7 +111,7 @@ function splitTokens(source: SourceText, reporter: SyntaxReporter): CST.Token[] 
     if (parser.stack.length > nestingMax) return reporter.refuse("HG108", rangeAt(start));
   }
   for (const token of parser.end()) tokens.push(token);
-  return tokens;
+  return { tokens, aliasCount };
 }
 
 /** Builds the tree of the first document; later ones are refused. */
@@ -182,8 +209,8 @@ class SyntaxReporter {
 
   /** The composer's error handler. Throws once enough is known, to stop it. */
   readonly onComposeError = (...[source, code, message, isWarning]: ComposeError): void => {
-    // Tags and aliases are refused as lexemes already.
-    if (isWarning === true || code === "TAG_RESOLVE_FAILED" || code === "BAD_ALIAS") return;
+    // Tags are refused as lexemes already.
+    if (isWarning === true || code === "TAG_RESOLVE_FAILED") return;
     if (this.#syntaxCount >= syntaxProblemsMax) throw new Error("enough is known");
     this.syntax(composeErrorRange(source), { code, message });
   };
@@ -205,23 +232,18 @@ function codePointName(character: string): string {
 }
 
 /** Kinds of lexemes that are not accepted wherever they stand. */
-const refusedLexemes: ReadonlyMap<string, "HG104" | "HG105"> = new Map([
-  ["alias", "HG104"],
-  ["anchor", "HG104"],
+const refusedLexemes: ReadonlyMap<string, "HG105"> = new Map([
   ["tag", "HG105"],
   ["directive-line", "HG105"],
 ]);
 
 const refusals = {
-  HG104: { message: "anchors and aliases are not accepted", expected: "the part written out" },
   HG105: { message: "tags and directives are not accepted", expected: "plain YAML" },
   HG106: { message: "a second document begins here", expected: "one document in a file" },
-  HG108: {
-    message: "nested too deeply",
-    expected: `at most ${nestingMax} maps and lists inside each other`,
-  },
+  HG108: { message: deepRefusal.message, expected: deepRefusal.expected },
   HG109: {
     message: "the file has too many parts",
     expected: `at most ${lexemesMax} words, marks and spaces in a file`,
   },
+  HG113: { message: "the file has too many aliases", expected: `at most ${aliasesMax} in a file` },
 } as const;

@@ -4,14 +4,33 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { fileCharsMax, type PolicySource, parsePolicy } from "../../src/policy/parse.js";
 import { formatProblems, problemRows } from "../../src/policy/problem.js";
-import { lexemesMax } from "../../src/policy/yaml-text.js";
+import { aliasesMax, lexemesMax, nestingMax } from "../../src/policy/yaml-text.js";
 
 /** Each folder is a policy: its `*.yaml`, and in `expected` the rules or the problems they give. */
 const root = fileURLToPath(new URL("./policy", import.meta.url));
 const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
 
+/** Ten levels of ten, and one alias of it all: ten thousand million parts. */
+function aliasBomb(): string {
+  const levels = Array.from({ length: 10 }, (_, i) => {
+    return `a${i + 1}: &a${i + 1} [${Array.from({ length: 10 }, () => `*a${i}`).join(", ")}]\n`;
+  });
+  return `a0: &a0 x\n${levels.join("")}domain: *a10\n`;
+}
+
+/** Each a list around the one before, down to the deepest and beyond. */
+function aliasChain(): string {
+  const links = Array.from({ length: nestingMax }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}]\n`);
+  return `a0: &a0 x\n${links.join("")}`;
+}
+
 /** Policies that no editor would keep as they are, or that are too large to keep. */
 const generatedCases: Readonly<Record<string, () => readonly PolicySource[]>> = {
+  "generated-alias-bounds": () => [
+    { file: "bomb.yaml", text: aliasBomb() },
+    { file: "chain.yaml", text: aliasChain() },
+    { file: "count.yaml", text: `domain: &a shop\nb: [${"*a, ".repeat(aliasesMax + 1)}]\n` },
+  ],
   "generated-characters": () => [
     { file: "bell.yaml", text: "domain: shop\ndescriptors: \u0007[]\n" },
     { file: "latin1.yaml", text: "domain: gr\ufffd\ufffde\n" },

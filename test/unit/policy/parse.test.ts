@@ -61,7 +61,7 @@ describe("parsePolicy()", () => {
   });
 
   it("orders problems by file and place, whenever they are found", () => {
-    const text = "domain: a\ndescriptors: [{kee: &b c}, {key: ''}]\n";
+    const text = "domain: a\ndescriptors: [{kee: !b c}, {key: ''}]\n";
     const places = problemsOf(text, text).map(({ file, line, column }) => [file, line, column]);
     expect(places).toEqual([
       ["0.yaml", 2, 16],

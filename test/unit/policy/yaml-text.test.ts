@@ -59,11 +59,29 @@ spec:
 `,
 ];
 
+/** Aliases of everything they may name, in right places. */
+const aliasedText = `domain: &d shop
+descriptors:
+  - &a
+    key: &k plan
+    value: *d
+    rate_limit: &l {unit: &u minute, requests_per_unit: &n 60, name: *k}
+  - key: *k
+    value: *n
+    rate_limit: *l
+    shadow_mode: &f true
+  - key: user
+    shadow_mode: *f
+    descriptors: &s
+      - *a
+      - {key: *n, rate_limit: {unit: *u, requests_per_unit: *n}}
+  - {key: *u, descriptors: *s}
+`;
+
 /** Pieces that mean something to YAML or to us. */
 const piece = fc.constantFrom(
-  ..."\n|\n  |: |- |? |, |[|]|{|}|&a |*a |!t |!!str |<<: |'|\"|#|\n---\n|\n...\n|%YAML 1.1\n".split(
-    "|",
-  ),
+  ..."\n|\n  |: |- |? |, |[|]|{|}|!t |!!str |<<: |'|\"|#|\n---\n|\n...\n|%YAML 1.1\n".split("|"),
+  ..."&a |*a |*d|*l|*s|&s |&l ".split("|"),
   ..."| >|\t|\r\n|\r|\ufeff|\u0000|\u2028|\ud800|~|true|0x1|-0|1e9|.nan|0777|__proto__: ".split(
     "|",
   ),
@@ -104,7 +122,7 @@ describe("parsePolicy() of any text", () => {
     const change = fc.record({ at: fc.nat(), cut: fc.nat({ max: 12 }), put: piece });
     fc.assert(
       fc.property(
-        fc.constantFrom(...validTexts),
+        fc.constantFrom(...validTexts, aliasedText),
         fc.array(change, { minLength: 1, maxLength: 4 }),
         (text, changes) => {
           let changed = text;
@@ -120,7 +138,7 @@ describe("parsePolicy() of any text", () => {
   });
 
   it("reads the right policies it makes wrong", () => {
-    for (const text of validTexts) expect(check(text).kind).toBe("policy");
+    for (const text of [...validTexts, aliasedText]) expect(check(text).kind).toBe("policy");
   });
 });
 
@@ -150,6 +168,29 @@ const hostileTexts: Readonly<Record<string, string>> = {
     "a0: &a0 [x, x, x, x, x, x, x, x, x]",
     ...Array.from({ length: 30 }, (_, i) => `a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]`),
   ].join("\n"),
+  "aliases of aliases, as a policy": [
+    "domain: d\ndescriptors:\n- &a0 {key: a, rate_limit: {unit: day, requests_per_unit: 1}}",
+    ...Array.from({ length: 30 }, (_, i) => {
+      return `- &a${i + 1} {key: a${i}, descriptors: [${`*a${i}, `.repeat(9)}]}`;
+    }),
+  ].join("\n"),
+  "a list of everything above, again and again": [
+    "domain: d\ndescriptors: &a0 []",
+    ...Array.from({ length: 9_000 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}, *a${i >> 1}]`),
+  ].join("\n"),
+  "aliases of one large part": `a: &a [${fill("a,")}]\nb: [${"*a, ".repeat(9_000)}]`,
+  "wrong parts through many aliases": [
+    `domain: d\ndescriptors:\n- {key: k, descriptors: &a [${"{kee: a}, ".repeat(30)}]}`,
+    ...Array.from({ length: 1_000 }, (_, i) => `- {key: k${i}, descriptors: *a}`),
+  ].join("\n"),
+  "as many names that no anchor has": `domain: d\nb: [${"*a, ".repeat(10_000)}]`,
+  "aliases as names": `{${fill("*a : 1, ")}}`,
+  aliases: fill("*a "),
+  stars: fill("*"),
+  "stars apart": `[${fill("*,")}]`,
+  "the same anchor": `domain: d\nb: [${fill("&a a, ")}*a]`,
+  "different anchors": Array.from({ length: 30_000 }, (_, i) => `k${i}: &k${i} 1\n`).join(""),
+  "an anchor as long as the text": `domain: &${fill("a")} d\ndescriptors: *${fill("a")}`,
   "an alias of itself": "domain: &a [*a]\ndescriptors: &b\n  - *b\n",
   "merges of thousands of empty maps": `a: &a {}\nb:\n${mergingItem.repeat(3_200)}`,
   anchors: fill("&a "),

@@ -1,0 +1,56 @@
+import { isAlias, isScalar, type ParsedNode } from "yaml";
+import type { AliasTargets, ContentNode } from "./aliases.js";
+import type { Finding, ProblemLog } from "./problem-log.js";
+import type { SourceText, TextRange } from "./source-text.js";
+
+/** Reports what is wrong with the nodes of one file: at each place the same thing once. */
+export class NodeLog {
+  readonly source: SourceText;
+  readonly #log: ProblemLog;
+  readonly #targets: AliasTargets;
+  /** Places and findings so far. */
+  readonly #reported = new Set<string>();
+
+  constructor(source: SourceText, log: ProblemLog, targets: AliasTargets) {
+    this.source = source;
+    this.#log = log;
+    this.#targets = targets;
+  }
+
+  /** What a node stands for; undefined for an alias that names nothing, which is reported. */
+  contentOf(node: ParsedNode): ContentNode | undefined {
+    return isAlias(node) ? this.#targets.get(node) : node;
+  }
+
+  /** Reports a finding at a node as it is written, be it an alias. */
+  report(node: ParsedNode, finding: Finding): undefined {
+    // Without aliases nothing is read twice.
+    if (this.#targets.size > 0) {
+      const key = keyOf(node, finding);
+      if (this.#reported.has(key)) return undefined;
+      this.#reported.add(key);
+    }
+    this.#log.report(this.source, nodeRange(node), finding);
+    return undefined;
+  }
+
+  /**
+   * Reports that a node as a whole is not what it should be. What an alias names may be right in
+   * its own place: then the alias is wrong. If it is wrong there too, it is told there only.
+   */
+  reportContent(node: ParsedNode, finding: Finding): undefined {
+    const content = this.contentOf(node);
+    if (content !== undefined && this.#reported.has(keyOf(content, finding))) return undefined;
+    return this.report(node, finding);
+  }
+}
+
+function keyOf(node: ParsedNode, { id, message, expected }: Finding): string {
+  return `${node.range[0]} ${id} ${message} ${expected}`;
+}
+
+/** A scalar as a whole; of a map or list, which may be many lines long, its first character. */
+function nodeRange(node: ParsedNode): TextRange {
+  const [start, end] = node.range;
+  return { start, end: isScalar(node) || isAlias(node) ? end : start + 1 };
+}
