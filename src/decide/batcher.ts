@@ -86,7 +86,7 @@ export class Batcher {
     const disarm = this.#expireEarlier(batch, deadlineMs);
     try {
       const outcomes = await store.take(
-        batch.map((one) => one.charges),
+        batch.map(({ charges }) => ({ charges, multiplicity: 1 })),
         deadlineMs,
       );
       assert(outcomes.length === batch.length, "one result a request of the batch");

@@ -148,7 +148,7 @@ function decidedByStore(plan: Plan, result: StoreResult): DecidedRequest {
     if (found === undefined) throw new ServiceError("STORE_PROTOCOL");
     return { limit, charge, result: found };
   });
-  return { isDenied: result.isDenied, decided, nowUs: result.nowUs };
+  return { isDenied: result.grantedCount === 0, decided, nowUs: result.nowUs };
 }
 
 function present(plan: Plan, request: DecidedRequest): Verdict {

@@ -1,5 +1,5 @@
 import { assert, assertNever, ServiceError } from "../core/errors.js";
-import { type BucketTable, type Charge, decideRequest, unitsPerHit } from "../core/gcra.js";
+import { type BucketTable, type Charge, decideRepeated, unitsPerHit } from "../core/gcra.js";
 import { drainTimeUsMax, hitsMax, type Limit } from "../core/limit.js";
 import type { LimitStore, StoreResult } from "../store/limit-store.js";
 import type { DecidedRequest, Plan } from "./plan.js";
@@ -19,10 +19,11 @@ export async function decideWithoutStore(
   const asked = plan.asks.map(({ limit, charge }) =>
     fallbackCharge(charge, limit.onStoreFailure, replicaCount),
   );
-  const [local] = await localStore.take([asked], Number.POSITIVE_INFINITY);
+  const request = { charges: asked, multiplicity: 1 };
+  const [local] = await localStore.take([request], Number.POSITIVE_INFINITY);
   if (local?.kind === "decided") return presentFallback(plan, asked, local.result);
   // No room for a new key here either: it is decided as one never seen, and not remembered.
-  const result = decideRequest(asked, emptyTable, 0);
+  const result = decideRepeated(request, emptyTable, 0);
   return presentFallback(plan, asked, { ...result, nowUs: 0 });
 }
 
@@ -69,7 +70,7 @@ export function localShare(charge: Charge, replicaCount: number): Charge {
 }
 
 function presentFallback(plan: Plan, asked: readonly Charge[], local: StoreResult): DecidedRequest {
-  const { nowUs, isDenied } = local;
+  const { nowUs, grantedCount } = local;
   const decided = plan.asks.map(({ limit }, i) => {
     const charge = asked[i];
     const result = local.results[i];
@@ -82,5 +83,5 @@ function presentFallback(plan: Plan, asked: readonly Charge[], local: StoreResul
       result: { isOver: true, bucket: full },
     };
   });
-  return { isDenied, decided, nowUs };
+  return { isDenied: grantedCount === 0, decided, nowUs };
 }

@@ -1,19 +1,22 @@
 import { assert } from "../core/errors.js";
-import { type Charge, costHitsMax } from "../core/gcra.js";
+import { type Charge, costHitsMax, isRepeatable, multiplicityMax } from "../core/gcra.js";
 import { drainTimeUsMax, hitsMax } from "../core/limit.js";
-import { batchChargesMax, requestChargesMax } from "./limit-store.js";
+import { batchChargesMax, requestChargesMax, type StoreRequest } from "./limit-store.js";
 
 /**
  * Throws when a batch breaks the contract of `LimitStore.take`, before any of it is decided:
  * numbers out of range would be rounded on their way into the store, and the two executions of the
  * law would part. Callers check what users say; what arrives here wrong is a bug.
  */
-export function assertBatch(batch: readonly (readonly Charge[])[]): void {
+export function assertBatch(batch: readonly StoreRequest[]): void {
   let chargeCount = 0;
-  for (const request of batch) {
-    assert(request.length > 0 && request.length <= requestChargesMax, "request size in range");
-    chargeCount += request.length;
-    for (const charge of request) assertCharge(charge);
+  for (const { charges, multiplicity } of batch) {
+    assert(charges.length > 0 && charges.length <= requestChargesMax, "request size in range");
+    chargeCount += charges.length;
+    for (const charge of charges) assertCharge(charge);
+    if (multiplicity === 1) continue;
+    assert(isWhole(multiplicity, multiplicityMax) && multiplicity > 0, "multiplicity in range");
+    assert(isRepeatable(charges), "only requests that may be repeated are");
   }
   assert(chargeCount <= batchChargesMax, "batch size in range");
 }

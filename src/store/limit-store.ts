@@ -1,9 +1,15 @@
 import type { ErrorCode } from "../core/errors.js";
-import type { Bucket, Charge, RequestResult } from "../core/gcra.js";
+import type { Bucket, RepeatedRequest, RepeatedResult } from "../core/gcra.js";
 import type { LimitKey } from "../core/limit.js";
 
+/**
+ * One request of a batch, asked `multiplicity` times in a row. More than once only where all of its
+ * charges enforce, cost something, give nothing back, and are on keys of their own.
+ */
+export type StoreRequest = RepeatedRequest;
+
 /** What the store decided for one request, and its own time then. */
-export interface StoreResult extends RequestResult {
+export interface StoreResult extends RepeatedResult {
   /** The store's time of the decision, in microseconds; what `bucket.tUs` is measured on. */
   readonly nowUs: number;
 }
@@ -31,14 +37,14 @@ export interface StoredBucket {
 export interface LimitStore {
   readonly kind: "memory" | "redis";
   /**
-   * Decides each request of the batch in turn, as `core/gcra` says; one outcome a request, in
-   * order.
+   * Decides each request of the batch in turn, as `decideRepeated` in `core/gcra` says; one outcome
+   * a request, in order.
    *
-   * @param batch requests, each a non-empty list of charges; at most `batchChargesMax` charges in
-   * all
+   * @param batch requests, none without a charge; at most `batchChargesMax` charges in all, whatever
+   * their multiplicity
    * @param deadlineMs monotonic time after which nobody waits for the answer any more
    */
-  take(batch: readonly (readonly Charge[])[], deadlineMs: number): Promise<readonly StoreOutcome[]>;
+  take(batch: readonly StoreRequest[], deadlineMs: number): Promise<readonly StoreOutcome[]>;
   /** Reads a bucket as it is; undefined when there is none (it is empty). */
   peek(key: LimitKey, deadlineMs: number): Promise<StoredBucket | undefined>;
   /** Empties the buckets of these keys; answers how many there were. */

@@ -1,9 +1,9 @@
 import type { Clock } from "../core/clock.js";
 import { ServiceError } from "../core/errors.js";
-import { type Bucket, type BucketTable, type Charge, decideRequest } from "../core/gcra.js";
+import { type Bucket, type BucketTable, decideRepeated } from "../core/gcra.js";
 import type { LimitKey } from "../core/limit.js";
 import { assertBatch } from "./batch.js";
-import type { LimitStore, StoredBucket, StoreOutcome } from "./limit-store.js";
+import type { LimitStore, StoredBucket, StoreOutcome, StoreRequest } from "./limit-store.js";
 
 /** The default of `keysMax`: about 250 MB when every key is in use. */
 export const defaultKeysMax = 1_000_000;
@@ -58,7 +58,7 @@ export class MemoryLimitStore implements LimitStore {
    * Decides at once. A request that would add a key where none fits fails with `STORE_FULL` and
    * charges nothing; its neighbours in the batch are not touched. Rejects with `STORE_CLOSED`.
    */
-  async take(batch: readonly (readonly Charge[])[]): Promise<readonly StoreOutcome[]> {
+  async take(batch: readonly StoreRequest[]): Promise<readonly StoreOutcome[]> {
     this.#assertOpen();
     assertBatch(batch);
     const nowUs = this.#nowUs();
@@ -110,15 +110,15 @@ export class MemoryLimitStore implements LimitStore {
     return entry === undefined || entry.expiresUs <= nowUs ? undefined : entry.bucket;
   }
 
-  #takeOne(request: readonly Charge[], nowUs: number): StoreOutcome {
+  #takeOne(request: StoreRequest, nowUs: number): StoreOutcome {
     const writes = new PendingWrites((key) => this.#read(key, nowUs));
-    const { isDenied, results } = decideRequest(request, writes, nowUs);
+    const { grantedCount, results } = decideRepeated(request, writes, nowUs);
     if (!this.#hasRoomFor(writes, nowUs)) return { kind: "failed", code: "STORE_FULL" };
     for (const key of writes.deleted) this.#entries.delete(key);
     for (const { key, bucket, timeToFullUs } of writes.stored) {
       this.#entries.set(key, { bucket, expiresUs: nowUs + timeToFullUs });
     }
-    return { kind: "decided", result: { isDenied, results, nowUs } };
+    return { kind: "decided", result: { grantedCount, results, nowUs } };
   }
 
   #hasRoomFor(writes: PendingWrites, nowUs: number): boolean {

@@ -6,11 +6,13 @@ import {
   type BucketTable,
   type Charge,
   costHitsMax,
-  decideRequest,
-  type RequestResult,
+  decideRepeated,
+  multiplicityMax,
+  type RepeatedResult,
   unitsPerHit,
 } from "../../src/core/gcra.js";
 import { drainTimeUsMax, hitsMax, type LimitKey } from "../../src/core/limit.js";
+import type { StoreRequest } from "../../src/store/limit-store.js";
 import { testKey } from "../support/charges.js";
 import { type RedisEngine, RedisServer } from "../support/redis-server.js";
 import { openTestStore, soon, type TestRedisStore } from "../support/redis-store.js";
@@ -76,12 +78,32 @@ const seedArbitrary = fc.record({
   ),
 });
 
+/** Requests of any kind, asked once; and such as may be repeated, asked up to the most often. */
+const requestArbitrary: fc.Arbitrary<StoreRequest> = fc.oneof(
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      charges: fc.array(chargeArbitrary, { minLength: 1, maxLength: 5 }),
+      multiplicity: fc.constant(1),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      charges: fc
+        .uniqueArray(chargeArbitrary, { minLength: 1, maxLength: 4, selector: ({ key }) => key })
+        .map((charges) => charges.map(repeatable)),
+      multiplicity: fc.oneof(
+        fc.constantFrom(1, 2, 3, 10, 1_000_000, multiplicityMax),
+        fc.integer({ min: 1, max: multiplicityMax }),
+      ),
+    }),
+  },
+);
+
 const stepArbitrary = fc.record({
   seeds: fc.array(seedArbitrary, { maxLength: 2 }),
-  batch: fc.array(fc.array(chargeArbitrary, { minLength: 1, maxLength: 5 }), {
-    minLength: 1,
-    maxLength: 8,
-  }),
+  batch: fc.array(requestArbitrary, { minLength: 1, maxLength: 8 }),
 });
 
 const engines: readonly RedisEngine[] = ["redis", "valkey"];
@@ -116,7 +138,7 @@ describe.each(engines)("the take script on %s", (engine) => {
           if (first?.kind !== "decided") throw new Error("not decided");
           const { nowUs } = first.result;
           const model = new Model(before);
-          const expected = batch.map((request) => decideRequest(request, model, nowUs));
+          const expected = batch.map((request) => decideRepeated(request, model, nowUs));
           const decided = outcomes.map((outcome) =>
             outcome.kind === "decided" ? withoutTime(outcome.result) : outcome,
           );
@@ -160,8 +182,12 @@ function burstMax({ hits, periodUs }: { hits: number; periodUs: number }): numbe
   return Math.max(1, Math.floor((drainTimeUsMax / periodUs) * hits * 0.999));
 }
 
-function withoutTime({ isDenied, results }: RequestResult): RequestResult {
-  return { isDenied, results };
+function repeatable(charge: Charge): Charge {
+  return { ...charge, role: "enforce", isRefund: false, cost: Math.max(1, charge.cost) };
+}
+
+function withoutTime({ grantedCount, results }: RepeatedResult): RepeatedResult {
+  return { grantedCount, results };
 }
 
 interface Seed {

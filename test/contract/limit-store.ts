@@ -4,11 +4,17 @@ import {
   type Charge,
   decideRequest,
   levelAt,
+  multiplicityMax,
   unitsPerHit,
 } from "../../src/core/gcra.js";
-import type { LimitKey } from "../../src/core/limit.js";
-import { batchChargesMax, type LimitStore } from "../../src/store/limit-store.js";
-import { takeOne, testCharge, testKey } from "../support/charges.js";
+import { hitsMax, type LimitKey } from "../../src/core/limit.js";
+import {
+  batchChargesMax,
+  type LimitStore,
+  type StoreOutcome,
+  type StoreRequest,
+} from "../../src/store/limit-store.js";
+import { once, takeOne, testCharge, testKey } from "../support/charges.js";
 import { type Case, cases, oddKeys } from "./limit-store-cases.js";
 
 /** A store that the suite may use up. */
@@ -45,13 +51,50 @@ function describeBatches(tested: () => StoreUnderTest): void {
     it("decides the requests of a batch in turn, on shared keys too", async () => {
       const { store, soon } = tested();
       const ask = (cost: number): Charge => yearly("shared", { cost });
-      const outcomes = await store.take([[ask(6)], [ask(5)], [ask(4)], [ask(1)]], soon());
+      const batch = [6, 5, 4, 1].map((cost) => once(ask(cost)));
+      const outcomes = await store.take(batch, soon());
       expect(outcomes.map(isDenied)).toEqual([false, true, false, true]);
+    });
+
+    it("grants of identical requests as many as fit, and goes on with the batch", async () => {
+      const { store, soon } = tested();
+      const wide = yearly("repeated wide", { burst: 100 });
+      const charges = [wide, yearly("repeated tight")];
+      const batch: readonly StoreRequest[] = [
+        { charges, multiplicity: 4 },
+        { charges, multiplicity: multiplicityMax },
+        { charges, multiplicity: 2 },
+        { charges: [{ ...wide, cost: 30 }], multiplicity: 5 },
+      ];
+      const answers = (await store.take(batch, soon())).map((outcome) => {
+        if (outcome.kind !== "decided") throw new Error("not decided");
+        const { grantedCount, results } = outcome.result;
+        const usedHits = results.map(({ bucket }) => bucket.level / unitsPerHit);
+        return { grantedCount, isOver: results.map((result) => result.isOver), usedHits };
+      });
+      expect(answers).toEqual([
+        { grantedCount: 4, isOver: [false, false], usedHits: [4, 4] },
+        { grantedCount: 6, isOver: [false, true], usedHits: [10, 10] },
+        { grantedCount: 0, isOver: [false, true], usedHits: [10, 10] },
+        { grantedCount: 3, isOver: [true], usedHits: [100] },
+      ]);
+      expect(await usedHits(tested(), testKey("repeated wide"))).toBe(100);
+      expect(await usedHits(tested(), testKey("repeated tight"))).toBe(10);
+    });
+
+    it("grants the whole of the largest burst to identical requests at once", async () => {
+      const { store, soon } = tested();
+      const most = yearly("repeated most", { hits: hitsMax, burst: hitsMax });
+      const batch = [1, 2].map(() => ({ charges: [most], multiplicity: multiplicityMax }));
+      const outcomes = await store.take(batch, soon());
+      expect(outcomes.map(grantedCount)).toEqual([hitsMax, 0]);
     });
 
     it("decides as many charges at once as a batch may hold", async () => {
       const { store, soon } = tested();
-      const batch = Array.from({ length: batchChargesMax }, (_, i) => [yearly(`many ${i % 500}`)]);
+      const batch = Array.from({ length: batchChargesMax }, (_, i) =>
+        once(yearly(`many ${i % 500}`)),
+      );
       const outcomes = await store.take(batch, soon());
       expect(outcomes.map(isDenied)).toEqual(batch.map(() => false));
       expect(await usedHits(tested(), testKey("many 7"))).toBe(2);
@@ -65,7 +108,7 @@ function describeBatches(tested: () => StoreUnderTest): void {
     it("keeps odd keys apart and whole", async () => {
       const { store, soon } = tested();
       const costOf = (i: number): number => (i % 9) + 1;
-      const batch = oddKeys.map(([, key], i) => [yearly(key, { cost: costOf(i) })]);
+      const batch = oddKeys.map(([, key], i) => once(yearly(key, { cost: costOf(i) })));
       await store.take(batch, soon());
       for (const [i, [, key]] of oddKeys.entries()) {
         expect(await usedHits(tested(), testKey(key))).toBe(costOf(i));
@@ -74,7 +117,7 @@ function describeBatches(tested: () => StoreUnderTest): void {
 
     it("refuses a batch that breaks the contract, and charges none of it", async () => {
       const { store, soon } = tested();
-      const batch = [[yearly("contract")], [yearly("contract", { cost: 0.5 })]];
+      const batch = [once(yearly("contract")), once(yearly("contract", { cost: 0.5 }))];
       await expect(store.take(batch, soon())).rejects.toThrow("assertion failed");
       expect(await store.peek(testKey("contract"), soon())).toBeUndefined();
     });
@@ -97,7 +140,7 @@ function describeUpkeep(tested: () => StoreUnderTest): void {
       const keys = Array.from({ length: 700 }, (_, i) => testKey(`forgotten ${i}`));
       for (const some of [keys.slice(0, 350), keys.slice(350)]) {
         await store.take(
-          some.map((key) => [yearly(key)]),
+          some.map((key) => once(yearly(key))),
           soon(),
         );
       }
@@ -120,7 +163,7 @@ function describeClose(open: () => Promise<StoreUnderTest>): void {
       await store.close();
       await store.close();
       const calls = [
-        store.take([[yearly("closed")]], soon()),
+        store.take([once(yearly("closed"))], soon()),
         store.peek(testKey("closed"), soon()),
         store.forget([testKey("closed")], soon()),
         store.ping(soon()),
@@ -135,11 +178,12 @@ function yearly(key: string, overrides: Omit<Partial<Charge>, "key"> = {}): Char
   return testCharge({ key, hits: 10, periodUs: 31_536_000_000_000, burst: 10, ...overrides });
 }
 
-function isDenied(outcome: {
-  readonly kind: string;
-  readonly result?: { readonly isDenied: boolean };
-}) {
-  return outcome.result?.isDenied;
+function grantedCount(outcome: StoreOutcome): number | undefined {
+  return outcome.kind === "decided" ? outcome.result.grantedCount : undefined;
+}
+
+function isDenied(outcome: StoreOutcome): boolean {
+  return grantedCount(outcome) === 0;
 }
 
 /** Runs a case, and beside it the law itself on a table of the test's own, by the store's times. */
@@ -148,10 +192,10 @@ async function runCase({ store, soon }: StoreUnderTest, { name, steps }: Case): 
   const own = (key: string): LimitKey => testKey(`${name}/${key}`);
   for (const step of steps) {
     const ask = step.ask.map((charge) => ({ ...charge, key: own(charge.key) }));
-    const { nowUs, ...decided } = await takeOne(store, ask, soon());
-    expect(decided).toEqual(decideRequest(ask, table, nowUs));
-    expect(decided.isDenied).toBe(step.isDenied);
-    expect(decided.results.map((result) => result.isOver)).toEqual(step.isOver);
+    const { nowUs, isDenied, results } = await takeOne(store, ask, soon());
+    expect({ isDenied, results }).toEqual(decideRequest(ask, table, nowUs));
+    expect(isDenied).toBe(step.isDenied);
+    expect(results.map((result) => result.isOver)).toEqual(step.isOver);
     for (const [key, hits] of Object.entries(step.used ?? {})) {
       expect(await usedHits({ store, soon }, own(key))).toBe(hits);
     }

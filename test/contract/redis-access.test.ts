@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseRedisTarget, type RedisTargetText } from "../../src/store/redis/target.js";
-import { testCharge } from "../support/charges.js";
+import { once, testCharge } from "../support/charges.js";
 import { type RedisEngine, RedisServer } from "../support/redis-server.js";
 import { openTestStore, soon, type TestRedisStore } from "../support/redis-store.js";
 
@@ -61,11 +61,11 @@ describe.each(engines)("RedisLimitStore's access to %s", (engine) => {
       const error = await verified;
       if (isLetIn) {
         expect(error).toBeUndefined();
-        expect(await store.take([[testCharge()]], soon())).toHaveLength(1);
+        expect(await store.take([once(testCharge())], soon())).toHaveLength(1);
         return;
       }
       expect(error).toMatchObject({ code: "STORE_ACCESS_DENIED", transient: false });
-      expect(await store.take([[testCharge()]], soon()).catch(String)).toContain("refused");
+      expect(await store.take([once(testCharge())], soon()).catch(String)).toContain("refused");
       const told = JSON.stringify([error, String(error), (error as Error).stack, events]);
       expect(told).not.toContain(password.slice(0, 4));
       expect((error as Error).cause).toBeUndefined();

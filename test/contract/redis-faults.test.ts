@@ -4,7 +4,7 @@ import { isServiceError } from "../../src/core/errors.js";
 import type { Charge } from "../../src/core/gcra.js";
 import { batchesInFlightMax } from "../../src/store/redis/connections.js";
 import { reconnectMsMin } from "../../src/store/redis/redis-connection.js";
-import { testCharge, testKey } from "../support/charges.js";
+import { once, testCharge, testKey } from "../support/charges.js";
 import { realClock } from "../support/real-clock.js";
 import { type RedisEngine, RedisServer, type RedisServerOptions } from "../support/redis-server.js";
 import { openTestStore, soon, type TestRedisStore } from "../support/redis-store.js";
@@ -228,7 +228,7 @@ async function codeOf(
 ): Promise<string> {
   const charge = (key: string): Charge =>
     testCharge({ key, hits: 1_000_000, periodUs: 31_536_000_000_000, burst: 1_000_000 });
-  const batch = (keys.length === 0 ? ["any"] : keys).map((key) => [charge(key)]);
+  const batch = (keys.length === 0 ? ["any"] : keys).map((key) => once(charge(key)));
   return store.take(batch, deadlineMs).then(() => "none", toCode);
 }
 

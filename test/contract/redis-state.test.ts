@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { bucketTimeToFullUs, type Charge, unitsPerHit } from "../../src/core/gcra.js";
-import { takeOne, testCharge, testKey } from "../support/charges.js";
+import { once, takeOne, testCharge, testKey } from "../support/charges.js";
 import { type RedisEngine, RedisServer } from "../support/redis-server.js";
 import { openTestStore, soon, type TestRedisStore } from "../support/redis-store.js";
 
@@ -134,7 +134,8 @@ describe.each(engines)("RedisLimitStore's state on %s", (engine) => {
     await control.set("headgate:k", value);
     expect(await opened.store.peek(testKey("k"), soon())).toBeUndefined();
     const badBefore = opened.badBuckets.count;
-    const outcomes = await opened.store.take([[hourly()], [testCharge({ key: "near" })]], soon());
+    const batch = [once(hourly()), once(testCharge({ key: "near" }))];
+    const outcomes = await opened.store.take(batch, soon());
     expect(outcomes.map(({ kind }) => kind)).toEqual(["decided", "decided"]);
     expect(opened.badBuckets.count).toBe(badBefore + 1);
     const left = await opened.store.peek(testKey("k"), soon());
@@ -154,7 +155,7 @@ describe.each(engines)("RedisLimitStore's state on %s", (engine) => {
     for (let i = 0; i < 300; i += 1) {
       if (i % 10 === 0) calls.push(control.script("FLUSH").then(() => {}));
       const ask = opened.store.take(
-        [[testCharge({ key: `flush ${i % 7}`, burst: 1_000 })]],
+        [once(testCharge({ key: `flush ${i % 7}`, burst: 1_000 }))],
         soon(),
       );
       calls.push(

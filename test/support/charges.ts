@@ -1,6 +1,6 @@
 import type { Charge } from "../../src/core/gcra.js";
 import type { LimitKey } from "../../src/core/limit.js";
-import type { LimitStore, StoreResult } from "../../src/store/limit-store.js";
+import type { LimitStore, StoreRequest, StoreResult } from "../../src/store/limit-store.js";
 
 /** A key as a test writes it down. */
 export function testKey(text: string): LimitKey {
@@ -28,13 +28,18 @@ export function testCharge(
 /** A deadline that no test reaches. */
 export const farDeadlineMs = Number.MAX_SAFE_INTEGER;
 
+/** A request that is asked once. */
+export function once(...charges: readonly Charge[]): StoreRequest {
+  return { charges, multiplicity: 1 };
+}
+
 /** Sends one request alone and answers what was decided; any other outcome fails the test. */
 export async function takeOne(
   store: LimitStore,
-  request: readonly Charge[],
+  charges: readonly Charge[],
   deadlineMs: number,
-): Promise<StoreResult> {
-  const [outcome] = await store.take([request], deadlineMs);
+): Promise<StoreResult & { readonly isDenied: boolean }> {
+  const [outcome] = await store.take([once(...charges)], deadlineMs);
   if (outcome?.kind !== "decided") throw new Error(`not decided: ${JSON.stringify(outcome)}`);
-  return outcome.result;
+  return { ...outcome.result, isDenied: outcome.result.grantedCount === 0 };
 }

@@ -1,8 +1,12 @@
 import type { Clock } from "../../src/core/clock.js";
 import { type ErrorCode, ServiceError } from "../../src/core/errors.js";
-import type { Charge } from "../../src/core/gcra.js";
 import type { LimitKey } from "../../src/core/limit.js";
-import type { LimitStore, StoredBucket, StoreOutcome } from "../../src/store/limit-store.js";
+import type {
+  LimitStore,
+  StoredBucket,
+  StoreOutcome,
+  StoreRequest,
+} from "../../src/store/limit-store.js";
 
 /** What the next calls of a `FaultyStore` meet. */
 export type Fault =
@@ -21,17 +25,14 @@ export class FaultyStore implements LimitStore {
   readonly #clock: Clock;
   fault: Fault = { kind: "none" };
   /** The batches asked for so far, as they arrived. */
-  readonly batches: (readonly (readonly Charge[])[])[] = [];
+  readonly batches: (readonly StoreRequest[])[] = [];
 
   constructor(inner: LimitStore, clock: Clock) {
     this.#inner = inner;
     this.#clock = clock;
   }
 
-  async take(
-    batch: readonly (readonly Charge[])[],
-    deadlineMs: number,
-  ): Promise<readonly StoreOutcome[]> {
+  async take(batch: readonly StoreRequest[], deadlineMs: number): Promise<readonly StoreOutcome[]> {
     this.batches.push(batch);
     if (this.fault.kind === "reject") throw new ServiceError(this.fault.code);
     const outcomes = await this.#inner.take(batch, deadlineMs);

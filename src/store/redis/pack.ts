@@ -1,16 +1,16 @@
 import { ServiceError } from "../../core/errors.js";
 import type { Bucket, Charge, ChargeResult } from "../../core/gcra.js";
 import type { LimitKey, Role } from "../../core/limit.js";
-import type { StoreOutcome } from "../limit-store.js";
+import type { StoreOutcome, StoreRequest } from "../limit-store.js";
 
 /** A batch as the take script reads it. */
 export interface PackedBatch {
   /** Each distinct key once, in the order of first use; without the store's prefix. */
   readonly keys: readonly LimitKey[];
   /**
-   * Little-endian, unaligned. A request: count of charges (uint16). A charge: position of its key
-   * from 1 (uint16), flags (uint8), hits (uint32), burst (uint32), period in us (double), cost
-   * (double).
+   * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32). A charge:
+   * position of its key from 1 (uint16), flags (uint8), hits (uint32), burst (uint32), period in us
+   * (double), cost (double).
    */
   readonly bytes: Buffer;
 }
@@ -22,10 +22,10 @@ export interface UnpackedReply {
   readonly badBucketCount: number;
 }
 
-const requestBytes = 2;
+const requestBytes = 6;
 const chargeBytes = 27;
 const replyHeadBytes = 12;
-const replyRequestBytes = 1;
+const replyRequestBytes = 4;
 const replyChargeBytes = 17;
 
 /** Flags of a charge: the role in the lowest two bits, then one bit each. */
@@ -34,15 +34,16 @@ const refundBit = 4;
 const peekExhaustedBit = 8;
 
 /** Packs a batch that `assertBatch` found good; what it did not check would be cut to size here. */
-export function encodeBatch(batch: readonly (readonly Charge[])[]): PackedBatch {
+export function encodeBatch(batch: readonly StoreRequest[]): PackedBatch {
   let chargeCount = 0;
-  for (const request of batch) chargeCount += request.length;
+  for (const { charges } of batch) chargeCount += charges.length;
   const bytes = Buffer.allocUnsafe(batch.length * requestBytes + chargeCount * chargeBytes);
   const positions = new Map<LimitKey, number>();
   let at = 0;
-  for (const request of batch) {
-    at = bytes.writeUInt16LE(request.length, at);
-    for (const charge of request) {
+  for (const { charges, multiplicity } of batch) {
+    at = bytes.writeUInt16LE(charges.length, at);
+    at = bytes.writeUInt32LE(multiplicity, at);
+    for (const charge of charges) {
       let position = positions.get(charge.key);
       if (position === undefined) {
         position = positions.size + 1;
@@ -61,27 +62,29 @@ export function encodeBatch(batch: readonly (readonly Charge[])[]): PackedBatch 
 
 /**
  * Reads the take script's reply to a batch: store time in us (double), bad buckets (uint32), then a
- * request: denied (uint8), and for each of its charges: over (uint8), level (double), time
- * (double). Throws STORE_PROTOCOL when it is anything else.
+ * request: how many were granted (uint32), and for each of its charges: over (uint8), level
+ * (double), time (double). Throws STORE_PROTOCOL when it is anything else.
  */
-export function decodeReply(reply: unknown, batch: readonly (readonly Charge[])[]): UnpackedReply {
+export function decodeReply(reply: unknown, batch: readonly StoreRequest[]): UnpackedReply {
   let lengthBytes = replyHeadBytes;
-  for (const { length } of batch) lengthBytes += replyRequestBytes + length * replyChargeBytes;
+  for (const { charges } of batch) {
+    lengthBytes += replyRequestBytes + charges.length * replyChargeBytes;
+  }
   if (!Buffer.isBuffer(reply) || reply.length !== lengthBytes) {
     throw new ServiceError("STORE_PROTOCOL");
   }
   const nowUs = reply.readDoubleLE(0);
   const outcomes: StoreOutcome[] = [];
   let at = replyHeadBytes;
-  for (const request of batch) {
-    const isDenied = reply[at] === 1;
+  for (const { charges } of batch) {
+    const grantedCount = reply.readUInt32LE(at);
     at += replyRequestBytes;
     const results: ChargeResult[] = [];
-    for (let i = 0; i < request.length; i += 1) {
+    for (let i = 0; i < charges.length; i += 1) {
       results.push({ isOver: reply[at] === 1, bucket: readBucket(reply, at + 1) });
       at += replyChargeBytes;
     }
-    outcomes.push({ kind: "decided", result: { isDenied, results, nowUs } });
+    outcomes.push({ kind: "decided", result: { grantedCount, results, nowUs } });
   }
   return { outcomes, badBucketCount: reply.readUInt32LE(8) };
 }

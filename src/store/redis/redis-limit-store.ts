@@ -4,7 +4,7 @@ import { limitKey } from "../../core/key.js";
 import { hitsMax, type LimitKey } from "../../core/limit.js";
 import { assertBatch } from "../batch.js";
 import type { StoreConnection, StoreScript } from "../connection.js";
-import type { LimitStore, StoredBucket, StoreOutcome } from "../limit-store.js";
+import type { LimitStore, StoredBucket, StoreOutcome, StoreRequest } from "../limit-store.js";
 import type { RedisConnections } from "./connections.js";
 import { decodeBucket, decodeReply, encodeBatch } from "./pack.js";
 import { takeScript } from "./take-script.js";
@@ -47,10 +47,7 @@ export class RedisLimitStore implements LimitStore {
    * Rejects as a whole when Redis fails; whether it charged is then unknown, and it is not
    * repeated.
    */
-  take(
-    batch: readonly (readonly Charge[])[],
-    deadlineMs: number,
-  ): Promise<readonly StoreOutcome[]> {
+  take(batch: readonly StoreRequest[], deadlineMs: number): Promise<readonly StoreOutcome[]> {
     return this.#takeOver(this.#connections.decision, { batch, deadlineMs });
   }
 
@@ -79,7 +76,7 @@ export class RedisLimitStore implements LimitStore {
    * Charges a bucket of its own over the decision connection: a full or read-only Redis fails it.
    */
   async ping(deadlineMs: number): Promise<void> {
-    await this.take([[probe]], deadlineMs);
+    await this.take([once(probe)], deadlineMs);
   }
 
   /**
@@ -89,8 +86,8 @@ export class RedisLimitStore implements LimitStore {
    */
   async verify(deadlineMs: number): Promise<void> {
     const connection = this.#connections.decisionPatiently;
-    await this.#takeOver(connection, { batch: [[slowProbe]], deadlineMs });
-    await this.#takeOver(connection, { batch: [[refundedProbe]], deadlineMs });
+    await this.#takeOver(connection, { batch: [once(slowProbe)], deadlineMs });
+    await this.#takeOver(connection, { batch: [once(refundedProbe)], deadlineMs });
   }
 
   close(): Promise<void> {
@@ -129,8 +126,12 @@ const probe: Charge = {
 const slowProbe: Charge = { ...probe, hits: 1, burst: 315_360_000 };
 const refundedProbe: Charge = { ...slowProbe, isRefund: true };
 
+function once(charge: Charge): StoreRequest {
+  return { charges: [charge], multiplicity: 1 };
+}
+
 interface Ask {
-  readonly batch: readonly (readonly Charge[])[];
+  readonly batch: readonly StoreRequest[];
   readonly deadlineMs: number;
 }
 

@@ -180,6 +180,32 @@ local function withdraw(count)
   end
 end
 
+-- As many of the same request as fit every bucket, at once; all of its keys differ.
+
+local function fittingCount(i)
+  local free = burstOf[i] * unitsPerHit - level[keyOf[i]]
+  return floor(free / (costOf[i] * unitsPerHit))
+end
+
+local function grant(count, multiplicity)
+  local granted = multiplicity
+  for i = 1, count do granted = min(granted, fittingCount(i)) end
+  for i = 1, count do
+    local k = keyOf[i]
+    touch(k, level[k] + granted * costOf[i] * unitsPerHit)
+    isOver[i] = granted < multiplicity and fittingCount(i) == 0
+    noteBucket(i)
+  end
+  return granted
+end
+
+local function decide(count)
+  for i = 1, count do isOver[i] = evaluate(i) end
+  if not isDenied(count) then return 1 end
+  withdraw(count)
+  return 0
+end
+
 -- Expiry counts whole milliseconds from the start of the script, which is before nowUs. So it gets
 -- one more, or a bucket could be forgotten just before it has drained.
 
@@ -205,19 +231,18 @@ local batch, at, request = ARGV[1], 1, 0
 local reply = { '' }
 while at <= #batch do
   request = request + 1
-  local count
-  count, at = unpackStruct('<I2', batch, at)
+  local count, multiplicity
+  count, multiplicity, at = unpackStruct('<I2I4', batch, at)
   local firsts = {}
   for i = 1, count do
     keyOf[i], flagsOf[i], hitsOf[i], burstOf[i], periodOf[i], costOf[i], at =
       unpackStruct('<I2BI4I4dd', batch, at)
     if openDraft(i, request) then firsts[#firsts + 1] = i end
-    isOver[i] = evaluate(i)
   end
-  local denied = isDenied(count)
-  if denied then withdraw(count) end
+  local granted
+  if multiplicity > 1 then granted = grant(count, multiplicity) else granted = decide(count) end
   for _, i in ipairs(firsts) do commit(i) end
-  reply[#reply + 1] = pack('<B', denied and 1 or 0)
+  reply[#reply + 1] = pack('<I4', granted)
   for i = 1, count do
     reply[#reply + 1] = pack('<Bdd', isOver[i] and 1 or 0, resultLevel[i], resultTUs[i])
   end

@@ -55,9 +55,9 @@ describe("Batcher", () => {
     expect(store.batches).toEqual([]);
     await endTurn();
     expect(
-      store.batches.map((batch) => batch.map((one) => one.map((charge) => charge.key))),
+      store.batches.map((batch) => batch.map(({ charges }) => charges.map(({ key }) => key))),
     ).toEqual([[["a"], ["b", "c"]]]);
-    expect(await first).toMatchObject({ kind: "decided", result: { isDenied: false } });
+    expect(await first).toMatchObject({ kind: "decided", result: { grantedCount: 1 } });
     expect(await second).toMatchObject({ kind: "decided", result: { results: [{}, {}] } });
   });
 

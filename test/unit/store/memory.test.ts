@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defaultKeysMax, MemoryLimitStore } from "../../../src/store/memory.js";
-import { farDeadlineMs, takeOne, testCharge, testKey } from "../../support/charges.js";
+import { farDeadlineMs, once, takeOne, testCharge, testKey } from "../../support/charges.js";
 import { FakeClock } from "../../support/fake-clock.js";
 
 function createStore(keysMax: number): { clock: FakeClock; store: MemoryLimitStore } {
@@ -25,9 +25,9 @@ describe("MemoryLimitStore", () => {
     await takeOne(store, [testCharge({ key: "a" })], farDeadlineMs);
     await takeOne(store, [testCharge({ key: "b" })], farDeadlineMs);
     const outcomes = await store.take([
-      [testCharge({ key: "a" })],
-      [testCharge({ key: "a" }), testCharge({ key: "c" })],
-      [testCharge({ key: "b" })],
+      once(testCharge({ key: "a" })),
+      once(testCharge({ key: "a" }), testCharge({ key: "c" })),
+      once(testCharge({ key: "b" })),
     ]);
     expect(outcomes.map((outcome) => outcome.kind)).toEqual(["decided", "failed", "decided"]);
     expect(outcomes[1]).toEqual({ kind: "failed", code: "STORE_FULL" });
@@ -85,7 +85,7 @@ describe("MemoryLimitStore", () => {
     // A key lives 6 s; one arrives every 5 ms, so 1,200 are live at any time.
     for (let i = 0; i < 20_000; i += 1) {
       clock.advance(5);
-      const [outcome] = await store.take([[testCharge({ key: `key ${i}` })]]);
+      const [outcome] = await store.take([once(testCharge({ key: `key ${i}` }))]);
       if (outcome?.kind !== "decided") refusedCount += 1;
     }
     expect(refusedCount).toBe(0);
@@ -107,7 +107,7 @@ describe("MemoryLimitStore", () => {
     const { store } = createStore(10);
     await store.close();
     const calls = [
-      store.take([[testCharge()]]),
+      store.take([once(testCharge())]),
       store.peek(testKey("k")),
       store.forget([testKey("k")]),
       store.ping(),

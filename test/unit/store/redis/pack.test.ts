@@ -1,19 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { costHitsMax } from "../../../../src/core/gcra.js";
+import { costHitsMax, multiplicityMax } from "../../../../src/core/gcra.js";
 import { drainTimeUsMax, hitsMax } from "../../../../src/core/limit.js";
 import { decodeBucket, decodeReply, encodeBatch } from "../../../../src/store/redis/pack.js";
-import { testCharge } from "../../../support/charges.js";
+import { once, testCharge } from "../../../support/charges.js";
 
 describe("encodeBatch()", () => {
   it("names each distinct key once, in the order of first use", () => {
     const batch = [
-      [testCharge({ key: "b" }), testCharge({ key: "a" })],
-      [testCharge({ key: "a" }), testCharge({ key: "b" }), testCharge({ key: "c" })],
+      once(testCharge({ key: "b" }), testCharge({ key: "a" })),
+      once(testCharge({ key: "a" }), testCharge({ key: "b" }), testCharge({ key: "c" })),
     ];
     const { keys, bytes } = encodeBatch(batch);
     expect(keys).toEqual(["b", "a", "c"]);
-    expect(bytes.length).toBe(2 * 2 + 5 * 27);
-    const positions = [2, 29, 58, 85, 112].map((at) => bytes.readUInt16LE(at));
+    expect(bytes.length).toBe(2 * 6 + 5 * 27);
+    const positions = [6, 33, 66, 93, 120].map((at) => bytes.readUInt16LE(at));
     expect(positions).toEqual([1, 2, 2, 1, 3]);
   });
 
@@ -24,12 +24,15 @@ describe("encodeBatch()", () => {
       periodUs: drainTimeUsMax,
       cost: costHitsMax,
     };
-    const { bytes } = encodeBatch([[testCharge(limit)]]);
+    const { bytes } = encodeBatch([
+      { charges: [testCharge(limit)], multiplicity: multiplicityMax },
+    ]);
     expect(bytes.readUInt16LE(0)).toBe(1);
-    expect(bytes.readUInt32LE(5)).toBe(hitsMax);
-    expect(bytes.readUInt32LE(9)).toBe(hitsMax - 1);
-    expect(bytes.readDoubleLE(13)).toBe(drainTimeUsMax);
-    expect(bytes.readDoubleLE(21)).toBe(costHitsMax);
+    expect(bytes.readUInt32LE(2)).toBe(multiplicityMax);
+    expect(bytes.readUInt32LE(9)).toBe(hitsMax);
+    expect(bytes.readUInt32LE(13)).toBe(hitsMax - 1);
+    expect(bytes.readDoubleLE(17)).toBe(drainTimeUsMax);
+    expect(bytes.readDoubleLE(25)).toBe(costHitsMax);
   });
 
   it.each([
@@ -41,33 +44,33 @@ describe("encodeBatch()", () => {
     [{ peekExhausted: true }, 8],
     [{ role: "settle", isRefund: true, peekExhausted: true }, 15],
   ] as const)("packs role and flags: %j is %i", (overrides, flags) => {
-    expect(encodeBatch([[testCharge(overrides)]]).bytes.readUInt8(4)).toBe(flags);
+    expect(encodeBatch([once(testCharge(overrides))]).bytes.readUInt8(8)).toBe(flags);
   });
 });
 
 describe("decodeReply()", () => {
-  const batch = [[testCharge(), testCharge({ key: "x" })], [testCharge()]];
+  const batch = [once(testCharge(), testCharge({ key: "x" })), once(testCharge())];
 
   function reply(): Buffer {
-    const bytes = Buffer.alloc(12 + 2 + 3 * 17);
+    const bytes = Buffer.alloc(12 + 2 * 4 + 3 * 17);
     bytes.writeDoubleLE(1_700_000_000_000_001, 0);
     bytes.writeUInt32LE(2, 8);
-    bytes[12] = 1;
-    bytes[30] = 1;
-    bytes.writeDoubleLE(5, 31);
-    bytes.writeDoubleLE(1_699_999_999_999_999, 39);
+    bytes.writeUInt32LE(multiplicityMax, 12);
+    bytes[33] = 1;
+    bytes.writeDoubleLE(5, 34);
+    bytes.writeDoubleLE(1_699_999_999_999_999, 42);
     return bytes;
   }
 
-  it("reads the store's time, what was denied and every charge's bucket", () => {
+  it("reads the store's time, what was granted and every charge's bucket", () => {
     const { outcomes, badBucketCount } = decodeReply(reply(), batch);
     expect(badBucketCount).toBe(2);
     const nowUs = 1_700_000_000_000_001;
     const empty = { isOver: false, bucket: { level: 0, tUs: 0 } };
     const over = { isOver: true, bucket: { level: 5, tUs: 1_699_999_999_999_999 } };
     expect(outcomes).toEqual([
-      { kind: "decided", result: { isDenied: true, results: [empty, over], nowUs } },
-      { kind: "decided", result: { isDenied: false, results: [empty], nowUs } },
+      { kind: "decided", result: { grantedCount: multiplicityMax, results: [empty, over], nowUs } },
+      { kind: "decided", result: { grantedCount: 0, results: [empty], nowUs } },
     ]);
   });
 
