@@ -71,7 +71,7 @@ export interface RepeatedRequest {
 
 /** What the law decided for a repeated request. */
 export interface RepeatedResult {
-  /** How many of them were granted, 0 to the multiplicity: the first ones; the others are denied. */
+  /** How many were granted, 0 to the multiplicity: the first ones; the others are denied. */
   readonly grantedCount: number;
   /**
    * One a charge: the bucket after all that was granted, and whether the first that was denied met

@@ -40,8 +40,8 @@ export interface LimitStore {
    * Decides each request of the batch in turn, as `decideRepeated` in `core/gcra` says; one outcome
    * a request, in order.
    *
-   * @param batch requests, none without a charge; at most `batchChargesMax` charges in all, whatever
-   * their multiplicity
+   * @param batch requests, none without a charge; at most `batchChargesMax` charges in all,
+   * whatever their multiplicity
    * @param deadlineMs monotonic time after which nobody waits for the answer any more
    */
   take(batch: readonly StoreRequest[], deadlineMs: number): Promise<readonly StoreOutcome[]>;

@@ -8,9 +8,9 @@ export interface PackedBatch {
   /** Each distinct key once, in the order of first use; without the store's prefix. */
   readonly keys: readonly LimitKey[];
   /**
-   * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32). A charge:
-   * position of its key from 1 (uint16), flags (uint8), hits (uint32), burst (uint32), period in us
-   * (double), cost (double).
+   * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32). A
+   * charge: position of its key from 1 (uint16), flags (uint8), hits (uint32), burst (uint32),
+   * period in us (double), cost (double).
    */
   readonly bytes: Buffer;
 }
