@@ -41,6 +41,7 @@ export function describeLimitStore(name: string, open: () => Promise<StoreUnderT
     it.each(cases)("$name", (testCase) => runCase(tested, testCase));
 
     describeBatches(() => tested);
+    describeMultiplicity(() => tested);
     describeUpkeep(() => tested);
     describeClose(open);
   });
@@ -54,40 +55,6 @@ function describeBatches(tested: () => StoreUnderTest): void {
       const batch = [6, 5, 4, 1].map((cost) => once(ask(cost)));
       const outcomes = await store.take(batch, soon());
       expect(outcomes.map(isDenied)).toEqual([false, true, false, true]);
-    });
-
-    it("grants of identical requests as many as fit, and goes on with the batch", async () => {
-      const { store, soon } = tested();
-      const wide = yearly("repeated wide", { burst: 100 });
-      const charges = [wide, yearly("repeated tight")];
-      const batch: readonly StoreRequest[] = [
-        { charges, multiplicity: 4 },
-        { charges, multiplicity: multiplicityMax },
-        { charges, multiplicity: 2 },
-        { charges: [{ ...wide, cost: 30 }], multiplicity: 5 },
-      ];
-      const answers = (await store.take(batch, soon())).map((outcome) => {
-        if (outcome.kind !== "decided") throw new Error("not decided");
-        const { grantedCount, results } = outcome.result;
-        const usedHits = results.map(({ bucket }) => bucket.level / unitsPerHit);
-        return { grantedCount, isOver: results.map((result) => result.isOver), usedHits };
-      });
-      expect(answers).toEqual([
-        { grantedCount: 4, isOver: [false, false], usedHits: [4, 4] },
-        { grantedCount: 6, isOver: [false, true], usedHits: [10, 10] },
-        { grantedCount: 0, isOver: [false, true], usedHits: [10, 10] },
-        { grantedCount: 3, isOver: [true], usedHits: [100] },
-      ]);
-      expect(await usedHits(tested(), testKey("repeated wide"))).toBe(100);
-      expect(await usedHits(tested(), testKey("repeated tight"))).toBe(10);
-    });
-
-    it("grants the whole of the largest burst to identical requests at once", async () => {
-      const { store, soon } = tested();
-      const most = yearly("repeated most", { hits: hitsMax, burst: hitsMax });
-      const batch = [1, 2].map(() => ({ charges: [most], multiplicity: multiplicityMax }));
-      const outcomes = await store.take(batch, soon());
-      expect(outcomes.map(grantedCount)).toEqual([hitsMax, 0]);
     });
 
     it("decides as many charges at once as a batch may hold", async () => {
@@ -120,6 +87,44 @@ function describeBatches(tested: () => StoreUnderTest): void {
       const batch = [once(yearly("contract")), once(yearly("contract", { cost: 0.5 }))];
       await expect(store.take(batch, soon())).rejects.toThrow("assertion failed");
       expect(await store.peek(testKey("contract"), soon())).toBeUndefined();
+    });
+  });
+}
+
+function describeMultiplicity(tested: () => StoreUnderTest): void {
+  describe("take() of identical requests", () => {
+    it("grants as many as fit, and goes on with the batch", async () => {
+      const { store, soon } = tested();
+      const wide = yearly("repeated wide", { burst: 100 });
+      const charges = [wide, yearly("repeated tight")];
+      const batch: readonly StoreRequest[] = [
+        { charges, multiplicity: 4 },
+        { charges, multiplicity: multiplicityMax },
+        { charges, multiplicity: 2 },
+        { charges: [{ ...wide, cost: 30 }], multiplicity: 5 },
+      ];
+      const answers = (await store.take(batch, soon())).map((outcome) => {
+        if (outcome.kind !== "decided") throw new Error("not decided");
+        const { grantedCount, results } = outcome.result;
+        const usedHits = results.map(({ bucket }) => bucket.level / unitsPerHit);
+        return { grantedCount, isOver: results.map((result) => result.isOver), usedHits };
+      });
+      expect(answers).toEqual([
+        { grantedCount: 4, isOver: [false, false], usedHits: [4, 4] },
+        { grantedCount: 6, isOver: [false, true], usedHits: [10, 10] },
+        { grantedCount: 0, isOver: [false, true], usedHits: [10, 10] },
+        { grantedCount: 3, isOver: [true], usedHits: [100] },
+      ]);
+      expect(await usedHits(tested(), testKey("repeated wide"))).toBe(100);
+      expect(await usedHits(tested(), testKey("repeated tight"))).toBe(10);
+    });
+
+    it("grants the whole of the largest burst at once", async () => {
+      const { store, soon } = tested();
+      const most = yearly("repeated most", { hits: hitsMax, burst: hitsMax });
+      const batch = [1, 2].map(() => ({ charges: [most], multiplicity: multiplicityMax }));
+      const outcomes = await store.take(batch, soon());
+      expect(outcomes.map(grantedCount)).toEqual([hitsMax, 0]);
     });
   });
 }
