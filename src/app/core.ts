@@ -8,6 +8,7 @@ import { createHealthService, Health } from "../rpc/health.js";
 import { createRateLimitService } from "../rpc/rls.js";
 import { MemoryLimitStore } from "../store/memory.js";
 import type { Config } from "./config.js";
+import { sha256 } from "./digest.js";
 import { bugTrace } from "./failure.js";
 import { createHttpServer } from "./http.js";
 import type { Logger } from "./logger.js";
@@ -46,6 +47,8 @@ export function createCore(parts: CoreParts): Core {
     clock,
     counters,
     storeBudgetMs: config.storeBudgetMs,
+    newKeysPerSecondMax: config.newKeysPerSecondMax,
+    digest: sha256,
     replicaCount,
     onEvent: (event) => logDeciderEvent(event, logger),
   });

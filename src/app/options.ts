@@ -214,6 +214,17 @@ const optionRows = {
     defaultValue: 1_000_000,
     docs: "The most keys the embedded store holds, about 250 bytes each.",
   }),
+  newKeysPerSecondMax: wholeNumberOption({
+    section: "Store",
+    env: "HEADGATE_NEW_KEYS_PER_SECOND_MAX",
+    flag: "new-keys-per-second-max",
+    min: 1,
+    max: 1_000_000_000,
+    defaultValue: 10_000,
+    docs:
+      "New keys that one rule may bring a second; what is above shares one bucket, so that " +
+      "a caller who makes up values cannot fill the store.",
+  }),
   drainDelayMs: wholeNumberOption({
     section: "Stopping",
     env: "HEADGATE_DRAIN_DELAY_MS",

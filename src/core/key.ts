@@ -1,4 +1,4 @@
-import type { Limit, LimitKey, LimitUnit } from "./limit.js";
+import type { Limit, LimitKey, LimitUnit, PathStep } from "./limit.js";
 
 /**
  * One entry of a request's descriptor.
@@ -9,6 +9,15 @@ export interface DescriptorEntry {
   readonly key: string;
   readonly value: string;
 }
+
+/** An entry as a key names it: a long value is known by its digest alone. */
+export interface KeyEntry extends DescriptorEntry {
+  /** Hexadecimal, of one fixed length and strong against collisions; stands for the value. */
+  readonly digest?: string;
+}
+
+/** The longest value that stands in a key as it is, in UTF-16 units. */
+export const keyValueLengthMax = 256;
 
 /** Changes when the stored state changes its meaning, so that old state is never misread. */
 const formatVersion = "1";
@@ -29,28 +38,55 @@ const gcraAlgorithm = "g";
  */
 export function limitKey(
   domain: string,
-  entries: readonly DescriptorEntry[],
-  limit: Pick<Limit, "name" | "periodUs">,
+  entries: readonly KeyEntry[],
+  limit: LimitIdentity,
 ): LimitKey {
-  const identity =
-    limit.name === undefined ? `p${part(period(limit.periodUs))}` : `n${part(limit.name)}`;
-  return (descriptorPrefix(domain, entries) + identity) as LimitKey;
+  return (descriptorPrefix(domain, entries) + limitIdentity(limit)) as LimitKey;
+}
+
+/** What of a limit goes into keys. */
+export type LimitIdentity = Pick<Limit, "name" | "periodUs">;
+
+/**
+ * The key of the one bucket that new keys of a rule share while there are too many of them. It is
+ * made of the rule's path, not of a caller's values, and never meets the key of an entry.
+ */
+export function overflowKey(
+  domain: string,
+  path: readonly PathStep[],
+  limit: LimitIdentity,
+): LimitKey {
+  let key = `${domainPrefix(domain)}x`;
+  for (const { key: name, value } of path)
+    key += part(name) + (value === undefined ? "*" : part(value));
+  return (key + limitIdentity(limit)) as LimitKey;
+}
+
+function limitIdentity({ name, periodUs }: LimitIdentity): string {
+  return name === undefined ? `p${part(period(periodUs))}` : `n${part(name)}`;
 }
 
 /** The key of a limit that the request itself carried; never meets a policy limit's bucket. */
 export function overrideKey(
   domain: string,
-  entries: readonly DescriptorEntry[],
+  entries: readonly KeyEntry[],
   unit: { readonly unit: LimitUnit; readonly unitMultiplier: number },
 ): LimitKey {
   const identity = `o${part(`${unit.unitMultiplier}${unit.unit}`)}`;
   return (descriptorPrefix(domain, entries) + identity) as LimitKey;
 }
 
-function descriptorPrefix(domain: string, entries: readonly DescriptorEntry[]): string {
-  let prefix = `${formatVersion}${gcraAlgorithm}${part(domain)}`;
-  for (const entry of entries) prefix += part(entry.key) + part(entry.value);
+function descriptorPrefix(domain: string, entries: readonly KeyEntry[]): string {
+  let prefix = domainPrefix(domain);
+  for (const { key, value, digest } of entries) {
+    // A part begins with its length, so what begins with # is nobody's value.
+    prefix += part(key) + (digest === undefined ? part(value) : `#${digest}`);
+  }
   return prefix;
+}
+
+function domainPrefix(domain: string): string {
+  return `${formatVersion}${gcraAlgorithm}${part(domain)}`;
 }
 
 function part(text: string): string {

@@ -47,6 +47,8 @@ export const unlimitedVerdict: DescriptorVerdict = { isOver: false, limitRemaini
 /** A limit with what the store found for it. */
 export interface DecidedLimit {
   readonly limit: Limit;
+  /** The limit as it is reported: made once a limit, so that its encoding can be kept. */
+  readonly view: CurrentLimit;
   readonly charge: Charge;
   readonly result: ChargeResult;
 }
@@ -70,7 +72,7 @@ export function descriptorVerdict(
 }
 
 function limitVerdict(
-  { limit, charge, result }: DecidedLimit,
+  { limit, view, charge, result }: DecidedLimit,
   nowUs: number,
 ): Required<DescriptorVerdict> {
   const isOver = result.isOver && limit.role !== "shadow";
@@ -79,7 +81,7 @@ function limitVerdict(
     : (bucketTimeToFullUs(charge, result.bucket, nowUs) ?? limit.periodUs);
   return {
     isOver,
-    currentLimit: currentLimit(limit),
+    currentLimit: view,
     limitRemaining: result.isOver ? 0 : remainingHits(charge, result.bucket, nowUs),
     durationUntilResetUs: resetUs,
   };

@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.js";
 import { assert, type ErrorCode, toServiceError } from "../core/errors.js";
 import type { Charge } from "../core/gcra.js";
-import { batchChargesMax, type LimitStore, type StoreOutcome } from "../store/limit-store.js";
+import { batchChargesMax, type LimitStore, type StoreResult } from "../store/limit-store.js";
 import type { Breaker } from "./breaker.js";
 
 /** What a `Batcher` is made of. */
@@ -21,103 +21,169 @@ export type BatcherEvent =
   | { readonly kind: "circuitOpened"; readonly code: ErrorCode }
   | { readonly kind: "circuitClosed" };
 
-interface Waiting {
+/** How the store answered for one request. */
+export type BatchOutcome =
+  | {
+      readonly kind: "decided";
+      /** For all identical requests of the turn, of which this one is the `index`-th from 0. */
+      readonly result: StoreResult;
+      readonly index: number;
+      /** How many asked the same. */
+      readonly askedCount: number;
+      /** When the store was asked, monotonic. */
+      readonly sentMs: number;
+    }
+  | { readonly kind: "failed"; readonly code: ErrorCode };
+
+/** Where identical requests of one turn meet; each thing that may be asked twice has its own. */
+export interface CoalescingSlot {
+  turn: number;
+  group: Group | undefined;
+}
+
+/** A slot in which nothing waits yet. */
+export function createSlot(): CoalescingSlot {
+  return { turn: -1, group: undefined };
+}
+
+/** What is asked of the store once, for everybody who asks it in this turn. */
+interface Group {
   readonly charges: readonly Charge[];
+  readonly waiting: Waiting[];
+}
+
+interface Waiting {
   readonly deadlineMs: number;
   /** Answers the request; only the first answer counts. */
-  readonly settle: (outcome: StoreOutcome) => void;
+  readonly settle: (outcome: BatchOutcome) => void;
 }
 
 /** The most requests that wait for the turn to end; more are answered as a failed store at once. */
 export const waitingRequestsMax = 65_536;
 
 /**
- * Collects the requests of one turn of the event loop and asks the store once for all of them.
+ * Collects the requests of one turn of the event loop and asks the store once for all of them,
+ * identical ones together.
  *
  * Every request is answered by its own deadline, whatever the store does: a late answer is dropped,
  * although the store may have charged by then.
  */
 export class Batcher {
   readonly #parts: BatcherParts;
-  #waiting: Waiting[] = [];
+  #groups: Group[] = [];
+  #waitingCount = 0;
+  #turn = 0;
 
   constructor(parts: BatcherParts) {
     this.#parts = parts;
   }
 
-  /** Resolves with the store's answer, or with a failure at `deadlineMs` or the store's budget. */
-  ask(charges: readonly Charge[], deadlineMs: number): Promise<StoreOutcome> {
+  /** Requests that wait for the turn to end. */
+  get waitingCount(): number {
+    return this.#waitingCount;
+  }
+
+  /**
+   * Resolves with the store's answer, or with a failure at `deadlineMs` or the store's budget.
+   *
+   * @param slot where the same repeatable charges are asked again; without one they stand alone
+   */
+  ask(
+    charges: readonly Charge[],
+    deadlineMs: number,
+    slot?: CoalescingSlot,
+  ): Promise<BatchOutcome> {
     return new Promise((resolve) => {
-      if (this.#waiting.length >= waitingRequestsMax) {
+      if (this.#waitingCount >= waitingRequestsMax) {
         resolve({ kind: "failed", code: "STORE_TIMEOUT" });
         return;
       }
       // A microtask would be too early: the calls of one socket read arrive over several of them.
-      if (this.#waiting.length === 0) this.#parts.clock.scheduleTurn(() => this.#flush());
-      this.#waiting.push({ charges, deadlineMs, settle: resolve });
+      if (this.#waitingCount === 0) this.#parts.clock.scheduleTurn(() => this.#flush());
+      this.#waitingCount += 1;
+      const waiting = { deadlineMs, settle: resolve };
+      if (slot?.turn === this.#turn && slot.group?.charges === charges) {
+        slot.group.waiting.push(waiting);
+        return;
+      }
+      const group = { charges, waiting: [waiting] };
+      this.#groups.push(group);
+      if (slot === undefined) return;
+      slot.turn = this.#turn;
+      slot.group = group;
     });
   }
 
   #flush(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    let batch: Waiting[] = [];
+    const groups = this.#groups;
+    this.#groups = [];
+    this.#waitingCount = 0;
+    this.#turn += 1;
+    let batch: Group[] = [];
     let chargeCount = 0;
-    for (const one of waiting) {
-      if (chargeCount + one.charges.length > batchChargesMax && batch.length > 0) {
+    for (const group of groups) {
+      if (chargeCount + group.charges.length > batchChargesMax && batch.length > 0) {
         void this.#send(batch);
         batch = [];
         chargeCount = 0;
       }
-      batch.push(one);
-      chargeCount += one.charges.length;
+      batch.push(group);
+      chargeCount += group.charges.length;
     }
     if (batch.length > 0) void this.#send(batch);
   }
 
-  async #send(batch: readonly Waiting[]): Promise<void> {
+  async #send(batch: readonly Group[]): Promise<void> {
     const { store, clock, breaker, storeBudgetMs } = this.#parts;
     const sentMs = clock.monotonicMs();
     if (!breaker.admits(sentMs)) {
-      for (const one of batch) one.settle({ kind: "failed", code: "STORE_CIRCUIT_OPEN" });
+      settleAll(batch, "STORE_CIRCUIT_OPEN");
       return;
     }
     const deadlineMs = sentMs + storeBudgetMs;
     const disarm = this.#expireEarlier(batch, deadlineMs);
     try {
       const outcomes = await store.take(
-        batch.map(({ charges }) => ({ charges, multiplicity: 1 })),
+        batch.map(({ charges, waiting }) => ({ charges, multiplicity: waiting.length })),
         deadlineMs,
       );
-      assert(outcomes.length === batch.length, "one result a request of the batch");
+      assert(outcomes.length === batch.length, "one outcome a request of the batch");
       if (breaker.succeeded()) this.#parts.onEvent({ kind: "circuitClosed" });
-      for (let i = 0; i < batch.length; i += 1) {
-        const one = batch[i];
+      batch.forEach(({ waiting }, i) => {
         const outcome = outcomes[i];
-        if (one !== undefined && outcome !== undefined) one.settle(outcome);
-      }
+        if (outcome?.kind !== "decided") {
+          for (const one of waiting) one.settle(outcome ?? noOutcome);
+          return;
+        }
+        const { result } = outcome;
+        const askedCount = waiting.length;
+        for (let index = 0; index < askedCount; index += 1) {
+          waiting[index]?.settle({ kind: "decided", result, index, askedCount, sentMs });
+        }
+      });
     } catch (thrown) {
-      const { code } = toServiceError(thrown);
-      this.#fail(batch, code);
+      this.#fail(batch, toServiceError(thrown).code);
     } finally {
       disarm();
     }
   }
 
-  #fail(batch: readonly Waiting[], code: ErrorCode): void {
+  #fail(batch: readonly Group[], code: ErrorCode): void {
     const { breaker, clock, onEvent } = this.#parts;
     onEvent({ kind: "batchFailed", code });
     if (breaker.failed(clock.monotonicMs())) onEvent({ kind: "circuitOpened", code });
-    for (const one of batch) one.settle({ kind: "failed", code });
+    settleAll(batch, code);
   }
 
   /** Answers requests whose own deadline is before the store's, with one timer at a time. */
-  #expireEarlier(batch: readonly Waiting[], storeDeadlineMs: number): () => void {
-    const { clock } = this.#parts;
-    const early = batch
-      .filter((one) => one.deadlineMs < storeDeadlineMs)
-      .sort((one, other) => one.deadlineMs - other.deadlineMs);
+  #expireEarlier(batch: readonly Group[], storeDeadlineMs: number): () => void {
+    const early: Waiting[] = [];
+    for (const { waiting } of batch) {
+      for (const one of waiting) if (one.deadlineMs < storeDeadlineMs) early.push(one);
+    }
     if (early.length === 0) return noTimer;
+    early.sort((one, other) => one.deadlineMs - other.deadlineMs);
+    const { clock } = this.#parts;
     let next = 0;
     let cancel = noTimer;
     const arm = (): void => {
@@ -137,6 +203,12 @@ export class Batcher {
     arm();
     return () => cancel();
   }
+}
+
+const noOutcome: BatchOutcome = { kind: "failed", code: "STORE_PROTOCOL" };
+
+function settleAll(batch: readonly Group[], code: ErrorCode): void {
+  for (const { waiting } of batch) for (const one of waiting) one.settle({ kind: "failed", code });
 }
 
 function noTimer(): void {

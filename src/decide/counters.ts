@@ -1,6 +1,7 @@
 import type { ErrorCode } from "../core/errors.js";
 import type { FailureMode } from "../core/limit.js";
 import type { Policy } from "../policy/policy.js";
+import type { NewKeyCount } from "./new-keys.js";
 
 /** What happened to the descriptors that met one rule. Plain integers: read them when scraped. */
 export interface RuleCounters {
@@ -12,6 +13,8 @@ export interface RuleCounters {
   over: number;
   /** Over a shadow limit only: passed, and would not have. */
   shadowOver: number;
+  /** New keys of the running second, and what was sent to the rule's shared bucket. */
+  readonly newKeys: NewKeyCount;
 }
 
 /** Upper bounds of the latency buckets, in milliseconds. */
@@ -33,6 +36,8 @@ export class DecisionCounters {
   /** Descriptors decided by a limit that the request itself carried. */
   overrideOkCount = 0;
   overrideOverCount = 0;
+  /** Requests denied without asking the store, which had refused the same a moment ago. */
+  refusedFromMemoryCount = 0;
   /** Calls that failed, by code. */
   readonly failedByCode = new Map<ErrorCode, number>();
   /** Charges answered without the store, by the limit's failure mode and the cause. */
@@ -58,7 +63,8 @@ export class DecisionCounters {
       const known = this.#byRule.get(id);
       if (known !== undefined) return known;
       const { domain, label } = rule;
-      return { domain, label, ok: 0, over: 0, shadowOver: 0 };
+      const newKeys = { secondMs: 0, count: 0, overflowCount: 0 };
+      return { domain, label, ok: 0, over: 0, shadowOver: 0, newKeys };
     });
     // What the new policy no longer holds is dropped: the series of a rule end with the rule.
     this.#byRule.clear();

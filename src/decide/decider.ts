@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js";
+import { type Charge, type ChargeResult, unitsPerHit } from "../core/gcra.js";
 import {
   type DecidedLimit,
   type DescriptorVerdict,
@@ -9,14 +10,18 @@ import {
   type Verdict,
 } from "../core/verdict.js";
 import type { Policy } from "../policy/policy.js";
-import type { LimitStore, StoreResult } from "../store/limit-store.js";
-import { Batcher, type BatcherEvent } from "./batcher.js";
+import type { LimitStore } from "../store/limit-store.js";
+import { Batcher, type BatcherEvent, type BatchOutcome } from "./batcher.js";
 import { Breaker } from "./breaker.js";
-import type { DecisionCounters, RuleCounters } from "./counters.js";
+import type { DecisionCounters } from "./counters.js";
+import type { DecidedRequest } from "./decided-request.js";
 import { decideWithoutStore } from "./fallback.js";
-import { type DecidedRequest, type Plan, type PlannedDescriptor, planQuery } from "./plan.js";
+import { KeyRecords } from "./key-records.js";
+import { NewKeyGuard } from "./new-keys.js";
 import type { PolicySource } from "./policy-source.js";
+import { type PreparedDescriptor, type PreparedQuery, prepareQuery } from "./prepared-query.js";
 import type { RateLimitQuery } from "./query.js";
+import { refuseFromMemory, rememberAnswer } from "./refusals.js";
 
 /** What a `Decider` is made of. */
 export interface DeciderParts {
@@ -28,6 +33,10 @@ export interface DeciderParts {
   readonly counters: DecisionCounters;
   /** The longest a store call may take, in milliseconds. Default 10. */
   readonly storeBudgetMs: number;
+  /** New keys that one rule may bring a second; more share one bucket. Default 10,000. */
+  readonly newKeysPerSecondMax: number;
+  /** A strong hash of a text, in hexadecimal, for values that are too long for a key. */
+  readonly digest: (text: string) => string;
   /** How many replicas share the limits now, at least 1. */
   readonly replicaCount: () => number;
   readonly onEvent: (event: DeciderEvent) => void;
@@ -35,6 +44,12 @@ export interface DeciderParts {
 
 /** What happened to the store, for logs. */
 export type DeciderEvent = BatcherEvent;
+
+/**
+ * How many hits a call asks for: the same for each descriptor, or one number a descriptor. Whole,
+ * 0 to `costHitsMax`.
+ */
+export type Hits = number | readonly number[];
 
 /** The part of a caller's remaining time that a store call may use. */
 const callerBudgetRatio = 0.6;
@@ -47,11 +62,15 @@ export class Decider {
   readonly #parts: DeciderParts;
   readonly #batcher: Batcher;
   readonly #breaker = new Breaker();
+  readonly #newKeys: NewKeyGuard;
+  #records = new KeyRecords();
+  #recordsPolicy: Policy | undefined;
   #localStore: LimitStore;
 
   constructor(parts: DeciderParts) {
     this.#parts = parts;
     this.#localStore = parts.createLocalStore();
+    this.#newKeys = new NewKeyGuard(parts);
     const { store, clock, storeBudgetMs } = parts;
     const onEvent = (event: BatcherEvent): void => this.#noteStoreEvent(event);
     this.#batcher = new Batcher({ store, clock, storeBudgetMs, breaker: this.#breaker, onEvent });
@@ -70,17 +89,53 @@ export class Decider {
    *   `on_store_failure: error`, the STORE_ code of the failure
    */
   async decide(query: RateLimitQuery, deadlineMs: number): Promise<Verdict> {
-    const { clock, counters, policies } = this.#parts;
-    const startMs = clock.monotonicMs();
+    const prepared = this.prepare(query);
+    const hits = query.descriptors.map((descriptor) => descriptor.hits);
+    return this.decidePrepared(prepared, hits, deadlineMs);
+  }
+
+  /**
+   * Matches a query against the policy in force, for many calls that ask the same.
+   *
+   * @throws ServiceError POLICY_MISSING, REQUEST_INVALID; counted as failed calls
+   */
+  prepare(query: RateLimitQuery): PreparedQuery {
+    const { policies, counters, digest, clock } = this.#parts;
     try {
       const policy = policies.current();
       if (policy === undefined) throw new ServiceError("POLICY_MISSING");
+      if (policy !== this.#recordsPolicy) {
+        this.#records = new KeyRecords();
+        this.#recordsPolicy = policy;
+      }
+      return prepareQuery(query, {
+        policy,
+        ruleCounters: counters.forPolicy(policy),
+        records: this.#records,
+        newKeys: this.#newKeys,
+        digest,
+        nowMs: clock.monotonicMs(),
+      });
+    } catch (thrown) {
+      counters.countFailure(toServiceError(thrown).code);
+      throw thrown;
+    }
+  }
+
+  /** Whether what was prepared is still the policy in force. */
+  isCurrent(prepared: PreparedQuery): boolean {
+    return prepared.policy === this.#parts.policies.current();
+  }
+
+  /** Decides a call of a prepared query; as `decide` otherwise. */
+  async decidePrepared(prepared: PreparedQuery, hits: Hits, deadlineMs: number): Promise<Verdict> {
+    const { clock, counters } = this.#parts;
+    const startMs = clock.monotonicMs();
+    try {
       if (deadlineMs <= startMs) throw new ServiceError("DEADLINE_PASSED");
-      const plan = planQuery(policy, query);
-      const budgetMs = (deadlineMs - startMs) * callerBudgetRatio;
-      const request = await this.#decidePlan(plan, startMs + budgetMs);
-      const verdict = present(plan, request);
-      this.#count(policy, plan, { request, verdict });
+      const request = await this.#decideRequest(prepared, hits, { startMs, deadlineMs });
+      const verdict = present(prepared, request);
+      this.#count(prepared, request, verdict);
       return verdict;
     } catch (thrown) {
       counters.countFailure(toServiceError(thrown).code);
@@ -90,23 +145,59 @@ export class Decider {
     }
   }
 
-  async #decidePlan(plan: Plan, deadlineMs: number): Promise<DecidedRequest> {
-    if (plan.asks.length === 0) return { isDenied: false, decided: [], nowUs: 0 };
-    const charges = plan.asks.map((ask) => ask.charge);
-    const outcome = await this.#batcher.ask(charges, deadlineMs);
-    if (outcome.kind === "decided") return decidedByStore(plan, outcome.result);
-    return this.#fallBack(plan, outcome.code);
+  #decideRequest(
+    prepared: PreparedQuery,
+    hits: Hits,
+    { startMs, deadlineMs }: { readonly startMs: number; readonly deadlineMs: number },
+  ): DecidedRequest | Promise<DecidedRequest> {
+    const { asks, slot } = prepared;
+    if (asks.length === 0) return nothingAsked;
+    const charges = chargesFor(prepared, hits);
+    const isRepeatable =
+      charges === prepared.charges ? prepared.isRepeatable : isAskedAlike(prepared, charges);
+    if (isRepeatable) {
+      const refused = refuseFromMemory(asks, charges, startMs);
+      if (refused !== undefined) {
+        this.#parts.counters.refusedFromMemoryCount += 1;
+        return { isDenied: true, charges, ...refused };
+      }
+    }
+    const budgetEndMs = startMs + (deadlineMs - startMs) * callerBudgetRatio;
+    const canCoalesce = isRepeatable && charges === prepared.charges;
+    return this.#askStore(
+      { prepared, charges, isRepeatable },
+      budgetEndMs,
+      canCoalesce ? slot : undefined,
+    );
   }
 
-  async #fallBack(plan: Plan, code: ErrorCode): Promise<DecidedRequest> {
+  async #askStore(asked: Asked, deadlineMs: number, slot?: PreparedQuery["slot"]) {
+    const { prepared, charges, isRepeatable } = asked;
+    const outcome = await this.#batcher.ask(charges, deadlineMs, slot);
+    if (outcome.kind === "failed") return this.#fallBack(prepared, charges, outcome.code);
+    // The first of those who asked the same remembers for all.
+    if (isRepeatable && outcome.index === 0) {
+      const receivedMs = this.#parts.clock.monotonicMs();
+      const { sentMs, result } = outcome;
+      rememberAnswer(prepared.asks, charges, { ...result, sentMs, receivedMs });
+    }
+    return decidedByStore(charges, outcome);
+  }
+
+  async #fallBack(
+    { asks }: PreparedQuery,
+    charges: readonly Charge[],
+    code: ErrorCode,
+  ): Promise<DecidedRequest> {
     const { counters, replicaCount } = this.#parts;
     let isFailing = false;
-    for (const { limit } of plan.asks) {
+    for (const { limit } of asks) {
       counters.countFallback(limit.onStoreFailure, code);
       if (limit.onStoreFailure === "error") isFailing = true;
     }
     if (isFailing) throw new ServiceError(code);
-    return decideWithoutStore(plan, this.#localStore, replicaCount());
+    const modes = asks.map(({ limit }) => limit.onStoreFailure);
+    return decideWithoutStore({ charges, modes }, this.#localStore, replicaCount());
   }
 
   #noteStoreEvent(event: BatcherEvent): void {
@@ -116,69 +207,101 @@ export class Decider {
     this.#parts.onEvent(event);
   }
 
-  #count(
-    policy: Policy,
-    plan: Plan,
-    { request, verdict }: { readonly request: DecidedRequest; readonly verdict: Verdict },
-  ): void {
+  #count(prepared: PreparedQuery, request: DecidedRequest, verdict: Verdict): void {
     const { counters } = this.#parts;
     if (verdict.isDenied) counters.deniedCount += 1;
     else counters.okCount += 1;
-    if (!plan.isDomainKnown) {
+    if (!prepared.isDomainKnown) {
       counters.unknownDomainCount += 1;
       return;
     }
-    const byRule = counters.forPolicy(policy);
-    plan.descriptors.forEach((descriptor, i) => {
-      if (descriptor.kind === "unmatched") {
+    const { descriptors } = prepared;
+    for (let i = 0; i < descriptors.length; i += 1) {
+      const descriptor = descriptors[i];
+      if (descriptor === undefined || descriptor.kind === "unmatched") {
         counters.unmatchedDescriptorCount += 1;
-        return;
+        continue;
       }
       const outcome = descriptorOutcome(descriptor, verdict.statuses[i], request);
-      if (descriptor.rule !== undefined) countRule(byRule[descriptor.rule.index], outcome);
+      if (descriptor.counters !== undefined) descriptor.counters[outcome] += 1;
       else if (outcome === "over") counters.overrideOverCount += 1;
       else counters.overrideOkCount += 1;
-    });
+    }
   }
 }
 
-function decidedByStore(plan: Plan, result: StoreResult): DecidedRequest {
-  const decided = plan.asks.map(({ limit, charge }, i): DecidedLimit => {
-    const found = result.results[i];
-    if (found === undefined) throw new ServiceError("STORE_PROTOCOL");
-    return { limit, charge, result: found };
-  });
-  return { isDenied: result.grantedCount === 0, decided, nowUs: result.nowUs };
+interface Asked {
+  readonly prepared: PreparedQuery;
+  readonly charges: readonly Charge[];
+  readonly isRepeatable: boolean;
 }
 
-function present(plan: Plan, request: DecidedRequest): Verdict {
-  const statuses = plan.descriptors.map((descriptor): DescriptorVerdict => {
+const nothingAsked: DecidedRequest = { isDenied: false, charges: [], results: [], nowUs: 0 };
+
+/** The charges of a call: the prepared ones for one hit each, copies with their cost otherwise. */
+function chargesFor({ asks, charges }: PreparedQuery, hits: Hits): readonly Charge[] {
+  const isOneEach = typeof hits === "number" ? hits === 1 : hits.every((one) => one === 1);
+  if (isOneEach) return charges;
+  return asks.map(({ charge, descriptorIndex }) => {
+    const cost = typeof hits === "number" ? hits : (hits[descriptorIndex] ?? 1);
+    return { ...charge, cost };
+  });
+}
+
+/** Other costs than one change nothing of repeatability, unless they are none. */
+function isAskedAlike({ isRepeatable }: PreparedQuery, charges: readonly Charge[]): boolean {
+  return isRepeatable && charges.every(({ cost }) => cost > 0);
+}
+
+/** One call's share of what was decided for all identical ones: the first ones are granted. */
+function decidedByStore(
+  charges: readonly Charge[],
+  { result, index, askedCount }: Extract<BatchOutcome, { kind: "decided" }>,
+): DecidedRequest {
+  const { grantedCount, results, nowUs } = result;
+  if (results.length !== charges.length) throw new ServiceError("STORE_PROTOCOL");
+  const isDenied = index >= grantedCount;
+  if (isDenied || askedCount === 1) return { isDenied, charges, results, nowUs };
+  // What was over was so for the first that was denied; those before it left less behind.
+  const laterCount = grantedCount - 1 - index;
+  const own = results.map(({ bucket }, i): ChargeResult => {
+    const cost = charges[i]?.cost ?? 0;
+    const level = bucket.level - laterCount * cost * unitsPerHit;
+    return { isOver: false, bucket: { level, tUs: bucket.tUs } };
+  });
+  return { isDenied, charges, results: own, nowUs };
+}
+
+function present(prepared: PreparedQuery, request: DecidedRequest): Verdict {
+  const statuses = prepared.descriptors.map((descriptor): DescriptorVerdict => {
     if (descriptor.kind === "unmatched") return unmatchedVerdict;
     if (descriptor.kind === "unlimited") return unlimitedVerdict;
-    return descriptorVerdict(decidedOf(descriptor, request), request.nowUs);
+    const { firstAsk, askCount } = descriptor;
+    const decided: DecidedLimit[] = [];
+    for (let i = firstAsk; i < firstAsk + askCount; i += 1) {
+      const ask = prepared.asks[i];
+      const charge = request.charges[i];
+      const result = request.results[i];
+      if (ask === undefined || charge === undefined || result === undefined) {
+        throw new ServiceError("STORE_PROTOCOL");
+      }
+      decided.push({ limit: ask.limit, view: ask.view, charge, result });
+    }
+    return descriptorVerdict(decided, request.nowUs);
   });
   return { isDenied: request.isDenied, statuses };
 }
 
-function decidedOf(
-  { firstCharge, chargeCount }: Extract<PlannedDescriptor, { kind: "limited" }>,
-  { decided }: DecidedRequest,
-): readonly DecidedLimit[] {
-  return decided.slice(firstCharge, firstCharge + chargeCount);
-}
-
-type Outcome = "ok" | "over" | "shadowOver";
-
 function descriptorOutcome(
-  descriptor: PlannedDescriptor,
+  descriptor: PreparedDescriptor,
   status: DescriptorVerdict | undefined,
-  request: DecidedRequest,
-): Outcome {
+  { results }: DecidedRequest,
+): "ok" | "over" | "shadowOver" {
   if (status?.isOver === true) return "over";
   if (descriptor.kind !== "limited") return "ok";
-  return decidedOf(descriptor, request).some((one) => one.result.isOver) ? "shadowOver" : "ok";
-}
-
-function countRule(counters: RuleCounters | undefined, outcome: Outcome): void {
-  if (counters !== undefined) counters[outcome] += 1;
+  const { firstAsk, askCount } = descriptor;
+  for (let i = firstAsk; i < firstAsk + askCount; i += 1) {
+    if (results[i]?.isOver === true) return "shadowOver";
+  }
+  return "ok";
 }

@@ -1,30 +1,37 @@
-import { assert, assertNever, ServiceError } from "../core/errors.js";
+import { assertNever, ServiceError } from "../core/errors.js";
 import { type BucketTable, type Charge, decideRepeated, unitsPerHit } from "../core/gcra.js";
-import { drainTimeUsMax, hitsMax, type Limit } from "../core/limit.js";
+import { drainTimeUsMax, type FailureMode, hitsMax } from "../core/limit.js";
 import type { LimitStore, StoreResult } from "../store/limit-store.js";
-import type { DecidedRequest, Plan } from "./plan.js";
+import type { DecidedRequest } from "./decided-request.js";
 
 /** What an `on_store_failure: deny` tells the caller: ask again in a second, nothing is left. */
 const deniedCharge = { hits: 1, periodUs: 1_000_000, burst: 1, cost: 1, isRefund: false } as const;
 
+/** What is asked while the store is away: charges, and the failure mode of each one's limit. */
+export interface FallbackAsk {
+  readonly charges: readonly Charge[];
+  /** One a charge; never `error`, which is the caller's to sort out. */
+  readonly modes: readonly FailureMode[];
+}
+
 /**
- * Decides a plan without the store, each limit by its own failure mode, in one run of the same law,
- * so that all or nothing and the roles hold here too. Modes `error` are the caller's to sort out.
+ * Decides a request without the store, each limit by its own failure mode, in one run of the same
+ * law, so that all or nothing and the roles hold here too.
  */
 export async function decideWithoutStore(
-  plan: Plan,
+  { charges, modes }: FallbackAsk,
   localStore: LimitStore,
   replicaCount: number,
 ): Promise<DecidedRequest> {
-  const asked = plan.asks.map(({ limit, charge }) =>
-    fallbackCharge(charge, limit.onStoreFailure, replicaCount),
+  const asked = charges.map((charge, i) =>
+    fallbackCharge(charge, modes[i] ?? "error", replicaCount),
   );
   const request = { charges: asked, multiplicity: 1 };
   const [local] = await localStore.take([request], Number.POSITIVE_INFINITY);
-  if (local?.kind === "decided") return presentFallback(plan, asked, local.result);
+  if (local?.kind === "decided") return presentFallback(asked, modes, local.result);
   // No room for a new key here either: it is decided as one never seen, and not remembered.
   const result = decideRepeated(request, emptyTable, 0);
-  return presentFallback(plan, asked, { ...result, nowUs: 0 });
+  return presentFallback(asked, modes, { ...result, nowUs: 0 });
 }
 
 const emptyTable: BucketTable = { get: () => undefined, set: forgetBucket, delete: forgetBucket };
@@ -34,11 +41,7 @@ function forgetBucket(): void {
 }
 
 /** The charge that makes the law answer as the failure mode wants. */
-function fallbackCharge(
-  charge: Charge,
-  mode: Limit["onStoreFailure"],
-  replicaCount: number,
-): Charge {
+function fallbackCharge(charge: Charge, mode: FailureMode, replicaCount: number): Charge {
   switch (mode) {
     case "local":
       return localShare(charge, replicaCount);
@@ -69,19 +72,18 @@ export function localShare(charge: Charge, replicaCount: number): Charge {
   return { ...charge, hits, periodUs: drainTimeUsMax, burst };
 }
 
-function presentFallback(plan: Plan, asked: readonly Charge[], local: StoreResult): DecidedRequest {
-  const { nowUs, grantedCount } = local;
-  const decided = plan.asks.map(({ limit }, i) => {
-    const charge = asked[i];
-    const result = local.results[i];
-    assert(charge !== undefined && result !== undefined, "one charge and one result an ask");
-    if (limit.onStoreFailure !== "deny" || !result.isOver) return { limit, charge, result };
-    const full = { level: unitsPerHit, tUs: nowUs };
-    return {
-      limit,
-      charge: { ...charge, ...deniedCharge },
-      result: { isOver: true, bucket: full },
-    };
-  });
-  return { isDenied: grantedCount === 0, decided, nowUs };
+function presentFallback(
+  asked: readonly Charge[],
+  modes: readonly FailureMode[],
+  { nowUs, grantedCount, results }: StoreResult,
+): DecidedRequest {
+  const isShut = (i: number): boolean => modes[i] === "deny" && results[i]?.isOver === true;
+  return {
+    isDenied: grantedCount === 0,
+    charges: asked.map((charge, i) => (isShut(i) ? { ...charge, ...deniedCharge } : charge)),
+    results: results.map((result, i) =>
+      isShut(i) ? { isOver: true, bucket: { level: unitsPerHit, tUs: nowUs } } : result,
+    ),
+    nowUs,
+  };
 }

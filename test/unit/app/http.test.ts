@@ -1,5 +1,6 @@
 import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { sha256 } from "../../../src/app/digest.js";
 import { createHttpServer, httpBodyBytesMax, httpHeadBytesMax } from "../../../src/app/http.js";
 import { listen } from "../../../src/app/listen.js";
 import { createMetrics, type ProcessCounts } from "../../../src/app/metrics.js";
@@ -45,6 +46,8 @@ beforeEach(async () => {
     clock,
     counters,
     storeBudgetMs: 10,
+    newKeysPerSecondMax: 1_000_000,
+    digest: sha256,
     replicaCount: () => 1,
     onEvent: () => {},
   });

@@ -42,7 +42,7 @@ function decided(limit: Limit, usedHits: number, cost = 1): DecidedLimit {
   const table = { get: () => stored, set: () => undefined, delete: () => undefined };
   const [result] = decideRequest([charge], table, nowUs).results;
   if (result === undefined) throw new Error("the law answers every charge");
-  return { limit, charge, result };
+  return { limit, view: currentLimit(limit), charge, result };
 }
 
 describe("descriptorVerdict()", () => {

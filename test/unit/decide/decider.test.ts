@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { sha256 } from "../../../src/app/digest.js";
 import type { FailureMode, Limit } from "../../../src/core/limit.js";
 import type { Verdict } from "../../../src/core/verdict.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
@@ -31,6 +32,8 @@ beforeEach(() => {
     clock,
     counters,
     storeBudgetMs: 10,
+    newKeysPerSecondMax: 1_000_000,
+    digest: sha256,
     replicaCount: () => replicaCount,
     onEvent: (event) => events.push(event),
   });
@@ -43,6 +46,8 @@ function usePolicy(...rules: readonly TestRule[]): void {
 function ask(key: string, fields: Partial<DescriptorQuery> = {}): DescriptorQuery {
   return { entries: [{ key, value: "v" }], hits: 1, isRefund: false, ...fields };
 }
+
+const farAwayMs = Number.POSITIVE_INFINITY;
 
 async function decide(
   descriptors: readonly DescriptorQuery[],
@@ -233,6 +238,148 @@ describe("Decider, while the store is away", () => {
   });
 });
 
+describe("Decider, for calls that ask the same", () => {
+  it("asks the store once a turn, and tells each call what was left after it", async () => {
+    usePolicy({ path: ["user"], effect: [testLimit(5)] });
+    const prepared = decider.prepare({ domain: "shop", descriptors: [ask("user")] });
+    const verdicts = Promise.all(
+      Array.from({ length: 7 }, () => decider.decidePrepared(prepared, 1, farAwayMs)),
+    );
+    clock.runTurns();
+    const statuses = (await verdicts).map(({ isDenied, statuses: [status] }) => [
+      isDenied,
+      status?.isOver,
+      status?.limitRemaining,
+      status?.durationUntilResetUs,
+    ]);
+    expect(statuses).toEqual([
+      [false, false, 4, 12_000_000],
+      [false, false, 3, 24_000_000],
+      [false, false, 2, 36_000_000],
+      [false, false, 1, 48_000_000],
+      [false, false, 0, 60_000_000],
+      [true, true, 0, 12_000_000],
+      [true, true, 0, 12_000_000],
+    ]);
+    expect(store.batches.map((batch) => batch.map((one) => one.multiplicity))).toEqual([[7]]);
+    expect(counters.forPolicy(policy as Policy)[0]).toMatchObject({ ok: 5, over: 2 });
+  });
+
+  it("shows a denied call the other limits as they stand", async () => {
+    usePolicy({ path: ["a"], effect: [testLimit(2)] }, { path: ["b"], effect: [testLimit(9)] });
+    const prepared = decider.prepare({ domain: "shop", descriptors: [ask("a"), ask("b")] });
+    const verdicts = Promise.all(
+      Array.from({ length: 3 }, () => decider.decidePrepared(prepared, 1, farAwayMs)),
+    );
+    clock.runTurns();
+    const remaining = (await verdicts).map(({ statuses }) =>
+      statuses.map(({ isOver, limitRemaining }) => [isOver, limitRemaining]),
+    );
+    expect(remaining).toEqual([
+      [
+        [false, 1],
+        [false, 8],
+      ],
+      [
+        [false, 0],
+        [false, 7],
+      ],
+      [
+        [true, 0],
+        [false, 7],
+      ],
+    ]);
+  });
+
+  it("keeps calls with other hits, and shadow limits, apart", async () => {
+    usePolicy(
+      { path: ["user"], effect: [testLimit(9)] },
+      { path: ["trial"], effect: [testLimit(1, { role: "shadow" })] },
+    );
+    const user = decider.prepare({ domain: "shop", descriptors: [ask("user")] });
+    const trial = decider.prepare({ domain: "shop", descriptors: [ask("trial")] });
+    const verdicts = Promise.all([
+      decider.decidePrepared(user, 1, farAwayMs),
+      decider.decidePrepared(user, 3, farAwayMs),
+      decider.decidePrepared(user, [0], farAwayMs),
+      decider.decidePrepared(trial, 1, farAwayMs),
+      decider.decidePrepared(trial, 1, farAwayMs),
+    ]);
+    clock.runTurns();
+    const remaining = (await verdicts).map(({ statuses }) => statuses[0]?.limitRemaining);
+    expect(remaining).toEqual([8, 5, 5, 0, 0]);
+    expect(store.batches[0]?.map((one) => one.multiplicity)).toEqual([1, 1, 1, 1, 1]);
+    expect(counters.forPolicy(policy as Policy)[1]).toMatchObject({ ok: 1, shadowOver: 1 });
+  });
+});
+
+describe("Decider, for a key that is over", () => {
+  it("asks the store at most once a second until the key can be allowed", async () => {
+    usePolicy({ path: ["user"], effect: [testLimit(2)] });
+    for (let i = 0; i < 3; i += 1) await decide([ask("user")]);
+    expect(store.batches).toHaveLength(3);
+    const waits: (number | undefined)[] = [];
+    for (let tenth = 0; tenth < 100; tenth += 1) {
+      const verdict = await decide([ask("user")]);
+      expect(verdict.isDenied).toBe(true);
+      waits.push(verdict.statuses[0]?.durationUntilResetUs);
+      await clock.advanceAsync(100);
+    }
+    expect(store.batches.length).toBeLessThanOrEqual(3 + 11);
+    expect([waits[0], waits[50], waits[99]]).toEqual([30_000_000, 25_000_000, 20_100_000]);
+    expect(counters.refusedFromMemoryCount).toBe(100 - (store.batches.length - 3));
+  });
+
+  it("asks again at the very time when the key can be allowed", async () => {
+    usePolicy({ path: ["user"], effect: [testLimit(600)] });
+    await decide([ask("user", { hits: 600 })]);
+    expect((await decide([ask("user")])).isDenied).toBe(true);
+    await clock.advanceAsync(99);
+    expect((await decide([ask("user")])).isDenied).toBe(true);
+    await clock.advanceAsync(1);
+    expect((await decide([ask("user")])).isDenied).toBe(false);
+  });
+
+  it("still asks for less, looks, refunds and settled costs", async () => {
+    usePolicy(
+      { path: ["user"], effect: [testLimit(5)] },
+      { path: ["tokens"], effect: [testLimit(5, { role: "settle" })] },
+    );
+    expect((await decide([ask("user", { hits: 9 })])).isDenied).toBe(true);
+    expect((await decide([ask("user", { hits: 10 })])).isDenied).toBe(true);
+    expect(store.batches).toHaveLength(1);
+    expect((await decide([ask("user", { hits: 5 })])).isDenied).toBe(false);
+    expect((await decide([ask("user", { hits: 9 })])).isDenied).toBe(true);
+    expect((await decide([ask("user", { hits: 0 })])).isDenied).toBe(false);
+    await decide([ask("user", { hits: 2, isRefund: true })]);
+    await decide([ask("tokens", { hits: 9 })]);
+    const asked = store.batches.length;
+    await decide([ask("tokens", { hits: 9 })]);
+    expect(store.batches.length).toBe(asked + 1);
+  });
+
+  it("denies another request that needs the same key, and shows its other limits", async () => {
+    usePolicy({ path: ["a"], effect: [testLimit(1)] }, { path: ["b"], effect: [testLimit(9)] });
+    await decide([ask("a"), ask("b")]);
+    await decide([ask("a"), ask("b")]);
+    const asked = store.batches.length;
+    const verdict = await decide([ask("b"), ask("a")]);
+    expect(verdict.statuses.map(({ isOver, limitRemaining }) => [isOver, limitRemaining])).toEqual([
+      [false, 8],
+      [true, 0],
+    ]);
+    expect(store.batches.length).toBe(asked);
+  });
+
+  it("forgets refusals with the policy they were made under", async () => {
+    usePolicy({ path: ["user"], effect: [testLimit(1)] });
+    await decide([ask("user")]);
+    expect((await decide([ask("user")])).isDenied).toBe(true);
+    usePolicy({ path: ["user"], effect: [testLimit(1, { burst: 3 })] });
+    expect((await decide([ask("user")])).isDenied).toBe(false);
+  });
+});
+
 describe("DecisionCounters", () => {
   it("keeps the counts of a rule over a reload and drops those of rules that went", async () => {
     usePolicy(
@@ -242,9 +389,10 @@ describe("DecisionCounters", () => {
     await decide([ask("gone"), ask("kept")]);
     usePolicy({ path: ["kept"], effect: [testLimit(5)] });
     await decide([ask("kept")]);
-    expect(counters.forPolicy(policy as Policy)).toEqual([
+    expect(counters.forPolicy(policy as Policy)).toMatchObject([
       { domain: "shop", label: "kept", ok: 2, over: 0, shadowOver: 0 },
     ]);
+    expect(counters.forPolicy(policy as Policy)).toHaveLength(1);
     usePolicy({ path: ["gone"], effect: [testLimit(9)] });
     expect(counters.forPolicy(policy as Policy)).toMatchObject([{ label: "gone", ok: 0 }]);
   });

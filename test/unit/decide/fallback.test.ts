@@ -1,10 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { decideWithoutStore, localShare } from "../../../src/decide/fallback.js";
-import { planQuery } from "../../../src/decide/plan.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
 import { testCharge } from "../../support/charges.js";
 import { FakeClock } from "../../support/fake-clock.js";
-import { testLimit, testPolicy } from "../../support/policies.js";
 
 const yearUs = 31_536_000_000_000;
 
@@ -45,13 +43,9 @@ describe("localShare()", () => {
 
 describe("decideWithoutStore()", () => {
   it("passes any cost of a limit that allows on failure, and remembers nothing of it", async () => {
-    const policy = testPolicy([
-      { path: ["a"], effect: [testLimit(2, { onStoreFailure: "allow" })] },
-    ]);
-    const descriptor = { entries: [{ key: "a", value: "v" }], hits: 1_000, isRefund: false };
-    const plan = planQuery(policy, { domain: "shop", descriptors: [descriptor] });
+    const ask = { charges: [testCharge({ cost: 1_000 })], modes: ["allow"] } as const;
     const localStore = new MemoryLimitStore({ clock: new FakeClock() });
-    const decided = await decideWithoutStore(plan, localStore, 1);
+    const decided = await decideWithoutStore(ask, localStore, 1);
     expect(decided.isDenied).toBe(false);
     expect(localStore.keyCount).toBe(0);
   });

@@ -1,6 +1,7 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { sha256 } from "../../../src/app/digest.js";
 import { isServiceError } from "../../../src/core/errors.js";
 import { costHitsMax } from "../../../src/core/gcra.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
@@ -43,6 +44,8 @@ function createService() {
     clock,
     counters,
     storeBudgetMs: 10,
+    newKeysPerSecondMax: 1_000_000,
+    digest: sha256,
     replicaCount: () => 1,
     onEvent: () => {},
   });

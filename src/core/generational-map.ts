@@ -1,0 +1,49 @@
+/**
+ * A bounded map that forgets what was not looked at for a while: two generations, the older one
+ * dropped whole when the younger one is full. No list to keep in order at each look, as an LRU has,
+ * and no pause to shrink; between half of the bound and all of it is held.
+ */
+export class GenerationalMap<K, V> {
+  readonly #generationSizeMax: number;
+  #young = new Map<K, V>();
+  #old = new Map<K, V>();
+
+  /** @param sizeMax the most entries, from 2 */
+  constructor(sizeMax: number) {
+    this.#generationSizeMax = Math.max(1, Math.floor(sizeMax / 2));
+  }
+
+  /** Entries held now. */
+  get size(): number {
+    return this.#young.size + this.#old.size;
+  }
+
+  /** The value of a key, which counts as a look; undefined when there is none (any more). */
+  get(key: K): V | undefined {
+    const young = this.#young.get(key);
+    if (young !== undefined) return young;
+    const old = this.#old.get(key);
+    if (old !== undefined) this.set(key, old);
+    return old;
+  }
+
+  /** Whether there is a value, without counting as a look. */
+  has(key: K): boolean {
+    return this.#young.has(key) || this.#old.has(key);
+  }
+
+  set(key: K, value: V): void {
+    if (this.#young.size >= this.#generationSizeMax && !this.#young.has(key)) {
+      this.#old = this.#young;
+      this.#young = new Map();
+    } else {
+      this.#old.delete(key);
+    }
+    this.#young.set(key, value);
+  }
+
+  clear(): void {
+    this.#young = new Map();
+    this.#old = new Map();
+  }
+}

@@ -1,0 +1,10 @@
+import type { Charge, ChargeResult } from "../core/gcra.js";
+
+/** A request as the law decided it, wherever it was decided. */
+export interface DecidedRequest {
+  readonly isDenied: boolean;
+  /** What was asked, one a limit: in a failure mode not what the policy says. */
+  readonly charges: readonly Charge[];
+  readonly results: readonly ChargeResult[];
+  readonly nowUs: number;
+}

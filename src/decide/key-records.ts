@@ -1,0 +1,55 @@
+import type { Bucket } from "../core/gcra.js";
+import { GenerationalMap } from "../core/generational-map.js";
+import type { LimitKey } from "../core/limit.js";
+
+/**
+ * What this replica remembers of one live key: its last refusal, so that a key which is over is
+ * asked about once a second and not once a request.
+ */
+export interface KeyRecord {
+  /** What the store said last; undefined before it said anything. */
+  seen: SeenBucket | undefined;
+  refusal: Refusal | undefined;
+}
+
+/** A bucket as the store showed it. */
+export interface SeenBucket {
+  readonly bucket: Bucket;
+  /** The store's time of it. */
+  readonly nowUs: number;
+  /** Our monotonic time of the answer: no earlier than the store's. */
+  readonly receivedMs: number;
+}
+
+/** The store said that a key was over. */
+export interface Refusal {
+  /** Hits that did not fit; more do not fit either. */
+  readonly cost: number;
+  /** Monotonic time until which they are taken not to fit. */
+  readonly untilMs: number;
+}
+
+/** The most records that are remembered by key; those in use live on with their requests. */
+const keyRecordsMax = 262_144;
+
+/** The longest that a refusal is believed: somebody may give hits back, or edit the key. */
+export const refusalMsMax = 1_000;
+
+/** The records of live keys under one policy. */
+export class KeyRecords {
+  readonly #records: GenerationalMap<LimitKey, KeyRecord>;
+
+  /** @param recordsMax the most records, from 2 */
+  constructor(recordsMax = keyRecordsMax) {
+    this.#records = new GenerationalMap(recordsMax);
+  }
+
+  /** The record of a key, made when there is none. */
+  recordOf(key: LimitKey): KeyRecord {
+    const known = this.#records.get(key);
+    if (known !== undefined) return known;
+    const record: KeyRecord = { seen: undefined, refusal: undefined };
+    this.#records.set(key, record);
+    return record;
+  }
+}

@@ -1,0 +1,64 @@
+import { type Charge, type ChargeResult, retryAfterUs } from "../core/gcra.js";
+import type { KeyRecord } from "./key-records.js";
+import { refusalMsMax } from "./key-records.js";
+import type { PreparedAsk } from "./prepared-query.js";
+
+/** Results as the store gave them, and when. */
+export interface StoreAnswer {
+  readonly results: readonly ChargeResult[];
+  readonly nowUs: number;
+  /** When the store was asked and when it had answered, monotonic. */
+  readonly sentMs: number;
+  readonly receivedMs: number;
+}
+
+/** Keeps what the store said of each key, and until when it makes asking again useless. */
+export function rememberAnswer(
+  asks: readonly PreparedAsk[],
+  charges: readonly Charge[],
+  { results, nowUs, sentMs, receivedMs }: StoreAnswer,
+): void {
+  for (let i = 0; i < asks.length; i += 1) {
+    const record = asks[i]?.record;
+    const charge = charges[i];
+    const result = results[i];
+    if (record === undefined || charge === undefined || result === undefined) continue;
+    record.seen = { bucket: result.bucket, nowUs, receivedMs };
+    if (!result.isOver) continue;
+    const waitUs = retryAfterUs(charge, result.bucket, nowUs) ?? Number.POSITIVE_INFINITY;
+    // Counted from before the store's own time, so that it ends no later than the wait itself.
+    const untilMs = sentMs + Math.min(waitUs / 1_000, refusalMsMax);
+    record.refusal = { cost: charge.cost, untilMs };
+  }
+}
+
+/**
+ * What the store would say now of a request that holds a key which is over, from what it said last;
+ * undefined when it has to be asked. Only for repeatable requests: they charge nothing when denied.
+ */
+export function refuseFromMemory(
+  asks: readonly PreparedAsk[],
+  charges: readonly Charge[],
+  nowMs: number,
+): { readonly results: readonly ChargeResult[]; readonly nowUs: number } | undefined {
+  let isDenied = false;
+  let nowUs = 0;
+  for (let i = 0; i < asks.length; i += 1) {
+    const record = asks[i]?.record;
+    if (record === undefined) continue;
+    if (isRefused(record, charges[i]?.cost ?? 0, nowMs)) isDenied = true;
+    const { seen } = record;
+    if (seen === undefined) continue;
+    nowUs = Math.max(nowUs, seen.nowUs + Math.floor((nowMs - seen.receivedMs) * 1_000));
+  }
+  if (!isDenied) return undefined;
+  const results = asks.map(({ record }, i): ChargeResult => {
+    const isOver = isRefused(record, charges[i]?.cost ?? 0, nowMs);
+    return { isOver, bucket: record.seen?.bucket ?? { level: 0, tUs: nowUs } };
+  });
+  return { results, nowUs };
+}
+
+function isRefused({ refusal }: KeyRecord, cost: number, nowMs: number): boolean {
+  return refusal !== undefined && nowMs < refusal.untilMs && cost >= refusal.cost;
+}

@@ -1,0 +1,41 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { GenerationalMap } from "../../../src/core/generational-map.js";
+
+describe("GenerationalMap", () => {
+  it("never holds more than its bound, and always what was looked at last", () => {
+    const keys = fc.array(fc.nat(30), { maxLength: 200 });
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 16 }), keys, (sizeMax, asked) => {
+        const map = new GenerationalMap<number, string>(sizeMax);
+        const recent: number[] = [];
+        for (const key of asked) {
+          if (map.get(key) === undefined) map.set(key, `value ${key}`);
+          const at = recent.indexOf(key);
+          if (at !== -1) recent.splice(at, 1);
+          recent.push(key);
+          expect(map.size).toBeLessThanOrEqual(sizeMax);
+          // Half of the bound is certain: the generation in use and a part of the one before.
+          const certain = recent.slice(-Math.max(1, Math.floor(sizeMax / 2)));
+          if (sizeMax % 2 === 0) {
+            for (const one of certain) expect(map.has(one)).toBe(true);
+          }
+        }
+      }),
+    );
+  });
+
+  it("answers the value that was set last", () => {
+    const map = new GenerationalMap<string, number>(4);
+    map.set("a", 1);
+    map.set("a", 2);
+    expect([map.get("a"), map.size]).toEqual([2, 1]);
+  });
+
+  it("is empty after clear()", () => {
+    const map = new GenerationalMap<string, number>(4);
+    for (const key of ["a", "b", "c"]) map.set(key, 1);
+    map.clear();
+    expect([map.size, map.get("c")]).toEqual([0, undefined]);
+  });
+});
