@@ -9,8 +9,8 @@ interface Timer {
 const callbackCountMax = 100_000;
 
 /**
- * A clock that stands still until a test moves it. Timers fire inside `advance`, in the order of their
- * times; what was scheduled for the turn's end fires in `runTurns`, and before each timer.
+ * A clock that stands still until a test moves it. Timers fire inside `advance`, in the order of
+ * their times; what was scheduled for the turn's end fires in `runTurns`, and before each timer.
  */
 export class FakeClock implements Clock {
   #nowMs: number;

@@ -2,6 +2,7 @@ import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { Client, credentials, type ServiceError as GrpcError, Metadata } from "@grpc/grpc-js";
 import { afterEach, describe, expect, it } from "vitest";
+import type { Clock } from "../../../src/core/clock.js";
 import { ServiceError } from "../../../src/core/errors.js";
 import {
   concurrentStreamsMax,
@@ -13,6 +14,7 @@ import type {
   ServerStreamHandler,
   UnaryHandler,
 } from "../../../src/wire/service.js";
+import { FakeClock } from "../../support/fake-clock.js";
 import { realClock, realRandom } from "../../support/real-clock.js";
 import { waitFor, within } from "../../support/wait.js";
 
@@ -31,7 +33,11 @@ afterEach(async () => {
 
 async function start(
   method: MethodHandler,
-  ages: { readonly connectionAgeMsMax?: number; readonly connectionAgeGraceMs?: number } = {},
+  ages: {
+    readonly connectionAgeMsMax?: number;
+    readonly connectionAgeGraceMs?: number;
+    readonly clock?: Clock;
+  } = {},
 ): Promise<Running> {
   const bugs: unknown[] = [];
   const transport = new GrpcJsTransport({
@@ -260,12 +266,15 @@ describe("an old connection", () => {
   const oldAtOnce = { connectionAgeMsMax: 1 };
 
   it("is asked to go and still serves what its client sends before it knows", async () => {
+    const clock = new FakeClock();
     const running = await start(
       unary(async (bytes) => bytes),
-      oldAtOnce,
+      { ...oldAtOnce, clock },
     );
     const { session, goaways } = await openSession(running);
+    // The call is on its way before the client can know: by the real clock either might be first.
     const status = sendCall(session);
+    clock.advance(2);
     await waitFor("the client is asked to go", () => goaways.length > 0);
     expect(goaways).toEqual([{ code: 0, lastStreamId: 2 ** 31 - 1 }]);
     expect(await within("the call is answered", 10_000, status)).toBe("0");
