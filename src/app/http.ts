@@ -7,8 +7,7 @@ import {
 } from "node:http";
 import type { DecisionCounters } from "../decide/counters.js";
 import type { Health } from "../rpc/health.js";
-import { answerJson } from "../rpc/json.js";
-import type { Decides } from "../rpc/rls.js";
+import { answerJson, type Decides } from "../rpc/json.js";
 import { toFailure } from "../rpc/status.js";
 import type { Metrics } from "./metrics.js";
 import type { PolicyStatus } from "./policy-reloader.js";

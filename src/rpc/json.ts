@@ -1,5 +1,6 @@
 import { fromJsonString, toJsonString } from "@bufbuild/protobuf";
 import { ServiceError } from "../core/errors.js";
+import type { Verdict } from "../core/verdict.js";
 import type { DecisionCounters } from "../decide/counters.js";
 import type { RateLimitQuery } from "../decide/query.js";
 import {
@@ -7,8 +8,13 @@ import {
   RateLimitRequestSchema,
   RateLimitResponseSchema,
 } from "../gen/envoy/service/ratelimit/v3/rls_pb.js";
-import type { Decides } from "./rls.js";
 import { toQuery, toResponse } from "./rls-codec.js";
+
+/** What decides a single query: a `Decider`. */
+export interface Decides {
+  /** @param deadlineMs when the caller stops waiting, monotonic; Infinity when it does not say */
+  decide(query: RateLimitQuery, deadlineMs: number): Promise<Verdict>;
+}
 
 /** A decision as JSON. */
 export interface JsonAnswer {

@@ -22,9 +22,9 @@ export const scannedBytesMax = 1_024;
  * Source: protobuf.dev/programming-guides/encoding; fields of RateLimitRequest and
  * RateLimitDescriptor.
  */
-export function scanRateLimitRequest(bytes: Buffer): ScannedRequest | undefined {
+export function scanRateLimitRequest(bytes: Uint8Array): ScannedRequest | undefined {
   if (bytes.length > scannedBytesMax) return undefined;
-  const scan = new Scan(bytes);
+  const scan = new Scan(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
   while (scan.at < bytes.length) {
     const start = scan.at;
     const tag = scan.byte();
@@ -63,12 +63,14 @@ class Scan {
   isLost = false;
   #identity = "";
   #keptFrom = 0;
+  #keptTo: number;
   #hitsAddend = 0;
   #descriptorCount = 0;
   #ownHits: Map<number, number> | undefined;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
+    this.#keptTo = bytes.length;
   }
 
   byte(): number {
@@ -88,7 +90,9 @@ class Scan {
     this.#hitsAddend = this.#varint();
     // The decoder keeps 32 bits of what is longer; that is its business.
     if (this.#hitsAddend > 0xffffffff) this.isLost = true;
-    this.#cut(start);
+    // Where encoders put it, at the end, it leaves no mark: the request is the same without it.
+    if (this.at === this.#bytes.length) this.#keptTo = start;
+    else this.#cut(start);
   }
 
   descriptor(): void {
@@ -108,7 +112,7 @@ class Scan {
   }
 
   result(): ScannedRequest {
-    const rest = this.#bytes.toString("latin1", this.#keptFrom, this.#bytes.length);
+    const rest = this.#bytes.toString("latin1", this.#keptFrom, this.#keptTo);
     const identity = this.#identity === "" ? rest : this.#identity + rest;
     return { identity, hitsAddend: this.#hitsAddend, ownHits: this.#ownHits };
   }

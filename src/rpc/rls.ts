@@ -1,20 +1,30 @@
 import type { Clock } from "../core/clock.js";
+import { toServiceError } from "../core/errors.js";
+import { costHitsMax } from "../core/gcra.js";
+import { GenerationalMap } from "../core/generational-map.js";
 import type { Verdict } from "../core/verdict.js";
 import type { DecisionCounters } from "../decide/counters.js";
+import type { Hits } from "../decide/decider.js";
+import type { PreparedQuery } from "../decide/prepared-query.js";
 import type { RateLimitQuery } from "../decide/query.js";
 import type { CallContext, ServiceHandlers } from "../wire/service.js";
 import { decodeRateLimitRequest } from "./rls-codec.js";
 import { RateLimitResponseEncoder } from "./rls-encoder.js";
+import { type ScannedRequest, scanRateLimitRequest } from "./rls-scanner.js";
 
-/** What decides: a `Decider`. */
-export interface Decides {
+/** What decides calls that ask the same again and again: a `Decider`. */
+export interface DecidesPrepared {
+  /** A query matched against the policy in force, for many calls that ask the same. */
+  prepare(query: RateLimitQuery): PreparedQuery;
+  /** Whether what was prepared is still the policy in force. */
+  isCurrent(prepared: PreparedQuery): boolean;
   /** @param deadlineMs when the caller stops waiting, monotonic; Infinity when it does not say */
-  decide(query: RateLimitQuery, deadlineMs: number): Promise<Verdict>;
+  decidePrepared(prepared: PreparedQuery, hits: Hits, deadlineMs: number): Promise<Verdict>;
 }
 
 /** What the service is made of. */
 export interface RateLimitServiceParts {
-  readonly decider: Decides;
+  readonly decider: DecidesPrepared;
   readonly clock: Clock;
   /** Counts what is refused before anybody decides. */
   readonly counters: DecisionCounters;
@@ -23,6 +33,9 @@ export interface RateLimitServiceParts {
 /** The service's full name. Source: envoy/service/ratelimit/v3/rls.proto. */
 const rateLimitServiceName = "envoy.service.ratelimit.v3.RateLimitService";
 
+/** The most requests that are known by their bytes, about 1 KiB each with what they meet. */
+const knownRequestsMax = 65_536;
+
 /**
  * Envoy's RateLimitService: bytes in, a decision, bytes out.
  *
@@ -30,12 +43,13 @@ const rateLimitServiceName = "envoy.service.ratelimit.v3.RateLimitService";
  * decider throws.
  */
 export function createRateLimitService(parts: RateLimitServiceParts): ServiceHandlers {
-  const { decider, clock, counters } = parts;
+  const { decider, clock } = parts;
   const encoder = new RateLimitResponseEncoder();
-  const handle = async (request: Uint8Array, call: CallContext): Promise<Uint8Array> => {
+  const requests = new KnownRequests(parts);
+  const handle = async (bytes: Uint8Array, call: CallContext): Promise<Uint8Array> => {
     const deadlineMs = callerDeadlineMs(call, clock);
-    const verdict = await decider.decide(decode(request, counters), deadlineMs);
-    return encoder.encode(verdict);
+    const { prepared, hits } = requests.read(bytes);
+    return encoder.encode(await decider.decidePrepared(prepared, hits, deadlineMs));
   };
   return {
     name: rateLimitServiceName,
@@ -43,13 +57,58 @@ export function createRateLimitService(parts: RateLimitServiceParts): ServiceHan
   };
 }
 
-function decode(request: Uint8Array, counters: DecisionCounters): RateLimitQuery {
-  try {
-    return decodeRateLimitRequest(request);
-  } catch (thrown) {
-    counters.countFailure("REQUEST_INVALID");
-    throw thrown;
+/** A call as the decider takes it. */
+interface ReadRequest {
+  readonly prepared: PreparedQuery;
+  readonly hits: Hits;
+}
+
+/** Requests by their bytes without their hits, so that what many calls ask is matched once. */
+class KnownRequests {
+  readonly #parts: RateLimitServiceParts;
+  readonly #prepared = new GenerationalMap<string, PreparedQuery>(knownRequestsMax);
+
+  constructor(parts: RateLimitServiceParts) {
+    this.#parts = parts;
   }
+
+  /** @throws ServiceError REQUEST_INVALID, POLICY_MISSING */
+  read(bytes: Uint8Array): ReadRequest {
+    const scanned = scanRateLimitRequest(bytes);
+    if (scanned === undefined) return this.#decode(bytes);
+    const known = this.#prepared.get(scanned.identity);
+    if (known === undefined) return this.#decode(bytes, scanned.identity);
+    const hits = hitsOf(scanned, known.descriptors.length);
+    if (hits === undefined) return this.#decode(bytes);
+    if (this.#parts.decider.isCurrent(known)) return { prepared: known, hits };
+    // Everything else that is known was matched against the same old policy.
+    this.#prepared.clear();
+    return this.#decode(bytes, scanned.identity);
+  }
+
+  #decode(bytes: Uint8Array, identity?: string): ReadRequest {
+    const { decider, counters } = this.#parts;
+    let query: RateLimitQuery;
+    try {
+      query = decodeRateLimitRequest(bytes);
+    } catch (thrown) {
+      counters.countFailure(toServiceError(thrown).code);
+      throw thrown;
+    }
+    const prepared = decider.prepare(query);
+    if (identity !== undefined && prepared.isKeepable) this.#prepared.set(identity, prepared);
+    return { prepared, hits: query.descriptors.map((descriptor) => descriptor.hits) };
+  }
+}
+
+/** The hits of a call whose request is known; undefined for what the decoder would refuse. */
+function hitsOf({ hitsAddend, ownHits }: ScannedRequest, count: number): Hits | undefined {
+  // Source: the field's comment in rls.proto: 0 is what an unset field looks like, and means 1.
+  const requestHits = hitsAddend === 0 ? 1 : hitsAddend;
+  if (ownHits === undefined) return requestHits;
+  const hits: number[] = [];
+  for (let i = 0; i < count; i += 1) hits.push(ownHits.get(i) ?? requestHits);
+  return hits.every((one) => one <= costHitsMax) ? hits : undefined;
 }
 
 /** How Envoy states the time it waits when it sends no grpc-timeout. Source: Envoy's router. */

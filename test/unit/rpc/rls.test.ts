@@ -37,8 +37,9 @@ const policy = testPolicy([
 function createService() {
   const clock = new FakeClock();
   const counters = new DecisionCounters();
+  const policies = { current: policy };
   const decider = new Decider({
-    policies: { current: () => policy },
+    policies: { current: () => policies.current },
     store: new MemoryLimitStore({ clock }),
     createLocalStore: () => new MemoryLimitStore({ clock }),
     clock,
@@ -50,10 +51,16 @@ function createService() {
     onEvent: () => {},
   });
   const deadlines: number[] = [];
+  const preparedCount = { value: 0 };
   const watched = {
-    decide: (...[query, deadlineMs]: Parameters<Decider["decide"]>) => {
+    prepare: (...[query]: Parameters<Decider["prepare"]>) => {
+      preparedCount.value += 1;
+      return decider.prepare(query);
+    },
+    isCurrent: (...[prepared]: Parameters<Decider["isCurrent"]>) => decider.isCurrent(prepared),
+    decidePrepared: (...[prepared, hits, deadlineMs]: Parameters<Decider["decidePrepared"]>) => {
       deadlines.push(deadlineMs);
-      return decider.decide(query, deadlineMs);
+      return decider.decidePrepared(prepared, hits, deadlineMs);
     },
   };
   const service = createRateLimitService({ decider: watched, clock, counters });
@@ -69,7 +76,7 @@ function createService() {
   };
   const ask = (shape: RequestShape, call?: CallContext): Promise<RateLimitResponse> =>
     send(toBinary(RateLimitRequestSchema, create(RateLimitRequestSchema, shape)), call);
-  return { clock, counters, service, deadlines, send, ask };
+  return { clock, counters, service, deadlines, preparedCount, policies, send, ask };
 }
 
 const callWithout: CallContext = {
@@ -336,5 +343,53 @@ describe("bytes that are no request", () => {
     // Field 1000, a varint.
     const response = await send(Uint8Array.from([...known, 0xc0, 0x3e, 0x05]));
     expect(response.overallCode).toBe(RateLimitResponse_Code.OK);
+  });
+});
+
+describe("createRateLimitService(), asked the same again", () => {
+  const askOf = (name: string, hitsAddend = 0): RequestShape => ({
+    domain: "shop",
+    hitsAddend,
+    descriptors: [{ entries: [{ key: "user", value: name }] }],
+  });
+
+  const tenEach = testPolicy([{ path: ["user"], effect: [testLimit(10)] }], "ten");
+
+  it("matches a request once, whatever its hits are", async () => {
+    const { ask, policies, preparedCount } = createService();
+    policies.current = tenEach;
+    const remaining: (number | undefined)[] = [];
+    for (const hits of [0, 1, 3, 2]) {
+      remaining.push((await ask(askOf("ann", hits))).statuses[0]?.limitRemaining);
+    }
+    expect(remaining).toEqual([9, 8, 5, 3]);
+    expect(preparedCount.value).toBe(1);
+    await ask(askOf("bob"));
+    expect(preparedCount.value).toBe(2);
+  });
+
+  it("takes a descriptor's own hits, looks and refunds as they come", async () => {
+    const { ask, policies, preparedCount } = createService();
+    policies.current = tenEach;
+    const entries = [{ key: "user", value: "ann" }];
+    const remaining: (number | undefined)[] = [];
+    for (const hitsAddend of [4n, 0n, 3n]) {
+      const answer = await ask({ domain: "shop", descriptors: [{ entries, hitsAddend }] });
+      remaining.push(answer.statuses[0]?.limitRemaining);
+    }
+    const refund = { entries, hitsAddend: 5n, isNegativeHits: true };
+    const answer = await ask({ domain: "shop", descriptors: [refund] });
+    expect([...remaining, answer.statuses[0]?.limitRemaining]).toEqual([6, 6, 3, 8]);
+    // No hits take fewer bytes than some, and a refund is another request.
+    expect(preparedCount.value).toBe(3);
+  });
+
+  it("matches anew under a new policy", async () => {
+    const { ask, policies, preparedCount } = createService();
+    policies.current = tenEach;
+    expect((await ask(askOf("ann"))).statuses[0]?.currentLimit?.requestsPerUnit).toBe(10);
+    policies.current = testPolicy([{ path: ["user"], effect: [testLimit(3)] }], "v2");
+    expect((await ask(askOf("ann"))).statuses[0]?.currentLimit?.requestsPerUnit).toBe(3);
+    expect(preparedCount.value).toBe(2);
   });
 });
