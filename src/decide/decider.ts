@@ -133,7 +133,17 @@ export class Decider {
     const startMs = clock.monotonicMs();
     try {
       if (deadlineMs <= startMs) throw new ServiceError("DEADLINE_PASSED");
-      const request = await this.#decideRequest(prepared, hits, { startMs, deadlineMs });
+      const asked = askOf(prepared, hits);
+      let request = this.#decideAtOnce(asked, startMs);
+      if (request === undefined) {
+        const budgetEndMs = startMs + (deadlineMs - startMs) * callerBudgetRatio;
+        // The one wait of a decision: each layer of promises costs about half a microsecond.
+        const outcome = await this.#batcher.ask(asked.charges, budgetEndMs, asked.slot);
+        request =
+          outcome.kind === "failed"
+            ? await this.#fallBack(asked, outcome.code)
+            : this.#takeOutcome(asked, outcome);
+      }
       const verdict = present(prepared, request);
       this.#count(prepared, request, verdict);
       return verdict;
@@ -145,48 +155,31 @@ export class Decider {
     }
   }
 
-  #decideRequest(
-    prepared: PreparedQuery,
-    hits: Hits,
-    { startMs, deadlineMs }: { readonly startMs: number; readonly deadlineMs: number },
-  ): DecidedRequest | Promise<DecidedRequest> {
-    const { asks, slot } = prepared;
-    if (asks.length === 0) return nothingAsked;
-    const charges = chargesFor(prepared, hits);
-    const isRepeatable =
-      charges === prepared.charges ? prepared.isRepeatable : isAskedAlike(prepared, charges);
-    if (isRepeatable) {
-      const refused = refuseFromMemory(asks, charges, startMs);
-      if (refused !== undefined) {
-        this.#parts.counters.refusedFromMemoryCount += 1;
-        return { isDenied: true, charges, ...refused };
-      }
-    }
-    const budgetEndMs = startMs + (deadlineMs - startMs) * callerBudgetRatio;
-    const canCoalesce = isRepeatable && charges === prepared.charges;
-    return this.#askStore(
-      { prepared, charges, isRepeatable },
-      budgetEndMs,
-      canCoalesce ? slot : undefined,
-    );
+  /** What needs no store: nothing is limited, or the store has refused the same a moment ago. */
+  #decideAtOnce({ prepared, charges, isRepeatable }: Asked, nowMs: number) {
+    if (charges.length === 0) return nothingAsked;
+    if (!isRepeatable) return undefined;
+    const refused = refuseFromMemory(prepared.asks, charges, nowMs);
+    if (refused === undefined) return undefined;
+    this.#parts.counters.refusedFromMemoryCount += 1;
+    return { isDenied: true, charges, ...refused };
   }
 
-  async #askStore(asked: Asked, deadlineMs: number, slot?: PreparedQuery["slot"]) {
-    const { prepared, charges, isRepeatable } = asked;
-    const outcome = await this.#batcher.ask(charges, deadlineMs, slot);
-    if (outcome.kind === "failed") return this.#fallBack(prepared, charges, outcome.code);
-    // The first of those who asked the same remembers for all.
-    if (isRepeatable && outcome.index === 0) {
+  #takeOutcome(
+    { prepared, charges, isRepeatable }: Asked,
+    outcome: Extract<BatchOutcome, { kind: "decided" }>,
+  ): DecidedRequest {
+    const { result, index, askedCount, sentMs } = outcome;
+    // The first of those who asked the same remembers for all that they were denied.
+    if (isRepeatable && index === 0 && result.grantedCount < askedCount) {
       const receivedMs = this.#parts.clock.monotonicMs();
-      const { sentMs, result } = outcome;
       rememberAnswer(prepared.asks, charges, { ...result, sentMs, receivedMs });
     }
     return decidedByStore(charges, outcome);
   }
 
   async #fallBack(
-    { asks }: PreparedQuery,
-    charges: readonly Charge[],
+    { prepared: { asks }, charges }: Asked,
     code: ErrorCode,
   ): Promise<DecidedRequest> {
     const { counters, replicaCount } = this.#parts;
@@ -230,10 +223,24 @@ export class Decider {
   }
 }
 
+/** A prepared query with the hits of one call. */
 interface Asked {
   readonly prepared: PreparedQuery;
   readonly charges: readonly Charge[];
   readonly isRepeatable: boolean;
+  /** Where identical calls meet; only calls for one hit of repeatable limits do. */
+  readonly slot: PreparedQuery["slot"] | undefined;
+}
+
+function askOf(prepared: PreparedQuery, hits: Hits): Asked {
+  const charges = chargesFor(prepared, hits);
+  if (charges === prepared.charges) {
+    const { isRepeatable, slot } = prepared;
+    return { prepared, charges, isRepeatable, slot: isRepeatable ? slot : undefined };
+  }
+  // Other costs than one change nothing of repeatability, unless they are none.
+  const isRepeatable = prepared.isRepeatable && charges.every(({ cost }) => cost > 0);
+  return { prepared, charges, isRepeatable, slot: undefined };
 }
 
 const nothingAsked: DecidedRequest = { isDenied: false, charges: [], results: [], nowUs: 0 };
@@ -246,11 +253,6 @@ function chargesFor({ asks, charges }: PreparedQuery, hits: Hits): readonly Char
     const cost = typeof hits === "number" ? hits : (hits[descriptorIndex] ?? 1);
     return { ...charge, cost };
   });
-}
-
-/** Other costs than one change nothing of repeatability, unless they are none. */
-function isAskedAlike({ isRepeatable }: PreparedQuery, charges: readonly Charge[]): boolean {
-  return isRepeatable && charges.every(({ cost }) => cost > 0);
 }
 
 /** One call's share of what was decided for all identical ones: the first ones are granted. */

@@ -24,7 +24,7 @@ export const scannedBytesMax = 1_024;
  */
 export function scanRateLimitRequest(bytes: Uint8Array): ScannedRequest | undefined {
   if (bytes.length > scannedBytesMax) return undefined;
-  const scan = new Scan(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+  const scan = new Scan(asBuffer(bytes));
   while (scan.at < bytes.length) {
     const start = scan.at;
     const tag = scan.byte();
@@ -35,6 +35,12 @@ export function scanRateLimitRequest(bytes: Uint8Array): ScannedRequest | undefi
     if (scan.isLost) return undefined;
   }
   return scan.result();
+}
+
+/** What transports hand over is a Buffer already. */
+function asBuffer(bytes: Uint8Array): Buffer {
+  if (Buffer.isBuffer(bytes)) return bytes;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 /** Field numbers with their wire types. Source: rls.proto, ratelimit.proto. */
