@@ -67,6 +67,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     replicaCount,
   });
   const closeStore = async (): Promise<void> => {
+    core.close();
     await fleet.leave();
     await opened.store.close();
   };

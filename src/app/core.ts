@@ -2,6 +2,8 @@ import type { Server as HttpServer } from "node:http";
 import type { Clock, Random } from "../core/clock.js";
 import { DecisionCounters } from "../decide/counters.js";
 import { Decider, type DeciderEvent } from "../decide/decider.js";
+import { watchLoop } from "../decide/loop-watch.js";
+import { Pressure } from "../decide/pressure.js";
 import { addReflection } from "../rpc/grpc-js-reflection.js";
 import { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
 import { createHealthService, Health } from "../rpc/health.js";
@@ -34,24 +36,29 @@ export interface Core {
   readonly health: Health;
   readonly transport: GrpcJsTransport;
   readonly httpServer: HttpServer;
+  /** Ends what runs by itself. */
+  readonly close: () => void;
 }
 
 /** Connects policy, store, decisions, services and metrics. */
 export function createCore(parts: CoreParts): Core {
   const { config, clock, random, logger, policies, opened, processCounts, replicaCount } = parts;
   const counters = new DecisionCounters();
+  const pressure = createPressure(parts);
   const decider = new Decider({
     policies,
     store: opened.store,
     createLocalStore: () => new MemoryLimitStore({ clock, keysMax: config.memoryKeysMax }),
     clock,
     counters,
+    pressure,
     storeBudgetMs: config.storeBudgetMs,
     newKeysPerSecondMax: config.newKeysPerSecondMax,
     digest: sha256,
     replicaCount,
     onEvent: (event) => logDeciderEvent(event, logger),
   });
+  const close = watchLoop({ clock, pressure, onEvent: (event) => decider.noteEvent(event) });
   const onBug = createBugReport(parts);
   const metrics = createMetrics({
     counters,
@@ -75,7 +82,14 @@ export function createCore(parts: CoreParts): Core {
     ...(config.reflection ? { extend: addReflection } : {}),
   });
   const httpParts = { decider, counters, health, metrics, policies, storeKind, onBug };
-  return { health, transport, httpServer: createHttpServer(httpParts) };
+  return { health, transport, httpServer: createHttpServer(httpParts), close };
+}
+
+function createPressure({ config, opened }: CoreParts): Pressure {
+  const { loopDelayMsMax, requestsInFlightMax } = config;
+  // An embedded store answers as fast as any fallback: to pass it by would only cost exactness.
+  const boundMs = opened.kind === "memory" ? Number.POSITIVE_INFINITY : loopDelayMsMax;
+  return new Pressure({ loopDelayMsMax: boundMs, requestsInFlightMax });
 }
 
 /** Least time between two reports of bugs: a caller that found one may repeat it at full speed. */
@@ -102,5 +116,12 @@ function logDeciderEvent(event: DeciderEvent, logger: Logger): void {
     );
   } else if (event.kind === "circuitClosed") {
     logger.info({ event: event.kind }, "The store answers again and decides.");
+  } else if (event.kind === "overloadBegan") {
+    logger.warn(
+      { event: event.kind, cause: event.cause },
+      "More work than can be done in time: limits answer by their on_store_failure meanwhile.",
+    );
+  } else if (event.kind === "overloadEnded") {
+    logger.info({ event: event.kind }, "No overload for 10 s.");
   }
 }

@@ -4,7 +4,7 @@ export type ParsedOption<T> =
   | { readonly kind: "problem"; readonly message: string };
 
 /** Where an option stands in help and in the README. */
-export type OptionSection = "Policy" | "Listening" | "Store" | "Stopping" | "Logs";
+export type OptionSection = "Policy" | "Listening" | "Store" | "Overload" | "Stopping" | "Logs";
 
 /** One setting of the process: all there is to know about it, in one place. */
 export interface OptionRow<T> {

@@ -225,6 +225,28 @@ const optionRows = {
       "New keys that one rule may bring a second; what is above shares one bucket, so that " +
       "a caller who makes up values cannot fill the store.",
   }),
+  loopDelayMsMax: wholeNumberOption({
+    section: "Overload",
+    env: "HEADGATE_LOOP_DELAY_MS_MAX",
+    flag: "loop-delay-ms-max",
+    min: 10,
+    max: 600_000,
+    defaultValue: 100,
+    docs:
+      "Lateness of the event loop, in milliseconds, above which Redis is not asked: limits answer " +
+      "by their on_store_failure until it keeps up again.",
+  }),
+  requestsInFlightMax: wholeNumberOption({
+    section: "Overload",
+    env: "HEADGATE_REQUESTS_IN_FLIGHT_MAX",
+    flag: "requests-in-flight-max",
+    min: 1,
+    max: 1_000_000,
+    defaultValue: 20_000,
+    docs:
+      "Requests that may be in work at a time; above, and until half of them are answered, limits " +
+      "answer by their on_store_failure.",
+  }),
   drainDelayMs: wholeNumberOption({
     section: "Stopping",
     env: "HEADGATE_DRAIN_DELAY_MS",

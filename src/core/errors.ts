@@ -33,6 +33,10 @@ export const errorRows = {
   },
   STORE_FULL: { meaning: "The embedded store holds as many keys as it may.", transient: true },
   STORE_CLOSED: { meaning: "The store was closed: this process is stopping.", transient: false },
+  OVERLOADED: {
+    meaning: "This process has more work than it can do in time, and did not ask the store.",
+    transient: true,
+  },
   POLICY_MISSING: { meaning: "No policy is loaded yet.", transient: true },
   REQUEST_INVALID: { meaning: "The request breaks the API's contract.", transient: false },
   DEADLINE_PASSED: { meaning: "The caller's deadline passed before a decision.", transient: true },

@@ -13,6 +13,16 @@ export interface BatcherParts {
   readonly storeBudgetMs: number;
   /** Told of every batch that failed, and of every change of the breaker. */
   readonly onEvent: (event: BatcherEvent) => void;
+  /** Counts what is sent. */
+  readonly counts: BatchCounts;
+}
+
+/** How much was sent to the store so far; `DecisionCounters` says what each is. */
+export interface BatchCounts {
+  batchCount: number;
+  batchRequestCount: number;
+  batchChargeCount: number;
+  coalescedCount: number;
 }
 
 /** What the batcher has to say; each is rare except a failed batch during an outage. */
@@ -49,7 +59,7 @@ export function createSlot(): CoalescingSlot {
 /** What is asked of the store once, for everybody who asks it in this turn. */
 interface Group {
   readonly charges: readonly Charge[];
-  readonly waiting: Waiting[];
+  waiting: Waiting[];
 }
 
 interface Waiting {
@@ -58,7 +68,7 @@ interface Waiting {
   readonly settle: (outcome: BatchOutcome) => void;
 }
 
-/** The most requests that wait for the turn to end; more are answered as a failed store at once. */
+/** The most requests that wait for the turn to end; more are answered as an overload at once. */
 export const waitingRequestsMax = 65_536;
 
 /**
@@ -84,7 +94,8 @@ export class Batcher {
   }
 
   /**
-   * Resolves with the store's answer, or with a failure at `deadlineMs` or the store's budget.
+   * Resolves with the store's answer, or with a failure at `deadlineMs` or the store's budget;
+   * with OVERLOADED when the store was not asked, because the turn took longer than that.
    *
    * @param slot where the same repeatable charges are asked again; without one they stand alone
    */
@@ -95,7 +106,7 @@ export class Batcher {
   ): Promise<BatchOutcome> {
     return new Promise((resolve) => {
       if (this.#waitingCount >= waitingRequestsMax) {
-        resolve({ kind: "failed", code: "STORE_TIMEOUT" });
+        resolve({ kind: "failed", code: "OVERLOADED" });
         return;
       }
       // A microtask would be too early: the calls of one socket read arrive over several of them.
@@ -119,9 +130,12 @@ export class Batcher {
     this.#groups = [];
     this.#waitingCount = 0;
     this.#turn += 1;
+    const nowMs = this.#parts.clock.monotonicMs();
     let batch: Group[] = [];
     let chargeCount = 0;
     for (const group of groups) {
+      dropExpired(group, nowMs);
+      if (group.waiting.length === 0) continue;
       if (chargeCount + group.charges.length > batchChargesMax && batch.length > 0) {
         void this.#send(batch);
         batch = [];
@@ -140,6 +154,7 @@ export class Batcher {
       settleAll(batch, "STORE_CIRCUIT_OPEN");
       return;
     }
+    this.#count(batch);
     const deadlineMs = sentMs + storeBudgetMs;
     const disarm = this.#expireEarlier(batch, deadlineMs);
     try {
@@ -165,6 +180,16 @@ export class Batcher {
       this.#fail(batch, toServiceError(thrown).code);
     } finally {
       disarm();
+    }
+  }
+
+  #count(batch: readonly Group[]): void {
+    const { counts } = this.#parts;
+    counts.batchCount += 1;
+    counts.batchRequestCount += batch.length;
+    for (const { charges, waiting } of batch) {
+      counts.batchChargeCount += charges.length;
+      counts.coalescedCount += waiting.length - 1;
     }
   }
 
@@ -206,6 +231,16 @@ export class Batcher {
 }
 
 const noOutcome: BatchOutcome = { kind: "failed", code: "STORE_PROTOCOL" };
+
+/** Answers those whose time was over before the store was asked: it must not charge for them. */
+function dropExpired(group: Group, nowMs: number): void {
+  if (group.waiting.every(({ deadlineMs }) => deadlineMs > nowMs)) return;
+  const { waiting } = group;
+  group.waiting = waiting.filter(({ deadlineMs }) => deadlineMs > nowMs);
+  for (const one of waiting) {
+    if (one.deadlineMs <= nowMs) one.settle({ kind: "failed", code: "OVERLOADED" });
+  }
+}
 
 function settleAll(batch: readonly Group[], code: ErrorCode): void {
   for (const { waiting } of batch) for (const one of waiting) one.settle({ kind: "failed", code });

@@ -38,6 +38,12 @@ export class DecisionCounters {
   overrideOverCount = 0;
   /** Requests denied without asking the store, which had refused the same a moment ago. */
   refusedFromMemoryCount = 0;
+  /** Batches sent to the store, the requests and the charges in them, identical ones once. */
+  batchCount = 0;
+  batchRequestCount = 0;
+  batchChargeCount = 0;
+  /** Requests decided together with an identical one, which was sent for both. */
+  coalescedCount = 0;
   /** Calls that failed, by code. */
   readonly failedByCode = new Map<ErrorCode, number>();
   /** Charges answered without the store, by the limit's failure mode and the cause. */

@@ -20,6 +20,7 @@ import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
 import type { PolicySource } from "./policy-source.js";
 import { type PreparedDescriptor, type PreparedQuery, prepareQuery } from "./prepared-query.js";
+import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { RateLimitQuery } from "./query.js";
 import { refuseFromMemory, rememberAnswer } from "./refusals.js";
 
@@ -31,6 +32,8 @@ export interface DeciderParts {
   readonly createLocalStore: () => LimitStore;
   readonly clock: Clock;
   readonly counters: DecisionCounters;
+  /** How much this process has to do; told of every request here, and of the time elsewhere. */
+  readonly pressure: Pressure;
   /** The longest a store call may take, in milliseconds. Default 10. */
   readonly storeBudgetMs: number;
   /** New keys that one rule may bring a second; more share one bucket. Default 10,000. */
@@ -42,8 +45,8 @@ export interface DeciderParts {
   readonly onEvent: (event: DeciderEvent) => void;
 }
 
-/** What happened to the store, for logs. */
-export type DeciderEvent = BatcherEvent;
+/** What happened to the store, or to this process, for logs. */
+export type DeciderEvent = BatcherEvent | PressureEvent;
 
 /**
  * How many hits a call asks for: the same for each descriptor, or one number a descriptor. Whole,
@@ -71,9 +74,15 @@ export class Decider {
     this.#parts = parts;
     this.#localStore = parts.createLocalStore();
     this.#newKeys = new NewKeyGuard(parts);
-    const { store, clock, storeBudgetMs } = parts;
-    const onEvent = (event: BatcherEvent): void => this.#noteStoreEvent(event);
-    this.#batcher = new Batcher({ store, clock, storeBudgetMs, breaker: this.#breaker, onEvent });
+    const { store, clock, storeBudgetMs, counters: counts } = parts;
+    const onEvent = (event: BatcherEvent): void => this.noteEvent(event);
+    const breaker = this.#breaker;
+    this.#batcher = new Batcher({ store, clock, storeBudgetMs, breaker, onEvent, counts });
+  }
+
+  /** Why requests are answered without the store now, although it may be well. */
+  get overloadCause(): OverloadCause | undefined {
+    return this.#parts.pressure.cause(this.#parts.clock.monotonicMs());
   }
 
   /** Whether the store is being left alone after repeated failures. */
@@ -86,7 +95,7 @@ export class Decider {
    *
    * @param deadlineMs when the caller stops waiting, on the monotonic clock; Infinity when unknown
    * @throws ServiceError POLICY_MISSING, REQUEST_INVALID, DEADLINE_PASSED, and, where a limit says
-   *   `on_store_failure: error`, the STORE_ code of the failure
+   *   `on_store_failure: error`, OVERLOADED or the STORE_ code of the failure
    */
   async decide(query: RateLimitQuery, deadlineMs: number): Promise<Verdict> {
     const prepared = this.prepare(query);
@@ -129,16 +138,22 @@ export class Decider {
 
   /** Decides a call of a prepared query; as `decide` otherwise. */
   async decidePrepared(prepared: PreparedQuery, hits: Hits, deadlineMs: number): Promise<Verdict> {
-    const { clock, counters } = this.#parts;
+    const { clock, counters, pressure } = this.#parts;
     const startMs = clock.monotonicMs();
+    pressure.begin();
     try {
       if (deadlineMs <= startMs) throw new ServiceError("DEADLINE_PASSED");
       const asked = askOf(prepared, hits);
       let request = this.#decideAtOnce(asked, startMs);
+      if (request === undefined && pressure.cause(startMs) !== undefined) {
+        request = await this.#fallBack(asked, "OVERLOADED");
+      }
       if (request === undefined) {
         const budgetEndMs = startMs + (deadlineMs - startMs) * callerBudgetRatio;
         // The one wait of a decision: each layer of promises costs about half a microsecond.
         const outcome = await this.#batcher.ask(asked.charges, budgetEndMs, asked.slot);
+        // Who has gone by now reads no answer, and must not use up a share of the fallback.
+        if (deadlineMs <= clock.monotonicMs()) throw new ServiceError("DEADLINE_PASSED");
         request =
           outcome.kind === "failed"
             ? await this.#fallBack(asked, outcome.code)
@@ -151,6 +166,7 @@ export class Decider {
       counters.countFailure(toServiceError(thrown).code);
       throw thrown;
     } finally {
+      pressure.end();
       counters.countLatency(clock.monotonicMs() - startMs);
     }
   }
@@ -193,10 +209,13 @@ export class Decider {
     return decideWithoutStore({ charges, modes }, this.#localStore, replicaCount());
   }
 
-  #noteStoreEvent(event: BatcherEvent): void {
+  /** Takes note of what happened, and passes it on. */
+  noteEvent(event: DeciderEvent): void {
     if (event.kind === "batchFailed") this.#parts.counters.countStoreFailure(event.code);
     // What was used locally is dropped: the store's own state counts again.
-    if (event.kind === "circuitClosed") this.#localStore = this.#parts.createLocalStore();
+    const isStoreBack =
+      event.kind === "circuitClosed" || (event.kind === "overloadEnded" && !this.isDegraded);
+    if (isStoreBack) this.#localStore = this.#parts.createLocalStore();
     this.#parts.onEvent(event);
   }
 

@@ -36,6 +36,8 @@ export const statusRows: Readonly<Record<ErrorCode, StatusRow>> = {
   STORE_PROTOCOL: { grpc: grpcStatuses.internal, http: 502 },
   STORE_FULL: { grpc: grpcStatuses.resourceExhausted, http: 503 },
   STORE_CLOSED: { grpc: grpcStatuses.unavailable, http: 503 },
+  // Not UNAVAILABLE, which clients repeat by habit: that is the last thing an overload needs.
+  OVERLOADED: { grpc: grpcStatuses.resourceExhausted, http: 503 },
   POLICY_MISSING: { grpc: grpcStatuses.unavailable, http: 503 },
   REQUEST_INVALID: { grpc: grpcStatuses.invalidArgument, http: 400 },
   DEADLINE_PASSED: { grpc: grpcStatuses.deadlineExceeded, http: 504 },

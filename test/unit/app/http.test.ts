@@ -8,6 +8,7 @@ import type { PolicyStatus } from "../../../src/app/policy-reloader.js";
 import { ServiceError } from "../../../src/core/errors.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import { Decider } from "../../../src/decide/decider.js";
+import { Pressure } from "../../../src/decide/pressure.js";
 import { Health } from "../../../src/rpc/health.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
@@ -45,6 +46,7 @@ beforeEach(async () => {
     createLocalStore: () => new MemoryLimitStore({ clock }),
     clock,
     counters,
+    pressure: new Pressure({ loopDelayMsMax: 100, requestsInFlightMax: 100 }),
     storeBudgetMs: 10,
     newKeysPerSecondMax: 1_000_000,
     digest: sha256,

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Batcher, type BatcherEvent, waitingRequestsMax } from "../../../src/decide/batcher.js";
 import { Breaker } from "../../../src/decide/breaker.js";
+import { DecisionCounters } from "../../../src/decide/counters.js";
 import type { StoreOutcome } from "../../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
 import { testCharge } from "../../support/charges.js";
@@ -11,17 +12,20 @@ let clock: FakeClock;
 let store: FaultyStore;
 let events: BatcherEvent[];
 let batcher: Batcher;
+let counts: DecisionCounters;
 
 beforeEach(() => {
   clock = new FakeClock();
   store = new FaultyStore(new MemoryLimitStore({ clock }), clock);
   events = [];
+  counts = new DecisionCounters();
   batcher = new Batcher({
     store,
     clock,
     breaker: new Breaker(),
     storeBudgetMs: 10,
     onEvent: (event) => events.push(event),
+    counts,
   });
 });
 
@@ -149,7 +153,7 @@ describe("Batcher", () => {
     for (let i = 0; i < waitingRequestsMax; i += 1) void batcher.ask(charges, never);
     const refused = watch(batcher.ask(charges, never));
     await settlePromises();
-    expect(refused.outcome).toEqual({ kind: "failed", code: "STORE_TIMEOUT" });
+    expect(refused.outcome).toEqual({ kind: "failed", code: "OVERLOADED" });
     expect(store.batches).toEqual([]);
   });
 
@@ -160,6 +164,7 @@ describe("Batcher", () => {
       breaker: new Breaker(),
       storeBudgetMs: 10,
       onEvent: (event) => events.push(event),
+      counts,
     });
     const watched = watch(broken.ask([testCharge()], never));
     await endTurn();

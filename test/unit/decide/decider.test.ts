@@ -4,6 +4,7 @@ import type { FailureMode, Limit } from "../../../src/core/limit.js";
 import type { Verdict } from "../../../src/core/verdict.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import { Decider, type DeciderEvent } from "../../../src/decide/decider.js";
+import { Pressure } from "../../../src/decide/pressure.js";
 import type { DescriptorQuery } from "../../../src/decide/query.js";
 import type { Policy } from "../../../src/policy/policy.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
@@ -31,6 +32,7 @@ beforeEach(() => {
     createLocalStore: () => new MemoryLimitStore({ clock, keysMax: 2 }),
     clock,
     counters,
+    pressure: new Pressure({ loopDelayMsMax: 100, requestsInFlightMax: 100 }),
     storeBudgetMs: 10,
     newKeysPerSecondMax: 1_000_000,
     digest: sha256,

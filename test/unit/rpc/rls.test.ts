@@ -6,6 +6,7 @@ import { isServiceError } from "../../../src/core/errors.js";
 import { costHitsMax } from "../../../src/core/gcra.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import { Decider } from "../../../src/decide/decider.js";
+import { Pressure } from "../../../src/decide/pressure.js";
 import { descriptorCountMax, entryCountMax, textLengthMax } from "../../../src/decide/query.js";
 import {
   RateLimitRequestSchema,
@@ -44,6 +45,7 @@ function createService() {
     createLocalStore: () => new MemoryLimitStore({ clock }),
     clock,
     counters,
+    pressure: new Pressure({ loopDelayMsMax: 100, requestsInFlightMax: 100 }),
     storeBudgetMs: 10,
     newKeysPerSecondMax: 1_000_000,
     digest: sha256,

@@ -1,0 +1,96 @@
+/** Bounds of a `Pressure`. */
+export interface PressureOptions {
+  /**
+   * How late the event loop may be, in milliseconds, before this process counts as overloaded;
+   * Infinity where lateness says nothing. Default 100.
+   */
+  readonly loopDelayMsMax: number;
+  /** How many requests may be in work at a time, from 1. Default 20,000. */
+  readonly requestsInFlightMax: number;
+}
+
+/** Why a process is overloaded. */
+export type OverloadCause = "loopDelay" | "inFlight";
+
+/** The begin and the end of a time in which the process was overloaded, or was so again soon. */
+export type PressureEvent =
+  | { readonly kind: "overloadBegan"; readonly cause: OverloadCause }
+  | { readonly kind: "overloadEnded" };
+
+/** How long the event loop must keep up before it is trusted again. */
+const calmMs = 200;
+
+/** How long there must have been no overload before it is said to have ended. */
+const quietMs = 10_000;
+
+/**
+ * Whether this process has more work than it can do in time: its event loop is late, or too many
+ * requests are in work. Takes time as an argument; monotonic milliseconds.
+ *
+ * What begins at a bound ends at half of it, or the state would change with every request: requests
+ * in flight when they are down to the half, lateness when none above the half was seen for 200 ms.
+ */
+export class Pressure {
+  readonly #options: PressureOptions;
+  #inFlightCount = 0;
+  #isFull = false;
+  #tickDueMs = Number.POSITIVE_INFINITY;
+  #lateUntilMs = Number.NEGATIVE_INFINITY;
+  #last: { readonly cause: OverloadCause; readonly atMs: number } | undefined;
+  #isAnnounced = false;
+
+  constructor(options: PressureOptions) {
+    this.#options = options;
+  }
+
+  /** Requests in work now. */
+  get inFlightCount(): number {
+    return this.#inFlightCount;
+  }
+
+  /** A request came; `end` must follow. */
+  begin(): void {
+    this.#inFlightCount += 1;
+    if (this.#inFlightCount > this.#options.requestsInFlightMax) this.#isFull = true;
+  }
+
+  /** It was answered. */
+  end(): void {
+    this.#inFlightCount -= 1;
+    if (this.#inFlightCount <= this.#options.requestsInFlightMax / 2) this.#isFull = false;
+  }
+
+  /** Why the process is overloaded now; undefined when it is not. */
+  cause(nowMs: number): OverloadCause | undefined {
+    if (!this.#isFull && !this.#isLate(nowMs)) return undefined;
+    const cause = this.#isFull ? "inFlight" : "loopDelay";
+    this.#last = { cause, atMs: nowMs };
+    return cause;
+  }
+
+  /**
+   * A regular look at the event loop: how late this one is says how late everything is.
+   *
+   * @param nextDueMs when the next one is due; once that is past, the loop is known to be late
+   */
+  tick(nowMs: number, nextDueMs: number): PressureEvent | undefined {
+    this.cause(nowMs);
+    this.#tickDueMs = nextDueMs;
+    if (this.#last === undefined) return undefined;
+    if (!this.#isAnnounced) {
+      this.#isAnnounced = true;
+      return { kind: "overloadBegan", cause: this.#last.cause };
+    }
+    if (nowMs - this.#last.atMs < quietMs) return undefined;
+    this.#last = undefined;
+    this.#isAnnounced = false;
+    return { kind: "overloadEnded" };
+  }
+
+  #isLate(nowMs: number): boolean {
+    const { loopDelayMsMax } = this.#options;
+    const boundMs = nowMs < this.#lateUntilMs ? loopDelayMsMax / 2 : loopDelayMsMax;
+    if (nowMs - this.#tickDueMs > boundMs) this.#lateUntilMs = nowMs + calmMs;
+    return nowMs < this.#lateUntilMs;
+  }
+}
