@@ -65,6 +65,8 @@ export function createCore(parts: CoreParts): Core {
     processCounts,
     policies,
     isDegraded: () => decider.isDegraded,
+    overloadCause: () => decider.overloadCause,
+    inFlightCount: () => pressure.inFlightCount,
     replicaCount,
     memoryKeyCount: () => (opened.kind === "memory" ? opened.store.keyCount : undefined),
     storeKind: opened.kind,

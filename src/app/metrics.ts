@@ -1,13 +1,8 @@
-import {
-  Counter,
-  collectDefaultMetrics,
-  Gauge,
-  Histogram,
-  type MetricValueWithName,
-  Registry,
-} from "prom-client";
-import { type DecisionCounters, latencyBoundsMs } from "../decide/counters.js";
+import { collectDefaultMetrics, Registry } from "prom-client";
+import type { DecisionCounters } from "../decide/counters.js";
 import type { PolicySource } from "../decide/policy-source.js";
+import type { OverloadCause } from "../decide/pressure.js";
+import { addCounter, addGauge, LatencyHistogram } from "./metric-kinds.js";
 import type { PolicyStatus } from "./policy-reloader.js";
 
 /** Counts of the process itself: plain integers, read when scraped. */
@@ -25,6 +20,10 @@ export interface MetricsParts {
   readonly policies: PolicySource & { readonly status: PolicyStatus };
   /** True while the store is left alone after failures. */
   readonly isDegraded: () => boolean;
+  /** Why requests are answered without the store now; undefined when they are not for that. */
+  readonly overloadCause: () => OverloadCause | undefined;
+  /** Requests in work now. */
+  readonly inFlightCount: () => number;
   /** Live replicas, as far as this one knows. */
   readonly replicaCount: () => number;
   /** Keys in the embedded store; undefined with another one. */
@@ -41,9 +40,9 @@ export interface Metrics {
 }
 
 /**
- * All metrics; the only file that knows the library. Decisions are counted elsewhere, in plain
- * integers, and read here when scraped. Label values come from the policy and from closed sets,
- * never from callers.
+ * All metrics; with their kinds, all that knows the library. Decisions are counted elsewhere, in
+ * plain integers, and read here when scraped. Label values come from the policy and from closed
+ * sets, never from callers.
  */
 export function createMetrics(parts: MetricsParts): Metrics {
   const registry = new Registry();
@@ -51,47 +50,11 @@ export function createMetrics(parts: MetricsParts): Metrics {
   collectDefaultMetrics({ register: registry });
   addDecisionMetrics(registry, parts);
   addFailureMetrics(registry, parts);
+  addOverloadMetrics(registry, parts);
   addPolicyMetrics(registry, parts);
   addStoreMetrics(registry, parts);
   addProcessMetrics(registry, parts);
   return { contentType: registry.contentType, render: () => registry.metrics() };
-}
-
-type Labels = Readonly<Record<string, string>>;
-
-/** A metric and how to read it: `add` is called once for each of its series. */
-interface ReadMetric {
-  readonly name: string;
-  readonly help: string;
-  /** Absent where there is one series without labels. */
-  readonly labelNames?: readonly string[];
-  readonly read: (add: (value: number, labels?: Labels) => void) => void;
-}
-
-function addCounter(registry: Registry, { name, help, labelNames, read }: ReadMetric): void {
-  new Counter({
-    name,
-    help,
-    labelNames: labelNames ?? [],
-    registers: [registry],
-    collect() {
-      this.reset();
-      read((value, labels) => (labels === undefined ? this.inc(value) : this.inc(labels, value)));
-    },
-  });
-}
-
-function addGauge(registry: Registry, { name, help, labelNames, read }: ReadMetric): void {
-  new Gauge({
-    name,
-    help,
-    labelNames: labelNames ?? [],
-    registers: [registry],
-    collect() {
-      this.reset();
-      read((value, labels) => (labels === undefined ? this.set(value) : this.set(labels, value)));
-    },
-  });
 }
 
 function addDecisionMetrics(registry: Registry, { counters, policies }: MetricsParts): void {
@@ -138,6 +101,18 @@ function addDecisionMetrics(registry: Registry, { counters, policies }: MetricsP
     help: "Requests for a domain that the policy does not hold.",
     read: (add) => add(counters.unknownDomainCount),
   });
+  addCounter(registry, {
+    name: "headgate_overflow_descriptors_total",
+    help: "Descriptors with too new a key, sent to the bucket that such keys of a rule share.",
+    labelNames: ["domain", "rule"],
+    read: (add) => {
+      const policy = policies.current();
+      if (policy === undefined) return;
+      for (const { domain, label: rule, newKeys } of counters.forPolicy(policy)) {
+        if (newKeys.overflowCount > 0) add(newKeys.overflowCount, { domain, rule });
+      }
+    },
+  });
   registry.registerMetric(new LatencyHistogram(counters));
 }
 
@@ -167,6 +142,24 @@ function addFailureMetrics(registry: Registry, { counters }: MetricsParts): void
     read: (add) => {
       for (const [error, count] of counters.storeFailedByCode) add(count, { error });
     },
+  });
+}
+
+function addOverloadMetrics(registry: Registry, parts: MetricsParts): void {
+  addGauge(registry, {
+    name: "headgate_overloaded",
+    help: "1 while limits answer by their on_store_failure for want of time, by cause.",
+    labelNames: ["cause"],
+    read: (add) => {
+      const cause = parts.overloadCause();
+      add(cause === "loopDelay" ? 1 : 0, { cause: "loop_delay" });
+      add(cause === "inFlight" ? 1 : 0, { cause: "in_flight" });
+    },
+  });
+  addGauge(registry, {
+    name: "headgate_requests_in_flight",
+    help: "Requests in work now.",
+    read: (add) => add(parts.inFlightCount()),
   });
 }
 
@@ -207,6 +200,32 @@ function addPolicyMetrics(registry: Registry, { policies }: MetricsParts): void 
 }
 
 function addStoreMetrics(registry: Registry, parts: MetricsParts): void {
+  const { counters } = parts;
+  addCounter(registry, {
+    name: "headgate_store_batches_total",
+    help: "Calls to the store; each decides the requests of one turn of the event loop.",
+    read: (add) => add(counters.batchCount),
+  });
+  addCounter(registry, {
+    name: "headgate_store_batch_requests_total",
+    help: "Requests in those calls, identical ones of a turn counted once.",
+    read: (add) => add(counters.batchRequestCount),
+  });
+  addCounter(registry, {
+    name: "headgate_store_batch_charges_total",
+    help: "Charges of those requests, one a limit.",
+    read: (add) => add(counters.batchChargeCount),
+  });
+  addCounter(registry, {
+    name: "headgate_coalesced_requests_total",
+    help: "Requests decided together with an identical one, which the store was asked once.",
+    read: (add) => add(counters.coalescedCount),
+  });
+  addCounter(registry, {
+    name: "headgate_remembered_refusals_total",
+    help: "Requests denied without asking the store, which had refused the same a moment ago.",
+    read: (add) => add(counters.refusedFromMemoryCount),
+  });
   addGauge(registry, {
     name: "headgate_store_circuit_open",
     help: "1 while the store is left alone after repeated failures.",
@@ -243,42 +262,4 @@ function addProcessMetrics(registry: Registry, { processCounts, version }: Metri
     help: "Values under our keys in the store that were not ours; each counted as unused.",
     read: (add) => add(processCounts.badValueCount),
   });
-}
-
-/** A histogram as the library writes it. */
-interface RenderedHistogram {
-  readonly name: string;
-  readonly help: string;
-  readonly type: "histogram";
-  readonly aggregator: "sum";
-  readonly values: MetricValueWithName<string>[];
-}
-
-const latencyName = "headgate_decision_duration_seconds";
-const latencyHelp = "How long decisions took, without the transport.";
-
-/** Shows the latency counts, which are kept in milliseconds, as a histogram of seconds. */
-class LatencyHistogram extends Histogram {
-  readonly #counters: DecisionCounters;
-
-  constructor(counters: DecisionCounters) {
-    super({ name: latencyName, help: latencyHelp, registers: [] });
-    this.#counters = counters;
-  }
-
-  /** What the text format is made of; the library's own `get` ends here too. */
-  async getForPromString(): Promise<RenderedHistogram> {
-    const { latencyCounts, latencySumMs } = this.#counters;
-    const values: MetricValueWithName<string>[] = [];
-    let count = 0;
-    latencyCounts.forEach((inBucket, i) => {
-      count += inBucket;
-      const boundMs = latencyBoundsMs[i];
-      const le = boundMs === undefined ? "+Inf" : boundMs / 1_000;
-      values.push({ metricName: `${latencyName}_bucket`, labels: { le }, value: count });
-    });
-    values.push({ metricName: `${latencyName}_sum`, labels: {}, value: latencySumMs / 1_000 });
-    values.push({ metricName: `${latencyName}_count`, labels: {}, value: count });
-    return { name: latencyName, help: latencyHelp, type: "histogram", aggregator: "sum", values };
-  }
 }

@@ -233,8 +233,8 @@ const optionRows = {
     max: 600_000,
     defaultValue: 100,
     docs:
-      "Lateness of the event loop, in milliseconds, above which Redis is not asked: limits answer " +
-      "by their on_store_failure until it keeps up again.",
+      "Lateness of the event loop, in milliseconds, above which Redis is not asked: limits " +
+      "answer by their on_store_failure until it keeps up again.",
   }),
   requestsInFlightMax: wholeNumberOption({
     section: "Overload",
@@ -244,8 +244,8 @@ const optionRows = {
     max: 1_000_000,
     defaultValue: 20_000,
     docs:
-      "Requests that may be in work at a time; above, and until half of them are answered, limits " +
-      "answer by their on_store_failure.",
+      "Requests that may be in work at a time; above, and until half of them are answered, " +
+      "limits answer by their on_store_failure.",
   }),
   drainDelayMs: wholeNumberOption({
     section: "Stopping",

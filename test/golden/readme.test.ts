@@ -37,6 +37,8 @@ async function renderMetrics(): Promise<string> {
       status: { ruleCount: 0, domainCount: 0, loadedCount: 0, refusedCount: 0 },
     },
     isDegraded: () => false,
+    overloadCause: () => undefined,
+    inFlightCount: () => 0,
     replicaCount: () => 1,
     memoryKeyCount: () => 0,
     storeKind: "memory",

@@ -59,6 +59,8 @@ beforeEach(async () => {
     processCounts,
     policies,
     isDegraded: () => isDegraded,
+    overloadCause: () => undefined,
+    inFlightCount: () => 0,
     replicaCount: () => 3,
     memoryKeyCount: () => undefined,
     storeKind: "redis",

@@ -29,6 +29,8 @@ async function lines(fields: Partial<MetricsParts> = {}): Promise<readonly strin
       },
     },
     isDegraded: () => isDegraded,
+    overloadCause: () => undefined,
+    inFlightCount: () => 0,
     replicaCount: () => 2,
     memoryKeyCount: () => 41,
     storeKind: "memory",
@@ -66,6 +68,43 @@ describe("createMetrics()", () => {
     expect(text).toContain('headgate_store_failures_total{error="STORE_TIMEOUT"} 1');
     expect(text).toContain(
       'headgate_fallback_decisions_total{mode="deny",error="STORE_TIMEOUT"} 1',
+    );
+  });
+
+  it("shows why the process is overloaded, and what it has in work", async () => {
+    const calm = await lines();
+    expect(calm).toContain('headgate_overloaded{cause="loop_delay"} 0');
+    expect(calm).toContain('headgate_overloaded{cause="in_flight"} 0');
+    const late = await lines({ overloadCause: () => "loopDelay", inFlightCount: () => 7 });
+    expect(late).toContain('headgate_overloaded{cause="loop_delay"} 1');
+    expect(late).toContain('headgate_overloaded{cause="in_flight"} 0');
+    expect(late).toContain("headgate_requests_in_flight 7");
+    const full = await lines({ overloadCause: () => "inFlight" });
+    expect(full).toContain('headgate_overloaded{cause="in_flight"} 1');
+  });
+
+  it("shows how much the store was asked, and what it was spared", async () => {
+    counters.batchCount = 2;
+    counters.batchRequestCount = 30;
+    counters.batchChargeCount = 45;
+    counters.coalescedCount = 4;
+    counters.refusedFromMemoryCount = 5;
+    const text = await lines();
+    expect(text).toContain("headgate_store_batches_total 2");
+    expect(text).toContain("headgate_store_batch_requests_total 30");
+    expect(text).toContain("headgate_store_batch_charges_total 45");
+    expect(text).toContain("headgate_coalesced_requests_total 4");
+    expect(text).toContain("headgate_remembered_refusals_total 5");
+  });
+
+  it("shows by rule what was sent to a shared bucket", async () => {
+    policy = testPolicy([{ path: ["user"], effect: [testLimit(1)] }]);
+    const [user] = counters.forPolicy(policy);
+    expect((await lines()).join("\n")).not.toContain("headgate_overflow_descriptors_total{");
+    if (user === undefined) throw new Error("no counters");
+    user.newKeys.overflowCount = 9;
+    expect(await lines()).toContain(
+      'headgate_overflow_descriptors_total{domain="shop",rule="user"} 9',
     );
   });
 
