@@ -1,57 +1,58 @@
 import type { Clock } from "../core/clock.js";
-import { ServiceError } from "../core/errors.js";
+import { assert, ServiceError } from "../core/errors.js";
 import { type Bucket, type BucketTable, decideRepeated } from "../core/gcra.js";
 import type { LimitKey } from "../core/limit.js";
 import { assertBatch } from "./batch.js";
+import { BucketSlots, type Slot } from "./bucket-slots.js";
 import type { LimitStore, StoredBucket, StoreOutcome, StoreRequest } from "./limit-store.js";
 
-/** The default of `keysMax`: about 250 MB when every key is in use. */
+/** The default of `keysMax`: about 175 MB when every key is in use, of 44 characters each. */
 export const defaultKeysMax = 1_000_000;
 
 /**
- * Entries looked at for each request that is decided. More than one, so that expired keys leave
+ * Slots looked at for each request that is decided. More than one, so that expired keys leave
  * faster than new ones can arrive: at most about a quarter of the room is ever held by the expired.
  */
 const sweptPerRequest = 4;
 
-/** Entries looked at when there is no room, before a new key is refused. */
+/** Slots looked at when there is no room, before a new key is refused. */
 const sweptWhenFull = 64;
 
 /** What a `MemoryLimitStore` is made of. */
 export interface MemoryLimitStoreOptions {
   readonly clock: Clock;
-  /** The most keys kept at a time, from 1. Default 1,000,000. */
+  /**
+   * The most keys kept at a time, from 1. Default 1,000,000. A new key beyond them is refused, and
+   * its limits answer by their own failure mode; `local` asks a second store of this kind, and
+   * where that is full as well, decides as if the key had never been seen.
+   */
   readonly keysMax?: number;
-}
-
-interface Entry {
-  readonly bucket: Bucket;
-  /** From this time on the bucket is empty, and the entry is as good as absent. */
-  readonly expiresUs: number;
 }
 
 /**
  * A `LimitStore` in this process: state dies with it and nobody else sees it.
  *
  * Its time is monotonic, so steps of the wall clock change nothing. It never waits, so deadlines
- * are ignored. Expired keys leave as others are charged: no timer, and constant work a request.
+ * are ignored. Drained buckets leave as others are charged: no timer, and constant work a request.
+ * The room of the most keys ever held is kept for the next ones.
  */
 export class MemoryLimitStore implements LimitStore {
   readonly kind = "memory";
   readonly #clock: Clock;
   readonly #keysMax: number;
-  readonly #entries = new Map<LimitKey, Entry>();
-  #sweep: MapIterator<[LimitKey, Entry]> | undefined;
+  readonly #slots = new BucketSlots();
+  readonly #writes: PendingWrites;
   #isClosed = false;
 
   constructor({ clock, keysMax = defaultKeysMax }: MemoryLimitStoreOptions) {
     this.#clock = clock;
     this.#keysMax = keysMax;
+    this.#writes = new PendingWrites(this.#slots);
   }
 
-  /** Keys held now, expired ones that no sweep has met yet included. */
+  /** Keys held now, drained ones that no sweep has met yet included. */
   get keyCount(): number {
-    return this.#entries.size;
+    return this.#slots.size;
   }
 
   /**
@@ -64,7 +65,7 @@ export class MemoryLimitStore implements LimitStore {
     const nowUs = this.#nowUs();
     const outcomes: StoreOutcome[] = [];
     for (const request of batch) {
-      this.#dropExpired(sweptPerRequest, nowUs);
+      this.#slots.sweep(sweptPerRequest, nowUs);
       outcomes.push(this.#takeOne(request, nowUs));
     }
     return outcomes;
@@ -83,7 +84,7 @@ export class MemoryLimitStore implements LimitStore {
     let count = 0;
     for (const key of keys) {
       if (this.#read(key, nowUs) !== undefined) count += 1;
-      this.#entries.delete(key);
+      this.#slots.delete(key);
     }
     return count;
   }
@@ -94,7 +95,7 @@ export class MemoryLimitStore implements LimitStore {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#entries.clear();
+    this.#slots.clear();
   }
 
   #assertOpen(): void {
@@ -106,62 +107,124 @@ export class MemoryLimitStore implements LimitStore {
   }
 
   #read(key: LimitKey, nowUs: number): Bucket | undefined {
-    const entry = this.#entries.get(key);
-    return entry === undefined || entry.expiresUs <= nowUs ? undefined : entry.bucket;
+    const slot = this.#slots.find(key);
+    if (slot === undefined || this.#slots.isDrained(slot, nowUs)) return undefined;
+    return this.#slots.read(slot);
   }
 
   #takeOne(request: StoreRequest, nowUs: number): StoreOutcome {
-    const writes = new PendingWrites((key) => this.#read(key, nowUs));
+    const writes = this.#writes;
+    writes.begin(nowUs);
     const { grantedCount, results } = decideRepeated(request, writes, nowUs);
-    if (!this.#hasRoomFor(writes, nowUs)) return { kind: "failed", code: "STORE_FULL" };
-    for (const key of writes.deleted) this.#entries.delete(key);
-    for (const { key, bucket, timeToFullUs } of writes.stored) {
-      this.#entries.set(key, { bucket, expiresUs: nowUs + timeToFullUs });
-    }
+    if (!this.#hasRoom(nowUs)) return { kind: "failed", code: "STORE_FULL" };
+    writes.commit();
     return { kind: "decided", result: { grantedCount, results, nowUs } };
   }
 
-  #hasRoomFor(writes: PendingWrites, nowUs: number): boolean {
-    let newCount = 0;
-    for (const { key } of writes.stored) if (!this.#entries.has(key)) newCount += 1;
-    if (newCount === 0 || this.#entries.size + newCount <= this.#keysMax) return true;
-    this.#dropExpired(sweptWhenFull, nowUs);
-    // The sweep may have met an expired entry of this very request, so count again.
-    newCount = 0;
-    for (const { key } of writes.stored) if (!this.#entries.has(key)) newCount += 1;
-    return this.#entries.size + newCount <= this.#keysMax;
-  }
-
-  /** Looks at the next few entries in a circle; a Map's iterator lives through its changes. */
-  #dropExpired(lookedAtMax: number, nowUs: number): void {
-    for (let lookedAt = 0; lookedAt < lookedAtMax; lookedAt += 1) {
-      this.#sweep ??= this.#entries.entries();
-      const next = this.#sweep.next();
-      if (next.done === true) {
-        this.#sweep = undefined;
-        continue;
-      }
-      const [key, entry] = next.value;
-      if (entry.expiresUs <= nowUs) this.#entries.delete(key);
-    }
+  #hasRoom(nowUs: number): boolean {
+    const writes = this.#writes;
+    if (writes.newCount === 0 || this.#slots.size + writes.newCount <= this.#keysMax) return true;
+    this.#slots.sweep(sweptWhenFull, nowUs);
+    // The sweep may have met a drained bucket of this very request.
+    writes.findAgain();
+    return this.#slots.size + writes.newCount <= this.#keysMax;
   }
 }
 
-/** What one request wants to write, held back until it is known to fit; the law writes last. */
-class PendingWrites implements BucketTable {
-  readonly stored: { key: LimitKey; bucket: Bucket; timeToFullUs: number }[] = [];
-  readonly deleted: LimitKey[] = [];
-  readonly get: (key: LimitKey) => Bucket | undefined;
+/** A key that the request in hand asks for, and what becomes of its bucket. */
+interface Asked {
+  key: LimitKey;
+  /** Where its bucket lies, drained or not. */
+  slot: Slot | undefined;
+  outcome: "kept" | "stored" | "deleted";
+  bucket: Bucket;
+  drainedUs: number;
+}
 
-  constructor(get: (key: LimitKey) => Bucket | undefined) {
-    this.get = get;
+/**
+ * What one request wants to write, held back until it is known to fit. Each key is looked up once:
+ * that is the dearest part of a decision. One object serves all requests in turn, and makes none.
+ */
+class PendingWrites implements BucketTable {
+  readonly #slots: BucketSlots;
+  /** Of the request in hand the first `#askedCount`, the others of ones before. */
+  readonly #asked: Asked[] = [];
+  #askedCount = 0;
+  #newCount = 0;
+  #nowUs = 0;
+
+  constructor(slots: BucketSlots) {
+    this.#slots = slots;
+  }
+
+  /** Forgets the request before. */
+  begin(nowUs: number): void {
+    this.#nowUs = nowUs;
+    this.#askedCount = 0;
+    this.#newCount = 0;
+  }
+
+  /** Keys to be stored that are not held yet. */
+  get newCount(): number {
+    return this.#newCount;
+  }
+
+  get(key: LimitKey): Bucket | undefined {
+    const slot = this.#slots.find(key);
+    const asked = this.#asked[this.#askedCount];
+    this.#askedCount += 1;
+    if (asked === undefined) {
+      this.#asked.push({ key, slot, outcome: "kept", bucket: emptyBucket, drainedUs: 0 });
+    } else {
+      asked.key = key;
+      asked.slot = slot;
+      asked.outcome = "kept";
+    }
+    if (slot === undefined || this.#slots.isDrained(slot, this.#nowUs)) return undefined;
+    return this.#slots.read(slot);
   }
 
   set(key: LimitKey, bucket: Bucket, timeToFullUs: number): void {
-    this.stored.push({ key, bucket, timeToFullUs });
+    const asked = this.#askedFor(key);
+    asked.outcome = "stored";
+    asked.bucket = bucket;
+    asked.drainedUs = this.#nowUs + timeToFullUs;
+    if (asked.slot === undefined) this.#newCount += 1;
   }
 
   delete(key: LimitKey): void {
-    this.deleted.push(key);
+    this.#askedFor(key).outcome = "deleted";
+  }
+
+  /** Looks the keys up again, after others may have been deleted. */
+  findAgain(): void {
+    this.#newCount = 0;
+    for (let i = 0; i < this.#askedCount; i += 1) {
+      const asked = this.#asked[i];
+      if (asked === undefined) continue;
+      asked.slot = this.#slots.find(asked.key);
+      if (asked.outcome === "stored" && asked.slot === undefined) this.#newCount += 1;
+    }
+  }
+
+  commit(): void {
+    for (let i = 0; i < this.#askedCount; i += 1) {
+      const asked = this.#asked[i];
+      if (asked === undefined || asked.outcome === "kept") continue;
+      const { key, slot, outcome, bucket, drainedUs } = asked;
+      if (outcome === "deleted") this.#slots.delete(key);
+      else if (slot === undefined) this.#slots.add(key, bucket, drainedUs);
+      else this.#slots.write(slot, bucket, drainedUs);
+    }
+  }
+
+  #askedFor(key: LimitKey): Asked {
+    for (let i = 0; i < this.#askedCount; i += 1) {
+      const asked = this.#asked[i];
+      if (asked !== undefined && asked.key === key) return asked;
+    }
+    assert(false, "the law writes only what it has read");
   }
 }
+
+const emptyBucket: Bucket = { level: 0, tUs: 0 };

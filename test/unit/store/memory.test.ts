@@ -1,4 +1,7 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { type Bucket, type BucketTable, decideRepeated } from "../../../src/core/gcra.js";
+import type { LimitKey } from "../../../src/core/limit.js";
 import { defaultKeysMax, MemoryLimitStore } from "../../../src/store/memory.js";
 import { farDeadlineMs, once, takeOne, testCharge, testKey } from "../../support/charges.js";
 import { FakeClock } from "../../support/fake-clock.js";
@@ -6,6 +9,65 @@ import { FakeClock } from "../../support/fake-clock.js";
 function createStore(keysMax: number): { clock: FakeClock; store: MemoryLimitStore } {
   const clock = new FakeClock();
   return { clock, store: new MemoryLimitStore({ clock, keysMax }) };
+}
+
+/** One request of a random history, and the time before it. */
+const steps = fc.record({
+  passedMs: fc.constantFrom(0, 1, 500, 6_000, 30_000, 70_000),
+  isForgotten: fc.integer({ min: 0, max: 7 }).map((roll) => roll === 0),
+  charges: fc.array(
+    fc.record({
+      key: fc.integer({ min: 0, max: 7 }).map((i) => `key ${i}`),
+      cost: fc.integer({ min: 0, max: 6 }),
+      isRefund: fc.integer({ min: 0, max: 4 }).map((roll) => roll === 0),
+    }),
+    { minLength: 1, maxLength: 3 },
+  ),
+});
+
+/** Buckets without a bound, forgotten when they have drained. */
+class PlainTable implements BucketTable {
+  readonly #entries = new Map<LimitKey, { readonly bucket: Bucket; readonly drainedUs: number }>();
+  nowUs = 0;
+
+  get(key: LimitKey): Bucket | undefined {
+    const entry = this.#entries.get(key);
+    return entry === undefined || entry.drainedUs <= this.nowUs ? undefined : entry.bucket;
+  }
+
+  set(key: LimitKey, bucket: Bucket, timeToFullUs: number): void {
+    this.#entries.set(key, { bucket, drainedUs: this.nowUs + timeToFullUs });
+  }
+
+  delete(key: LimitKey): void {
+    this.#entries.delete(key);
+  }
+}
+
+interface Step {
+  readonly passedMs: number;
+  readonly isForgotten: boolean;
+  readonly charges: readonly { readonly key: string; readonly cost: number }[];
+}
+
+async function playModel(history: readonly Step[]): Promise<void> {
+  // As many keys as there are, so that only what has drained is ever in the way.
+  const { clock, store } = createStore(8);
+  const table = new PlainTable();
+  for (const { passedMs, isForgotten, charges: wishes } of history) {
+    clock.advance(passedMs);
+    table.nowUs = Math.floor(clock.monotonicMs() * 1_000);
+    const charges = wishes.map(testCharge);
+    const key = testKey(wishes[0]?.key ?? "");
+    if (isForgotten) {
+      expect(await store.forget([key])).toBe(table.get(key) === undefined ? 0 : 1);
+      table.delete(key);
+    }
+    const { grantedCount, results } = await takeOne(store, charges, farDeadlineMs);
+    expect({ grantedCount, results }).toEqual(decideRepeated(once(...charges), table, table.nowUs));
+    expect((await store.peek(key))?.bucket).toEqual(table.get(key));
+    expect(store.keyCount).toBeLessThanOrEqual(8);
+  }
 }
 
 describe("MemoryLimitStore", () => {
@@ -65,6 +127,21 @@ describe("MemoryLimitStore", () => {
     );
   });
 
+  // Three places, because the sweep that every request brings along may be at one of them.
+  it.each([5, 25, 45])("counts a key as new that made room for its own request: %i", async (at) => {
+    const { clock, store } = createStore(60);
+    for (let i = 0; i < 60; i += 1) {
+      const periodUs = i === at ? 60_000_000 : 3_600_000_000;
+      await takeOne(store, [testCharge({ key: `key ${i}`, periodUs })], farDeadlineMs);
+    }
+    clock.advance(6_001);
+    const request = once(testCharge({ key: `key ${at}` }), testCharge({ key: "new" }));
+    expect(await store.take([request])).toEqual([{ kind: "failed", code: "STORE_FULL" }]);
+    expect(store.keyCount).toBe(59);
+    expect(await store.peek(testKey(`key ${at}`))).toBeUndefined();
+    expect((await takeOne(store, request.charges.slice(1), farDeadlineMs)).grantedCount).toBe(1);
+  });
+
   it("drops expired keys as others are charged, without a timer", async () => {
     const { clock, store } = createStore(10_000);
     for (let i = 0; i < 1_000; i += 1) {
@@ -91,6 +168,29 @@ describe("MemoryLimitStore", () => {
     expect(refusedCount).toBe(0);
     expect(store.keyCount).toBeGreaterThanOrEqual(1_200);
     expect(store.keyCount).toBeLessThanOrEqual(1_700);
+  });
+
+  it("fills to its bound, empties as keys drain, and fills again", async () => {
+    const { clock, store } = createStore(9_000);
+    const kinds = async (from: number): Promise<Record<string, number>> => {
+      const counts: Record<string, number> = {};
+      for (let i = from; i < from + 10_000; i += 500) {
+        const keys = Array.from({ length: 500 }, (_, j) => `key ${i + j}`);
+        const batch = keys.map((key) => once(testCharge({ key })));
+        for (const { kind } of await store.take(batch)) counts[kind] = (counts[kind] ?? 0) + 1;
+      }
+      return counts;
+    };
+    for (let round = 0; round < 3; round += 1) {
+      expect(await kinds(round * 10_000)).toEqual({ decided: 9_000, failed: 1_000 });
+      expect(store.keyCount).toBe(9_000);
+      clock.advance(6_001);
+    }
+  });
+
+  it("decides and keeps what a plain Map of buckets would, however keys come and go", async () => {
+    const property = fc.asyncProperty(fc.array(steps, { minLength: 1, maxLength: 60 }), playModel);
+    await fc.assert(property, { numRuns: 300 });
   });
 
   it("treats an expired key as absent before any sweep has met it", async () => {
