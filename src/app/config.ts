@@ -1,16 +1,13 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { findNearestName } from "../policy/nearest-name.js";
-import { parseRedisTarget, type RedisTarget } from "../store/redis/target.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "./options.js";
+import { chooseStore, type StoreChoice } from "./store-choice.js";
 
-/** Where limits are kept. */
-export type StoreChoice =
-  | { readonly kind: "memory" }
-  | { readonly kind: "redis"; readonly target: RedisTarget };
+type SecretName = "redisUrl" | "redisAuth" | "redisPerSecondUrl" | "redisPerSecondAuth";
 
 /** All settings of the process, checked. */
-export interface Config extends Omit<OptionValues, "redisUrl" | "redisAuth"> {
+export interface Config extends Omit<OptionValues, SecretName> {
   readonly store: StoreChoice;
   /** A policy file, or a directory of them. */
   readonly policyPath: string;
@@ -125,7 +122,8 @@ function isServiceLink(name: string): boolean {
 
 /** What several options say together. */
 function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
-  const { redisUrl: _url, redisAuth: _auth, ...rest } = values;
+  const { redisUrl: _url, redisAuth: _auth, ...others } = values;
+  const { redisPerSecondUrl: _perSecondUrl, redisPerSecondAuth: _perSecondAuth, ...rest } = others;
   const store = chooseStore(values);
   if (store.kind === "problem") return { kind: "problems", problems: [store.message] };
   const runtimeDirectory = join(values.runtimeRoot, values.runtimeSubdirectory);
@@ -141,23 +139,6 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     notices: notices(sources),
   };
   return { kind: "config", config };
-}
-
-function chooseStore(values: OptionValues): StoreChoice | { kind: "problem"; message: string } {
-  const { backendType, redisUrl, redisAuth, redisSocketType, redisTls } = values;
-  if (backendType === "memory") return { kind: "memory" };
-  if (redisUrl === undefined) {
-    if (backendType === "auto") return { kind: "memory" };
-    return problem("BACKEND_TYPE is redis, but REDIS_URL is not set; set it to host:port");
-  }
-  const socketType = redisTls ? "tls" : redisSocketType;
-  const parsed = parseRedisTarget({
-    url: redisUrl,
-    ...(socketType === "auto" ? {} : { socketType }),
-    ...(redisAuth === undefined ? {} : { auth: redisAuth }),
-  });
-  if (parsed.kind === "problem") return problem(`REDIS_URL: ${parsed.message}`);
-  return { kind: "redis", target: parsed.target };
 }
 
 function notices({ flags, env }: ConfigSources): readonly string[] {

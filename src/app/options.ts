@@ -3,11 +3,11 @@ import {
   durationOption,
   type OptionRow,
   optionalTextOption,
-  secretOption,
   switchOption,
   textOption,
   wholeNumberOption,
 } from "./option.js";
+import { redisOptionRows } from "./redis-options.js";
 
 const portMax = 65_535;
 const dayMs = 86_400_000;
@@ -146,35 +146,7 @@ const optionRows = {
       "Where limits are kept; `auto` is `redis` with REDIS_URL, else `memory`, which no other " +
       "replica shares.",
   }),
-  redisUrl: secretOption({
-    section: "Store",
-    env: "REDIS_URL",
-    valueName: "URL",
-    docs:
-      "One Redis: `host:port`, `redis://`, `rediss://` (TLS) with `user:password@` and " +
-      "`/database`, or `unix:///path`.",
-  }),
-  redisSocketType: choiceOption({
-    section: "Store",
-    env: "REDIS_SOCKET_TYPE",
-    flag: "redis-socket-type",
-    choices: ["auto", "tcp", "tls", "unix"],
-    defaultValue: "auto",
-    docs: "How Redis is reached; `auto` goes by REDIS_URL.",
-  }),
-  redisAuth: secretOption({
-    section: "Store",
-    env: "REDIS_AUTH",
-    valueName: "PASSWORD",
-    docs: "Redis password, or `user:password`; wins over what REDIS_URL says.",
-  }),
-  redisTls: switchOption({
-    section: "Store",
-    env: "REDIS_TLS",
-    flag: "redis-tls",
-    defaultValue: false,
-    docs: "Reaches Redis over TLS.",
-  }),
+  ...redisOptionRows,
   keyPrefix: textOption({
     section: "Store",
     env: "CACHE_KEY_PREFIX",

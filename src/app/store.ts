@@ -2,13 +2,16 @@ import type { Clock, Random } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
 import type { LimitStore } from "../store/limit-store.js";
 import { MemoryLimitStore } from "../store/memory.js";
+import { openRedisCluster } from "../store/redis/cluster.js";
+import { clusterNodesMax } from "../store/redis/cluster-topology.js";
 import { openRedis, type RedisConnections } from "../store/redis/connections.js";
 import type { ConnectionRole, RedisEvent } from "../store/redis/redis-connection.js";
-import { RedisLimitStore } from "../store/redis/redis-limit-store.js";
-import { type RedisTarget, redactRedisTarget } from "../store/redis/target.js";
+import { createRedisStore, type RedisSide } from "../store/redis/split-redis.js";
+import { redactClusterTarget, redactRedisTarget } from "../store/redis/target.js";
 import type { Config } from "./config.js";
 import { exitCodes, StartFailure } from "./failure.js";
 import type { Logger } from "./logger.js";
+import type { RedisChoice } from "./store-choice.js";
 
 /** What opening the store needs. */
 export interface StoreParts {
@@ -45,21 +48,25 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     const store = new MemoryLimitStore({ clock, keysMax: config.memoryKeysMax });
     return { kind: "memory", store };
   }
-  const { target } = config.store;
-  const connections = openConnections(target, parts);
-  const store = new RedisLimitStore({
-    connections,
+  const { main, perSecond } = config.store;
+  const mainSide = openSide(main, parts);
+  const secondSide = perSecond === undefined ? undefined : openSide(perSecond, parts);
+  const store = createRedisStore({
+    main: mainSide,
+    ...(secondSide === undefined ? {} : { perSecond: secondSide }),
     keyPrefix: config.keyPrefix,
     onBadBuckets: parts.onBadBuckets,
+    clock,
   });
-  const address = redactRedisTarget(target);
+  const choices = perSecond === undefined ? [main] : [main, perSecond];
+  const address = choices.map(redactChoice).join(" and ");
   try {
     await store.verify(clock.monotonicMs() + startWaitMsMax);
     logger.info({ event: "storeOpened", store: "redis", address }, "Redis answers.");
   } catch (thrown) {
     if (!isServiceError(thrown)) throw thrown;
     if (thrown.code === "STORE_ACCESS_DENIED") {
-      await connections.close();
+      await store.close();
       throw new StartFailure(exitCodes.failure, deniedWords(address, thrown.message));
     }
     logger.warn(
@@ -67,7 +74,7 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
       "Redis does not answer; limits answer by their on_store_failure until it does.",
     );
   }
-  return { kind: "redis", store, connections };
+  return { kind: "redis", store, connections: mainSide.connections };
 }
 
 function deniedWords(address: string, reason: string): string {
@@ -75,17 +82,34 @@ function deniedWords(address: string, reason: string): string {
   return `Redis at ${address} refuses us. ${reason} ${remedy}`;
 }
 
-function openConnections(target: RedisTarget, parts: StoreParts): RedisConnections {
-  const { clock, random, logger } = parts;
-  return openRedis({ target, clock, random, onEvent: createRedisLog(logger) });
+function openSide(choice: RedisChoice, { config, clock, random, logger }: StoreParts): RedisSide {
+  if (choice.kind === "single") {
+    const onEvent = createRedisLog(logger, redactChoice(choice));
+    return { connections: openRedis({ target: choice.target, clock, random, onEvent }) };
+  }
+  const logs = new Map<string, (event: RedisEvent) => void>();
+  const onEvent = (event: RedisEvent, address: string): void => {
+    const log = logs.get(address) ?? createRedisLog(logger, address);
+    // Nodes come and go: what was said of those long gone is forgotten.
+    if (logs.size >= clusterNodesMax) logs.clear();
+    logs.set(address, log);
+    log(event);
+  };
+  const connections = openRedisCluster({ target: choice.target, clock, random, onEvent });
+  return { connections, tagCount: config.redisClusterTags };
+}
+
+function redactChoice(choice: RedisChoice): string {
+  if (choice.kind === "single") return redactRedisTarget(choice.target);
+  return redactClusterTarget(choice.target);
 }
 
 /** Logs what happens to connections: each outage once a connection, however often it is retried. */
-function createRedisLog(logger: Logger): (event: RedisEvent) => void {
+function createRedisLog(logger: Logger, address: string): (event: RedisEvent) => void {
   const away = new Set<ConnectionRole>();
   return (event) => {
     const { kind, ...facts } = event;
-    const line = { event: kind, ...facts };
+    const line = { event: kind, address, ...facts };
     if (event.kind === "redisConnected") {
       away.delete(event.role);
       logger.info(line, "Connected to Redis.");

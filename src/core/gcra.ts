@@ -285,7 +285,17 @@ function draftBucket(draft: Draft, nowUs: number): Bucket {
   return draft.isTouched ? { level: draft.level, tUs: nowUs } : draft.base;
 }
 
-function isRequestDenied(asks: readonly Ask[]): boolean {
+/** What one charge of a request found, as far as the request's decision goes. */
+export interface Finding {
+  readonly charge: Pick<Charge, "role">;
+  readonly result: Pick<ChargeResult, "isOver">;
+}
+
+/**
+ * Whether a request is denied by what its charges found: an enforce or settle charge is over, or it
+ * has quota charges and all of them are.
+ */
+export function isRequestDenied(asks: readonly Finding[]): boolean {
   let quotaCount = 0;
   let quotaOverCount = 0;
   for (const { charge, result } of asks) {

@@ -41,13 +41,14 @@ export interface RedisConnections {
 export const batchesInFlightMax = 64;
 
 /** The same for fleet and for background calls. */
-const waitingCallsInFlightMax = 16;
+export const waitingCallsInFlightMax = 16;
 
 /**
  * Decisions are well again within a second after the server is: they reconnect at a quicker pace.
  */
-const decisionReconnectMsMax = 500;
-const reconnectMsMax = 2_000;
+export const decisionReconnectMsMax = 500;
+/** The longest wait before the others reconnect. */
+export const reconnectMsMax = 2_000;
 
 /** Connects at once and keeps reconnecting until `close`; never rejects and never throws. */
 export function openRedis(options: OpenRedisOptions): RedisConnections {

@@ -68,6 +68,13 @@ const scriptLoadsMax = 3;
 /** How long a closed socket may linger before it is destroyed. */
 const lingerMs = 100;
 
+/** One call on its way. */
+interface Sending {
+  readonly call: ScriptCall;
+  readonly isTooLate: () => boolean;
+  readonly isAsking?: boolean;
+}
+
 /**
  * One connection to one Redis server that keeps coming back, and never repeats a call that the
  * server may have carried out: not after a time-out, not after a lost connection. Only a script
@@ -83,6 +90,7 @@ export class RedisConnection implements StoreConnection {
   #attempt = 0;
   #isClosed = false;
   #wasReady = false;
+  #isCorked = false;
   #cancelRevival: Cancel | undefined;
   /** Whether this connection is to the database that was asked for. */
   #hasDatabase = true;
@@ -106,8 +114,27 @@ export class RedisConnection implements StoreConnection {
    * not run), and with what the server's error stands for.
    */
   run(call: ScriptCall): Promise<ScriptReply> {
+    return this.#within(call.deadlineMs, (isTooLate) => this.#send({ call, isTooLate }));
+  }
+
+  /**
+   * The same on a node of a cluster that takes over the keys' slot and serves it only to those who
+   * were sent there. Source: ASKING.
+   */
+  runAsking(call: ScriptCall): Promise<ScriptReply> {
+    return this.#within(call.deadlineMs, (isTooLate) => {
+      return this.#send({ call, isTooLate, isAsking: true });
+    });
+  }
+
+  /** Which node serves which slots, as this one sees it. Source: CLUSTER SLOTS. */
+  clusterSlots(deadlineMs: number): Promise<unknown> {
+    return this.#within(deadlineMs, () => this.#redis.callBuffer("cluster", ["slots"]));
+  }
+
+  #within<T>(deadlineMs: number, send: (isTooLate: () => boolean) => Promise<T>): Promise<T> {
     const { clock, callsInFlightMax } = this.#options;
-    const leftMs = Math.min(call.deadlineMs - clock.monotonicMs(), callMsMax);
+    const leftMs = Math.min(deadlineMs - clock.monotonicMs(), callMsMax);
     const refusal = this.#refusalNow(leftMs, callsInFlightMax);
     if (refusal !== undefined) return Promise.reject(refusal);
     return new Promise((resolve, reject) => {
@@ -125,7 +152,7 @@ export class RedisConnection implements StoreConnection {
       const cancel = clock.schedule(leftMs, () => fail(new ServiceError("STORE_TIMEOUT")));
       this.#waiting.add(fail);
       this.#inFlightCount += 1;
-      this.#send(call, () => isSettled).then(
+      send(() => isSettled).then(
         (reply) => {
           this.#inFlightCount -= 1;
           this.#attempt = 0;
@@ -158,10 +185,15 @@ export class RedisConnection implements StoreConnection {
   }
 
   /** A script that the server does not know did not run, so to load it and ask again is safe. */
-  async #send(call: ScriptCall, isTooLate: () => boolean): Promise<ScriptReply> {
+  async #send({ call, isTooLate, isAsking = false }: Sending): Promise<ScriptReply> {
     const { script, keys, args } = call;
     const words = [this.#sha1Of(script), String(keys.length), ...keys, ...args];
-    const evaluate = (): Promise<unknown> => this.#redis.callBuffer("evalsha", words);
+    const evaluate = (): Promise<unknown> => {
+      this.#writeTogether();
+      // It holds for one command, and what fails it fails that one too.
+      if (isAsking) this.#redis.callBuffer("asking").catch(() => {});
+      return this.#redis.callBuffer("evalsha", words);
+    };
     let asked = evaluate();
     for (let loadCount = 0; ; loadCount += 1) {
       try {
@@ -176,6 +208,18 @@ export class RedisConnection implements StoreConnection {
       asked.catch(() => {});
       await loaded;
     }
+  }
+
+  /** What one turn of the microtasks sends leaves in one write: a batch is a script a hash tag. */
+  #writeTogether(): void {
+    const { stream } = this.#redis;
+    if (this.#isCorked || stream === undefined) return;
+    this.#isCorked = true;
+    stream.cork();
+    queueMicrotask(() => {
+      this.#isCorked = false;
+      stream.uncork();
+    });
   }
 
   #sha1Of(script: StoreScript): string {

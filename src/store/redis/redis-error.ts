@@ -39,9 +39,6 @@ const replyRows: readonly ReplyRow[] = [
     detail: "It cannot save to disk, so it refuses writes.",
   },
   { word: "CLUSTERDOWN", code: "STORE_UNAVAILABLE", detail: "Its cluster is down." },
-  { word: "TRYAGAIN", code: "STORE_UNAVAILABLE", detail: "Its cluster is moving our keys." },
-  { word: "MOVED", code: "STORE_PROTOCOL", detail: clusterDetail },
-  { word: "ASK", code: "STORE_PROTOCOL", detail: clusterDetail },
   { word: "CROSSSLOT", code: "STORE_PROTOCOL", detail: clusterDetail },
 ];
 
@@ -67,6 +64,10 @@ const sentenceRows: readonly { readonly start: string; readonly row: Omit<ReplyR
   {
     start: "ERR max number of clients",
     row: { code: "STORE_UNAVAILABLE", detail: "It serves as many clients as it may." },
+  },
+  {
+    start: "ERR This instance has cluster support disabled",
+    row: { code: "STORE_PROTOCOL", detail: "It is a single server, and REDIS_TYPE is cluster." },
   },
   // Before Redis 6, which knew no users.
   {
@@ -99,6 +100,8 @@ export function toStoreError(error: unknown): ServiceError {
   if (isSelectReply(error)) {
     return new ServiceError("STORE_ACCESS_DENIED", "It has no such database, or not for us.");
   }
+  const refusal = toSlotRefusal(message);
+  if (refusal !== undefined) return refusal;
   const row =
     replyRows.find(({ word }) => startsWithWord(message, word)) ??
     sentenceRows.find(({ start }) => message.startsWith(start))?.row;
@@ -111,6 +114,36 @@ function systemDetail(error: Error): string | undefined {
   if (!("code" in error) || typeof error.code !== "string") return undefined;
   const { code } = error;
   return systemRows.find((row) => row.code.test(code))?.detail;
+}
+
+/** Which way a node of a cluster sent us on. Source: "Redis cluster specification", redirection. */
+export type SlotRefusalKind =
+  /** The slot lives elsewhere, for good. */
+  | "moved"
+  /** This key may be elsewhere, since its slot is on its way there. */
+  | "ask"
+  /** Some of the keys are here and some elsewhere. */
+  | "tryAgain";
+
+/** A node of a cluster that did not run the call, because of where its keys are. */
+export class SlotRefusal extends ServiceError {
+  readonly kind: SlotRefusalKind;
+  /** `host:port` of the node to ask instead; the host is empty where it is the same. */
+  readonly address: string;
+
+  constructor(kind: SlotRefusalKind, address: string) {
+    if (kind === "tryAgain") super("STORE_UNAVAILABLE", "Its cluster is moving our keys.");
+    else super("STORE_PROTOCOL", clusterDetail);
+    this.kind = kind;
+    this.address = address;
+  }
+}
+
+function toSlotRefusal(message: string): SlotRefusal | undefined {
+  if (startsWithWord(message, "TRYAGAIN")) return new SlotRefusal("tryAgain", "");
+  const match = /^(MOVED|ASK) \d+ (\S*)/.exec(message);
+  if (match === null) return undefined;
+  return new SlotRefusal(match[1] === "MOVED" ? "moved" : "ask", match[2] ?? "");
 }
 
 /** True when the script has to be loaded first: after a restart, a failover or SCRIPT FLUSH. */

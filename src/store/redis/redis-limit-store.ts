@@ -1,11 +1,14 @@
+import type { Compensation } from "../../core/compensation.js";
 import { ServiceError } from "../../core/errors.js";
 import type { Charge } from "../../core/gcra.js";
 import { limitKey } from "../../core/key.js";
 import { hitsMax, type LimitKey } from "../../core/limit.js";
 import { assertBatch } from "../batch.js";
 import type { StoreConnection, StoreScript } from "../connection.js";
-import type { LimitStore, StoredBucket, StoreOutcome, StoreRequest } from "../limit-store.js";
+import type { StoredBucket, StoreOutcome, StoreRequest } from "../limit-store.js";
+import type { GivenBack, SplitPart } from "../split-part.js";
 import type { RedisConnections } from "./connections.js";
+import { decodeGivenBack, encodeCompensations, giveBackScript } from "./give-back-script.js";
 import { decodeBucket, decodeReply, encodeBatch } from "./pack.js";
 import { takeScript } from "./take-script.js";
 
@@ -31,7 +34,7 @@ const forgottenKeysMax = 512;
  * forget) goes over the background connection, and is repeated while Redis is away until its
  * deadline.
  */
-export class RedisLimitStore implements LimitStore {
+export class RedisLimitStore implements SplitPart {
   readonly kind = "redis";
   readonly #connections: RedisConnections;
   readonly #keyPrefix: string;
@@ -49,6 +52,13 @@ export class RedisLimitStore implements LimitStore {
    */
   take(batch: readonly StoreRequest[], deadlineMs: number): Promise<readonly StoreOutcome[]> {
     return this.#takeOver(this.#connections.decision, { batch, deadlineMs });
+  }
+
+  /** Sent once, over the decision connection; a lost reply leaves it unknown whether it ran. */
+  async giveBack(compensations: readonly Compensation[], deadlineMs: number): Promise<GivenBack> {
+    const { keys, bytes } = encodeCompensations(compensations);
+    const call = { script: giveBackScript, keys: this.#prefixed(keys), args: [bytes], deadlineMs };
+    return decodeGivenBack(await this.#connections.decision.run(call), compensations.length);
   }
 
   async peek(key: LimitKey, deadlineMs: number): Promise<StoredBucket | undefined> {

@@ -33,6 +33,21 @@ export type ParsedRedisTarget =
   | { readonly kind: "target"; readonly target: RedisTarget }
   | { readonly kind: "problem"; readonly message: string };
 
+/** Nodes of a Redis Cluster to begin with, and who we are to each of them. */
+export interface ClusterTarget extends Pick<RedisTarget, "username" | "password"> {
+  /** At least one. */
+  readonly nodes: readonly { readonly host: string; readonly port: number }[];
+  readonly isTls: boolean;
+}
+
+/** A cluster, or what is wrong with the text; the message never echoes any of it. */
+export type ParsedClusterTarget =
+  | { readonly kind: "target"; readonly target: ClusterTarget }
+  | { readonly kind: "problem"; readonly message: string };
+
+/** The most nodes that one may name; the others are learned from these. */
+export const clusterSeedsMax = 64;
+
 /** Source: redis.conf, `port`. */
 const defaultPort = 6379;
 
@@ -61,12 +76,48 @@ export function parseRedisTarget({ url, socketType, auth }: RedisTargetText): Pa
 }
 
 /**
+ * Parses the addresses of nodes of a Redis Cluster: `host:port` with commas between. What may stand
+ * before the first (`rediss://user:password@`) holds for all of them.
+ */
+export function parseClusterTarget({
+  url,
+  socketType,
+  auth,
+}: RedisTargetText): ParsedClusterTarget {
+  const { scheme, userInfo, place } = splitUrl(url.trim());
+  const isUnix = scheme === "unix" || socketType === "unix" || place.startsWith("/");
+  if (!schemes.has(scheme) || isUnix) {
+    return problem("the scheme must be redis or rediss, or left out: nodes are reached over TCP");
+  }
+  const credentials = auth === undefined ? parseUserInfo(userInfo) : parseAuth(auth);
+  const nodes: { host: string; port: number }[] = [];
+  const pieces = place.split(",");
+  if (pieces.length > clusterSeedsMax) return problem(`at most ${clusterSeedsMax} nodes`);
+  for (const piece of pieces) {
+    const parsed = parsePlace(piece.trim());
+    if (parsed.kind === "problem") return problem("it must be host:port, with commas between");
+    if (parsed.database !== 0) return problem("a cluster has database 0 and no other");
+    nodes.push({ host: parsed.host, port: parsed.port });
+  }
+  const isTls = scheme === "rediss" || socketType === "tls";
+  return { kind: "target", target: { ...credentials, nodes, isTls } };
+}
+
+/**
  * A target in logs: the address alone, without who we are to it. Example: `rediss://cache:6379/0`.
  */
 export function redactRedisTarget({ address, database }: RedisTarget): string {
   if (address.kind === "unix") return `unix://${address.path}`;
   const host = address.host.includes(":") ? `[${address.host}]` : address.host;
   return `${address.isTls ? "rediss" : "redis"}://${host}:${address.port}/${database}`;
+}
+
+/** A cluster in logs: addresses alone. Example: `redis://10.0.0.1:6379,10.0.0.2:6379`. */
+export function redactClusterTarget({ nodes, isTls }: ClusterTarget): string {
+  const places = nodes.map(({ host, port }) => {
+    return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  });
+  return `${isTls ? "rediss" : "redis"}://${places.join(",")}`;
 }
 
 interface UrlParts {
@@ -131,7 +182,7 @@ function parsePlace(place: string):
     }
   | { readonly kind: "problem"; readonly message: string } {
   if (place.includes(",")) {
-    return problem("it names several servers: clusters and sentinels are not supported yet");
+    return problem("it names several servers: for a cluster, set REDIS_TYPE to cluster");
   }
   const match = placePattern.exec(place);
   if (match === null) return problem("it must be host:port, with /database after it if need be");

@@ -177,12 +177,16 @@ describe("the store's settings", () => {
       REDIS_TLS: "true",
     });
     expect(store).toMatchObject({
-      target: {
-        address: { kind: "tcp", host: "cache", port: 6380, isTls: true },
-        username: "me",
-        password: "secret",
+      main: {
+        kind: "single",
+        target: {
+          address: { kind: "tcp", host: "cache", port: 6380, isTls: true },
+          username: "me",
+          password: "secret",
+        },
       },
     });
+    expect(store).not.toHaveProperty("perSecond");
   });
 
   it("never echo a bad address", () => {
@@ -193,15 +197,85 @@ describe("the store's settings", () => {
   });
 });
 
+describe("a cluster's settings", () => {
+  it("name some of its nodes", () => {
+    const { store } = configOf({
+      REDIS_TYPE: "CLUSTER",
+      REDIS_URL: "a:1,b:2",
+      REDIS_AUTH: "secret",
+      REDIS_SOCKET_TYPE: "tls",
+    });
+    const nodes = [
+      { host: "a", port: 1 },
+      { host: "b", port: 2 },
+    ];
+    expect(store).toMatchObject({
+      main: { kind: "cluster", target: { nodes, password: "secret", isTls: true } },
+    });
+  });
+
+  it.each([
+    [{ REDIS_TYPE: "sentinel" }, "REDIS_TYPE sentinel is not supported yet"],
+    [{ REDIS_TYPE: "cluster", REDIS_URL: "a:1,b:x" }, "REDIS_URL: it must be host:port"],
+    [{ REDIS_URL: "a:1,b:2" }, "REDIS_URL: it names several servers"],
+    [{ REDIS_TYPE: "cluster", CACHE_KEY_PREFIX: "a{}" }, "CACHE_KEY_PREFIX must hold no braces"],
+    [{ HEADGATE_REDIS_CLUSTER_TAGS: "1025" }, "HEADGATE_REDIS_CLUSTER_TAGS must be"],
+  ])("refuse %j", (env, message) => {
+    const problems = problemsOf({ REDIS_URL: "a:1", ...env });
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toContain(message);
+  });
+});
+
+describe("the second Redis's settings", () => {
+  const perSecond = { REDIS_URL: "a", REDIS_PERSECOND: "true", REDIS_PERSECOND_URL: "b:2,c:3" };
+
+  it("are its own", () => {
+    const env = { ...perSecond, REDIS_PERSECOND_TYPE: "cluster", REDIS_PERSECOND_AUTH: "me:too" };
+    expect(configOf({ ...env, REDIS_AUTH: "me:first", REDIS_PERSECOND_TLS: "1" })).toMatchObject({
+      store: {
+        main: { kind: "single", target: { password: "first" } },
+        perSecond: {
+          kind: "cluster",
+          target: { nodes: [{ host: "b" }, { host: "c" }], password: "too", isTls: true },
+        },
+      },
+    });
+  });
+
+  it("say nothing while it is off", () => {
+    expect(configOf({ ...perSecond, REDIS_PERSECOND: "false" }).store).not.toHaveProperty(
+      "perSecond",
+    );
+  });
+
+  it.each([
+    [{ REDIS_PERSECOND_URL: "" }, "REDIS_PERSECOND_URL is not set"],
+    [{ REDIS_URL: "" }, "REDIS_URL is not set"],
+    [{}, "REDIS_PERSECOND_URL: it names several servers"],
+    [{ REDIS_PERSECOND_TYPE: "sentinel" }, "REDIS_PERSECOND_TYPE sentinel is not supported"],
+    [
+      { REDIS_PERSECOND_TYPE: "cluster", CACHE_KEY_PREFIX: "{a}" },
+      "CACHE_KEY_PREFIX must hold no braces",
+    ],
+  ])("refuse %j", (env, message) => {
+    const problems = problemsOf({ ...perSecond, ...env });
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toContain(message);
+  });
+});
+
 describe("a secret's file", () => {
   it("gives the secret, without the newline at its end", () => {
     const env = { REDIS_URL: "cache", REDIS_AUTH_FILE: secretFile(" pass word \n") };
-    expect(configOf(env).store).toMatchObject({ target: { password: " pass word " } });
+    expect(configOf(env).store).toMatchObject({
+      main: { target: { password: " pass word " } },
+    });
   });
 
   it("may hold the address too", () => {
     const env = { REDIS_URL_FILE: secretFile("rediss://:secret@cache:1\n") };
-    expect(configOf(env).store).toMatchObject({ target: { password: "secret" } });
+    expect(configOf(env).store).toMatchObject({ main: { target: { password: "secret" } } });
   });
 
   it("must be there", () => {

@@ -3,6 +3,7 @@ import {
   isNoScriptReply,
   isReadOnlyReply,
   isSelectReply,
+  SlotRefusal,
   toStoreError,
 } from "../../../../src/store/redis/redis-error.js";
 
@@ -42,9 +43,22 @@ describe("toStoreError()", () => {
     ["ASK 3999 127.0.0.1:6381", "STORE_PROTOCOL"],
     ["CROSSSLOT Keys in request don't hash to the same slot", "STORE_PROTOCOL"],
     ["ERR unknown command 'evalsha'", "STORE_PROTOCOL"],
+    ["ERR This instance has cluster support disabled", "STORE_PROTOCOL"],
     ["OOMPH is no word of Redis", "STORE_PROTOCOL"],
   ])("reads a reply's first word: %s", (message, code) => {
     expect(toStoreError(replyError(message)).code).toBe(code);
+  });
+
+  it.each([
+    ["MOVED 3999 127.0.0.1:6381", { kind: "moved", address: "127.0.0.1:6381" }],
+    ["MOVED 3999 :6381", { kind: "moved", address: ":6381" }],
+    ["ASK 3999 ::1:6381", { kind: "ask", address: "::1:6381" }],
+    ["TRYAGAIN Multiple keys request", { kind: "tryAgain" }],
+  ])("reads where a node of a cluster sends us: %s", (message, refusal) => {
+    const error = toStoreError(replyError(message));
+    expect(error).toBeInstanceOf(SlotRefusal);
+    expect(error).toMatchObject(refusal);
+    expect(error.message).not.toContain("6381");
   });
 
   it.each([

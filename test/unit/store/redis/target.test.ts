@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
 import {
+  clusterSeedsMax,
+  parseClusterTarget,
   parseRedisTarget,
   type RedisTargetText,
+  redactClusterTarget,
   redactRedisTarget,
 } from "../../../../src/store/redis/target.js";
 
@@ -57,7 +60,7 @@ describe("parseRedisTarget()", () => {
     [{ url: "redis://cache/db" }, "host:port"],
     [{ url: "redis://cache/0?timeout=1" }, "host:port"],
     [{ url: "::1" }, "host:port"],
-    [{ url: "a:1,b:2" }, "not supported yet"],
+    [{ url: "a:1,b:2" }, "several servers"],
     [{ url: "cache", socketType: "unix" }, "absolute path"],
     [{ url: "unix://run/redis.sock" }, "absolute path"],
     [{ url: "/run/redis.sock", socketType: "tcp" }, "socket type unix"],
@@ -78,5 +81,66 @@ describe("redactRedisTarget()", () => {
   ])("shows %s as its address alone", (url, shown) => {
     const parsed = parseRedisTarget({ url });
     expect(parsed.kind === "target" && redactRedisTarget(parsed.target)).toBe(shown);
+  });
+});
+
+describe("parseClusterTarget()", () => {
+  it("takes some of the nodes, and what holds for all of them from before the first", () => {
+    const url = " rediss://me:p,w@a:1, b , [::1]:3 ";
+    expect(parseClusterTarget({ url })).toEqual({
+      kind: "target",
+      target: {
+        nodes: [
+          { host: "a", port: 1 },
+          { host: "b", port: 6379 },
+          { host: "::1", port: 3 },
+        ],
+        username: "me",
+        password: "p,w",
+        isTls: true,
+      },
+    });
+    expect(parseClusterTarget({ url: "me:no@a", auth: "you:yes" })).toMatchObject({
+      target: { username: "you", password: "yes", isTls: false },
+    });
+  });
+
+  it.each<[RedisTargetText, string]>([
+    [{ url: "" }, "host:port"],
+    [{ url: "a:1,,b:2" }, "host:port"],
+    [{ url: "a:1,hunter2:x" }, "host:port"],
+    [{ url: "a:1/1" }, "database 0"],
+    [{ url: "unix:///run/redis.sock" }, "TCP"],
+    [{ url: "/run/redis.sock" }, "TCP"],
+    [{ url: "a:1", socketType: "unix" }, "TCP"],
+    [{ url: "http://a:1" }, "scheme"],
+    [
+      {
+        url: Array(clusterSeedsMax + 1)
+          .fill("a:1")
+          .join(),
+      },
+      "at most 64",
+    ],
+  ])("says what is wrong with %j without repeating it", (text, part) => {
+    const parsed = parseClusterTarget(text);
+    expect(parsed).toMatchObject({ kind: "problem", message: expect.stringContaining(part) });
+    expect(JSON.stringify(parsed)).not.toContain("hunter2");
+  });
+
+  it("takes as many nodes as it says", () => {
+    const url = Array(clusterSeedsMax).fill("a:1").join();
+    expect(parseClusterTarget({ url }).kind).toBe("target");
+  });
+});
+
+describe("redactClusterTarget()", () => {
+  it("shows the addresses alone", () => {
+    const nodes = [
+      { host: "a", port: 1 },
+      { host: "::1", port: 2 },
+    ];
+    const target = { nodes, username: "me", password: "hunter2", isTls: true };
+    expect(redactClusterTarget(target)).toBe("rediss://a:1,[::1]:2");
   });
 });

@@ -1,0 +1,124 @@
+import type { Compensation } from "../../core/compensation.js";
+import { ServiceError } from "../../core/errors.js";
+import type { Bucket } from "../../core/gcra.js";
+import type { LimitKey } from "../../core/limit.js";
+import type { StoreScript } from "../connection.js";
+import type { GivenBack } from "../split-part.js";
+import { exactText } from "./take-script.js";
+
+const compensationBytes = 30;
+const replyHeadBytes = 8;
+const replyBucketBytes = 16;
+
+/** Compensations as the script reads them. */
+export interface PackedCompensations {
+  /** Each distinct key once, in the order of first use; without the store's prefix. */
+  readonly keys: readonly LimitKey[];
+  /**
+   * Little-endian, unaligned, a compensation: position of its key from 1 (uint16), hits (uint32),
+   * period in us (double), cost (double), time of the charge in us (double).
+   */
+  readonly bytes: Buffer;
+}
+
+/** Packs what is to be undone. */
+export function encodeCompensations(compensations: readonly Compensation[]): PackedCompensations {
+  const bytes = Buffer.allocUnsafe(compensations.length * compensationBytes);
+  const positions = new Map<LimitKey, number>();
+  let at = 0;
+  for (const { key, hits, periodUs, cost, chargedUs } of compensations) {
+    const position = positions.get(key) ?? positions.size + 1;
+    positions.set(key, position);
+    at = bytes.writeUInt16LE(position, at);
+    at = bytes.writeUInt32LE(hits, at);
+    at = bytes.writeDoubleLE(periodUs, at);
+    at = bytes.writeDoubleLE(cost, at);
+    at = bytes.writeDoubleLE(chargedUs, at);
+  }
+  return { keys: [...positions.keys()], bytes };
+}
+
+/**
+ * Reads the script's reply: store time in us (double), then a compensation: level and time of its
+ * bucket afterwards (double each). Throws STORE_PROTOCOL when it is anything else.
+ */
+export function decodeGivenBack(reply: unknown, compensationCount: number): GivenBack {
+  const lengthBytes = replyHeadBytes + compensationCount * replyBucketBytes;
+  if (!Buffer.isBuffer(reply) || reply.length !== lengthBytes) {
+    throw new ServiceError("STORE_PROTOCOL");
+  }
+  const buckets = Array.from({ length: compensationCount }, (_, i): Bucket => {
+    const at = replyHeadBytes + i * replyBucketBytes;
+    return { level: reply.readDoubleLE(at), tUs: reply.readDoubleLE(at + 8) };
+  });
+  return { buckets, nowUs: reply.readDoubleLE(0) };
+}
+
+/**
+ * `core/compensation` a second time, in Lua, for several charges; a contract test holds them equal.
+ *
+ * KEYS: each distinct key once. ARGV[1]: as `encodeCompensations` packs it. Replies one string that
+ * `decodeGivenBack` reads. A missing bucket, or one that is not ours, has nothing to give back.
+ */
+export const giveBackScript: StoreScript = {
+  name: "give-back",
+  text: `
+local max = math.max
+local pack, unpackStruct = struct.pack, struct.unpack
+local unitsPerHit, drainTimeCapUs = 1048576, 1125899906842624
+
+${exactText}
+local time = redis.call('TIME')
+local nowUs = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local storedLevel, storedTUs, ttlMs = {}, {}, {}
+
+local function isWhole(value)
+  return value >= 0 and value <= exactMax and floor(value) == value
+end
+
+for k, value in ipairs(redis.call('MGET', unpack(KEYS))) do
+  if value and #value == 16 then
+    local level, tUs = unpackStruct('<dd', value)
+    if isWhole(level) and isWhole(tUs) then storedLevel[k], storedTUs[k] = level, tUs end
+  end
+end
+
+local function giveBack(k, hits, periodUs, charged, chargedUs)
+  local level, tUs = storedLevel[k], storedTUs[k]
+  if not level or level == 0 or tUs > nowUs or nowUs < chargedUs then return end
+  if hits == 0 then return end
+  local drain = hits * unitsPerHit
+  local units = charged - ceilMulDiv(nowUs - chargedUs, drain, periodUs, charged)
+  if units == 0 then return end
+  level = level - floorMulDiv(nowUs - tUs, drain, periodUs, level)
+  level = max(0, level - units)
+  storedLevel[k], storedTUs[k] = level, nowUs
+  ttlMs[k] = 0
+  if level > 0 then
+    local timeToFullUs = ceilMulDiv(level, periodUs, drain, drainTimeCapUs)
+    ttlMs[k] = math.ceil(timeToFullUs / 1000) + 1
+  end
+end
+
+local list, at = ARGV[1], 1
+local reply = { '' }
+while at <= #list do
+  local k, hits, periodUs, cost, chargedUs
+  k, hits, periodUs, cost, chargedUs, at = unpackStruct('<I2I4ddd', list, at)
+  giveBack(k, hits, periodUs, cost * unitsPerHit, chargedUs)
+  reply[#reply + 1] = pack('<dd', storedLevel[k] or 0, storedTUs[k] or nowUs)
+end
+
+for k, ttl in pairs(ttlMs) do
+  if ttl > 0 then
+    redis.call('SET', KEYS[k], pack('<dd', storedLevel[k], storedTUs[k]),
+      'PX', string.format('%.0f', ttl))
+  else
+    redis.call('DEL', KEYS[k])
+  end
+end
+
+reply[1] = pack('<d', nowUs)
+return table.concat(reply)
+`,
+};
