@@ -7,13 +7,11 @@ import {
 } from "./gcra.js";
 import { hitsMax, type Limit, type LimitUnit, unitSeconds } from "./limit.js";
 
-/** The limit a status reports. Source: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit. */
-export interface CurrentLimit {
-  readonly name?: string;
-  readonly requestsPerUnit: number;
-  readonly unit: LimitUnit;
-  readonly unitMultiplier: number;
-}
+/**
+ * The part of a limit that a status reports: a limit itself will do, so that what is made of it can
+ * be kept with it. Source: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.
+ */
+export type CurrentLimit = Pick<Limit, "name" | "hits" | "unit" | "unitMultiplier">;
 
 /**
  * What one descriptor met. Source: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.
@@ -47,8 +45,6 @@ export const unlimitedVerdict: DescriptorVerdict = { isOver: false, limitRemaini
 /** A limit with what the store found for it. */
 export interface DecidedLimit {
   readonly limit: Limit;
-  /** The limit as it is reported: made once a limit, so that its encoding can be kept. */
-  readonly view: CurrentLimit;
   readonly charge: Charge;
   readonly result: ChargeResult;
 }
@@ -72,7 +68,7 @@ export function descriptorVerdict(
 }
 
 function limitVerdict(
-  { limit, view, charge, result }: DecidedLimit,
+  { limit, charge, result }: DecidedLimit,
   nowUs: number,
 ): Required<DescriptorVerdict> {
   const isOver = result.isOver && limit.role !== "shadow";
@@ -81,7 +77,7 @@ function limitVerdict(
     : (bucketTimeToFullUs(charge, result.bucket, nowUs) ?? limit.periodUs);
   return {
     isOver,
-    currentLimit: view,
+    currentLimit: limit,
     limitRemaining: result.isOver ? 0 : remainingHits(charge, result.bucket, nowUs),
     durationUntilResetUs: resetUs,
   };
@@ -90,16 +86,6 @@ function limitVerdict(
 /** What costs more than the burst never fits: it is told the time in which a full bucket drains. */
 function neverFitsWaitUs(limit: Limit): number {
   return limit.hits === 0 ? limit.periodUs : Math.ceil((limit.burst * limit.periodUs) / limit.hits);
-}
-
-/** The limit as Envoy reports it: requests per unit, with the unit's multiple. */
-export function currentLimit(limit: Limit): CurrentLimit {
-  return {
-    ...(limit.name === undefined ? {} : { name: limit.name }),
-    requestsPerUnit: limit.hits,
-    unit: limit.unit,
-    unitMultiplier: limit.unitMultiplier,
-  };
 }
 
 function isTighter(one: Required<DescriptorVerdict>, other: Required<DescriptorVerdict>): boolean {

@@ -306,7 +306,7 @@ function present(prepared: PreparedQuery, request: DecidedRequest): Verdict {
       if (ask === undefined || charge === undefined || result === undefined) {
         throw new ServiceError("STORE_PROTOCOL");
       }
-      decided.push({ limit: ask.limit, view: ask.view, charge, result });
+      decided.push({ limit: ask.limit, charge, result });
     }
     return descriptorVerdict(decided, request.nowUs);
   });

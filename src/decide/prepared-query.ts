@@ -14,7 +14,6 @@ import {
   type Rule,
   unitSeconds,
 } from "../core/limit.js";
-import { type CurrentLimit, currentLimit } from "../core/verdict.js";
 import type { Policy } from "../policy/policy.js";
 import { requestChargesMax } from "../store/limit-store.js";
 import { type CoalescingSlot, createSlot } from "./batcher.js";
@@ -26,7 +25,6 @@ import type { DescriptorQuery, LimitOverride, RateLimitQuery } from "./query.js"
 /** A limit that a query asks, with all that is known of it before the call. */
 export interface PreparedAsk {
   readonly limit: Limit;
-  readonly view: CurrentLimit;
   readonly record: KeyRecord;
   /** Which descriptor of the query it belongs to. */
   readonly descriptorIndex: number;
@@ -160,7 +158,6 @@ class Preparation {
     const isRefund = this.#query.descriptors[index]?.isRefund === true;
     this.asks.push({
       limit,
-      view: currentLimit(limit),
       record: this.#parts.records.recordOf(key),
       descriptorIndex: index,
       charge: {

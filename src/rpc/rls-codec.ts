@@ -159,10 +159,10 @@ function toStatus(status: DescriptorVerdict): RateLimitResponse_DescriptorStatus
   const { currentLimit, limitRemaining, durationUntilResetUs } = status;
   const message = create(RateLimitResponse_DescriptorStatusSchema, { code: code(status.isOver) });
   if (currentLimit !== undefined) {
-    const { name, requestsPerUnit, unit, unitMultiplier } = currentLimit;
+    const { name, hits, unit, unitMultiplier } = currentLimit;
     message.currentLimit = create(RateLimitResponse_RateLimitSchema, {
       ...(name === undefined ? {} : { name }),
-      requestsPerUnit,
+      requestsPerUnit: hits,
       unit: responseUnits[unit],
       ...(unitMultiplier === 1 ? {} : { unitMultiplier }),
     });

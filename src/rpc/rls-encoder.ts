@@ -131,9 +131,9 @@ function varintLength(value: number): number {
 }
 
 function encodeCurrentLimit(limit: CurrentLimit): Uint8Array {
-  const { name, requestsPerUnit, unit, unitMultiplier } = limit;
+  const { name, hits, unit, unitMultiplier } = limit;
   const bytes: number[] = [];
-  if (requestsPerUnit !== 0) bytes.push(tags.requestsPerUnit, ...varintBytes(requestsPerUnit));
+  if (hits !== 0) bytes.push(tags.requestsPerUnit, ...varintBytes(hits));
   bytes.push(tags.unit, unitNumbers[unit]);
   if (name !== undefined && name !== "") {
     const text = Buffer.from(name, "utf8");

@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { type Charge, decideRequest, unitsPerHit } from "../../../src/core/gcra.js";
 import type { Limit, LimitKey, Role } from "../../../src/core/limit.js";
 import {
-  currentLimit,
   type DecidedLimit,
   descriptorVerdict,
   headerSeconds,
@@ -42,14 +41,14 @@ function decided(limit: Limit, usedHits: number, cost = 1): DecidedLimit {
   const table = { get: () => stored, set: () => undefined, delete: () => undefined };
   const [result] = decideRequest([charge], table, nowUs).results;
   if (result === undefined) throw new Error("the law answers every charge");
-  return { limit, view: currentLimit(limit), charge, result };
+  return { limit, charge, result };
 }
 
 describe("descriptorVerdict()", () => {
   it("reports what is left and the time to full when the charge fits", () => {
     expect(descriptorVerdict([decided(limitOf(10), 4)], nowUs)).toEqual({
       isOver: false,
-      currentLimit: { requestsPerUnit: 10, unit: "minute", unitMultiplier: 1 },
+      currentLimit: limitOf(10),
       limitRemaining: 5,
       durationUntilResetUs: 30_000_000,
     });
@@ -150,12 +149,5 @@ describe("periodSeconds()", () => {
     expect(periodSeconds("minute", 5)).toBe(300);
     expect(periodSeconds("month", 1)).toBe(30 * 86_400);
     expect(periodSeconds("year", 1)).toBe(365 * 86_400);
-  });
-});
-
-describe("currentLimit()", () => {
-  it("keeps the name only where the policy gives one", () => {
-    expect(currentLimit(limitOf(7))).not.toHaveProperty("name");
-    expect(currentLimit(limitOf(7, { name: "seven" }))).toHaveProperty("name", "seven");
   });
 });

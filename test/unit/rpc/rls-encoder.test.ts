@@ -12,7 +12,7 @@ const uint32 = fc.oneof(fc.nat(3), fc.integer({ min: 0, max: 0xffffffff }), fc.c
 
 const limits = fc
   .record({
-    requestsPerUnit: uint32,
+    hits: uint32,
     unit: fc.constantFrom(...units),
     unitMultiplier: fc.integer({ min: 1, max: 400_000_000 }),
     name: fc.option(fc.string({ unit: "binary", maxLength: 200 }), { nil: undefined }),
