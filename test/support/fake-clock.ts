@@ -87,6 +87,11 @@ export class FakeClock implements Clock {
     }
   }
 
+  /** Lets time pass while nothing runs, as in a process that was stopped: timers fire late. */
+  stall(byMs: number): void {
+    this.#nowMs += byMs;
+  }
+
   /** A step of the wall clock, which no monotonic reading sees. */
   stepEpoch(byUs: number): void {
     this.#epochOffsetUs += byUs;

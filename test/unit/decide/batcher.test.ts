@@ -1,5 +1,10 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { Batcher, type BatcherEvent, waitingRequestsMax } from "../../../src/decide/batcher.js";
+import {
+  Batcher,
+  type BatcherEvent,
+  createSlot,
+  waitingRequestsMax,
+} from "../../../src/decide/batcher.js";
 import { Breaker } from "../../../src/decide/breaker.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import type { StoreOutcome } from "../../../src/store/limit-store.js";
@@ -155,6 +160,55 @@ describe("Batcher", () => {
     await settlePromises();
     expect(refused.outcome).toEqual({ kind: "failed", code: "OVERLOADED" });
     expect(store.batches).toEqual([]);
+  });
+
+  it("sends nothing for those whose time is over when the turn ends", async () => {
+    const nowMs = clock.monotonicMs();
+    const slot = createSlot();
+    const charges = [testCharge({ key: "shared" })];
+    const shared = [nowMs + 5, nowMs + 20, nowMs + 5, never].map((deadlineMs) =>
+      batcher.ask(charges, deadlineMs, slot),
+    );
+    const alone = batcher.ask([testCharge({ key: "alone" })], nowMs + 5);
+    clock.stall(5);
+    await endTurn();
+    expect(
+      store.batches.map((batch) =>
+        batch.map(({ charges: [charge], multiplicity }) => [charge?.key, multiplicity]),
+      ),
+    ).toEqual([[["shared", 2]]]);
+    const dropped = { kind: "failed", code: "OVERLOADED" };
+    const answered = await Promise.all(shared);
+    expect([answered[0], answered[2], await alone]).toEqual([dropped, dropped, dropped]);
+    expect([answered[1], answered[3]]).toMatchObject([
+      { kind: "decided", index: 0, askedCount: 2 },
+      { kind: "decided", index: 1, askedCount: 2 },
+    ]);
+    expect(events).toEqual([]);
+  });
+
+  it("asks the store nothing when everybody's time is over", async () => {
+    const late = watch(batcher.ask([testCharge()], clock.monotonicMs() + 5));
+    clock.stall(6);
+    await endTurn();
+    expect(late.outcome).toEqual({ kind: "failed", code: "OVERLOADED" });
+    expect([store.batches, clock.timerCount]).toEqual([[], 0]);
+  });
+
+  it("counts what it sends, and what it spared the store", async () => {
+    const slot = createSlot();
+    const charges = [testCharge({ key: "a" }), testCharge({ key: "b" })];
+    for (let i = 0; i < 3; i += 1) void batcher.ask(charges, never, slot);
+    void batcher.ask([testCharge({ key: "c" })], never);
+    await endTurn();
+    void batcher.ask(charges, never, slot);
+    await endTurn();
+    expect(counts).toMatchObject({
+      batchCount: 2,
+      batchRequestCount: 3,
+      batchChargeCount: 5,
+      coalescedCount: 2,
+    });
   });
 
   it("fails requests, not the process, when the store breaks its contract", async () => {

@@ -1,0 +1,223 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { sha256 } from "../../../src/app/digest.js";
+import type { FailureMode } from "../../../src/core/limit.js";
+import type { Verdict } from "../../../src/core/verdict.js";
+import { DecisionCounters } from "../../../src/decide/counters.js";
+import { Decider, type DeciderEvent } from "../../../src/decide/decider.js";
+import { Pressure } from "../../../src/decide/pressure.js";
+import type { RateLimitQuery } from "../../../src/decide/query.js";
+import type { Policy } from "../../../src/policy/policy.js";
+import { MemoryLimitStore } from "../../../src/store/memory.js";
+import { FakeClock, settlePromises } from "../../support/fake-clock.js";
+import { FaultyStore } from "../../support/faulty-store.js";
+import { testLimit, testPolicy } from "../../support/policies.js";
+
+const requestsInFlightMax = 4;
+const farAwayMs = Number.POSITIVE_INFINITY;
+const failureModes: readonly FailureMode[] = ["local", "allow", "deny", "error"];
+
+let clock: FakeClock;
+let store: FaultyStore;
+let counters: DecisionCounters;
+let pressure: Pressure;
+let events: DeciderEvent[];
+let policy: Policy;
+let decider: Decider;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  store = new FaultyStore(new MemoryLimitStore({ clock }), clock);
+  counters = new DecisionCounters();
+  pressure = new Pressure({ loopDelayMsMax: 100, requestsInFlightMax });
+  events = [];
+  policy = testPolicy(
+    failureModes.map((mode) => ({
+      path: [mode],
+      effect: [testLimit(3, { onStoreFailure: mode })],
+    })),
+  );
+  decider = new Decider({
+    policies: { current: () => policy },
+    store,
+    createLocalStore: () => new MemoryLimitStore({ clock }),
+    clock,
+    counters,
+    pressure,
+    storeBudgetMs: 10,
+    newKeysPerSecondMax: 1_000_000,
+    digest: sha256,
+    replicaCount: () => 1,
+    onEvent: (event) => events.push(event),
+  });
+});
+
+function query(key: string, hits = 1): RateLimitQuery {
+  const entries = [{ key, value: "v" }];
+  return { domain: "shop", descriptors: [{ entries, hits, isRefund: false }] };
+}
+
+/** How a call ends. */
+function outcome(promise: Promise<Verdict>): Promise<string> {
+  return promise.then(
+    ({ isDenied }) => (isDenied ? "denied" : "ok"),
+    (thrown: { readonly code: string }) => thrown.code,
+  );
+}
+
+/** Asks; the turn ends before the answer, should it be needed. */
+async function decide(key: string): Promise<string> {
+  const answer = outcome(decider.decide(query(key), farAwayMs));
+  clock.runTurns();
+  return answer;
+}
+
+/** A turn of the event loop that takes this long. */
+function stall(byMs: number): void {
+  pressure.tick(clock.monotonicMs(), clock.monotonicMs());
+  clock.advance(byMs);
+}
+
+const overloadedOutcomes: ReadonlyArray<{ mode: FailureMode; outcomes: readonly string[] }> = [
+  { mode: "local", outcomes: ["ok", "ok", "ok", "denied"] },
+  { mode: "allow", outcomes: ["ok", "ok", "ok", "ok"] },
+  { mode: "deny", outcomes: ["denied", "denied", "denied", "denied"] },
+  { mode: "error", outcomes: ["OVERLOADED", "OVERLOADED", "OVERLOADED", "OVERLOADED"] },
+];
+
+describe("Decider, overloaded", () => {
+  it.each(overloadedOutcomes)(
+    "answers $mode at once when the event loop is late, without asking the store",
+    async ({ mode, outcomes }) => {
+      stall(101);
+      const answers: string[] = [];
+      for (let i = 0; i < 4; i += 1)
+        answers.push(await outcome(decider.decide(query(mode), farAwayMs)));
+      expect(answers).toEqual(outcomes);
+      expect(store.batches).toEqual([]);
+      expect(decider.overloadCause).toBe("loopDelay");
+      expect(Object.fromEntries(counters.fallbackByMode[mode])).toEqual({ OVERLOADED: 4 });
+    },
+  );
+
+  it.each(overloadedOutcomes)(
+    "answers $mode at once when too many requests are in work",
+    async ({ mode, outcomes }) => {
+      store.fault = { kind: "hang" };
+      const waiting = Array.from({ length: requestsInFlightMax }, () =>
+        outcome(decider.decide(query("allow"), farAwayMs)),
+      );
+      clock.runTurns();
+      await settlePromises();
+      const askedCount = store.batches.length;
+      const answers: string[] = [];
+      for (let i = 0; i < 4; i += 1)
+        answers.push(await outcome(decider.decide(query(mode), farAwayMs)));
+      expect(answers).toEqual(outcomes);
+      expect(store.batches.length).toBe(askedCount);
+      expect(decider.overloadCause).toBe("inFlight");
+      await clock.advanceAsync(10);
+      expect(await Promise.all(waiting)).toEqual(["ok", "ok", "ok", "ok"]);
+      expect(decider.overloadCause).toBeUndefined();
+      expect(pressure.inFlightCount).toBe(0);
+    },
+  );
+
+  it("counts calls as answered that failed, were refused or met no limit", async () => {
+    await decide("error");
+    await decide("nothing");
+    store.fault = { kind: "reject", code: "STORE_UNAVAILABLE" };
+    expect(await decide("error")).toBe("STORE_UNAVAILABLE");
+    expect(await outcome(decider.decide(query("error"), clock.monotonicMs()))).toBe(
+      "DEADLINE_PASSED",
+    );
+    expect(pressure.inFlightCount).toBe(0);
+  });
+
+  it("still refuses what the store refused a moment ago", async () => {
+    for (let i = 0; i < 4; i += 1) await decide("allow");
+    stall(101);
+    expect(await decide("allow")).toBe("denied");
+    expect(counters.refusedFromMemoryCount).toBe(1);
+    expect(counters.fallbackByMode.allow.size).toBe(0);
+  });
+
+  it("asks the store again when the loop has kept up for a while", async () => {
+    stall(101);
+    expect(await decide("deny")).toBe("denied");
+    pressure.tick(clock.monotonicMs(), farAwayMs);
+    clock.advance(200);
+    expect(await decide("deny")).toBe("ok");
+    expect(store.batches).toHaveLength(1);
+  });
+
+  it("keeps what was used locally until the overload is said to have ended", async () => {
+    stall(101);
+    for (let i = 0; i < 3; i += 1) await decide("local");
+    expect(await decide("local")).toBe("denied");
+    decider.noteEvent({ kind: "overloadBegan", cause: "loopDelay" });
+    expect(await decide("local")).toBe("denied");
+    decider.noteEvent({ kind: "overloadEnded" });
+    expect(await decide("local")).toBe("ok");
+    expect(events.map(({ kind }) => kind)).toEqual(["overloadBegan", "overloadEnded"]);
+  });
+
+  it("keeps what was used locally while the store is away, whatever else has ended", async () => {
+    store.fault = { kind: "reject", code: "STORE_UNAVAILABLE" };
+    for (let i = 0; i < 12; i += 1) {
+      await decide("local");
+      clock.advance(20);
+    }
+    expect(decider.isDegraded).toBe(true);
+    expect(await decide("local")).toBe("denied");
+    decider.noteEvent({ kind: "overloadEnded" });
+    expect(await decide("local")).toBe("denied");
+  });
+});
+
+describe("Decider, after the caller's deadline", () => {
+  it("charges nobody for what waited too long for its turn", async () => {
+    const deadlineMs = clock.monotonicMs() + 50;
+    const late = outcome(decider.decide(query("local"), deadlineMs));
+    const patient = outcome(decider.decide(query("local"), farAwayMs));
+    // The turn ends only when this one's time is over.
+    clock.stall(60);
+    clock.runTurns();
+    expect([await late, await patient]).toEqual(["DEADLINE_PASSED", "ok"]);
+    expect(store.batches.flat().map(({ multiplicity }) => multiplicity)).toEqual([1]);
+    expect(Object.fromEntries(counters.failedByCode)).toEqual({ DEADLINE_PASSED: 1 });
+    expect(counters.fallbackByMode.local.size).toBe(0);
+  });
+
+  it("answers by failure mode when only the store's part of the time is used up", async () => {
+    const deadlineMs = clock.monotonicMs() + 50;
+    const answer = outcome(decider.decide(query("deny"), deadlineMs));
+    clock.stall(35);
+    clock.runTurns();
+    expect(await answer).toBe("denied");
+    expect(store.batches).toEqual([]);
+    expect(Object.fromEntries(counters.fallbackByMode.deny)).toEqual({ OVERLOADED: 1 });
+  });
+
+  it("drops an answer of the store that comes too late", async () => {
+    const deadlineMs = clock.monotonicMs() + 50;
+    const answer = outcome(decider.decide(query("local"), deadlineMs));
+    clock.runTurns();
+    // The process stands still with the store's answer already there.
+    clock.stall(60);
+    expect(await answer).toBe("DEADLINE_PASSED");
+    expect(counters.okCount).toBe(0);
+  });
+
+  it("uses up no local share for a caller who has gone while the store hung", async () => {
+    store.fault = { kind: "hang" };
+    const deadlineMs = clock.monotonicMs() + 8;
+    const answer = outcome(decider.decide(query("local"), deadlineMs));
+    clock.runTurns();
+    await settlePromises();
+    clock.stall(500);
+    await clock.advanceAsync(0, 1);
+    clock.advance(10);
+    expect(await answer).toBe("DEADLINE_PASSED");
+    expect(counters.fallbackByMode.local.size).toBe(0);
+  });
+});

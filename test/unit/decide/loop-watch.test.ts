@@ -1,0 +1,42 @@
+import { describe, expect, it } from "vitest";
+import { watchLoop } from "../../../src/decide/loop-watch.js";
+import { Pressure, type PressureEvent } from "../../../src/decide/pressure.js";
+import { FakeClock } from "../../support/fake-clock.js";
+
+function start() {
+  const clock = new FakeClock();
+  const pressure = new Pressure({ loopDelayMsMax: 100, requestsInFlightMax: 10 });
+  const events: PressureEvent[] = [];
+  const cancel = watchLoop({ clock, pressure, onEvent: (event) => events.push(event) });
+  return { clock, pressure, events, cancel };
+}
+
+describe("watchLoop()", () => {
+  it("sees nothing wrong with a loop that keeps up", () => {
+    const { clock, pressure, events } = start();
+    clock.advance(60_000);
+    expect(events).toEqual([]);
+    expect(pressure.cause(clock.monotonicMs())).toBeUndefined();
+  });
+
+  it("sees a turn that took long, whenever it began, and its end", () => {
+    const { clock, pressure, events } = start();
+    clock.advance(1_007);
+    clock.stall(150);
+    expect(pressure.cause(clock.monotonicMs())).toBe("loopDelay");
+    clock.advance(20);
+    expect(events).toEqual([{ kind: "overloadBegan", cause: "loopDelay" }]);
+    clock.advance(500);
+    expect(pressure.cause(clock.monotonicMs())).toBeUndefined();
+    clock.advance(10_000);
+    expect(events.at(-1)).toEqual({ kind: "overloadEnded" });
+  });
+
+  it("leaves no timer behind when it is cancelled, however often it has looked", () => {
+    const { clock, cancel } = start();
+    clock.advance(1_000);
+    expect(clock.timerCount).toBe(1);
+    cancel();
+    expect(clock.timerCount).toBe(0);
+  });
+});
