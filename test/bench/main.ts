@@ -3,14 +3,15 @@ import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { RedisServer } from "../support/redis-server.js";
-import { formatTable, type Row } from "./report.js";
+import { type InProcessRow, inProcessScenarios, measureInProcess } from "./in-process.js";
+import { formatInProcess, formatTable, type Row } from "./report.js";
 import { measure, type Scenario } from "./scenario.js";
 import { startEmptyServer, startHeadgate } from "./servers.js";
 
 const help = `Usage: npm run bench -- [options]
 
-What a decision costs, next to a server that decides nothing. Every row is measured in this run, on
-this machine, with the same load; compare rows, not machines.
+What a decision costs: over gRPC next to a server that decides nothing, then without any transport.
+Every row is measured in this run, on this machine; compare rows, not machines.
 
   --seconds N   how long each row is measured (default 5)
   --only TEXT   rows whose name holds this text
@@ -44,8 +45,14 @@ async function main(): Promise<void> {
   if (!(measureMs >= 500)) throw new Error("--seconds must be a number of at least 0.5");
   const directory = await mkdtemp(join(tmpdir(), "headgate-bench-"));
   try {
-    const rows = await runAll({ directory, measureMs, only: values.only });
-    const text = values.output === "json" ? JSON.stringify(rows, undefined, 2) : formatTable(rows);
+    const rows = await runServers({ directory, measureMs, only: values.only });
+    const inProcess = await runInProcess({ measureMs, only: values.only });
+    const text =
+      values.output === "json"
+        ? JSON.stringify({ rows, inProcess }, undefined, 2)
+        : [formatTable(rows), formatInProcess(inProcess)]
+            .filter((part) => part !== "")
+            .join("\n\n");
     process.stdout.write(`${text}\n`);
   } finally {
     await rm(directory, { recursive: true, force: true });
@@ -58,7 +65,7 @@ interface Order {
   readonly only: string;
 }
 
-async function runAll({ directory, measureMs, only }: Order): Promise<readonly Row[]> {
+async function runServers({ directory, measureMs, only }: Order): Promise<readonly Row[]> {
   const policyFile = join(directory, "policy.yaml");
   await writeFile(policyFile, policyText);
   const redis = await RedisServer.start({ engine: "redis" });
@@ -84,11 +91,32 @@ async function runAll({ directory, measureMs, only }: Order): Promise<readonly R
       process.stderr.write(`${Math.round(row.callsPerSecond)} a second\n`);
       rows.push(row);
     }
-    process.stderr.write(`${cpus().length} cores, Node ${process.version}\n\n`);
     return rows;
   } finally {
     await redis.stop();
   }
 }
+
+/** Enough decisions that a row takes about a fifth of the time that a server's row takes. */
+async function runInProcess({
+  measureMs,
+  only,
+}: {
+  readonly measureMs: number;
+  readonly only: string;
+}): Promise<readonly InProcessRow[]> {
+  const rows: InProcessRow[] = [];
+  for (const scenario of inProcessScenarios) {
+    if (!`in process, ${scenario.name}`.includes(only)) continue;
+    process.stderr.write(`in process, ${scenario.name} ... `);
+    const row = await measureInProcess(scenario, measureMs * decisionsPerMs);
+    process.stderr.write(`${row.cpuUsPerDecision.toFixed(2)} us\n`);
+    rows.push(row);
+  }
+  process.stderr.write(`${cpus().length} cores, Node ${process.version}\n\n`);
+  return rows;
+}
+
+const decisionsPerMs = 50;
 
 await main();

@@ -1,3 +1,5 @@
+import type { InProcessRow } from "./in-process.js";
+
 /** One measured row. Times are of one call as the client sees it; CPU is the server process's. */
 export interface Row {
   readonly name: string;
@@ -29,12 +31,24 @@ const columns: readonly {
 /** The rows as a table for people; `x floor` compares CPU with the first row. */
 export function formatTable(rows: readonly Row[]): string {
   const [floor] = rows;
-  if (floor === undefined) return "no row has such a name";
-  const lines = [
+  if (floor === undefined) return "";
+  return layOut([
     columns.map((column) => column.title),
     ...rows.map((row) => columns.map((column) => column.cell(row, floor))),
-  ];
-  const widths = columns.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0)));
+  ]);
+}
+
+/** What decisions cost without a transport. */
+export function formatInProcess(rows: readonly InProcessRow[]): string {
+  if (rows.length === 0) return "";
+  const cells = rows.map(({ name, cpuUsPerDecision }) => [name, cpuUsPerDecision.toFixed(2)]);
+  return layOut([["bytes to bytes in process, embedded store", "CPU us/decision"], ...cells]);
+}
+
+/** The first column to the left, numbers to the right. */
+function layOut(lines: readonly (readonly string[])[]): string {
+  const [header = []] = lines;
+  const widths = header.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0)));
   return lines
     .map((line) =>
       line
