@@ -10,7 +10,7 @@ import {
   type Verdict,
 } from "../core/verdict.js";
 import type { Policy } from "../policy/policy.js";
-import type { LimitStore } from "../store/limit-store.js";
+import type { LimitStore, StoreResult } from "../store/limit-store.js";
 import { Batcher, type BatcherEvent, type BatchOutcome } from "./batcher.js";
 import { Breaker } from "./breaker.js";
 import type { DecisionCounters } from "./counters.js";
@@ -69,6 +69,8 @@ export class Decider {
   #records = new KeyRecords();
   #recordsPolicy: Policy | undefined;
   #localStore: LimitStore;
+  /** The last answer of the store that was taken note of. */
+  #remembered: StoreResult | undefined;
 
   constructor(parts: DeciderParts) {
     this.#parts = parts;
@@ -185,9 +187,10 @@ export class Decider {
     { prepared, charges, isRepeatable }: Asked,
     outcome: Extract<BatchOutcome, { kind: "decided" }>,
   ): DecidedRequest {
-    const { result, index, askedCount, sentMs } = outcome;
-    // The first of those who asked the same remembers for all that they were denied.
-    if (isRepeatable && index === 0 && result.grantedCount < askedCount) {
+    const { result, askedCount, sentMs } = outcome;
+    // The first who still waits of those who asked the same remembers for all of them.
+    if (isRepeatable && result.grantedCount < askedCount && result !== this.#remembered) {
+      this.#remembered = result;
       const receivedMs = this.#parts.clock.monotonicMs();
       rememberAnswer(prepared.asks, charges, { ...result, sentMs, receivedMs });
     }

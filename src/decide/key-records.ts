@@ -3,13 +3,14 @@ import { GenerationalMap } from "../core/generational-map.js";
 import type { LimitKey } from "../core/limit.js";
 
 /**
- * What this replica remembers of one live key: its last refusal, so that a key which is over is
+ * What this replica remembers of one live key: its last refusals, so that a key which is over is
  * asked about once a second and not once a request.
  */
 export interface KeyRecord {
   /** What the store said last; undefined before it said anything. */
   seen: SeenBucket | undefined;
-  refusal: Refusal | undefined;
+  /** Those that may still hold, none of which covers another; at most `keyRefusalsMax`. */
+  refusals: readonly Refusal[];
 }
 
 /** A bucket as the store showed it. */
@@ -32,6 +33,9 @@ export interface Refusal {
 /** The most records that are remembered by key; those in use live on with their requests. */
 const keyRecordsMax = 262_144;
 
+/** The most refusals that are remembered of one key, each of another cost. */
+export const keyRefusalsMax = 4;
+
 /** The longest that a refusal is believed: somebody may give hits back, or edit the key. */
 export const refusalMsMax = 1_000;
 
@@ -48,7 +52,7 @@ export class KeyRecords {
   recordOf(key: LimitKey): KeyRecord {
     const known = this.#records.get(key);
     if (known !== undefined) return known;
-    const record: KeyRecord = { seen: undefined, refusal: undefined };
+    const record: KeyRecord = { seen: undefined, refusals: [] };
     this.#records.set(key, record);
     return record;
   }

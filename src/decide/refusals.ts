@@ -1,6 +1,5 @@
 import { type Charge, type ChargeResult, retryAfterUs } from "../core/gcra.js";
-import type { KeyRecord } from "./key-records.js";
-import { refusalMsMax } from "./key-records.js";
+import { type KeyRecord, keyRefusalsMax, type Refusal, refusalMsMax } from "./key-records.js";
 import type { PreparedAsk } from "./prepared-query.js";
 
 /** Results as the store gave them, and when. */
@@ -28,8 +27,19 @@ export function rememberAnswer(
     const waitUs = retryAfterUs(charge, result.bucket, nowUs) ?? Number.POSITIVE_INFINITY;
     // Counted from before the store's own time, so that it ends no later than the wait itself.
     const untilMs = sentMs + Math.min(waitUs / 1_000, refusalMsMax);
-    record.refusal = { cost: charge.cost, untilMs };
+    record.refusals = withRefusal(record, { cost: charge.cost, untilMs }, receivedMs);
   }
+}
+
+/**
+ * The refusals of a key with one more. A cheap ask is refused for a shorter time than a dear one,
+ * so neither may push out the other; what the new one covers leaves, and what is over.
+ */
+function withRefusal({ refusals }: KeyRecord, told: Refusal, nowMs: number): readonly Refusal[] {
+  const kept = refusals.filter(
+    ({ cost, untilMs }) => untilMs > nowMs && (cost < told.cost || untilMs > told.untilMs),
+  );
+  return [...kept, told].slice(-keyRefusalsMax);
 }
 
 /**
@@ -59,6 +69,9 @@ export function refuseFromMemory(
   return { results, nowUs };
 }
 
-function isRefused({ refusal }: KeyRecord, cost: number, nowMs: number): boolean {
-  return refusal !== undefined && nowMs < refusal.untilMs && cost >= refusal.cost;
+function isRefused({ refusals }: KeyRecord, cost: number, nowMs: number): boolean {
+  for (const refusal of refusals) {
+    if (nowMs < refusal.untilMs && cost >= refusal.cost) return true;
+  }
+  return false;
 }
