@@ -45,6 +45,10 @@ export interface GrpcJsTransportParts {
   readonly connectionAgeGraceMs: number;
   /** Told of every value thrown by a handler that no failure of the environment explains. */
   readonly onBug: (thrown: unknown) => void;
+  /** Whether calls may have waited long before we read them. */
+  readonly isLate: () => boolean;
+  /** Told of every call that is not begun, because its caller has gone. */
+  readonly onDropped: () => void;
   /** Adds services that the library serves itself (reflection). */
   readonly extend?: (server: Server) => void;
 }
@@ -143,8 +147,8 @@ export class GrpcJsTransport {
     }
   }
 
-  #unary(handle: UnaryHandler) {
-    return (call: UnaryCall, respond: sendUnaryData<Buffer>): void => {
+  #unary(handle: UnaryHandler): (call: UnaryCall, respond: sendUnaryData<Buffer>) => void {
+    const begin = (call: UnaryCall, respond: sendUnaryData<Buffer>): void => {
       handle(call.request, this.#context(call))
         .then(
           (bytes) => respond(null, asBuffer(bytes)),
@@ -152,6 +156,19 @@ export class GrpcJsTransport {
         )
         // Nothing a call does may end the process, whatever the library thinks of the answer.
         .catch((thrown: unknown) => this.#parts.onBug(thrown));
+    };
+    const { clock, isLate, onDropped } = this.#parts;
+    return (call, respond): void => {
+      if (!isLate()) {
+        begin(call, respond);
+        return;
+      }
+      // Deadlines count from when we read a call. Whoever gave up before has sent a reset: it lies
+      // behind the call in what this turn reads.
+      clock.scheduleTurn(() => {
+        if (call.cancelled) onDropped();
+        else begin(call, respond);
+      });
     };
   }
 

@@ -37,8 +37,8 @@ export function scanRateLimitRequest(bytes: Uint8Array): ScannedRequest | undefi
   return scan.result();
 }
 
-/** What transports hand over is a Buffer already. */
-function asBuffer(bytes: Uint8Array): Buffer {
+/** The same bytes as a Buffer; what transports hand over is one already. */
+export function asBuffer(bytes: Uint8Array): Buffer {
   if (Buffer.isBuffer(bytes)) return bytes;
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }

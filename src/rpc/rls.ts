@@ -10,7 +10,8 @@ import type { RateLimitQuery } from "../decide/query.js";
 import type { CallContext, ServiceHandlers } from "../wire/service.js";
 import { decodeRateLimitRequest } from "./rls-codec.js";
 import { RateLimitResponseEncoder } from "./rls-encoder.js";
-import { type ScannedRequest, scanRateLimitRequest } from "./rls-scanner.js";
+import { decodePlainRequest } from "./rls-plain-decoder.js";
+import { asBuffer, type ScannedRequest, scanRateLimitRequest } from "./rls-scanner.js";
 
 /** What decides calls that ask the same again and again: a `Decider`. */
 export interface DecidesPrepared {
@@ -90,7 +91,7 @@ class KnownRequests {
     const { decider, counters } = this.#parts;
     let query: RateLimitQuery;
     try {
-      query = decodeRateLimitRequest(bytes);
+      query = decodePlainRequest(asBuffer(bytes)) ?? decodeRateLimitRequest(bytes);
     } catch (thrown) {
       counters.countFailure(toServiceError(thrown).code);
       throw thrown;

@@ -30,6 +30,8 @@ async function ask(version: string, field: number, text: string): Promise<Buffer
     connectionAgeMsMax: 86_400_000,
     connectionAgeGraceMs: 3_600_000,
     onBug: () => {},
+    isLate: () => false,
+    onDropped: () => {},
     extend: addReflection,
   });
   const server = createServer((socket) => transport.accept(socket));

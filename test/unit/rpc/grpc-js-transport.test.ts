@@ -7,6 +7,7 @@ import { ServiceError } from "../../../src/core/errors.js";
 import {
   concurrentStreamsMax,
   GrpcJsTransport,
+  type GrpcJsTransportParts,
   messageBytesMax,
 } from "../../../src/rpc/grpc-js-transport.js";
 import type {
@@ -33,11 +34,7 @@ afterEach(async () => {
 
 async function start(
   method: MethodHandler,
-  ages: {
-    readonly connectionAgeMsMax?: number;
-    readonly connectionAgeGraceMs?: number;
-    readonly clock?: Clock;
-  } = {},
+  parts: Partial<GrpcJsTransportParts> = {},
 ): Promise<Running> {
   const bugs: unknown[] = [];
   const transport = new GrpcJsTransport({
@@ -47,7 +44,9 @@ async function start(
     connectionAgeMsMax: 86_400_000,
     connectionAgeGraceMs: 3_600_000,
     onBug: (thrown) => bugs.push(thrown),
-    ...ages,
+    isLate: () => false,
+    onDropped: () => {},
+    ...parts,
   });
   const server: Server = createServer((socket) => transport.accept(socket));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -185,6 +184,40 @@ describe("a unary call", () => {
     const metadata = { "x-large": "~".repeat(70_000) };
     await expect(ask(running, { metadata })).rejects.toBeInstanceOf(Error);
     expect(await ask(running)).toBe("question");
+  });
+});
+
+describe("a unary call that is read late", () => {
+  it("is begun at the end of the turn, and not at all when its caller has gone by then", async () => {
+    const turns: (() => void)[] = [];
+    const clock: Clock = {
+      ...realClock,
+      scheduleTurn: (callback) => {
+        turns.push(callback);
+        return () => {};
+      },
+    };
+    const begun: string[] = [];
+    let droppedCount = 0;
+    const onDropped = (): void => {
+      droppedCount += 1;
+    };
+    const running = await start(
+      unary(async (bytes) => {
+        begun.push(Buffer.from(bytes).toString());
+        return bytes;
+      }),
+      { clock, isLate: () => true, onDropped },
+    );
+    const hasty = ask(running, { bytes: Buffer.from("hasty"), deadline: inMs(50) });
+    await expect(hasty).rejects.toMatchObject({ code: 4 });
+    // On one connection what is sent later is read later: the reset of the first call was read.
+    const patient = ask(running, { bytes: Buffer.from("patient") });
+    await waitFor("both were read", () => turns.length === 2);
+    expect(begun).toEqual([]);
+    for (const turn of turns) turn();
+    expect(await patient).toBe("patient");
+    expect([begun, droppedCount]).toEqual([["patient"], 1]);
   });
 });
 
