@@ -81,6 +81,8 @@ export function createCore(parts: CoreParts): Core {
     connectionAgeMsMax: config.grpcConnectionAgeMsMax,
     connectionAgeGraceMs: config.grpcConnectionAgeGraceMs,
     onBug,
+    isLate: () => pressure.isLate(clock.monotonicMs()),
+    onDropped: () => counters.countFailure("DEADLINE_PASSED"),
     ...(config.reflection ? { extend: addReflection } : {}),
   });
   const httpParts = { decider, counters, health, metrics, policies, storeKind, onBug };
@@ -90,8 +92,8 @@ export function createCore(parts: CoreParts): Core {
 function createPressure({ config, opened }: CoreParts): Pressure {
   const { loopDelayMsMax, requestsInFlightMax } = config;
   // An embedded store answers as fast as any fallback: to pass it by would only cost exactness.
-  const boundMs = opened.kind === "memory" ? Number.POSITIVE_INFINITY : loopDelayMsMax;
-  return new Pressure({ loopDelayMsMax: boundMs, requestsInFlightMax });
+  const asksStoreWhenLate = opened.kind === "memory";
+  return new Pressure({ loopDelayMsMax, requestsInFlightMax, asksStoreWhenLate });
 }
 
 /** Least time between two reports of bugs: a caller that found one may repeat it at full speed. */

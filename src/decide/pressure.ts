@@ -1,10 +1,9 @@
 /** Bounds of a `Pressure`. */
 export interface PressureOptions {
-  /**
-   * How late the event loop may be, in milliseconds, before this process counts as overloaded;
-   * Infinity where lateness says nothing. Default 100.
-   */
+  /** How late the event loop may be, in milliseconds. Default 100. */
   readonly loopDelayMsMax: number;
+  /** Whether a late loop is no reason to pass the store by: one in this process answers at once. */
+  readonly asksStoreWhenLate: boolean;
   /** How many requests may be in work at a time, from 1. Default 20,000. */
   readonly requestsInFlightMax: number;
 }
@@ -60,9 +59,10 @@ export class Pressure {
     if (this.#inFlightCount <= this.#options.requestsInFlightMax / 2) this.#isFull = false;
   }
 
-  /** Why the process is overloaded now; undefined when it is not. */
+  /** Why the store should not be asked now; undefined when it should. */
   cause(nowMs: number): OverloadCause | undefined {
-    if (!this.#isFull && !this.#isLate(nowMs)) return undefined;
+    const isLate = this.isLate(nowMs) && !this.#options.asksStoreWhenLate;
+    if (!this.#isFull && !isLate) return undefined;
     const cause = this.#isFull ? "inFlight" : "loopDelay";
     this.#last = { cause, atMs: nowMs };
     return cause;
@@ -87,7 +87,8 @@ export class Pressure {
     return { kind: "overloadEnded" };
   }
 
-  #isLate(nowMs: number): boolean {
+  /** Whether the event loop is, or was a moment ago, later than it may be. */
+  isLate(nowMs: number): boolean {
     const { loopDelayMsMax } = this.#options;
     const boundMs = nowMs < this.#lateUntilMs ? loopDelayMsMax / 2 : loopDelayMsMax;
     if (nowMs - this.#tickDueMs > boundMs) this.#lateUntilMs = nowMs + calmMs;

@@ -70,7 +70,11 @@ export function createHandler(policy: Policy, store: LimitStore, clock: Clock): 
     createLocalStore: () => new MemoryLimitStore({ clock }),
     clock,
     counters,
-    pressure: new Pressure({ loopDelayMsMax: 60_000, requestsInFlightMax: 1_000_000 }),
+    pressure: new Pressure({
+      loopDelayMsMax: 60_000,
+      requestsInFlightMax: 1_000_000,
+      asksStoreWhenLate: false,
+    }),
     storeBudgetMs: 10_000,
     newKeysPerSecondMax: 1_000_000_000,
     digest: sha256,

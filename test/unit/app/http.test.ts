@@ -46,7 +46,11 @@ beforeEach(async () => {
     createLocalStore: () => new MemoryLimitStore({ clock }),
     clock,
     counters,
-    pressure: new Pressure({ loopDelayMsMax: 100, requestsInFlightMax: 100 }),
+    pressure: new Pressure({
+      loopDelayMsMax: 100,
+      requestsInFlightMax: 100,
+      asksStoreWhenLate: false,
+    }),
     storeBudgetMs: 10,
     newKeysPerSecondMax: 1_000_000,
     digest: sha256,

@@ -32,7 +32,11 @@ beforeEach(() => {
     createLocalStore: () => new MemoryLimitStore({ clock, keysMax: 2 }),
     clock,
     counters,
-    pressure: new Pressure({ loopDelayMsMax: 100, requestsInFlightMax: 100 }),
+    pressure: new Pressure({
+      loopDelayMsMax: 100,
+      requestsInFlightMax: 100,
+      asksStoreWhenLate: false,
+    }),
     storeBudgetMs: 10,
     newKeysPerSecondMax: 1_000_000,
     digest: sha256,

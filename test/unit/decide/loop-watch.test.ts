@@ -5,7 +5,11 @@ import { FakeClock } from "../../support/fake-clock.js";
 
 function start() {
   const clock = new FakeClock();
-  const pressure = new Pressure({ loopDelayMsMax: 100, requestsInFlightMax: 10 });
+  const pressure = new Pressure({
+    loopDelayMsMax: 100,
+    requestsInFlightMax: 10,
+    asksStoreWhenLate: false,
+  });
   const events: PressureEvent[] = [];
   const cancel = watchLoop({ clock, pressure, onEvent: (event) => events.push(event) });
   return { clock, pressure, events, cancel };

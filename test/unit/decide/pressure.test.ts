@@ -6,7 +6,11 @@ let pressure: Pressure;
 let nowMs: number;
 
 beforeEach(() => {
-  pressure = new Pressure({ loopDelayMsMax: 100, requestsInFlightMax: 10 });
+  pressure = new Pressure({
+    loopDelayMsMax: 100,
+    requestsInFlightMax: 10,
+    asksStoreWhenLate: false,
+  });
   nowMs = 5_000;
 });
 
@@ -73,14 +77,18 @@ describe("Pressure, by the event loop's delay", () => {
     expect(pressure.cause(nowMs)).toBeUndefined();
   });
 
-  it("ignores lateness where it says nothing", () => {
+  it("knows of lateness also where it is no reason to pass the store by", () => {
     pressure = new Pressure({
-      loopDelayMsMax: Number.POSITIVE_INFINITY,
+      loopDelayMsMax: 100,
       requestsInFlightMax: 10,
+      asksStoreWhenLate: true,
     });
     tick();
     expect(tick(60_000)).toBeUndefined();
     expect(pressure.cause(nowMs)).toBeUndefined();
+    expect(pressure.isLate(nowMs)).toBe(true);
+    begin(11);
+    expect(pressure.cause(nowMs)).toBe("inFlight");
   });
 });
 
@@ -105,7 +113,11 @@ describe("Pressure, by the requests in flight", () => {
   });
 
   it("ends with the last request where one is the most", () => {
-    pressure = new Pressure({ loopDelayMsMax: 100, requestsInFlightMax: 1 });
+    pressure = new Pressure({
+      loopDelayMsMax: 100,
+      requestsInFlightMax: 1,
+      asksStoreWhenLate: false,
+    });
     begin(2);
     end(1);
     expect(pressure.cause(nowMs)).toBe("inFlight");
