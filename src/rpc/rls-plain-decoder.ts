@@ -9,8 +9,8 @@ import {
 
 /**
  * A RateLimitRequest that Envoy sends every day, decoded by hand: ASCII texts, entries, hits, no
- * limit of its own. It is what a request costs whose key was not asked before, and there the general
- * decoder costs more than everything else together (5 us against half a microsecond).
+ * limit of its own. It is what a request costs whose key was not asked before, and there the
+ * general decoder costs more than everything else together (5 us against half a microsecond).
  *
  * Undefined for all else: that takes the long way, which also says what is wrong. Held equal to it
  * by property tests. Fields come in the order of their numbers, as every encoder writes them.
