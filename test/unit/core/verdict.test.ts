@@ -8,22 +8,9 @@ import {
   periodSeconds,
   unmatchedVerdict,
 } from "../../../src/core/verdict.js";
+import { testLimit } from "../../support/policies.js";
 
 const nowUs = 1_000_000_000;
-
-function limitOf(hits: number, fields: Partial<Limit> = {}): Limit {
-  return {
-    hits,
-    unit: "minute",
-    unitMultiplier: 1,
-    periodUs: 60_000_000,
-    burst: hits,
-    role: "enforce",
-    peek: "debt",
-    onStoreFailure: "local",
-    ...fields,
-  };
-}
 
 /** The limit asked for `cost` with `usedHits` in its bucket, as the law finds it. */
 function decided(limit: Limit, usedHits: number, cost = 1): DecidedLimit {
@@ -46,16 +33,16 @@ function decided(limit: Limit, usedHits: number, cost = 1): DecidedLimit {
 
 describe("descriptorVerdict()", () => {
   it("reports what is left and the time to full when the charge fits", () => {
-    expect(descriptorVerdict([decided(limitOf(10), 4)], nowUs)).toEqual({
+    expect(descriptorVerdict([decided(testLimit(10), 4)], nowUs)).toEqual({
       isOver: false,
-      currentLimit: limitOf(10),
+      currentLimit: testLimit(10),
       limitRemaining: 5,
       durationUntilResetUs: 30_000_000,
     });
   });
 
   it("reports nothing left and the time to ask again when the charge does not fit", () => {
-    expect(descriptorVerdict([decided(limitOf(10), 10, 2)], nowUs)).toMatchObject({
+    expect(descriptorVerdict([decided(testLimit(10), 10, 2)], nowUs)).toMatchObject({
       isOver: true,
       limitRemaining: 0,
       durationUntilResetUs: 12_000_000,
@@ -63,11 +50,11 @@ describe("descriptorVerdict()", () => {
   });
 
   it.each<{ story: string; limit: Limit; cost: number; resetUs: number }>([
-    { story: "a cost above the burst", limit: limitOf(10), cost: 11, resetUs: 60_000_000 },
-    { story: "a blocked rule", limit: limitOf(0), cost: 1, resetUs: 60_000_000 },
+    { story: "a cost above the burst", limit: testLimit(10), cost: 11, resetUs: 60_000_000 },
+    { story: "a blocked rule", limit: testLimit(0), cost: 1, resetUs: 60_000_000 },
     {
       story: "a cost above a small burst",
-      limit: limitOf(10, { burst: 2 }),
+      limit: testLimit(10, { burst: 2 }),
       cost: 3,
       resetUs: 12_000_000,
     },
@@ -81,7 +68,7 @@ describe("descriptorVerdict()", () => {
   });
 
   it("reports a shadow limit that is over as not over, with nothing left", () => {
-    const verdict = descriptorVerdict([decided(limitOf(10, { role: "shadow" }), 10)], nowUs);
+    const verdict = descriptorVerdict([decided(testLimit(10, { role: "shadow" }), 10)], nowUs);
     expect(verdict).toMatchObject({
       isOver: false,
       limitRemaining: 0,
@@ -116,8 +103,8 @@ describe("descriptorVerdict()", () => {
       shown: "small",
     },
   ])("shows $story of several limits", ({ roles, used, shown }) => {
-    const small = limitOf(10, { name: "small", role: roles[0] });
-    const large = limitOf(100, {
+    const small = testLimit(10, { name: "small", role: roles[0] });
+    const large = testLimit(100, {
       name: "large",
       role: roles[1],
       periodUs: 86_400_000_000,
