@@ -7,7 +7,11 @@ import {
 } from "../../../../src/store/redis/cluster-topology.js";
 
 /** A range of slots as CLUSTER SLOTS tells it. */
-function range(first: number, last: number, host: string | undefined, port: number): unknown[] {
+function range(
+  [first, last]: readonly [number, number],
+  host: string | undefined,
+  port: number,
+): unknown[] {
   const id = Buffer.from("id");
   const told = host === undefined ? undefined : Buffer.from(host);
   return [first, last, [told, port, id, []], [Buffer.from("replica"), 1, id, []]];
@@ -15,7 +19,7 @@ function range(first: number, last: number, host: string | undefined, port: numb
 
 describe("parseSlots()", () => {
   it("reads which primary serves which slots", () => {
-    const reply = [range(0, 99, "10.0.0.1", 7000), range(100, 16_383, "::1", 7001)];
+    const reply = [range([0, 99], "10.0.0.1", 7000), range([100, 16_383], "::1", 7001)];
     expect(parseSlots(reply, "asked")).toEqual([
       { first: 0, last: 99, address: "10.0.0.1:7000" },
       { first: 100, last: 16_383, address: "::1:7001" },
@@ -23,7 +27,7 @@ describe("parseSlots()", () => {
   });
 
   it.each([[undefined], [""], ["?"]])("takes the host that was asked for %j", (host) => {
-    expect(parseSlots([range(0, 1, host, 7000)], "10.0.0.9")).toEqual([
+    expect(parseSlots([range([0, 1], host, 7000)], "10.0.0.9")).toEqual([
       { first: 0, last: 1, address: "10.0.0.9:7000" },
     ]);
   });
@@ -33,9 +37,9 @@ describe("parseSlots()", () => {
     ["a text", Buffer.from("OK")],
     ["no range", [1]],
     ["a range without a node", [[0, 1]]],
-    ["a slot that is none", [range(0, 16_384, "a", 1)]],
-    ["slots upside down", [range(5, 4, "a", 1)]],
-    ["a port that is none", [range(0, 1, "a", 0)]],
+    ["a slot that is none", [range([0, 16_384], "a", 1)]],
+    ["slots upside down", [range([5, 4], "a", 1)]],
+    ["a port that is none", [range([0, 1], "a", 0)]],
   ])("refuses %s", (_name, reply) => {
     expect(() => parseSlots(reply, "asked")).toThrow(
       expect.objectContaining({ code: "STORE_PROTOCOL" }),
@@ -44,7 +48,7 @@ describe("parseSlots()", () => {
 
   it("believes in a bounded number of nodes", () => {
     const ranges = (count: number): unknown[] =>
-      Array.from({ length: count }, (_, i) => range(i, i, "a", i + 1));
+      Array.from({ length: count }, (_, i) => range([i, i], "a", i + 1));
     expect(parseSlots(ranges(clusterNodesMax), "asked")).toHaveLength(clusterNodesMax);
     expect(() => parseSlots(ranges(clusterNodesMax + 1), "asked")).toThrow("more nodes");
   });
