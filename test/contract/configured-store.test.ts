@@ -1,0 +1,122 @@
+import { type AddressInfo, connect, createServer } from "node:net";
+import { afterEach, describe, expect, it } from "vitest";
+import { loadConfig } from "../../src/app/config.js";
+import type { StartFailure } from "../../src/app/failure.js";
+import { silentLogger } from "../../src/app/logger.js";
+import { type OpenStore, openStore } from "../../src/app/store.js";
+import { once, takeOne, testCharge } from "../support/charges.js";
+import { realClock, realRandom } from "../support/real-clock.js";
+import { RedisCluster } from "../support/redis-cluster.js";
+import { RedisServer } from "../support/redis-server.js";
+import { openTestStore, soon } from "../support/redis-store.js";
+
+const cleanups: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function open(env: Readonly<Record<string, string>>): Promise<OpenStore> {
+  const loaded = loadConfig({ flags: {}, env });
+  if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
+  const opened = await openStore({
+    config: loaded.config,
+    clock: realClock,
+    random: realRandom,
+    logger: silentLogger,
+    onBadBuckets: () => {},
+  });
+  cleanups.push(() => opened.store.close());
+  return opened;
+}
+
+async function startCluster(): Promise<{ readonly cluster: RedisCluster; readonly url: string }> {
+  const cluster = await RedisCluster.start("redis");
+  cleanups.push(() => cluster.stop());
+  return { cluster, url: cluster.nodes.map(({ port }) => `127.0.0.1:${port}`).join() };
+}
+
+async function startServer(): Promise<RedisServer> {
+  const server = await RedisServer.start({ engine: "redis" });
+  cleanups.push(() => server.stop());
+  return server;
+}
+
+describe("openStore()", () => {
+  it("opens a cluster and a second Redis, as a user who may do no more than is needed", async () => {
+    const { cluster, url } = await startCluster();
+    const server = await startServer();
+    const rights = [
+      "on",
+      ">pw",
+      "~headgate:*",
+      "+evalsha",
+      "+script|load",
+      "+mget",
+      "+set",
+      "+del",
+    ];
+    rights.push("+time", "+ping", "+client|setname", "+cluster|slots", "+asking");
+    for (const node of [0, 1, 2]) {
+      await cluster.control(node).call("acl", "setuser", "gate", ...rights);
+    }
+    const { store } = await open({
+      REDIS_TYPE: "cluster",
+      REDIS_URL: url,
+      REDIS_AUTH: "gate:pw",
+      REDIS_PERSECOND: "true",
+      REDIS_PERSECOND_URL: `127.0.0.1:${server.port}`,
+    });
+    const wide = { burst: 100_000_000, cost: 1_000_000, hits: 1 };
+    const charges = Array.from({ length: 20 }, (_, i) => testCharge({ ...wide, key: `k${i}` }));
+    const bySecond = testCharge({ ...wide, key: "second", periodUs: 1_000_000 });
+    const decided = await takeOne(store, [...charges, bySecond], soon());
+    expect(decided.isDenied).toBe(false);
+    expect(await server.client().keys("*")).toEqual(["headgate:second"]);
+    const held = await Promise.all([0, 1, 2].map((node) => cluster.control(node).dbsize()));
+    expect(held.reduce((sum, count) => sum + count)).toBe(20);
+    expect(Math.min(...held)).toBeGreaterThan(0);
+  });
+
+  it("does not start where a node refuses our password, and says so without it", async () => {
+    const { cluster, url } = await startCluster();
+    for (const node of [0, 1, 2]) await cluster.control(node).config("SET", "requirepass", "real");
+    const env = { REDIS_TYPE: "cluster", REDIS_URL: url, REDIS_AUTH: "hunter2" };
+    const failure: StartFailure = await open(env).then(
+      () => Promise.reject(new Error("it started")),
+      (thrown) => thrown,
+    );
+    expect(failure.message).toContain("refuses us");
+    expect(failure.message).not.toContain("hunter2");
+  });
+
+  it("starts where no cluster answers, and fails calls until one does", async () => {
+    const { store } = await open({ REDIS_TYPE: "cluster", REDIS_URL: "127.0.0.1:1" });
+    await expect(store.take([once(testCharge())], soon())).rejects.toMatchObject({
+      code: "STORE_UNAVAILABLE",
+    });
+  });
+});
+
+describe("RedisConnection", () => {
+  it("sends what one turn asks for in one write: a batch is a script a hash tag", async () => {
+    const server = await startServer();
+    let chunkCount = 0;
+    const relay = createServer((client) => {
+      const upstream = connect(server.port, "127.0.0.1");
+      for (const socket of [client, upstream]) socket.on("error", () => {});
+      client.on("data", () => {
+        chunkCount += 1;
+      });
+      client.pipe(upstream).pipe(client);
+    });
+    await new Promise<void>((resolve) => relay.listen(0, "127.0.0.1", resolve));
+    cleanups.push(async () => relay.close());
+    const { store } = await openTestStore({ port: (relay.address() as AddressInfo).port });
+    cleanups.push(() => store.close());
+    chunkCount = 0;
+    const takes = ["a", "b", "c", "d"].map((key) => takeOne(store, [testCharge({ key })], soon()));
+    await Promise.all(takes);
+    expect(chunkCount).toBe(1);
+  });
+});
