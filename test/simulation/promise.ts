@@ -1,0 +1,132 @@
+import type { Limit } from "../../src/core/limit.js";
+import type { KeyEvent } from "../support/simulated-server.js";
+
+/**
+ * The promise, computed exactly: in any interval a key admits at most its burst and what its rate
+ * lets in meanwhile, and what the faults of the interval may add.
+ *
+ * Everything is whole: hits count in parts so small that each microsecond of each rate, also of one
+ * that is divided by up to six replicas, is a whole number of them, and all sums stay below 2^53.
+ */
+const partsPerHit = 3_600_000_000;
+
+/** A limit as the promise sees it, or a replica's share of one. */
+export interface Allowance {
+  /** Parts of a hit that a microsecond lets in. */
+  readonly partsPerUs: number;
+  readonly burst: number;
+}
+
+/** One thing that happened to a key. */
+export type Happening =
+  | {
+      readonly kind: "asked";
+      readonly atUs: number;
+      readonly allowance: Allowance;
+      readonly takenHits: number;
+      readonly refundedHits: number;
+    }
+  | { readonly kind: "clockForward"; readonly atUs: number; readonly byUs: number }
+  | { readonly kind: "lost"; readonly atUs: number; readonly hits: number };
+
+/** An interval in which more was admitted than promised. */
+export interface Excess {
+  readonly atUs: number;
+  readonly hits: number;
+  readonly burst: number;
+}
+
+/** The allowance of a limit that is divided by so many replicas, 1 to 6. */
+export function allowanceOf(
+  { hits, periodUs, burst }: Pick<Limit, "hits" | "periodUs" | "burst">,
+  replicaCount = 1,
+): Allowance {
+  const partsPerUs = whole((hits * partsPerHit) / periodUs / replicaCount);
+  const share = burst === 0 ? 0 : Math.max(1, Math.floor(burst / replicaCount));
+  return { partsPerUs, burst: share };
+}
+
+/** What the store told of a key, as the promise sees it. */
+export function happeningOf(event: KeyEvent, atUs: number): Happening {
+  if (event.kind !== "asked") return { ...event, atUs };
+  const { charge, takenHits, refundedHits } = event;
+  return { kind: "asked", atUs, allowance: allowanceOf(charge), takenHits, refundedHits };
+}
+
+/**
+ * The first interval that admitted too much; undefined when there is none.
+ *
+ * Its rate and its burst are the largest of the limits that decided in it, so each pair of them is
+ * tried on the stretches in which nothing larger decided.
+ */
+export function findExcess(happenings: readonly Happening[]): Excess | undefined {
+  const rates = new Set<number>();
+  const bursts = new Set<number>();
+  for (const one of happenings) {
+    if (one.kind !== "asked") continue;
+    rates.add(one.allowance.partsPerUs);
+    bursts.add(one.allowance.burst);
+  }
+  for (const partsPerUs of rates) {
+    for (const burst of bursts) {
+      const found = findExcessOf({ partsPerUs, burst }, happenings);
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+/**
+ * The worst interval that ends now exceeds the rate by `excess`: it grows by what is admitted and
+ * shrinks as time passes, but never below an interval that only begins now.
+ */
+function findExcessOf(most: Allowance, happenings: readonly Happening[]): Excess | undefined {
+  const { partsPerUs, burst } = most;
+  let excess = 0;
+  let lastUs = 0;
+  /** When the bucket was written last; endlessly long ago when another took its place. */
+  let writtenUs = Number.NEGATIVE_INFINITY;
+  const shrink = (byParts: number): void => {
+    excess = Math.max(0, excess - byParts);
+  };
+  for (const one of happenings) {
+    shrink((one.atUs - lastUs) * partsPerUs);
+    lastUs = one.atUs;
+    if (one.kind === "clockForward") {
+      shrink(one.byUs * partsPerUs);
+      writtenUs -= one.byUs;
+    } else if (one.kind === "lost") {
+      shrink(one.hits * partsPerHit);
+      writtenUs = Number.NEGATIVE_INFINITY;
+    } else if (one.allowance.partsPerUs > partsPerUs || one.allowance.burst > burst) {
+      excess = 0;
+    } else {
+      const asked = one.allowance.burst;
+      if (asked < burst) {
+        const held = heldParts({ partsPerUs, burst: asked }, one.atUs - writtenUs);
+        excess = Math.min(excess, held);
+      }
+      shrink(one.refundedHits * partsPerHit);
+      excess = whole(excess + one.takenHits * partsPerHit);
+      if (one.takenHits > 0 && excess > burst * partsPerHit) {
+        return { atUs: one.atUs, hits: excess / partsPerHit, burst };
+      }
+    }
+    if (one.kind === "asked" && one.takenHits + one.refundedHits > 0) writtenUs = one.atUs;
+  }
+  return undefined;
+}
+
+/**
+ * The most that a bucket holds after it was asked under a burst: what is above is forgotten as of
+ * when the bucket was written, for those too whose burst is larger. It may drain at any rate since.
+ */
+function heldParts({ partsPerUs, burst }: Allowance, sinceUs: number): number {
+  if (sinceUs === Number.POSITIVE_INFINITY) return 0;
+  return Math.max(0, burst * partsPerHit - sinceUs * partsPerUs);
+}
+
+function whole(value: number): number {
+  if (!Number.isSafeInteger(value)) throw new Error(`${value} is not a safe whole number`);
+  return value;
+}

@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import type { AnswerSource } from "./ask.js";
+import { faultKinds } from "./faults.js";
+import { type RunReport, runSeed } from "./run.js";
+
+/** One seed alone: `SIMULATION_SEED=7`. */
+const onlySeed = process.env["SIMULATION_SEED"];
+
+/** Seeds of a run, from 1: `SIMULATION_SEEDS=10000` for a long one. */
+const seedCount = Number(process.env["SIMULATION_SEEDS"] ?? 300);
+
+/** The longest that one seed may take on a busy machine, in milliseconds. */
+const seedMsMax = 1_000;
+
+/** Violations shown of a seed that fails; the first one matters most. */
+const shownMax = 5;
+
+function seeds(): readonly number[] {
+  if (onlySeed !== undefined) return [Number(onlySeed)];
+  return Array.from({ length: seedCount }, (_, i) => i + 1);
+}
+
+function failureText({ seed, faults, violations }: RunReport): string {
+  const how = `SIMULATION_SEED=${seed} npx vitest run --project simulation`;
+  const shown = violations.slice(0, shownMax);
+  return [how, `faults: ${faults.join(", ")}`, ...shown].join("\n  ");
+}
+
+describe("a fleet on one store", () => {
+  const reports: RunReport[] = [];
+
+  it(`keeps the promise, seed by seed (${onlySeed ?? `1 to ${seedCount}`})`, {
+    timeout: 10_000 + seeds().length * seedMsMax,
+  }, async () => {
+    for (const seed of seeds()) reports.push(await runSeed(seed));
+    const failed = reports.filter(({ violations }) => violations.length > 0);
+    expect(failed.slice(0, 3).map(failureText).join("\n")).toBe("");
+  });
+
+  it("is met by every fault, and answered by everybody who answers", () => {
+    // One seed alone meets what it meets.
+    if (onlySeed !== undefined) return;
+    const met = new Set(reports.flatMap(({ faults }) => faults));
+    expect(faultKinds.filter((kind) => !met.has(kind))).toEqual([]);
+    expect(reports.some(({ faults }) => faults.length === 0)).toBe(true);
+    for (const source of ["store", "memory", "fallback"] satisfies AnswerSource[]) {
+      const count = reports.reduce((sum, report) => sum + report.answersBySource[source], 0);
+      expect({ source, isCommon: count > 10 * reports.length }).toEqual({ source, isCommon: true });
+    }
+    expect(reports.reduce((sum, report) => sum + report.togetherCount, 0)).toBeGreaterThan(1_000);
+  });
+});
