@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import type { ConnectionOptions } from "node:tls";
-import { Redis, type RedisOptions } from "ioredis";
+import { Redis } from "ioredis";
 import type { Cancel, Clock, Random } from "../../core/clock.js";
 import { type ErrorCode, ServiceError } from "../../core/errors.js";
 import type { ScriptCall, ScriptReply, StoreConnection, StoreScript } from "../connection.js";
-import { isNoScriptReply, isReadOnlyReply, isSelectReply, toStoreError } from "./redis-error.js";
+import { libraryOptions } from "./library-options.js";
+import { isNoScriptReply, isSelectReply, toStoreError } from "./redis-error.js";
 import type { RedisTarget } from "./target.js";
 
 /** What a connection is for; each has its own, so that one kind of work never waits for another. */
@@ -46,16 +47,6 @@ export interface RedisConnectionOptions {
   readonly onEvent: (event: RedisEvent) => void;
 }
 
-/** The longest a TCP connect and TLS handshake may take. */
-const connectMsMax = 1_000;
-
-/**
- * The longest silence while a reply is outstanding. Then the connection is dropped and made anew: a
- * stopped server, and a partition that sends no reset, look just like this, also amid the
- * handshake.
- */
-const silenceMsMax = 1_000;
-
 /** The least wait before a reconnect. Each wait lies in the later half of a span that doubles. */
 export const reconnectMsMin = 100;
 
@@ -64,9 +55,6 @@ export const callMsMax = 60_000;
 
 /** Times a script is loaded for one call: others may flush the server's scripts in between. */
 const scriptLoadsMax = 3;
-
-/** How long a closed socket may linger before it is destroyed. */
-const lingerMs = 100;
 
 /** One call on its way. */
 interface Sending {
@@ -99,7 +87,7 @@ export class RedisConnection implements StoreConnection {
 
   constructor(options: RedisConnectionOptions) {
     this.#options = options;
-    this.#redis = new Redis(this.#libraryOptions());
+    this.#redis = new Redis(libraryOptions(options, () => this.#nextDelayMs()));
     this.#listen();
   }
 
@@ -231,48 +219,6 @@ export class RedisConnection implements StoreConnection {
     return sha1;
   }
 
-  #libraryOptions(): RedisOptions & { readonly replyMapping: "legacy" } {
-    const { target, tls, role, clientName } = this.#options;
-    const { address } = target;
-    const place =
-      address.kind === "unix"
-        ? { path: address.path }
-        : { host: address.host, port: address.port, family: 0 };
-    return {
-      ...place,
-      ...(address.kind === "tcp" && address.isTls
-        ? { tls: { ...serverName(address.host), ...tls } }
-        : {}),
-      ...(target.username === undefined ? {} : { username: target.username }),
-      ...(target.password === undefined ? {} : { password: target.password }),
-      db: target.database,
-      connectionName: `${clientName}-${role}`,
-      // Redis 7.0 does not know CLIENT SETINFO.
-      disableClientInfo: true,
-      // Our replies are strings and counts, which both protocols say alike; 2 needs no HELLO.
-      protocol: 2,
-      replyMapping: "legacy",
-      lazyConnect: false,
-      connectTimeout: connectMsMax,
-      disconnectTimeout: lingerMs,
-      socketTimeout: silenceMsMax,
-      keepAlive: 10_000,
-      noDelay: true,
-      retryStrategy: () => this.#nextDelayMs(),
-      reconnectOnError: isReadOnlyReply,
-      // A queue or a repeat would charge at a time of which no caller knows any more.
-      enableOfflineQueue: false,
-      autoResendUnfulfilledCommands: false,
-      maxRetriesPerRequest: 0,
-      enableAutoPipelining: false,
-      autoResubscribe: false,
-      // A server that loads answers LOADING to each call by itself, and is well the moment it is
-      // done.
-      enableReadyCheck: false,
-      showFriendlyErrorStack: false,
-    };
-  }
-
   #listen(): void {
     const { role, onEvent } = this.#options;
     this.#redis.on("connect", () => {
@@ -317,11 +263,6 @@ export class RedisConnection implements StoreConnection {
     onEvent({ kind: "redisRetrying", role, attempt: attempt + 1, delayMs });
     return delayMs;
   }
-}
-
-/** What SNI asks for; addresses have no names. */
-function serverName(host: string): ConnectionOptions {
-  return /^[\d.]+$|:/.test(host) ? {} : { servername: host };
 }
 
 function toReply(reply: unknown): ScriptReply {
