@@ -195,6 +195,32 @@ describe.each(engines)("SplitStore on a cluster of %s", (engine) => {
   });
 });
 
+describe.each(engines)("SplitStore on a cluster of %s with a replica", (engine) => {
+  it("finds the replica that took over, and what it had of the buckets", async () => {
+    const cluster = await RedisCluster.start(engine);
+    const { store } = await openClusterStore(cluster.nodes.slice(1, 2));
+    try {
+      await cluster.addReplica(1);
+      const keys = Array.from({ length: testTagCount }, (_, tag) => keysOfTag(tag, 1)[0] ?? "");
+      const batch = keys.map((key) => once(yearly(key)));
+      const take = () => store.take(batch, realClock.monotonicMs() + budgetMs);
+      await take();
+      await cluster.control(1).call("wait", 1, 5_000);
+      await cluster.nodes[1]?.kill();
+      await waitFor("the loss is noticed", async () => {
+        return (await take()).some(({ kind }) => kind === "failed");
+      });
+      const isDecided = async (): Promise<boolean> =>
+        (await take()).every(({ kind }) => kind === "decided");
+      await waitFor("the replica decides", isDecided, { withinMs: 30_000 });
+      for (const key of keys) expect(await usedHits(store, key)).toBeGreaterThanOrEqual(2);
+    } finally {
+      await store.close();
+      await cluster.stop();
+    }
+  });
+});
+
 describe("SplitStore on what is no cluster for it", () => {
   let server: RedisServer | undefined;
 

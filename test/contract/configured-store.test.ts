@@ -42,7 +42,7 @@ async function startServer(): Promise<RedisServer> {
 }
 
 describe("openStore()", () => {
-  it("opens a cluster and a second Redis, as a user who may do no more than is needed", async () => {
+  it("opens a cluster and a second Redis, as a user with no more rights than needed", async () => {
     const { cluster, url } = await startCluster();
     const server = await startServer();
     const rights = [

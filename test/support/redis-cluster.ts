@@ -9,14 +9,17 @@ const slotCount = 16_384;
 const migratedKeysMax = 100;
 
 /**
- * A real Redis Cluster of primaries without replicas, on the loopback. A dead node takes only its
- * own slots with it.
+ * A real Redis Cluster on the loopback, of primaries without replicas but for those that a test
+ * adds. A dead node takes only its own slots with it.
  */
 export class RedisCluster {
   readonly nodes: readonly RedisServer[];
+  readonly #engine: RedisEngine;
   readonly #controls: readonly Redis[];
+  readonly #replicas: RedisServer[] = [];
 
-  private constructor(nodes: readonly RedisServer[]) {
+  private constructor(engine: RedisEngine, nodes: readonly RedisServer[]) {
+    this.#engine = engine;
     this.nodes = nodes;
     this.#controls = nodes.map((node) => node.client());
   }
@@ -26,7 +29,7 @@ export class RedisCluster {
     const nodes: RedisServer[] = [];
     try {
       for (let i = 0; i < nodeCount; i += 1) nodes.push(await startNode(engine));
-      const cluster = new RedisCluster(nodes);
+      const cluster = new RedisCluster(engine, nodes);
       await cluster.#join();
       return cluster;
     } catch (error) {
@@ -40,6 +43,25 @@ export class RedisCluster {
     const control = this.#controls[node];
     if (control === undefined) throw new Error(`there is no node ${node}`);
     return control;
+  }
+
+  /** Starts a replica of a node, which takes over when that one dies; resolves when it follows. */
+  async addReplica(of: number): Promise<RedisServer> {
+    const replica = await startNode(this.#engine);
+    this.#replicas.push(replica);
+    const control = replica.client();
+    const [first] = this.nodes;
+    if (first === undefined) throw new Error("there is no node");
+    await control.call("cluster", "meet", "127.0.0.1", first.port, busPortOf(first));
+    const primary = await this.#id(of);
+    await waitFor("it knows its primary", async () => {
+      return String(await control.call("cluster", "nodes")).includes(primary);
+    });
+    await control.call("cluster", "replicate", primary);
+    await waitFor("it follows", async () => {
+      return (await control.info("replication")).includes("master_link_status:up");
+    });
+    return replica;
   }
 
   /** Which node serves a slot, as the first of them sees it. */
@@ -74,7 +96,7 @@ export class RedisCluster {
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.nodes.map((node) => node.stop()));
+    await Promise.all([...this.nodes, ...this.#replicas].map((node) => node.stop()));
   }
 
   async #join(): Promise<void> {
