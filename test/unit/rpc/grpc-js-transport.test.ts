@@ -188,7 +188,7 @@ describe("a unary call", () => {
 });
 
 describe("a unary call that is read late", () => {
-  it("is begun at the end of the turn, and not at all when its caller has gone by then", async () => {
+  it("is begun at the end of the turn, and never when its caller has gone by then", async () => {
     const turns: (() => void)[] = [];
     const clock: Clock = {
       ...realClock,
