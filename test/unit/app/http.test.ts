@@ -1,16 +1,13 @@
 import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { sha256 } from "../../../src/app/digest.js";
 import { createHttpServer, httpBodyBytesMax, httpHeadBytesMax } from "../../../src/app/http.js";
 import { listen } from "../../../src/app/listen.js";
 import { createMetrics, type ProcessCounts } from "../../../src/app/metrics.js";
 import type { PolicyStatus } from "../../../src/app/policy-reloader.js";
 import { ServiceError } from "../../../src/core/errors.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
-import { Decider } from "../../../src/decide/decider.js";
-import { Pressure } from "../../../src/decide/pressure.js";
 import { Health } from "../../../src/rpc/health.js";
-import { MemoryLimitStore } from "../../../src/store/memory.js";
+import { createTestDecider } from "../../support/decider.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
 import { realClock } from "../../support/real-clock.js";
 import { within } from "../../support/wait.js";
@@ -40,23 +37,7 @@ beforeEach(async () => {
       return status;
     },
   };
-  const decider = new Decider({
-    policies,
-    store: new MemoryLimitStore({ clock }),
-    createLocalStore: () => new MemoryLimitStore({ clock }),
-    clock,
-    counters,
-    pressure: new Pressure({
-      loopDelayMsMax: 100,
-      requestsInFlightMax: 100,
-      asksStoreWhenLate: false,
-    }),
-    storeBudgetMs: 10,
-    newKeysPerSecondMax: 1_000_000,
-    digest: sha256,
-    replicaCount: () => 1,
-    onEvent: () => {},
-  });
+  const decider = createTestDecider({ policies, clock, counters });
   const processCounts: ProcessCounts = { bugCount: 0, badValueCount: 0 };
   const metrics = createMetrics({
     counters,

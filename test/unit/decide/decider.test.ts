@@ -1,13 +1,12 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { sha256 } from "../../../src/app/digest.js";
 import type { FailureMode, Limit } from "../../../src/core/limit.js";
 import type { Verdict } from "../../../src/core/verdict.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
-import { Decider, type DeciderEvent } from "../../../src/decide/decider.js";
-import { Pressure } from "../../../src/decide/pressure.js";
+import type { Decider, DeciderEvent } from "../../../src/decide/decider.js";
 import type { DescriptorQuery } from "../../../src/decide/query.js";
 import type { Policy } from "../../../src/policy/policy.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
+import { createTestDecider } from "../../support/decider.js";
 import { FakeClock, settlePromises } from "../../support/fake-clock.js";
 import { FaultyStore } from "../../support/faulty-store.js";
 import { type TestRule, testLimit, testPolicy } from "../../support/policies.js";
@@ -26,20 +25,12 @@ beforeEach(() => {
   counters = new DecisionCounters();
   events = [];
   replicaCount = 1;
-  decider = new Decider({
+  decider = createTestDecider({
     policies: { current: () => policy },
     store,
     createLocalStore: () => new MemoryLimitStore({ clock, keysMax: 2 }),
     clock,
     counters,
-    pressure: new Pressure({
-      loopDelayMsMax: 100,
-      requestsInFlightMax: 100,
-      asksStoreWhenLate: false,
-    }),
-    storeBudgetMs: 10,
-    newKeysPerSecondMax: 1_000_000,
-    digest: sha256,
     replicaCount: () => replicaCount,
     onEvent: (event) => events.push(event),
   });

@@ -1,12 +1,10 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { sha256 } from "../../../src/app/digest.js";
 import { isServiceError } from "../../../src/core/errors.js";
 import { costHitsMax } from "../../../src/core/gcra.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
-import { Decider } from "../../../src/decide/decider.js";
-import { Pressure } from "../../../src/decide/pressure.js";
+import type { Decider } from "../../../src/decide/decider.js";
 import { descriptorCountMax, entryCountMax, textLengthMax } from "../../../src/decide/query.js";
 import {
   RateLimitRequestSchema,
@@ -17,8 +15,8 @@ import {
 } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { RateLimitUnit } from "../../../src/gen/envoy/type/v3/ratelimit_unit_pb.js";
 import { createRateLimitService } from "../../../src/rpc/rls.js";
-import { MemoryLimitStore } from "../../../src/store/memory.js";
 import type { CallContext } from "../../../src/wire/service.js";
+import { createTestDecider } from "../../support/decider.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
 
@@ -39,22 +37,10 @@ function createService() {
   const clock = new FakeClock();
   const counters = new DecisionCounters();
   const policies = { current: policy };
-  const decider = new Decider({
+  const decider = createTestDecider({
     policies: { current: () => policies.current },
-    store: new MemoryLimitStore({ clock }),
-    createLocalStore: () => new MemoryLimitStore({ clock }),
     clock,
     counters,
-    pressure: new Pressure({
-      loopDelayMsMax: 100,
-      requestsInFlightMax: 100,
-      asksStoreWhenLate: false,
-    }),
-    storeBudgetMs: 10,
-    newKeysPerSecondMax: 1_000_000,
-    digest: sha256,
-    replicaCount: () => 1,
-    onEvent: () => {},
   });
   const deadlines: number[] = [];
   const preparedCount = { value: 0 };

@@ -1,0 +1,28 @@
+import { sha256 } from "../../src/app/digest.js";
+import { Decider, type DeciderParts } from "../../src/decide/decider.js";
+import { Pressure } from "../../src/decide/pressure.js";
+import { MemoryLimitStore } from "../../src/store/memory.js";
+
+/** What a test must say of its decider; everything else has a value that no test reaches. */
+export type TestDeciderParts = Pick<DeciderParts, "clock" | "counters" | "policies"> &
+  Partial<DeciderParts>;
+
+/** A decider over the embedded store, alone, with room for everything, but for what is given. */
+export function createTestDecider(parts: TestDeciderParts): Decider {
+  const { clock } = parts;
+  return new Decider({
+    store: new MemoryLimitStore({ clock }),
+    createLocalStore: () => new MemoryLimitStore({ clock }),
+    pressure: new Pressure({
+      loopDelayMsMax: 100,
+      requestsInFlightMax: 100,
+      asksStoreWhenLate: false,
+    }),
+    storeBudgetMs: 10,
+    newKeysPerSecondMax: 1_000_000,
+    digest: sha256,
+    replicaCount: () => 1,
+    onEvent: () => {},
+    ...parts,
+  });
+}
