@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ceilMulDiv, floorMulDiv } from "../../src/core/exact.js";
-import { exactText } from "../../src/store/redis/take-script.js";
+import { exactText } from "../../src/store/redis/exact-text.js";
 import { type RedisEngine, RedisServer } from "../support/redis-server.js";
 
 interface Terms {

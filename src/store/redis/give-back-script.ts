@@ -4,7 +4,7 @@ import type { Bucket } from "../../core/gcra.js";
 import type { LimitKey } from "../../core/limit.js";
 import type { StoreScript } from "../connection.js";
 import type { GivenBack } from "../split-part.js";
-import { exactText } from "./take-script.js";
+import { exactText } from "./exact-text.js";
 
 const compensationBytes = 30;
 const replyHeadBytes = 8;
@@ -63,7 +63,7 @@ export function decodeGivenBack(reply: unknown, compensationCount: number): Give
 export const giveBackScript: StoreScript = {
   name: "give-back",
   text: `
-local max = math.max
+local max, floor = math.max, math.floor
 local pack, unpackStruct = struct.pack, struct.unpack
 local unitsPerHit, drainTimeCapUs = 1048576, 1125899906842624
 

@@ -33,31 +33,55 @@ const roleBits: Readonly<Record<Role, number>> = { enforce: 0, shadow: 1, quota:
 const refundBit = 4;
 const peekExhaustedBit = 8;
 
-/** Packs a batch that `assertBatch` found good; what it did not check would be cut to size here. */
+/**
+ * Stands on the first charge of a plain request: all of its charges enforce, cost something, give
+ * nothing back, and are on keys of their own. The script has a shorter way for these.
+ */
+const plainBit = 16;
+
+/**
+ * Packs a batch that `assertBatch` found good; what it did not check would be cut to size here.
+ */
 export function encodeBatch(batch: readonly StoreRequest[]): PackedBatch {
   let chargeCount = 0;
   for (const { charges } of batch) chargeCount += charges.length;
   const bytes = Buffer.allocUnsafe(batch.length * requestBytes + chargeCount * chargeBytes);
+  // Half the time that the methods of Buffer take, which check their arguments.
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const positions = new Map<LimitKey, number>();
   let at = 0;
   for (const { charges, multiplicity } of batch) {
-    at = bytes.writeUInt16LE(charges.length, at);
-    at = bytes.writeUInt32LE(multiplicity, at);
-    for (const charge of charges) {
-      let position = positions.get(charge.key);
-      if (position === undefined) {
-        position = positions.size + 1;
-        positions.set(charge.key, position);
-      }
-      at = bytes.writeUInt16LE(position, at);
-      at = bytes.writeUInt8(flagsOf(charge), at);
-      at = bytes.writeUInt32LE(charge.hits, at);
-      at = bytes.writeUInt32LE(charge.burst, at);
-      at = bytes.writeDoubleLE(charge.periodUs, at);
-      at = bytes.writeDoubleLE(charge.cost, at);
+    view.setUint16(at, charges.length, true);
+    view.setUint32(at + 2, multiplicity, true);
+    at += requestBytes;
+    const flagsAt = at + 2;
+    let isPlain = true;
+    for (let i = 0; i < charges.length; i += 1) {
+      const charge = charges[i];
+      if (charge === undefined) break;
+      const position = positions.get(charge.key) ?? positions.size + 1;
+      if (position > positions.size) positions.set(charge.key, position);
+      else isPlain = isPlain && isFirstOnKey(charges, i);
+      const flags = flagsOf(charge);
+      isPlain = isPlain && charge.cost > 0 && (flags | peekExhaustedBit) === peekExhaustedBit;
+      view.setUint16(at, position, true);
+      view.setUint8(at + 2, flags);
+      view.setUint32(at + 3, charge.hits, true);
+      view.setUint32(at + 7, charge.burst, true);
+      view.setFloat64(at + 11, charge.periodUs, true);
+      view.setFloat64(at + 19, charge.cost, true);
+      at += chargeBytes;
     }
+    if (isPlain) view.setUint8(flagsAt, view.getUint8(flagsAt) | plainBit);
   }
   return { keys: [...positions.keys()], bytes };
+}
+
+/** Whether no charge before it in its request is on the same key. */
+function isFirstOnKey(charges: readonly Charge[], index: number): boolean {
+  const key = charges[index]?.key;
+  for (let i = 0; i < index; i += 1) if (charges[i]?.key === key) return false;
+  return true;
 }
 
 /**

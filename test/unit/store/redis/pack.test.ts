@@ -36,15 +36,35 @@ describe("encodeBatch()", () => {
   });
 
   it.each([
-    [{}, 0],
+    [{}, 16],
+    [{ cost: 0 }, 0],
     [{ role: "shadow" }, 1],
     [{ role: "quota" }, 2],
     [{ role: "settle" }, 3],
     [{ isRefund: true }, 4],
-    [{ peekExhausted: true }, 8],
+    [{ peekExhausted: true }, 24],
+    [{ peekExhausted: true, cost: 0 }, 8],
     [{ role: "settle", isRefund: true, peekExhausted: true }, 15],
   ] as const)("packs role and flags: %j is %i", (overrides, flags) => {
     expect(encodeBatch([once(testCharge(overrides))]).bytes.readUInt8(8)).toBe(flags);
+  });
+});
+
+describe("encodeBatch() of several charges", () => {
+  const [a, b] = [testCharge({ key: "a" }), testCharge({ key: "b" })];
+
+  it.each([
+    ["each on a key of its own", [a, b], [16, 0]],
+    ["a key twice", [a, b, a], [0, 0, 0]],
+    ["one shadow charge", [a, { ...b, role: "shadow" }], [0, 1]],
+    ["a peek", [{ ...a, cost: 0 }, b], [0, 0]],
+    ["a refund", [a, { ...b, isRefund: true }], [0, 4]],
+  ] as const)("marks the first of a plain request: %s", (_name, charges, flags) => {
+    const alone = encodeBatch([once(...charges)]).bytes;
+    expect(flags.map((_, i) => alone.readUInt8(6 + 27 * i + 2))).toEqual(flags);
+    // Keys that an earlier request has brought along make no difference.
+    const second = encodeBatch([once(b), once(a), once(...charges)]).bytes.subarray(2 * 33);
+    expect(flags.map((_, i) => second.readUInt8(6 + 27 * i + 2))).toEqual(flags);
   });
 });
 
