@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { fileCharsMax, type PolicySource } from "../policy/parse.js";
+import { fileCharsMax, type PolicyText } from "../policy/parse.js";
 
 /** The texts of a policy, or why there are none. */
 export type ReadPolicy =
   | {
       readonly kind: "sources";
-      readonly sources: readonly PolicySource[];
+      readonly sources: readonly PolicyText[];
       /** Hash of the contents in name order: the same texts have the same version everywhere. */
       readonly version: string;
     }
@@ -34,7 +34,7 @@ export async function readPolicyFiles(path: string): Promise<ReadPolicy> {
     if (files.length > policyFilesMax) {
       return unreadable(`there are more than ${policyFilesMax} policy files in ${path}`);
     }
-    const sources: PolicySource[] = [];
+    const sources: PolicyText[] = [];
     for (const file of files) {
       if ((await stat(file)).size > policyFileBytesMax) {
         return unreadable(`${file} is larger than ${policyFileBytesMax} bytes`);
@@ -68,7 +68,7 @@ async function listFiles(directory: string): Promise<readonly string[]> {
   return files;
 }
 
-function versionOf(sources: readonly PolicySource[]): string {
+function versionOf(sources: readonly PolicyText[]): string {
   const hash = createHash("sha256");
   for (const { file, text } of sources) {
     const name = sources.length === 1 ? "" : basename(file);

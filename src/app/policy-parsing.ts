@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import type { Clock } from "../core/clock.js";
-import type { ParsedPolicy, PolicySource } from "../policy/parse.js";
+import type { ParsedPolicy, PolicyText } from "../policy/parse.js";
 import { createPolicyBuilder, type Policy, type PolicyBuilder } from "../policy/policy.js";
 import { nextChunk, type WorkerInput, type WorkerMessage } from "./policy-worker-messages.js";
 
@@ -13,7 +13,7 @@ export type PolicyParsing =
 
 /** What parsing needs. */
 export interface PolicyParsingOptions {
-  readonly sources: readonly PolicySource[];
+  readonly sources: readonly PolicyText[];
   readonly version: string;
   readonly clock: Clock;
   /** The longest it may take. Default `parsingMsMax`. */
@@ -97,7 +97,7 @@ class Assembly {
 }
 
 function tryStartWorker(
-  sources: readonly PolicySource[],
+  sources: readonly PolicyText[],
   limitMegabytes: number,
 ): Worker | undefined {
   try {
@@ -108,7 +108,7 @@ function tryStartWorker(
   }
 }
 
-function startWorker(sources: readonly PolicySource[], limitMegabytes: number): Worker {
+function startWorker(sources: readonly PolicyText[], limitMegabytes: number): Worker {
   const workerData: WorkerInput = { sources };
   // It needs no environment, and the environment holds secrets.
   const resourceLimits = { maxOldGenerationSizeMb: limitMegabytes };

@@ -1,9 +1,9 @@
 import type { Rule } from "../core/limit.js";
-import type { ParsedPolicy, PolicySource } from "../policy/parse.js";
+import type { ParsedPolicy, PolicyText } from "../policy/parse.js";
 
 /** What the worker is started with. */
 export interface WorkerInput {
-  readonly sources: readonly PolicySource[];
+  readonly sources: readonly PolicyText[];
 }
 
 /** What the worker says: one answer first, then one chunk of rules for every `next` it is told. */

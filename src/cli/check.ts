@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { exitCodes } from "../app/failure.js";
 import { readErrorWords, readPolicyFiles } from "../app/policy-files.js";
-import { type ParsedPolicy, type PolicySource, parsePolicy } from "../policy/parse.js";
+import { type ParsedPolicy, type PolicyText, parsePolicy } from "../policy/parse.js";
 import { formatProblems, visibleText } from "../policy/problem.js";
 import type { CommandContext } from "./context.js";
 
@@ -55,12 +55,12 @@ async function check(
 }
 
 interface ReadFiles {
-  readonly sources: readonly PolicySource[];
+  readonly sources: readonly PolicyText[];
   readonly unreadable: readonly string[];
 }
 
 async function readAll(paths: readonly string[]): Promise<ReadFiles> {
-  const sources: PolicySource[] = [];
+  const sources: PolicyText[] = [];
   const unreadable: string[] = [];
   for (const path of new Set(paths)) {
     const read = path === "-" ? readStandardInput() : await readPolicyFiles(path);
@@ -71,7 +71,7 @@ async function readAll(paths: readonly string[]): Promise<ReadFiles> {
 }
 
 function readStandardInput():
-  | { readonly kind: "sources"; readonly sources: readonly PolicySource[] }
+  | { readonly kind: "sources"; readonly sources: readonly PolicyText[] }
   | { readonly kind: "unreadable"; readonly message: string } {
   try {
     return { kind: "sources", sources: [{ file: "<stdin>", text: readFileSync(0, "utf8") }] };
@@ -83,7 +83,7 @@ function readStandardInput():
   }
 }
 
-function asText(sources: readonly PolicySource[], parsed: ParsedPolicy): string {
+function asText(sources: readonly PolicyText[], parsed: ParsedPolicy): string {
   if (parsed.kind === "policy") {
     const { files, domains, limits } = counts(sources, parsed);
     return `OK: ${many(files, "file")}, ${many(domains, "domain")}, ${many(limits, "limit")}.`;
@@ -93,14 +93,14 @@ function asText(sources: readonly PolicySource[], parsed: ParsedPolicy): string 
   return `${formatProblems(parsed)}\n\n${summary}`;
 }
 
-function asJson(sources: readonly PolicySource[], parsed: ParsedPolicy): unknown {
+function asJson(sources: readonly PolicyText[], parsed: ParsedPolicy): unknown {
   if (parsed.kind === "policy") return { ok: true, ...counts(sources, parsed), problems: [] };
   const { problems, unreportedCount } = parsed;
   return { ok: false, files: sources.length, problems, unreportedCount };
 }
 
 function counts(
-  sources: readonly PolicySource[],
+  sources: readonly PolicyText[],
   { domains, rules }: Extract<ParsedPolicy, { kind: "policy" }>,
 ): { readonly files: number; readonly domains: number; readonly limits: number } {
   let limits = 0;

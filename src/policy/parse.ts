@@ -22,7 +22,7 @@ export const policyCharsMax = 16_777_216;
 const policyApiVersion = "headgate.dev/v1alpha1";
 
 /** One file's text, and what to call it in problems. */
-export interface PolicySource {
+export interface PolicyText {
   readonly file: string;
   readonly text: string;
 }
@@ -45,7 +45,7 @@ export type ParsedPolicy =
     };
 
 /** Reads the files of one policy, each in either dialect: all mistakes of all, or the rules. */
-export function parsePolicy(sources: readonly PolicySource[]): ParsedPolicy {
+export function parsePolicy(sources: readonly PolicyText[]): ParsedPolicy {
   const reading: Reading = { log: new ProblemLog(), rules: new RuleList(), domains: new Map() };
   let charCount = 0;
   sources.forEach((given, order) => {

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { fileCharsMax, type PolicySource, parsePolicy } from "../../src/policy/parse.js";
+import { fileCharsMax, type PolicyText, parsePolicy } from "../../src/policy/parse.js";
 import { formatProblems, problemRows } from "../../src/policy/problem.js";
 import { aliasesMax, lexemesMax, nestingMax } from "../../src/policy/yaml-text.js";
 
@@ -25,7 +25,7 @@ function aliasChain(): string {
 }
 
 /** Policies that no editor would keep as they are, or that are too large to keep. */
-const generatedCases: Readonly<Record<string, () => readonly PolicySource[]>> = {
+const generatedCases: Readonly<Record<string, () => readonly PolicyText[]>> = {
   "generated-alias-bounds": () => [
     { file: "bomb.yaml", text: aliasBomb() },
     { file: "chain.yaml", text: aliasChain() },
@@ -53,7 +53,7 @@ const generatedCases: Readonly<Record<string, () => readonly PolicySource[]>> = 
   "generated-too-many-parts": () => [{ file: "parts.yaml", text: `[${",".repeat(lexemesMax)}` }],
 };
 
-function storedCase(name: string): readonly PolicySource[] {
+function storedCase(name: string): readonly PolicyText[] {
   const folder = join(root, name);
   const files = readdirSync(folder).filter((file) => file.endsWith(".yaml"));
   return files.sort().map((file) => ({ file, text: readFileSync(join(folder, file), "utf8") }));
@@ -64,7 +64,7 @@ interface Expected {
   readonly text: string;
 }
 
-function parseCase(sources: readonly PolicySource[]): Expected {
+function parseCase(sources: readonly PolicyText[]): Expected {
   const parsed = parsePolicy(sources);
   if (parsed.kind === "problems") {
     return { file: "problems.txt", text: `${formatProblems(parsed)}\n` };
@@ -74,7 +74,7 @@ function parseCase(sources: readonly PolicySource[]): Expected {
 }
 
 /** Holds a case against its file, or rewrites the file; a file of the other outcome is stale. */
-function check(name: string, sources: readonly PolicySource[]): void {
+function check(name: string, sources: readonly PolicyText[]): void {
   const folder = join(root, name, "expected");
   const { file, text } = parseCase(sources);
   if (isUpdating) {

@@ -1,0 +1,73 @@
+import { ServiceError } from "../core/errors.js";
+import { type Charge, type ChargeResult, unitsPerHit } from "../core/gcra.js";
+import {
+  type DecidedLimit,
+  type DescriptorVerdict,
+  descriptorVerdict,
+  unlimitedVerdict,
+  unmatchedVerdict,
+  type Verdict,
+} from "../core/verdict.js";
+import type { BatchOutcome } from "./batcher.js";
+import type { DecidedRequest } from "./decided-request.js";
+import type { PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
+
+/** One call's share of what was decided for all identical ones: the first ones are granted. */
+export function decidedByStore(
+  charges: readonly Charge[],
+  { result, index, askedCount }: Extract<BatchOutcome, { kind: "decided" }>,
+): DecidedRequest {
+  const { grantedCount, results, nowUs } = result;
+  if (results.length !== charges.length) throw new ServiceError("STORE_PROTOCOL");
+  const isDenied = index >= grantedCount;
+  if (isDenied || askedCount === 1) return { isDenied, charges, results, nowUs };
+  // What was over was so for the first that was denied; those before it left less behind.
+  const laterCount = grantedCount - 1 - index;
+  const own = results.map(({ bucket }, i): ChargeResult => {
+    const cost = charges[i]?.cost ?? 0;
+    const level = bucket.level - laterCount * cost * unitsPerHit;
+    return { isOver: false, bucket: { level, tUs: bucket.tUs } };
+  });
+  return { isDenied, charges, results: own, nowUs };
+}
+
+/**
+ * What a request is told: one status a descriptor, in the query's order.
+ */
+export function present(prepared: PreparedQuery, request: DecidedRequest): Verdict {
+  const statuses = prepared.descriptors.map((descriptor): DescriptorVerdict => {
+    if (descriptor.kind === "unmatched") return unmatchedVerdict;
+    if (descriptor.kind === "unlimited") return unlimitedVerdict;
+    const { firstAsk, askCount } = descriptor;
+    const decided: DecidedLimit[] = [];
+    for (let i = firstAsk; i < firstAsk + askCount; i += 1) {
+      const ask = prepared.asks[i];
+      const charge = request.charges[i];
+      const result = request.results[i];
+      if (ask === undefined || charge === undefined || result === undefined) {
+        throw new ServiceError("STORE_PROTOCOL");
+      }
+      decided.push({ limit: ask.limit, charge, result });
+    }
+    return descriptorVerdict(decided, request.nowUs);
+  });
+  return { isDenied: request.isDenied, statuses };
+}
+
+/**
+ * How the descriptor's rule counts it: over a limit that counts, over a shadow limit only, or
+ * neither.
+ */
+export function descriptorOutcome(
+  descriptor: PreparedDescriptor,
+  status: DescriptorVerdict | undefined,
+  { results }: DecidedRequest,
+): "ok" | "over" | "shadowOver" {
+  if (status?.isOver === true) return "over";
+  if (descriptor.kind !== "limited") return "ok";
+  const { firstAsk, askCount } = descriptor;
+  for (let i = firstAsk; i < firstAsk + askCount; i += 1) {
+    if (results[i]?.isOver === true) return "shadowOver";
+  }
+  return "ok";
+}
