@@ -1,5 +1,5 @@
 import type { Fleet } from "./fleet.js";
-import { findExcess } from "./promise.js";
+import { findExcess, findStuck } from "./promise.js";
 import type { Replica } from "./replica.js";
 
 /** Looks at a run that is over, and notes in it all that is wrong. */
@@ -13,6 +13,8 @@ export function checkAfterwards(fleet: Fleet, recoveredMs: number): void {
 
 function checkPromise(fleet: Fleet): void {
   for (const [bucket, happenings] of fleet.happenings) {
+    const stuckUs = findStuck(happenings);
+    if (stuckUs !== undefined) fleet.violate(`${bucket} refused what had drained at ${stuckUs} us`);
     const excess = findExcess(happenings);
     if (excess === undefined) continue;
     const { atUs, hits, burst } = excess;

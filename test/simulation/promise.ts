@@ -25,8 +25,13 @@ export type Happening =
       readonly allowance: Allowance;
       readonly takenHits: number;
       readonly refundedHits: number;
+      /** A lone charge of at most the burst did not fit. */
+      readonly isRefused: boolean;
+      /** What is settled may hold a second burst. */
+      readonly isSettled: boolean;
     }
   | { readonly kind: "clockForward"; readonly atUs: number; readonly byUs: number }
+  | { readonly kind: "clockBack"; readonly atUs: number }
   | { readonly kind: "lost"; readonly atUs: number; readonly hits: number };
 
 /** An interval in which more was admitted than promised. */
@@ -49,8 +54,16 @@ export function allowanceOf(
 /** What the store told of a key, as the promise sees it. */
 export function happeningOf(event: KeyEvent, atUs: number): Happening {
   if (event.kind !== "asked") return { ...event, atUs };
-  const { charge, takenHits, refundedHits } = event;
-  return { kind: "asked", atUs, allowance: allowanceOf(charge), takenHits, refundedHits };
+  const { charge, takenHits, refundedHits, isOverAlone } = event;
+  return {
+    kind: "asked",
+    atUs,
+    allowance: allowanceOf(charge),
+    takenHits,
+    refundedHits,
+    isRefused: isOverAlone && charge.cost <= charge.burst,
+    isSettled: charge.role === "settle",
+  };
 }
 
 /**
@@ -95,6 +108,8 @@ function findExcessOf(most: Allowance, happenings: readonly Happening[]): Excess
     if (one.kind === "clockForward") {
       shrink(one.byUs * partsPerUs);
       writtenUs -= one.byUs;
+    } else if (one.kind === "clockBack") {
+      // It makes nothing fit that did not fit before.
     } else if (one.kind === "lost") {
       shrink(one.hits * partsPerHit);
       writtenUs = Number.NEGATIVE_INFINITY;
@@ -124,6 +139,28 @@ function findExcessOf(most: Allowance, happenings: readonly Happening[]): Excess
 function heldParts({ partsPerUs, burst }: Allowance, sinceUs: number): number {
   if (sinceUs === Number.POSITIVE_INFINITY) return 0;
   return Math.max(0, burst * partsPerHit - sinceUs * partsPerUs);
+}
+
+/**
+ * The first time that a charge was refused although nothing had been taken for as long as a full
+ * bucket takes to drain; undefined when there is none. A clock that stepped back starts that time
+ * anew when the key is next asked: its bucket then seems to have been written now.
+ */
+export function findStuck(happenings: readonly Happening[]): number | undefined {
+  const mayOwe = happenings.some((one) => one.kind === "asked" && one.isSettled);
+  let sinceUs = Number.NEGATIVE_INFINITY;
+  let isSteppedBack = false;
+  for (const one of happenings) {
+    // What a replica of the store has may be from before the step.
+    if (one.kind === "clockBack" || one.kind === "lost") isSteppedBack = true;
+    if (one.kind !== "asked") continue;
+    const { partsPerUs, burst } = one.allowance;
+    if (isSteppedBack || one.takenHits + one.refundedHits > 0 || one.isSettled) sinceUs = one.atUs;
+    isSteppedBack = false;
+    const drainUs = ((mayOwe ? 2 : 1) * burst * partsPerHit) / partsPerUs;
+    if (one.isRefused && one.atUs - sinceUs > drainUs + 1) return one.atUs;
+  }
+  return undefined;
 }
 
 function whole(value: number): number {

@@ -308,6 +308,8 @@ export class Replica {
         allowance: allowanceOf(limit, this.knownReplicaCount),
         takenHits: isTaken && !charge.isRefund ? hits : 0,
         refundedHits: charge.isRefund ? hits : 0,
+        isRefused: false,
+        isSettled: limit.role === "settle",
       });
     }
   }

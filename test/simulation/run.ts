@@ -6,7 +6,9 @@ import { Fleet } from "./fleet.js";
 /** Faults begin after this time and before `faultsEndMs`, by which all of them are over. */
 const faultsBeginMs = 300;
 const faultsEndMs = 4_000;
-const faultMsMax = 700;
+
+/** Short stalls, and outages in which the breaker waits its longest. */
+const faultMsMaxes = [50, 700, 700, 3_000];
 
 /** The time in which the store must decide again once all faults are over. */
 const recoveryMsMax = 1_000;
@@ -57,7 +59,7 @@ function scheduleFaults(fleet: Fleet): readonly FaultKind[] {
     const count = 1 + dice.below(4);
     for (let i = 0; i < count; i += 1) {
       const atMs = dice.between(faultsBeginMs, faultsEndMs);
-      const forMs = dice.between(0, Math.min(faultMsMax, faultsEndMs - atMs));
+      const forMs = Math.min(dice.between(0, dice.pick(faultMsMaxes)), faultsEndMs - atMs);
       time.after(atMs, () => faults[kind](fleet, forMs));
       struck.push(kind);
     }

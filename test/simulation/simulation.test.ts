@@ -7,7 +7,7 @@ import { type RunReport, runSeed } from "./run.js";
 const onlySeed = process.env["SIMULATION_SEED"];
 
 /** Seeds of a run, from 1: `SIMULATION_SEEDS=10000` for a long one. */
-const seedCount = Number(process.env["SIMULATION_SEEDS"] ?? 300);
+const seedCount = Number(process.env["SIMULATION_SEEDS"] ?? 200);
 
 /** The longest that one seed may take on a busy machine, in milliseconds. */
 const seedMsMax = 1_000;

@@ -26,9 +26,13 @@ export type KeyEvent =
       readonly charge: Charge;
       readonly takenHits: number;
       readonly refundedHits: number;
+      /** Over, although it was the request's only charge on the key. */
+      readonly isOverAlone: boolean;
     }
   /** The store's clock went forward by itself. */
   | { readonly kind: "clockForward"; readonly byUs: number }
+  /** The store's clock went back by itself. */
+  | { readonly kind: "clockBack" }
   /** Hits that had been taken were forgotten. */
   | { readonly kind: "lost"; readonly hits: number };
 
@@ -97,8 +101,10 @@ export class SimulatedServer {
   /** A step of its clock, in whole microseconds. */
   stepClock(byUs: number): void {
     this.#clockOffsetUs += byUs;
-    if (byUs <= 0) return;
-    for (const key of this.#keys()) this.#tell(key, { kind: "clockForward", byUs });
+    if (byUs === 0) return;
+    for (const key of this.#keys()) {
+      this.#tell(key, byUs > 0 ? { kind: "clockForward", byUs } : { kind: "clockBack" });
+    }
   }
 
   /** Starts anew without data and without scripts; what waited is lost with its connections. */
@@ -164,7 +170,9 @@ export class SimulatedServer {
       const taken = isRefund ? 0 : cost * countTaken(request, decided.grantedCount, isOver);
       takenHits.set(key, (takenHits.get(key) ?? 0) + taken);
       const refundedHits = isRefund ? cost : 0;
-      this.#tell(key, { kind: "asked", charge, takenHits: taken, refundedHits });
+      const isAlone = request.charges.every((other) => other === charge || other.key !== key);
+      const isOverAlone = isOver && isAlone;
+      this.#tell(key, { kind: "asked", charge, takenHits: taken, refundedHits, isOverAlone });
     });
     for (const [key, entry] of written) this.#write(key, entry, takenHits.get(key) ?? 0);
     return { ...decided, nowUs };
@@ -178,7 +186,8 @@ export class SimulatedServer {
     const entry = this.#table.get(key);
     if (entry === undefined) return undefined;
     if (entry.expiresUs > this.#nowUs()) return entry.bucket;
-    this.#table.delete(key);
+    // A replica is told, and never finds out by itself.
+    this.#write(key, undefined, 0);
     return undefined;
   }
 
