@@ -200,12 +200,14 @@ describe.each(engines)("SplitStore on a cluster of %s with a replica", (engine) 
     const cluster = await RedisCluster.start(engine);
     const { store } = await openClusterStore(cluster.nodes.slice(1, 2));
     try {
-      await cluster.addReplica(1);
+      const replica = (await cluster.addReplica(1)).client();
       const keys = Array.from({ length: testTagCount }, (_, tag) => keysOfTag(tag, 1)[0] ?? "");
       const batch = keys.map((key) => once(yearly(key)));
       const take = () => store.take(batch, realClock.monotonicMs() + budgetMs);
       await take();
-      await cluster.control(1).call("wait", 1, 5_000);
+      await waitFor("the replica has the buckets", async () => {
+        return (await replica.dbsize()) === (await cluster.control(1).dbsize());
+      });
       await cluster.nodes[1]?.kill();
       await waitFor("the loss is noticed", async () => {
         return (await take()).some(({ kind }) => kind === "failed");

@@ -61,6 +61,12 @@ export class RedisCluster {
     await waitFor("it follows", async () => {
       return (await control.info("replication")).includes("master_link_status:up");
     });
+    // Who does not know it would not vote for it.
+    await waitFor("all know it", async () => {
+      const told = this.#controls.map((one) => one.call("cluster", "nodes"));
+      const following = new RegExp(`:${replica.port}@.* slave ${primary} .* connected`);
+      return (await Promise.all(told)).every((nodes) => following.test(String(nodes)));
+    });
     return replica;
   }
 
@@ -139,6 +145,7 @@ async function startNode(engine: RedisEngine): Promise<RedisServer> {
   const busPort = await freePort();
   const args = ["--cluster-enabled", "yes", "--cluster-port", String(busPort)];
   args.push("--cluster-require-full-coverage", "no", "--cluster-node-timeout", "1000");
+  args.push("--repl-diskless-sync-delay", "0");
   const server = await RedisServer.start({ engine, args });
   busPorts.set(server, busPort);
   return server;
