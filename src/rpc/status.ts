@@ -37,7 +37,7 @@ export const statusRows: Readonly<Record<ErrorCode, StatusRow>> = {
   STORE_FULL: { grpc: grpcStatuses.resourceExhausted, http: 503 },
   STORE_CLOSED: { grpc: grpcStatuses.unavailable, http: 503 },
   // Not UNAVAILABLE, which clients repeat by habit: that is the last thing an overload needs.
-  OVERLOADED: { grpc: grpcStatuses.resourceExhausted, http: 503 },
+  OVERLOADED: { grpc: grpcStatuses.unavailable, http: 503 },
   POLICY_MISSING: { grpc: grpcStatuses.unavailable, http: 503 },
   REQUEST_INVALID: { grpc: grpcStatuses.invalidArgument, http: 400 },
   DEADLINE_PASSED: { grpc: grpcStatuses.deadlineExceeded, http: 504 },

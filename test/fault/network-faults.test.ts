@@ -52,8 +52,11 @@ describe(`a network to Redis (TEST_SEED=${seed}) that`, () => {
     const { proxy, headgate, traffic, client } = await start();
     await traffic.stop();
     proxy.setFault({ kind: "stalls", stallMs: 400, stallRatio: 0.01 });
+    let asked = 0;
     const call = async (): Promise<string> => {
-      return outcomeOf(await client.ask({ descriptors: [["deny=one-account"]], hits: 1 }));
+      asked += 1;
+      // A key of its own: one that is over would be refused from memory, and meet no stall.
+      return outcomeOf(await client.ask({ descriptors: [[`deny=account-${asked}`]] }));
     };
     const jittery = Traffic.start(stage, { callersCount: 2, call });
     await waitFor("some calls met a stall", async () => (await storeFailures(headgate)) >= 3, {
