@@ -8,7 +8,6 @@ import { addReflection } from "../rpc/grpc-js-reflection.js";
 import { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
 import { createHealthService, Health } from "../rpc/health.js";
 import { createRateLimitService } from "../rpc/rls.js";
-import { MemoryLimitStore } from "../store/memory.js";
 import type { Config } from "./config.js";
 import { sha256 } from "./digest.js";
 import { bugTrace } from "./failure.js";
@@ -16,7 +15,7 @@ import { createHttpServer } from "./http.js";
 import type { Logger } from "./logger.js";
 import { createMetrics, type ProcessCounts } from "./metrics.js";
 import type { PolicyReloader } from "./policy-reloader.js";
-import type { OpenStore } from "./store.js";
+import { type OpenStore, openLocalStore } from "./store.js";
 import { readVersion } from "./version.js";
 
 /** What a core is made of. */
@@ -48,7 +47,7 @@ export function createCore(parts: CoreParts): Core {
   const decider = new Decider({
     policies,
     store: opened.store,
-    createLocalStore: () => new MemoryLimitStore({ clock, keysMax: config.memoryKeysMax }),
+    createLocalStore: () => openLocalStore(config, clock),
     clock,
     counters,
     pressure,

@@ -184,7 +184,9 @@ const optionRows = {
     min: 1_000,
     max: 10_000_000,
     defaultValue: 1_000_000,
-    docs: "The most keys the embedded store holds, about 250 bytes each.",
+    docs:
+      "The most keys the embedded store holds, about 250 bytes each. A second one, for the local " +
+      "shares while the store is away, holds as many, but never more than 200,000.",
   }),
   newKeysPerSecondMax: wholeNumberOption({
     section: "Store",

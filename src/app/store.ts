@@ -31,6 +31,12 @@ export type OpenStore =
       readonly connections: RedisConnections;
     };
 
+/**
+ * The most keys of the store that answers for `on_store_failure: local`, 50 MB of them: it is needed
+ * exactly when Redis fails, and must not double then what the process holds.
+ */
+export const localKeysMax = 200_000;
+
 /** How long the start waits for Redis before it goes on without. */
 const startWaitMsMax = 2_000;
 
@@ -75,6 +81,14 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     );
   }
   return { kind: "redis", store, connections: mainSide.connections };
+}
+
+/** An empty store for the local shares: never larger than what HEADGATE_MEMORY_KEYS_MAX allows. */
+export function openLocalStore(
+  { memoryKeysMax }: Pick<Config, "memoryKeysMax">,
+  clock: Clock,
+): MemoryLimitStore {
+  return new MemoryLimitStore({ clock, keysMax: Math.min(memoryKeysMax, localKeysMax) });
 }
 
 function deniedWords(address: string, reason: string): string {
