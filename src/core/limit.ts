@@ -1,3 +1,5 @@
+import type { JsonObject } from "./json.js";
+
 /** Names a bucket of state in the store; made by `limitKey` and `overrideKey` alone. */
 export type LimitKey = string & { readonly limitKeyBrand: never };
 
@@ -47,6 +49,24 @@ export const hitsMax = 4_294_967_295;
 /** The largest time a full bucket may take to drain: ten years of 365 days, in microseconds. */
 export const drainTimeUsMax = 10 * 31_536_000 * 1_000_000;
 
+/** How a limit counts. Each keeps its state apart. */
+export type Algorithm =
+  /** A bucket that drains all the time: at most `burst` at once. The default. */
+  | { readonly kind: "gcra" }
+  /**
+   * At most `hits` from the beginning of a period to the next; `burst` is `hits`.
+   *
+   * Without a time zone, periods are counted from the Unix epoch by their length (`periodUs`: a
+   * week begins on a Thursday, a month has 30 days), as in envoyproxy/ratelimit. With one they are
+   * hours, days, weeks from Monday, months and years of the calendar there, and `unit` says which:
+   * `hour` or longer, `unitMultiplier` 1; `periodUs` is their nominal length only.
+   */
+  | {
+      readonly kind: "fixed_window";
+      /** A name of the IANA database that this process knows. */
+      readonly timeZone?: string;
+    };
+
 /** One limit of a rule: how fast its buckets drain, how much they hold, what a full one means. */
 export interface Limit {
   /** The user's name for it; absent when the policy gives none. */
@@ -60,6 +80,8 @@ export interface Limit {
   readonly periodUs: number;
   /** Hits that fit into an empty bucket, 0 to `hitsMax`; 0 exactly when `hits` is 0. */
   readonly burst: number;
+  /** Absent: gcra. */
+  readonly algorithm?: Algorithm;
   readonly role: Role;
   /** What a call of zero hits finds over: debt above the burst, or also when no hit is left. */
   readonly peek: "debt" | "exhausted";
@@ -68,9 +90,15 @@ export interface Limit {
 
 /** One level of a rule's path: a descriptor entry it accepts. */
 export interface PathStep {
+  /** Exact text, or a pattern when it holds `*`. */
   readonly key: string;
   /** Exact text, or a pattern when it holds `*`; absent accepts any value. */
   readonly value?: string;
+}
+
+/** Whether a step is compared as a pattern: its key or its value holds `*`. */
+export function isPattern({ key, value }: PathStep): boolean {
+  return key.includes("*") || value?.includes("*") === true;
 }
 
 /** What a matched descriptor meets. */
@@ -82,6 +110,22 @@ export type RuleEffect =
   /** A place in the tree with no limit of its own: passes, and deeper rules hang below it. */
   | { readonly kind: "none" };
 
+/** One level of a rule's name in metrics. */
+export type MetricStep =
+  /** The policy's own text, whatever was asked: `key`, `key_value` or `key_pattern`. */
+  | { readonly kind: "policy"; readonly text: string }
+  /** `key_value` of the request's entry; its key alone when the value is empty. */
+  | { readonly kind: "request" };
+
+/** Which headers a response carries for a rule. */
+export type HeaderStyle =
+  /** `x-ratelimit-limit`, `-remaining` and `-reset`. */
+  | "x-ratelimit"
+  /** `RateLimit` and `RateLimit-Policy`. Source: draft-ietf-httpapi-ratelimit-headers. */
+  | "ietf"
+  /** None, whatever the process is told. */
+  | "none";
+
 /** One descriptor of the policy's tree, with the path that leads to it. */
 export interface Rule {
   readonly domain: string;
@@ -92,4 +136,28 @@ export interface Rule {
   readonly label: string;
   /** Position among the policy's rules, 0-based: the index of its counters. */
   readonly index: number;
+  /**
+   * Names of limits that do not count for a request that meets this rule, also where this rule is
+   * replaced itself. Never a name of its own; absent when there are none. A limit that is left out
+   * this way is neither charged nor reported; an unlimited rule is never left out.
+   *
+   * Source: envoyproxy/ratelimit, `replaces` in ShouldRateLimit.
+   */
+  readonly replaces?: readonly string[];
+  /**
+   * By entry: what stands in keys in place of the entry's value, so that all values that match a
+   * pattern share one bucket (`share_threshold`). Undefined where the value itself counts; absent
+   * when it does everywhere.
+   */
+  readonly sharePatterns?: readonly (string | undefined)[];
+  /**
+   * By entry: the rule's name in metrics where values of requests are wanted in it
+   * (`detailed_metric`, `value_to_metric`), to be joined by `.`; as many as the path has steps.
+   * Absent where the label says it all. What it makes is the caller's text: bound it, escape it.
+   */
+  readonly metricPath?: readonly MetricStep[];
+  /** What the response's dynamic metadata says when the rule lets a request pass; frozen. */
+  readonly metadata?: JsonObject;
+  /** Absent: as the process is told. */
+  readonly headers?: HeaderStyle;
 }

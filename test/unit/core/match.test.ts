@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { globMatches, parseGlob } from "../../../src/core/glob.js";
 import type { DescriptorEntry } from "../../../src/core/key.js";
-import type { PathStep, Rule } from "../../../src/core/limit.js";
+import { isPattern, type PathStep, type Rule } from "../../../src/core/limit.js";
 import { DescriptorTree } from "../../../src/core/match.js";
 
 /** `a=x` as a step or an entry; `a` as a step for any value. */
@@ -54,11 +54,14 @@ function matchFlat(rules: readonly Rule[], entries: readonly DescriptorEntry[]):
 }
 
 function bestStep(offers: readonly PathStep[], entry: DescriptorEntry): PathStep | undefined {
-  const onKey = offers.filter(({ key }) => key === entry.key);
+  const isExact = ({ key, value }: PathStep) => key === entry.key && value === entry.value;
+  const isMatch = ({ key, value }: PathStep) =>
+    globMatches(parseGlob(key), entry.key) &&
+    (value === undefined || globMatches(parseGlob(value), entry.value));
   return (
-    onKey.find(({ value }) => value?.includes("*") === false && value === entry.value) ??
-    onKey.find(({ value }) => value?.includes("*") && globMatches(parseGlob(value), entry.value)) ??
-    onKey.find(({ value }) => value === undefined)
+    offers.find((step) => !isPattern(step) && isExact(step)) ??
+    offers.find((step) => isPattern(step) && isMatch(step)) ??
+    offers.find(({ key, value }) => key === entry.key && value === undefined)
   );
 }
 
@@ -129,6 +132,52 @@ describe("DescriptorTree", () => {
       want: undefined,
     },
     { name: "a pattern does not span the key", paths: ["a=*"], entries: "a_b=c", want: undefined },
+    { name: "a pattern in a key takes any value", paths: ["a*"], entries: "ab=1", want: "a*" },
+    { name: "and the key without more", paths: ["a*"], entries: "a=", want: "a*" },
+    {
+      name: "a pattern in a key does not span the value",
+      paths: ["a*z"],
+      entries: "a=z",
+      want: undefined,
+    },
+    {
+      name: "a pattern in a key beside an exact value",
+      paths: ["a*=x"],
+      entries: "ab=x",
+      want: "a*=x",
+    },
+    { name: "and no other value", paths: ["a*=x"], entries: "ab=xy", want: undefined },
+    { name: "patterns in both", paths: ["*a=*x"], entries: "ba=yx", want: "*a=*x" },
+    {
+      name: "the exact value wins over a pattern in a key",
+      paths: ["a*", "ab=1"],
+      entries: "ab=1",
+      want: "ab=1",
+    },
+    {
+      name: "a pattern in a key wins over the key alone",
+      paths: ["ab", "a*"],
+      entries: "ab=1",
+      want: "a*",
+    },
+    {
+      name: "patterns of key and value go by the file's order",
+      paths: ["a*", "ab=1*"],
+      entries: "ab=12",
+      want: "a*",
+    },
+    {
+      name: "patterns of key and value go by the file's order, turned",
+      paths: ["ab=1*", "a*"],
+      entries: "ab=12",
+      want: "ab=1*",
+    },
+    {
+      name: "what hangs below a pattern in a key",
+      paths: ["a*", "b*", "a* c", "a* d"],
+      entries: "ax=1 d=2",
+      want: "a* d",
+    },
     {
       name: "names of object members are keys",
       paths: ["a"],
@@ -161,11 +210,12 @@ describe("DescriptorTree", () => {
 
   it("equals the definition over flat rules", () => {
     const keys = fc.constantFrom("a", "b", "a_b");
+    const stepKeys = fc.oneof(keys, fc.constantFrom("a*", "*", "*b"));
     const values = fc.constantFrom("x", "y", "xy", "", "b_x", "x*");
     const patterns = fc.constantFrom("x*", "*y", "*", "x*y", "**");
     const steps: fc.Arbitrary<PathStep> = fc.oneof(
-      keys.map((key) => ({ key })),
-      fc.record({ key: keys, value: fc.oneof(values, patterns) }),
+      stepKeys.map((key) => ({ key })),
+      fc.record({ key: stepKeys, value: fc.oneof(values, patterns) }),
     );
     const paths = fc.uniqueArray(fc.array(steps, { minLength: 1, maxLength: 3 }), {
       maxLength: 12,
