@@ -11,6 +11,7 @@ import (
 
 // beside lists what belongs in the image and is not part of Envoy's API.
 var beside = []string{
+	"github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3",
 	"google.golang.org/grpc/health/grpc_health_v1",
 }
 
