@@ -14,13 +14,6 @@ export interface ConnectionIdentity {
 /** The longest a TCP connect and TLS handshake may take. */
 const connectMsMax = 1_000;
 
-/**
- * The longest silence while a reply is outstanding. Then the connection is dropped and made anew: a
- * stopped server, and a partition that sends no reset, look just like this, also amid the
- * handshake.
- */
-const silenceMsMax = 1_000;
-
 /** How long a closed socket may linger before it is destroyed. */
 const lingerMs = 100;
 
@@ -55,7 +48,6 @@ export function libraryOptions(
     lazyConnect: false,
     connectTimeout: connectMsMax,
     disconnectTimeout: lingerMs,
-    socketTimeout: silenceMsMax,
     keepAlive: 10_000,
     noDelay: true,
     retryStrategy: nextDelayMs,

@@ -6,6 +6,7 @@ import { type ErrorCode, ServiceError } from "../../core/errors.js";
 import type { ScriptCall, ScriptReply, StoreConnection, StoreScript } from "../connection.js";
 import { libraryOptions } from "./library-options.js";
 import { isNoScriptReply, isSelectReply, toStoreError } from "./redis-error.js";
+import { SilenceWatch } from "./silence-watch.js";
 import type { RedisTarget } from "./target.js";
 
 /** What a connection is for; each has its own, so that one kind of work never waits for another. */
@@ -71,6 +72,7 @@ interface Sending {
 export class RedisConnection implements StoreConnection {
   readonly #options: RedisConnectionOptions;
   readonly #redis: Redis;
+  readonly #silence: SilenceWatch;
   readonly #waiting = new Set<(error: ServiceError) => void>();
   /** The name by which the server knows each script. Source: EVALSHA. */
   readonly #sha1s = new WeakMap<StoreScript, string>();
@@ -88,6 +90,7 @@ export class RedisConnection implements StoreConnection {
   constructor(options: RedisConnectionOptions) {
     this.#options = options;
     this.#redis = new Redis(libraryOptions(options, () => this.#nextDelayMs()));
+    this.#silence = this.#watchSilence(options.clock);
     this.#listen();
   }
 
@@ -140,6 +143,7 @@ export class RedisConnection implements StoreConnection {
       const cancel = clock.schedule(leftMs, () => fail(new ServiceError("STORE_TIMEOUT")));
       this.#waiting.add(fail);
       this.#inFlightCount += 1;
+      this.#silence.begin();
       send(() => isSettled).then(
         (reply) => {
           this.#inFlightCount -= 1;
@@ -223,6 +227,7 @@ export class RedisConnection implements StoreConnection {
     const { role, onEvent } = this.#options;
     this.#redis.on("connect", () => {
       this.#hasDatabase = true;
+      this.#silence.begin();
     });
     this.#redis.on("ready", () => {
       if (this.#hasDatabase) this.#refusal = undefined;
@@ -230,6 +235,7 @@ export class RedisConnection implements StoreConnection {
       onEvent({ kind: "redisConnected", role });
     });
     this.#redis.on("close", () => {
+      this.#silence.end();
       if (this.#wasReady && !this.#isClosed) onEvent({ kind: "redisLost", role });
       this.#wasReady = false;
     });
@@ -242,6 +248,16 @@ export class RedisConnection implements StoreConnection {
       if (!this.#isClosed) onEvent({ kind: "redisFailed", role, code, message });
     });
     this.#redis.on("end", () => this.#revive());
+  }
+
+  /** Not the library's own time-out, which counts by the clock: see `SilenceWatch`. */
+  #watchSilence(clock: Clock): SilenceWatch {
+    return new SilenceWatch({
+      clock,
+      isOwed: () => this.#redis.status !== "ready" || this.#inFlightCount > 0,
+      arrivedBytes: () => this.#redis.stream.bytesRead,
+      onSilence: () => this.#redis.stream.destroy(new Error("the server is silent")),
+    });
   }
 
   /** The library gives up when a socket cannot even be made (bad certificates): we do not. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { localKeysMax, openLocalStore } from "../../../src/app/store.js";
 import type { MemoryLimitStore } from "../../../src/store/memory.js";
-import { farDeadlineMs, once, testCharge } from "../../support/charges.js";
+import { once, testCharge } from "../../support/charges.js";
 import { FakeClock } from "../../support/fake-clock.js";
 
 /** Brings new keys, 256 a batch; answers how many of them found room. */
@@ -11,7 +11,7 @@ async function fill(store: MemoryLimitStore, keyCount: number): Promise<number> 
     const batch = Array.from({ length: Math.min(256, keyCount - at) }, (_, i) =>
       once(testCharge({ key: `key ${at + i}` })),
     );
-    const outcomes = await store.take(batch, farDeadlineMs);
+    const outcomes = await store.take(batch);
     storedCount += outcomes.filter(({ kind }) => kind === "decided").length;
   }
   return storedCount;
