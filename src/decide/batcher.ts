@@ -1,8 +1,8 @@
+import type { Breaker } from "../core/breaker.js";
 import type { Clock } from "../core/clock.js";
 import { assert, type ErrorCode, toServiceError } from "../core/errors.js";
 import type { Charge } from "../core/gcra.js";
 import { batchChargesMax, type LimitStore, type StoreResult } from "../store/limit-store.js";
-import type { Breaker } from "./breaker.js";
 
 /** What a `Batcher` is made of. */
 export interface BatcherParts {

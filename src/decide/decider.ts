@@ -1,3 +1,4 @@
+import { Breaker } from "../core/breaker.js";
 import type { Clock } from "../core/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js";
 import type { Charge } from "../core/gcra.js";
@@ -6,7 +7,6 @@ import type { Policy } from "../policy/policy.js";
 import type { LimitStore, StoreResult } from "../store/limit-store.js";
 import { decidedByStore, descriptorOutcome, present } from "./answers.js";
 import { Batcher, type BatcherEvent, type BatchOutcome } from "./batcher.js";
-import { Breaker } from "./breaker.js";
 import type { DecisionCounters } from "./counters.js";
 import type { DecidedRequest } from "./decided-request.js";
 import { decideWithoutStore } from "./fallback.js";

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { Breaker } from "../../../src/core/breaker.js";
 import {
   Batcher,
   type BatcherEvent,
   createSlot,
   waitingRequestsMax,
 } from "../../../src/decide/batcher.js";
-import { Breaker } from "../../../src/decide/breaker.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import type { StoreOutcome } from "../../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";

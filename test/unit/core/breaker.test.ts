@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Breaker, type BreakerOptions } from "../../../src/decide/breaker.js";
+import { Breaker, type BreakerOptions } from "../../../src/core/breaker.js";
 
 const options: BreakerOptions = {
   failureCountToOpen: 3,

@@ -11,7 +11,7 @@ export interface BreakerOptions {
 }
 
 /** What a store with a 10 ms budget wants. */
-const defaultBreakerOptions: BreakerOptions = {
+export const defaultBreakerOptions: BreakerOptions = {
   failureCountToOpen: 5,
   failingMsToOpen: 100,
   probeAfterMs: 100,
