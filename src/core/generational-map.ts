@@ -1,3 +1,6 @@
+/** Of how many missed keys one is held, once others have to leave for it. */
+export const wantedOneIn = 8;
+
 /**
  * A bounded map that forgets what was not looked at for a while: two generations, the older one
  * dropped whole when the younger one is full. No list to keep in order at each look, as an LRU has,
@@ -5,6 +8,7 @@
  */
 export class GenerationalMap<K, V> {
   readonly #generationSizeMax: number;
+  #missesSinceWanted = 0;
   #young = new Map<K, V>();
   #old = new Map<K, V>();
 
@@ -16,6 +20,19 @@ export class GenerationalMap<K, V> {
   /** Entries held now. */
   get size(): number {
     return this.#young.size + this.#old.size;
+  }
+
+  /**
+   * Whether a key that was just missed is worth holding. Always until a generation is full; then
+   * one in `wantedOneIn`: among more keys than fit, one that came once pushes out one that may come
+   * again, and what lives just long enough to be moved is what the collector pays most for.
+   */
+  wantsMore(): boolean {
+    if (this.#old.size === 0) return true;
+    this.#missesSinceWanted += 1;
+    if (this.#missesSinceWanted < wantedOneIn) return false;
+    this.#missesSinceWanted = 0;
+    return true;
   }
 
   /** The value of a key, which counts as a look; undefined when there is none (any more). */

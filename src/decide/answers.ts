@@ -15,10 +15,10 @@ import type { PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
 /** One call's share of what was decided for all identical ones: the first ones are granted. */
 export function decidedByStore(
   charges: readonly Charge[],
-  { result, index, askedCount }: Extract<BatchOutcome, { kind: "decided" }>,
+  { result, askedCount }: Extract<BatchOutcome, { kind: "decided" }>,
+  index: number,
 ): DecidedRequest {
   const { grantedCount, results, nowUs } = result;
-  if (results.length !== charges.length) throw new ServiceError("STORE_PROTOCOL");
   const isDenied = index >= grantedCount;
   if (isDenied || askedCount === 1) return { isDenied, charges, results, nowUs };
   // What was over was so for the first that was denied; those before it left less behind.

@@ -2,7 +2,13 @@ import type { Breaker } from "../core/breaker.js";
 import type { Clock } from "../core/clock.js";
 import { assert, type ErrorCode, toServiceError } from "../core/errors.js";
 import type { Charge } from "../core/gcra.js";
-import { batchChargesMax, type LimitStore, type StoreResult } from "../store/limit-store.js";
+import {
+  batchChargesMax,
+  type LimitStore,
+  type StoreOutcome,
+  type StoreRequest,
+  type StoreResult,
+} from "../store/limit-store.js";
 
 /** What a `Batcher` is made of. */
 export interface BatcherParts {
@@ -31,41 +37,65 @@ export type BatcherEvent =
   | { readonly kind: "circuitOpened"; readonly code: ErrorCode }
   | { readonly kind: "circuitClosed" };
 
-/** How the store answered for one request. */
+/** How the store answered for a request, and for all that asked the same in its turn. */
 export type BatchOutcome =
   | {
       readonly kind: "decided";
-      /** For all identical requests of the turn, of which this one is the `index`-th from 0. */
       readonly result: StoreResult;
-      readonly index: number;
       /** How many asked the same. */
       readonly askedCount: number;
-      /** When the store was asked, monotonic. */
+      /** When the store was asked and when its answer was read, monotonic. */
       readonly sentMs: number;
+      readonly receivedMs: number;
     }
   | { readonly kind: "failed"; readonly code: ErrorCode };
 
-/** Where identical requests of one turn meet; each thing that may be asked twice has its own. */
+/** A request that waits for the store. */
+export interface Waiting {
+  /** Until when it waits, monotonic; Infinity for as long as the store may take. */
+  readonly deadlineMs: number;
+  /**
+   * Takes the answer; must not throw. Only the first call counts: an answer that comes after the
+   * deadline finds the request settled.
+   *
+   * @param index its place, from 0, among those that asked the same: the first ones are granted
+   */
+  settle(outcome: BatchOutcome, index: number): void;
+}
+
+/**
+ * Where identical requests of one turn meet; each thing that may be asked twice has its own. Numbers
+ * only: slots live as long as what is known of a key, and a reference to what was asked would keep
+ * every call alive past its answer, which the collector pays for.
+ */
 export interface CoalescingSlot {
   turn: number;
-  group: Group | undefined;
+  groupIndex: number;
 }
 
 /** A slot in which nothing waits yet. */
 export function createSlot(): CoalescingSlot {
-  return { turn: -1, group: undefined };
+  return { turn: -1, groupIndex: 0 };
 }
 
 /** What is asked of the store once, for everybody who asks it in this turn. */
-interface Group {
+class Group implements StoreRequest {
   readonly charges: readonly Charge[];
   waiting: Waiting[];
-}
 
-interface Waiting {
-  readonly deadlineMs: number;
-  /** Answers the request; only the first answer counts. */
-  readonly settle: (outcome: BatchOutcome) => void;
+  constructor(charges: readonly Charge[], first: Waiting) {
+    this.charges = charges;
+    this.waiting = [first];
+  }
+
+  get multiplicity(): number {
+    return this.waiting.length;
+  }
+
+  settle(outcome: BatchOutcome): void {
+    const { waiting } = this;
+    for (let index = 0; index < waiting.length; index += 1) waiting[index]?.settle(outcome, index);
+  }
 }
 
 /** The most requests that wait for the turn to end; more are answered as an overload at once. */
@@ -82,7 +112,10 @@ export class Batcher {
   readonly #parts: BatcherParts;
   #groups: Group[] = [];
   #waitingCount = 0;
+  /** The earliest deadline of those that wait for the turn to end. */
+  #earliestMs = Number.POSITIVE_INFINITY;
   #turn = 0;
+  readonly #onTurnEnd = (): void => this.#flush();
 
   constructor(parts: BatcherParts) {
     this.#parts = parts;
@@ -94,60 +127,59 @@ export class Batcher {
   }
 
   /**
-   * Resolves with the store's answer, or with a failure at `deadlineMs` or the store's budget;
-   * with OVERLOADED when the store was not asked, because the turn took longer than that.
+   * Settles the request with the store's answer, or with a failure at its deadline or the store's
+   * budget; with OVERLOADED when the store was not asked, because the turn took longer than that.
    *
    * @param slot where the same repeatable charges are asked again; without one they stand alone
    */
-  ask(
-    charges: readonly Charge[],
-    deadlineMs: number,
-    slot?: CoalescingSlot,
-  ): Promise<BatchOutcome> {
-    return new Promise((resolve) => {
-      if (this.#waitingCount >= waitingRequestsMax) {
-        resolve({ kind: "failed", code: "OVERLOADED" });
+  ask(charges: readonly Charge[], waiting: Waiting, slot?: CoalescingSlot): void {
+    if (this.#waitingCount >= waitingRequestsMax) {
+      waiting.settle({ kind: "failed", code: "OVERLOADED" }, 0);
+      return;
+    }
+    // A microtask would be too early: the calls of one socket read arrive over several of them.
+    if (this.#waitingCount === 0) this.#parts.clock.scheduleTurn(this.#onTurnEnd);
+    this.#waitingCount += 1;
+    if (waiting.deadlineMs < this.#earliestMs) this.#earliestMs = waiting.deadlineMs;
+    if (slot?.turn === this.#turn) {
+      const group = this.#groups[slot.groupIndex];
+      if (group?.charges === charges) {
+        group.waiting.push(waiting);
         return;
       }
-      // A microtask would be too early: the calls of one socket read arrive over several of them.
-      if (this.#waitingCount === 0) this.#parts.clock.scheduleTurn(() => this.#flush());
-      this.#waitingCount += 1;
-      const waiting = { deadlineMs, settle: resolve };
-      if (slot?.turn === this.#turn && slot.group?.charges === charges) {
-        slot.group.waiting.push(waiting);
-        return;
-      }
-      const group = { charges, waiting: [waiting] };
-      this.#groups.push(group);
-      if (slot === undefined) return;
-      slot.turn = this.#turn;
-      slot.group = group;
-    });
+    }
+    const groupIndex = this.#groups.push(new Group(charges, waiting)) - 1;
+    if (slot === undefined) return;
+    slot.turn = this.#turn;
+    slot.groupIndex = groupIndex;
   }
 
   #flush(): void {
     const groups = this.#groups;
+    const earliestMs = this.#earliestMs;
     this.#groups = [];
     this.#waitingCount = 0;
+    this.#earliestMs = Number.POSITIVE_INFINITY;
     this.#turn += 1;
     const nowMs = this.#parts.clock.monotonicMs();
     let batch: Group[] = [];
     let chargeCount = 0;
     for (const group of groups) {
-      dropExpired(group, nowMs);
+      if (earliestMs <= nowMs) dropExpired(group, nowMs);
       if (group.waiting.length === 0) continue;
       if (chargeCount + group.charges.length > batchChargesMax && batch.length > 0) {
-        void this.#send(batch);
+        void this.#send(batch, earliestMs);
         batch = [];
         chargeCount = 0;
       }
       batch.push(group);
       chargeCount += group.charges.length;
     }
-    if (batch.length > 0) void this.#send(batch);
+    if (batch.length > 0) void this.#send(batch, earliestMs);
   }
 
-  async #send(batch: readonly Group[]): Promise<void> {
+  /** @param earliestMs a time before which nobody of the batch has to be answered */
+  async #send(batch: readonly Group[], earliestMs: number): Promise<void> {
     const { store, clock, breaker, storeBudgetMs } = this.#parts;
     const sentMs = clock.monotonicMs();
     if (!breaker.admits(sentMs)) {
@@ -156,26 +188,22 @@ export class Batcher {
     }
     this.#count(batch);
     const deadlineMs = sentMs + storeBudgetMs;
-    const disarm = this.#expireEarlier(batch, deadlineMs);
+    const disarm = earliestMs < deadlineMs ? this.#expireEarlier(batch, deadlineMs) : noTimer;
     try {
-      const outcomes = await store.take(
-        batch.map(({ charges, waiting }) => ({ charges, multiplicity: waiting.length })),
-        deadlineMs,
-      );
+      const outcomes = await store.take(batch, deadlineMs);
       assert(outcomes.length === batch.length, "one outcome a request of the batch");
       if (breaker.succeeded()) this.#parts.onEvent({ kind: "circuitClosed" });
-      batch.forEach(({ waiting }, i) => {
-        const outcome = outcomes[i];
-        if (outcome?.kind !== "decided") {
-          for (const one of waiting) one.settle(outcome ?? noOutcome);
-          return;
+      const receivedMs = clock.monotonicMs();
+      for (let i = 0; i < batch.length; i += 1) {
+        const group = batch[i];
+        const outcome = outcomes[i] ?? noOutcome;
+        if (outcome.kind === "failed") group?.settle(outcome);
+        else {
+          const askedCount = group?.multiplicity ?? 0;
+          const { result } = outcome;
+          group?.settle({ kind: "decided", result, askedCount, sentMs, receivedMs });
         }
-        const { result } = outcome;
-        const askedCount = waiting.length;
-        for (let index = 0; index < askedCount; index += 1) {
-          waiting[index]?.settle({ kind: "decided", result, index, askedCount, sentMs });
-        }
-      });
+      }
     } catch (thrown) {
       this.#fail(batch, toServiceError(thrown).code);
     } finally {
@@ -221,7 +249,7 @@ export class Batcher {
       for (; next < early.length; next += 1) {
         const one = early[next];
         if (one === undefined || one.deadlineMs > nowMs) break;
-        one.settle({ kind: "failed", code: "STORE_TIMEOUT" });
+        one.settle({ kind: "failed", code: "STORE_TIMEOUT" }, 0);
       }
       arm();
     };
@@ -230,7 +258,7 @@ export class Batcher {
   }
 }
 
-const noOutcome: BatchOutcome = { kind: "failed", code: "STORE_PROTOCOL" };
+const noOutcome: StoreOutcome = { kind: "failed", code: "STORE_PROTOCOL" };
 
 /** Answers those whose time was over before the store was asked: it must not charge for them. */
 function dropExpired(group: Group, nowMs: number): void {
@@ -238,12 +266,12 @@ function dropExpired(group: Group, nowMs: number): void {
   const { waiting } = group;
   group.waiting = waiting.filter(({ deadlineMs }) => deadlineMs > nowMs);
   for (const one of waiting) {
-    if (one.deadlineMs <= nowMs) one.settle({ kind: "failed", code: "OVERLOADED" });
+    if (one.deadlineMs <= nowMs) one.settle({ kind: "failed", code: "OVERLOADED" }, 0);
   }
 }
 
 function settleAll(batch: readonly Group[], code: ErrorCode): void {
-  for (const { waiting } of batch) for (const one of waiting) one.settle({ kind: "failed", code });
+  for (const group of batch) group.settle({ kind: "failed", code });
 }
 
 function noTimer(): void {

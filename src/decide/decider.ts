@@ -6,7 +6,7 @@ import type { Verdict } from "../core/verdict.js";
 import type { Policy } from "../policy/policy.js";
 import type { LimitStore, StoreResult } from "../store/limit-store.js";
 import { decidedByStore, descriptorOutcome, present } from "./answers.js";
-import { Batcher, type BatcherEvent, type BatchOutcome } from "./batcher.js";
+import { Batcher, type BatcherEvent, type BatchOutcome, type Waiting } from "./batcher.js";
 import type { DecisionCounters } from "./counters.js";
 import type { DecidedRequest } from "./decided-request.js";
 import { decideWithoutStore } from "./fallback.js";
@@ -48,6 +48,17 @@ export type DeciderEvent = BatcherEvent | PressureEvent;
  */
 export type Hits = number | readonly number[];
 
+/** One call: how much it asks for, until when, and where its answer goes. */
+export interface DecisionCall {
+  readonly hits: Hits;
+  /** When the caller stops waiting, on the monotonic clock; Infinity when unknown. */
+  readonly deadlineMs: number;
+  /** The answer. Either this or `failed` is told exactly once, maybe before `ask` returns. */
+  decided(verdict: Verdict): void;
+  /** @param thrown a `ServiceError` as `decide` throws it, or anything else for a bug */
+  failed(thrown: unknown): void;
+}
+
 /** The part of a caller's remaining time that a store call may use. */
 const callerBudgetRatio = 0.6;
 
@@ -58,6 +69,7 @@ const callerBudgetRatio = 0.6;
 export class Decider {
   readonly #parts: DeciderParts;
   readonly #batcher: Batcher;
+  readonly #settling: Settle = (decision, outcome, index) => this.#settle(decision, outcome, index);
   readonly #breaker = new Breaker();
   readonly #newKeys: NewKeyGuard;
   #records = new KeyRecords();
@@ -94,7 +106,7 @@ export class Decider {
    *   `on_store_failure: error`, OVERLOADED or the STORE_ code of the failure
    */
   async decide(query: RateLimitQuery, deadlineMs: number): Promise<Verdict> {
-    const prepared = this.prepare(query);
+    const prepared = this.prepare(query, false);
     const hits = query.descriptors.map((descriptor) => descriptor.hits);
     return this.decidePrepared(prepared, hits, deadlineMs);
   }
@@ -102,9 +114,10 @@ export class Decider {
   /**
    * Matches a query against the policy in force, for many calls that ask the same.
    *
+   * @param isKept whether it will be used again; for once alone it costs less
    * @throws ServiceError POLICY_MISSING, REQUEST_INVALID; counted as failed calls
    */
-  prepare(query: RateLimitQuery): PreparedQuery {
+  prepare(query: RateLimitQuery, isKept = true): PreparedQuery {
     const { policies, counters, digest, clock } = this.#parts;
     try {
       const policy = policies.current();
@@ -117,6 +130,7 @@ export class Decider {
         policy,
         ruleCounters: counters.forPolicy(policy),
         records: this.#records,
+        isKept,
         newKeys: this.#newKeys,
         digest,
         nowMs: clock.monotonicMs(),
@@ -132,43 +146,32 @@ export class Decider {
     return prepared.policy === this.#parts.policies.current();
   }
 
-  /** Decides a call of a prepared query; as `decide` otherwise. */
-  async decidePrepared(prepared: PreparedQuery, hits: Hits, deadlineMs: number): Promise<Verdict> {
-    const { clock, counters, pressure } = this.#parts;
-    const startMs = clock.monotonicMs();
+  /** Decides a call of a prepared query; fails as `decide`. */
+  decidePrepared(prepared: PreparedQuery, hits: Hits, deadlineMs: number): Promise<Verdict> {
+    return new Promise((resolve, reject) => {
+      this.ask(prepared, { hits, deadlineMs, decided: resolve, failed: reject });
+    });
+  }
+
+  /** Decides a call of a prepared query without a promise: the path of nearly every request. */
+  ask(prepared: PreparedQuery, call: DecisionCall): void {
+    const { clock, pressure } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    const charges = chargesFor(prepared, call.hits);
     pressure.begin();
-    try {
-      if (deadlineMs <= startMs) throw new ServiceError("DEADLINE_PASSED");
-      const asked = askOf(prepared, hits);
-      let request = this.#decideAtOnce(asked, startMs);
-      if (request === undefined && pressure.cause(startMs) !== undefined) {
-        request = await this.#fallBack(asked, "OVERLOADED");
-      }
-      if (request === undefined) {
-        const budgetEndMs = startMs + (deadlineMs - startMs) * callerBudgetRatio;
-        // The one wait of a decision: each layer of promises costs about half a microsecond.
-        const outcome = await this.#batcher.ask(asked.charges, budgetEndMs, asked.slot);
-        // Who has gone by now reads no answer, and must not use up a share of the fallback.
-        if (deadlineMs <= clock.monotonicMs()) throw new ServiceError("DEADLINE_PASSED");
-        request =
-          outcome.kind === "failed"
-            ? await this.#fallBack(asked, outcome.code)
-            : this.#takeOutcome(asked, outcome);
-      }
-      const verdict = present(prepared, request);
-      this.#count(prepared, request, verdict);
-      return verdict;
-    } catch (thrown) {
-      counters.countFailure(toServiceError(thrown).code);
-      throw thrown;
-    } finally {
-      pressure.end();
-      counters.countLatency(clock.monotonicMs() - startMs);
+    const decision = new Decision(this.#settling, { prepared, charges, call, startMs: nowMs });
+    if (call.deadlineMs <= nowMs) {
+      this.#fail(decision, new ServiceError("DEADLINE_PASSED"));
+      return;
     }
+    const known = this.#decideAtOnce(decision, nowMs);
+    if (known !== undefined) this.#finish(decision, known);
+    else if (pressure.cause(nowMs) !== undefined) this.#fallBack(decision, "OVERLOADED");
+    else this.#batcher.ask(charges, decision, decision.isCoalescing ? prepared.slot : undefined);
   }
 
   /** What needs no store: nothing is limited, or the store has refused the same a moment ago. */
-  #decideAtOnce({ prepared, charges, isRepeatable }: Asked, nowMs: number) {
+  #decideAtOnce({ prepared, charges, isRepeatable }: Decision, nowMs: number) {
     if (charges.length === 0) return nothingAsked;
     if (!isRepeatable) return undefined;
     const refused = refuseFromMemory(prepared.asks, charges, nowMs);
@@ -177,22 +180,72 @@ export class Decider {
     return { isDenied: true, charges, ...refused };
   }
 
-  #takeOutcome(
-    { prepared, charges, isRepeatable }: Asked,
-    outcome: Extract<BatchOutcome, { kind: "decided" }>,
-  ): DecidedRequest {
-    const { result, askedCount, sentMs } = outcome;
-    // The first who still waits of those who asked the same remembers for all of them.
-    if (isRepeatable && result.grantedCount < askedCount && result !== this.#remembered) {
-      this.#remembered = result;
-      const receivedMs = this.#parts.clock.monotonicMs();
-      rememberAnswer(prepared.asks, charges, { ...result, sentMs, receivedMs });
+  #settle(decision: Decision, outcome: BatchOutcome, index: number): void {
+    // Who has gone by now reads no answer, and must not use up a share of the fallback.
+    const nowMs = outcome.kind === "decided" ? outcome.receivedMs : this.#parts.clock.monotonicMs();
+    if (decision.call.deadlineMs <= nowMs) {
+      this.#fail(decision, new ServiceError("DEADLINE_PASSED"));
+    } else if (outcome.kind === "failed") {
+      this.#fallBack(decision, outcome.code);
+    } else if (outcome.result.results.length !== decision.charges.length) {
+      this.#fail(decision, new ServiceError("STORE_PROTOCOL"));
+    } else {
+      this.#remember(decision, outcome);
+      this.#finish(decision, decidedByStore(decision.charges, outcome, index));
     }
-    return decidedByStore(charges, outcome);
   }
 
-  async #fallBack(
-    { prepared: { asks }, charges }: Asked,
+  #remember(
+    { prepared, charges, isRepeatable }: Decision,
+    { result, askedCount, sentMs, receivedMs }: Extract<BatchOutcome, { kind: "decided" }>,
+  ): void {
+    // The first who still waits of those who asked the same remembers for all of them.
+    if (!isRepeatable || result.grantedCount >= askedCount || result === this.#remembered) return;
+    this.#remembered = result;
+    // What was asked under a policy that is gone teaches nothing about the one in force.
+    if (prepared.policy !== this.#recordsPolicy) return;
+    const { asks } = prepared;
+    const { results, nowUs } = result;
+    const answer = { results, nowUs, sentMs, receivedMs };
+    rememberAnswer({ asks, charges, records: this.#records }, answer);
+  }
+
+  /** Answers a call, and counts it. */
+  #finish(decision: Decision, request: DecidedRequest): void {
+    const { prepared, call } = decision;
+    let verdict: Verdict;
+    try {
+      verdict = present(prepared, request);
+    } catch (thrown) {
+      this.#fail(decision, thrown);
+      return;
+    }
+    this.#count(prepared, request, verdict);
+    this.#end(decision);
+    call.decided(verdict);
+  }
+
+  #fail(decision: Decision, thrown: unknown): void {
+    this.#parts.counters.countFailure(toServiceError(thrown).code);
+    this.#end(decision);
+    decision.call.failed(thrown);
+  }
+
+  #end({ startMs }: Decision): void {
+    const { clock, counters, pressure } = this.#parts;
+    pressure.end();
+    counters.countLatency(clock.monotonicMs() - startMs);
+  }
+
+  #fallBack(decision: Decision, code: ErrorCode): void {
+    this.#decideWithoutStore(decision, code).then(
+      (request) => this.#finish(decision, request),
+      (thrown: unknown) => this.#fail(decision, thrown),
+    );
+  }
+
+  async #decideWithoutStore(
+    { prepared: { asks }, charges }: Decision,
     code: ErrorCode,
   ): Promise<DecidedRequest> {
     const { counters, replicaCount } = this.#parts;
@@ -239,25 +292,50 @@ export class Decider {
   }
 }
 
-/** A prepared query with the hits of one call. */
-interface Asked {
+/** Takes the store's answer for a decision. */
+type Settle = (decision: Decision, outcome: BatchOutcome, index: number) => void;
+
+/** A call on its way through the store. */
+class Decision implements Waiting {
   readonly prepared: PreparedQuery;
   readonly charges: readonly Charge[];
+  readonly call: DecisionCall;
+  readonly startMs: number;
+  /** When the store's part of the caller's time is over. */
+  readonly deadlineMs: number;
   readonly isRepeatable: boolean;
-  /** Where identical calls meet; only calls for one hit of repeatable limits do. */
-  readonly slot: PreparedQuery["slot"] | undefined;
+  readonly #settle: Settle;
+  #isSettled = false;
+
+  constructor(settle: Settle, { prepared, charges, call, startMs }: DecisionParts) {
+    this.prepared = prepared;
+    this.charges = charges;
+    this.call = call;
+    this.startMs = startMs;
+    this.deadlineMs = startMs + (call.deadlineMs - startMs) * callerBudgetRatio;
+    // Other costs than one change nothing of repeatability, unless they are none.
+    this.isRepeatable =
+      prepared.isRepeatable && (this.isOneEach || charges.every(({ cost }) => cost > 0));
+    this.#settle = settle;
+  }
+
+  /** Only calls for one hit of repeatable limits meet others. */
+  get isCoalescing(): boolean {
+    return this.isRepeatable && this.isOneEach;
+  }
+
+  get isOneEach(): boolean {
+    return this.charges === this.prepared.charges;
+  }
+
+  settle(outcome: BatchOutcome, index: number): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.#settle(this, outcome, index);
+  }
 }
 
-function askOf(prepared: PreparedQuery, hits: Hits): Asked {
-  const charges = chargesFor(prepared, hits);
-  if (charges === prepared.charges) {
-    const { isRepeatable, slot } = prepared;
-    return { prepared, charges, isRepeatable, slot: isRepeatable ? slot : undefined };
-  }
-  // Other costs than one change nothing of repeatability, unless they are none.
-  const isRepeatable = prepared.isRepeatable && charges.every(({ cost }) => cost > 0);
-  return { prepared, charges, isRepeatable, slot: undefined };
-}
+type DecisionParts = Pick<Decision, "prepared" | "charges" | "call" | "startMs">;
 
 const nothingAsked: DecidedRequest = { isDenied: false, charges: [], results: [], nowUs: 0 };
 

@@ -48,6 +48,11 @@ export class KeyRecords {
     this.#records = new GenerationalMap(recordsMax);
   }
 
+  /** The record of a key, if there is one. */
+  find(key: LimitKey): KeyRecord | undefined {
+    return this.#records.get(key);
+  }
+
   /** The record of a key, made when there is none. */
   recordOf(key: LimitKey): KeyRecord {
     const known = this.#records.get(key);

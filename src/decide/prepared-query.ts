@@ -25,7 +25,8 @@ import type { DescriptorQuery, LimitOverride, RateLimitQuery } from "./query.js"
 /** A limit that a query asks, with all that is known of it before the call. */
 export interface PreparedAsk {
   readonly limit: Limit;
-  readonly record: KeyRecord;
+  /** Absent for a query that is not kept, as long as nothing is remembered of the key. */
+  readonly record: KeyRecord | undefined;
   /** Which descriptor of the query it belongs to. */
   readonly descriptorIndex: number;
   /** For one hit. */
@@ -69,6 +70,8 @@ export interface PrepareParts {
   /** The counters of the policy's rules, by rule index. */
   readonly ruleCounters: readonly RuleCounters[];
   readonly records: KeyRecords;
+  /** Whether the prepared query will be kept, and with it a record of each of its keys. */
+  readonly isKept: boolean;
   readonly newKeys: NewKeyGuard;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
@@ -155,10 +158,11 @@ class Preparation {
   }
 
   #ask({ index, limit, key }: { index: number; limit: Limit; key: LimitKey }): void {
+    const { records, isKept } = this.#parts;
     const isRefund = this.#query.descriptors[index]?.isRefund === true;
     this.asks.push({
       limit,
-      record: this.#parts.records.recordOf(key),
+      record: isKept ? records.recordOf(key) : records.find(key),
       descriptorIndex: index,
       charge: {
         key,

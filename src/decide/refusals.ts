@@ -1,5 +1,11 @@
 import { type Charge, type ChargeResult, retryAfterUs } from "../core/gcra.js";
-import { type KeyRecord, keyRefusalsMax, type Refusal, refusalMsMax } from "./key-records.js";
+import {
+  type KeyRecord,
+  type KeyRecords,
+  keyRefusalsMax,
+  type Refusal,
+  refusalMsMax,
+} from "./key-records.js";
 import type { PreparedAsk } from "./prepared-query.js";
 
 /** Results as the store gave them, and when. */
@@ -11,17 +17,23 @@ export interface StoreAnswer {
   readonly receivedMs: number;
 }
 
+/** What the store was asked, and where what it said is kept. */
+export interface AskedOfStore {
+  readonly asks: readonly PreparedAsk[];
+  readonly charges: readonly Charge[];
+  readonly records: KeyRecords;
+}
+
 /** Keeps what the store said of each key, and until when it makes asking again useless. */
 export function rememberAnswer(
-  asks: readonly PreparedAsk[],
-  charges: readonly Charge[],
+  { asks, charges, records }: AskedOfStore,
   { results, nowUs, sentMs, receivedMs }: StoreAnswer,
 ): void {
   for (let i = 0; i < asks.length; i += 1) {
-    const record = asks[i]?.record;
     const charge = charges[i];
     const result = results[i];
-    if (record === undefined || charge === undefined || result === undefined) continue;
+    if (charge === undefined || result === undefined) continue;
+    const record = asks[i]?.record ?? records.recordOf(charge.key);
     record.seen = { bucket: result.bucket, nowUs, receivedMs };
     if (!result.isOver) continue;
     const waitUs = retryAfterUs(charge, result.bucket, nowUs) ?? Number.POSITIVE_INFINITY;
@@ -64,13 +76,14 @@ export function refuseFromMemory(
   if (!isDenied) return undefined;
   const results = asks.map(({ record }, i): ChargeResult => {
     const isOver = isRefused(record, charges[i]?.cost ?? 0, nowMs);
-    return { isOver, bucket: record.seen?.bucket ?? { level: 0, tUs: nowUs } };
+    return { isOver, bucket: record?.seen?.bucket ?? { level: 0, tUs: nowUs } };
   });
   return { results, nowUs };
 }
 
-function isRefused({ refusals }: KeyRecord, cost: number, nowMs: number): boolean {
-  for (const refusal of refusals) {
+function isRefused(record: KeyRecord | undefined, cost: number, nowMs: number): boolean {
+  if (record === undefined) return false;
+  for (const refusal of record.refusals) {
     if (nowMs < refusal.untilMs && cost >= refusal.cost) return true;
   }
   return false;

@@ -149,13 +149,18 @@ export class GrpcJsTransport {
 
   #unary(handle: UnaryHandler): (call: UnaryCall, respond: sendUnaryData<Buffer>) => void {
     const begin = (call: UnaryCall, respond: sendUnaryData<Buffer>): void => {
-      handle(call.request, this.#context(call))
-        .then(
-          (bytes) => respond(null, asBuffer(bytes)),
-          (thrown: unknown) => respond(this.#failure(thrown)),
-        )
-        // Nothing a call does may end the process, whatever the library thinks of the answer.
-        .catch((thrown: unknown) => this.#parts.onBug(thrown));
+      // Nothing a call does may end the process, whatever the library thinks of the answer.
+      const send = (answer: () => void): void => {
+        try {
+          answer();
+        } catch (thrown) {
+          this.#parts.onBug(thrown);
+        }
+      };
+      handle(call.request, this.#context(call), {
+        reply: (bytes) => send(() => respond(null, asBuffer(bytes))),
+        fail: (thrown) => send(() => respond(this.#failure(thrown))),
+      });
     };
     const { clock, isLate, onDropped } = this.#parts;
     return (call, respond): void => {

@@ -6,7 +6,7 @@ import {
   HealthCheckResponseSchema,
   HealthListResponseSchema,
 } from "../gen/grpc/health/v1/health_pb.js";
-import type { ServiceHandlers, StreamContext } from "../wire/service.js";
+import { answerAtOnce, type ServiceHandlers, type StreamContext } from "../wire/service.js";
 import { GrpcFailure, grpcStatuses } from "./status.js";
 
 /** Names that are answered: the whole server, and what envoyproxy/ratelimit's probes ask for. */
@@ -67,8 +67,8 @@ export function createHealthService(health: Health): ServiceHandlers {
   return {
     name: "grpc.health.v1.Health",
     methods: [
-      { kind: "unary", name: "Check", handle: async (request) => check(request, health) },
-      { kind: "unary", name: "List", handle: async () => list(health) },
+      { kind: "unary", name: "Check", handle: answerAtOnce((request) => check(request, health)) },
+      { kind: "unary", name: "List", handle: answerAtOnce(() => list(health)) },
       { kind: "serverStream", name: "Watch", handle: watch },
     ],
   };

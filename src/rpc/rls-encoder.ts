@@ -15,31 +15,53 @@ import {
  */
 export class RateLimitResponseEncoder {
   readonly #limits = new WeakMap<CurrentLimit, Uint8Array>();
-  #bytes = Buffer.allocUnsafe(1_024);
+  /** Answers lie side by side in here; nothing in it is written twice. */
+  #slab = Buffer.alloc(0);
   #length = 0;
+  #last: LastAnswer | undefined;
 
-  /** The bytes of a verdict; they are the caller's to keep. */
+  /** The bytes of a verdict; nobody writes to them any more. */
   encode(verdict: Verdict): Uint8Array {
-    this.#length = 0;
-    this.#reserve(2);
+    const { statuses } = verdict;
+    if (statuses.length !== 1) return this.#encode(verdict);
+    // Who is refused is told the same for a second: a hot key's answer is made once.
+    const [status] = statuses;
+    if (status !== undefined && this.#last?.isFor(status, verdict.isDenied) === true) {
+      return this.#last.bytes;
+    }
+    const bytes = this.#encode(verdict);
+    if (status?.isOver === true) this.#last = new LastAnswer(status, verdict.isDenied, bytes);
+    return bytes;
+  }
+
+  #encode({ isDenied, statuses }: Verdict): Uint8Array {
+    let lengthMax = 2;
+    for (const { currentLimit } of statuses) lengthMax += this.#statusLengthMax(currentLimit);
+    if (this.#length + lengthMax > this.#slab.length) {
+      this.#slab = Buffer.allocUnsafeSlow(Math.max(slabBytes, lengthMax));
+      this.#length = 0;
+    }
+    const start = this.#length;
     this.#byte(tags.overallCode);
-    this.#byte(verdict.isDenied ? codes.overLimit : codes.ok);
-    for (const status of verdict.statuses) this.#status(status);
-    return Buffer.from(this.#bytes.subarray(0, this.#length));
+    this.#byte(isDenied ? codes.overLimit : codes.ok);
+    for (const status of statuses) this.#status(status);
+    return this.#slab.subarray(start, this.#length);
+  }
+
+  #statusLengthMax(limit: CurrentLimit | undefined): number {
+    return statusLengthMaxWithoutLimit + (limit === undefined ? 0 : this.#limitBytes(limit).length);
   }
 
   #status(status: DescriptorVerdict): void {
     const { currentLimit, limitRemaining = 0, durationUntilResetUs } = status;
     const limit = currentLimit === undefined ? undefined : this.#limitBytes(currentLimit);
-    const seconds =
-      durationUntilResetUs === undefined ? undefined : headerSeconds(durationUntilResetUs);
+    const seconds = secondsOf(durationUntilResetUs);
     const secondsLength = seconds === undefined || seconds === 0 ? 0 : 1 + varintLength(seconds);
     const length =
       2 +
       (limit === undefined ? 0 : 1 + varintLength(limit.length) + limit.length) +
       (limitRemaining === 0 ? 0 : 1 + varintLength(limitRemaining)) +
       (seconds === undefined ? 0 : 2 + secondsLength);
-    this.#reserve(length + 6);
     this.#byte(tags.status);
     this.#varint(length);
     this.#byte(tags.statusCode);
@@ -47,7 +69,7 @@ export class RateLimitResponseEncoder {
     if (limit !== undefined) {
       this.#byte(tags.currentLimit);
       this.#varint(limit.length);
-      this.#bytes.set(limit, this.#length);
+      this.#slab.set(limit, this.#length);
       this.#length += limit.length;
     }
     if (limitRemaining !== 0) {
@@ -71,15 +93,8 @@ export class RateLimitResponseEncoder {
     return bytes;
   }
 
-  #reserve(more: number): void {
-    if (this.#length + more <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafe(2 * (this.#length + more));
-    larger.set(this.#bytes.subarray(0, this.#length));
-    this.#bytes = larger;
-  }
-
   #byte(value: number): void {
-    this.#bytes[this.#length] = value;
+    this.#slab[this.#length] = value;
     this.#length += 1;
   }
 
@@ -92,6 +107,40 @@ export class RateLimitResponseEncoder {
     }
     this.#byte(rest);
   }
+}
+
+/** Bytes that are allocated at a time. */
+const slabBytes = 16_384;
+
+/** Tags, lengths and numbers of a status, each number of at most eight bytes (below 2^53). */
+const statusLengthMaxWithoutLimit = 48;
+
+/** The answer to a refused request with one descriptor, for as long as it stays the same. */
+class LastAnswer {
+  readonly #status: DescriptorVerdict;
+  readonly #isDenied: boolean;
+  readonly bytes: Uint8Array;
+
+  constructor(status: DescriptorVerdict, isDenied: boolean, bytes: Uint8Array) {
+    this.#status = status;
+    this.#isDenied = isDenied;
+    this.bytes = bytes;
+  }
+
+  isFor(status: DescriptorVerdict, isDenied: boolean): boolean {
+    const { isOver, currentLimit, limitRemaining, durationUntilResetUs } = this.#status;
+    return (
+      isDenied === this.#isDenied &&
+      status.isOver === isOver &&
+      status.currentLimit === currentLimit &&
+      status.limitRemaining === limitRemaining &&
+      secondsOf(status.durationUntilResetUs) === secondsOf(durationUntilResetUs)
+    );
+  }
+}
+
+function secondsOf(durationUs: number | undefined): number | undefined {
+  return durationUs === undefined ? undefined : headerSeconds(durationUs);
 }
 
 /** Field numbers with their wire types, as the one byte that each takes. */

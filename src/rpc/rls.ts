@@ -4,10 +4,10 @@ import { costHitsMax } from "../core/gcra.js";
 import { GenerationalMap } from "../core/generational-map.js";
 import type { Verdict } from "../core/verdict.js";
 import type { DecisionCounters } from "../decide/counters.js";
-import type { Hits } from "../decide/decider.js";
+import type { DecisionCall, Hits } from "../decide/decider.js";
 import type { PreparedQuery } from "../decide/prepared-query.js";
 import type { RateLimitQuery } from "../decide/query.js";
-import type { CallContext, ServiceHandlers } from "../wire/service.js";
+import type { CallContext, ServiceHandlers, UnaryAnswer, UnaryHandler } from "../wire/service.js";
 import { decodeRateLimitRequest } from "./rls-codec.js";
 import { RateLimitResponseEncoder } from "./rls-encoder.js";
 import { decodePlainRequest } from "./rls-plain-decoder.js";
@@ -15,12 +15,12 @@ import { asBuffer, type ScannedRequest, scanRateLimitRequest } from "./rls-scann
 
 /** What decides calls that ask the same again and again: a `Decider`. */
 export interface DecidesPrepared {
-  /** A query matched against the policy in force, for many calls that ask the same. */
-  prepare(query: RateLimitQuery): PreparedQuery;
+  /** A query matched against the policy in force, to be kept for calls that ask the same or not. */
+  prepare(query: RateLimitQuery, isKept: boolean): PreparedQuery;
   /** Whether what was prepared is still the policy in force. */
   isCurrent(prepared: PreparedQuery): boolean;
-  /** @param deadlineMs when the caller stops waiting, monotonic; Infinity when it does not say */
-  decidePrepared(prepared: PreparedQuery, hits: Hits, deadlineMs: number): Promise<Verdict>;
+  /** Decides one call and tells it so. */
+  ask(prepared: PreparedQuery, call: DecisionCall): void;
 }
 
 /** What the service is made of. */
@@ -47,15 +47,53 @@ export function createRateLimitService(parts: RateLimitServiceParts): ServiceHan
   const { decider, clock } = parts;
   const encoder = new RateLimitResponseEncoder();
   const requests = new KnownRequests(parts);
-  const handle = async (bytes: Uint8Array, call: CallContext): Promise<Uint8Array> => {
+  const handle: UnaryHandler = (bytes, call, answer) => {
+    let read: ReadRequest;
+    try {
+      read = requests.read(bytes);
+    } catch (thrown) {
+      answer.fail(thrown);
+      return;
+    }
     const deadlineMs = callerDeadlineMs(call, clock);
-    const { prepared, hits } = requests.read(bytes);
-    return encoder.encode(await decider.decidePrepared(prepared, hits, deadlineMs));
+    decider.ask(read.prepared, new RateLimitCall({ hits: read.hits, deadlineMs, encoder, answer }));
   };
   return {
     name: rateLimitServiceName,
     methods: [{ kind: "unary", name: "ShouldRateLimit", handle }],
   };
+}
+
+type RateLimitCallParts = Pick<RateLimitCall, "hits" | "deadlineMs" | "encoder" | "answer">;
+
+/** A call on its way to its answer in bytes. */
+class RateLimitCall implements DecisionCall {
+  readonly hits: Hits;
+  readonly deadlineMs: number;
+  readonly encoder: RateLimitResponseEncoder;
+  readonly answer: UnaryAnswer;
+
+  constructor({ hits, deadlineMs, encoder, answer }: RateLimitCallParts) {
+    this.hits = hits;
+    this.deadlineMs = deadlineMs;
+    this.encoder = encoder;
+    this.answer = answer;
+  }
+
+  decided(verdict: Verdict): void {
+    let bytes: Uint8Array;
+    try {
+      bytes = this.encoder.encode(verdict);
+    } catch (thrown) {
+      this.answer.fail(thrown);
+      return;
+    }
+    this.answer.reply(bytes);
+  }
+
+  failed(thrown: unknown): void {
+    this.answer.fail(thrown);
+  }
 }
 
 /** A call as the decider takes it. */
@@ -96,8 +134,9 @@ class KnownRequests {
       counters.countFailure(toServiceError(thrown).code);
       throw thrown;
     }
-    const prepared = decider.prepare(query);
-    if (identity !== undefined && prepared.isKeepable) this.#prepared.set(identity, prepared);
+    const isWanted = identity !== undefined && this.#prepared.wantsMore();
+    const prepared = decider.prepare(query, isWanted);
+    if (isWanted && prepared.isKeepable) this.#prepared.set(identity, prepared);
     return { prepared, hits: query.descriptors.map((descriptor) => descriptor.hits) };
   }
 }

@@ -15,6 +15,13 @@ export const defaultKeysMax = 1_000_000;
  */
 const sweptPerRequest = 4;
 
+/**
+ * How long a drained key keeps its place in a store that is less than half full: most keys in use
+ * are found drained and are charged again a moment later, and to take one out and in costs a tenth
+ * of a decision.
+ */
+const drainedKeptUs = 10_000_000;
+
 /** Slots looked at when there is no room, before a new key is refused. */
 const sweptWhenFull = 64;
 
@@ -63,11 +70,11 @@ export class MemoryLimitStore implements LimitStore {
     this.#assertOpen();
     assertBatch(batch);
     const nowUs = this.#nowUs();
+    const isHalfFull = 2 * this.#slots.size > this.#keysMax;
+    const keptUs = isHalfFull ? 0 : drainedKeptUs;
+    this.#slots.sweep(sweptPerRequest * batch.length, nowUs - keptUs);
     const outcomes: StoreOutcome[] = [];
-    for (const request of batch) {
-      this.#slots.sweep(sweptPerRequest, nowUs);
-      outcomes.push(this.#takeOne(request, nowUs));
-    }
+    for (const request of batch) outcomes.push(this.#takeOne(request, nowUs));
     return outcomes;
   }
 

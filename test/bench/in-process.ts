@@ -11,7 +11,7 @@ import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
 import { createRateLimitService } from "../../src/rpc/rls.js";
 import type { LimitStore } from "../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
-import type { UnaryHandler } from "../../src/wire/service.js";
+import type { UnaryAnswer, UnaryHandler } from "../../src/wire/service.js";
 
 /** One row: what a decision costs from a request's bytes to an answer's, without a transport. */
 export interface InProcessRow {
@@ -51,11 +51,11 @@ export async function measureInProcess(
 ): Promise<InProcessRow> {
   const store = new MemoryLimitStore({ clock: systemClock, keysMax: 4_000_000 });
   const handle = createHandler(createPolicy(scenario), store, systemClock);
-  const messages = createMessages(scenario);
-  const warmUpCount = Math.max(decisionCount / 4, Math.min(scenario.keyCount, 2 * decisionCount));
-  await decideMany(handle, messages, warmUpCount);
+  // Every key once, so that the row is about keys in use and not about new ones.
+  const warmUpCount = Math.max(decisionCount / 4, scenario.keyCount);
+  await decideMany(handle, scenario, warmUpCount);
   const before = process.cpuUsage();
-  await decideMany(handle, messages, decisionCount);
+  await decideMany(handle, scenario, decisionCount);
   const used = process.cpuUsage(before);
   await store.close();
   return { name: scenario.name, cpuUsPerDecision: (used.user + used.system) / decisionCount };
@@ -102,30 +102,79 @@ function createPolicy({ ruleCount = 1, hitsPerSecond = 4_294_967_295 }: InProces
   return builder.finish();
 }
 
-function createMessages({ keyCount, limitCount = 1 }: InProcessScenario): readonly Uint8Array[] {
-  const keys = ["user", "group"].slice(0, limitCount);
-  return Array.from({ length: keyCount }, (_, i) => {
-    const descriptors = keys.map((key) => ({ entries: [{ key, value: `${key}-${i}` }] }));
+/** Digits of a key's number: all messages of a scenario are equally long. */
+const numberDigits = 7;
+
+/**
+ * Requests as a transport has them: just read, so their bytes are in the processor's cache, however
+ * many keys there are. Each place of a turn has its own bytes, and the key's number is written over.
+ */
+class Requests {
+  readonly #messages: readonly Buffer[];
+  readonly #numberAt: readonly number[];
+
+  constructor(limitCount: number) {
+    const keys = ["user", "group"].slice(0, limitCount);
+    const placeholder = "#".repeat(numberDigits);
+    const descriptors = keys.map((key) => ({ entries: [{ key, value: `${key}-${placeholder}` }] }));
     const request = create(RateLimitRequestSchema, { domain: "bench", descriptors });
-    // A Buffer, as a transport has it.
-    return Buffer.from(toBinary(RateLimitRequestSchema, request));
-  });
+    const template = Buffer.from(toBinary(RateLimitRequestSchema, request));
+    this.#messages = Array.from({ length: inFlight }, () => Buffer.from(template));
+    this.#numberAt = [...template.toString("latin1").matchAll(/#+/g)].map(({ index }) => index);
+  }
+
+  /** The request for a key, at one place of the turn. */
+  write(place: number, key: number): Buffer {
+    const message = this.#messages[place];
+    if (message === undefined) throw new Error("a turn has as many places as calls in flight");
+    for (const start of this.#numberAt) {
+      let rest = key;
+      for (let at = start + numberDigits - 1; at >= start; at -= 1) {
+        message[at] = 48 + (rest % 10);
+        rest = Math.floor(rest / 10);
+      }
+    }
+    return message;
+  }
 }
 
 const call = { deadlineMs: Number.POSITIVE_INFINITY, metadata: () => undefined };
 
+/** Waits for all answers of a turn. */
+class Turn implements UnaryAnswer {
+  #openCount = 0;
+  #onEnd: (() => void) | undefined;
+
+  begin(count: number): Promise<void> {
+    this.#openCount = count;
+    return new Promise((resolve) => {
+      this.#onEnd = resolve;
+    });
+  }
+
+  reply(): void {
+    this.#openCount -= 1;
+    if (this.#openCount === 0) this.#onEnd?.();
+  }
+
+  fail(thrown: unknown): void {
+    throw thrown;
+  }
+}
+
 async function decideMany(
   handle: UnaryHandler,
-  messages: readonly Uint8Array[],
+  { keyCount, limitCount = 1 }: InProcessScenario,
   count: number,
 ): Promise<void> {
+  const requests = new Requests(limitCount);
+  const turn = new Turn();
   let next = 0;
   while (next < count) {
-    const turn: Promise<Uint8Array>[] = [];
-    for (let i = 0; i < inFlight; i += 1, next += 1) {
-      const message = messages[(next * 7_919) % messages.length];
-      if (message !== undefined) turn.push(handle(message, call));
+    const ended = turn.begin(inFlight);
+    for (let place = 0; place < inFlight; place += 1, next += 1) {
+      handle(requests.write(place, (next * 7_919) % keyCount), call, turn);
     }
-    await Promise.all(turn);
+    await ended;
   }
 }

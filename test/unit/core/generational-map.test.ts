@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { GenerationalMap } from "../../../src/core/generational-map.js";
+import { GenerationalMap, wantedOneIn } from "../../../src/core/generational-map.js";
 
 describe("GenerationalMap", () => {
   it("never holds more than its bound, and always what was looked at last", () => {
@@ -23,6 +23,19 @@ describe("GenerationalMap", () => {
         }
       }),
     );
+  });
+
+  it("wants every key until a generation is full, and one in so many from then on", () => {
+    const map = new GenerationalMap<number, string>(4);
+    const wanted = Array.from({ length: 3 + 2 * wantedOneIn }, (_, key) => {
+      const isWanted = map.wantsMore();
+      if (isWanted) map.set(key, "value");
+      return isWanted;
+    });
+    const oneIn = Array.from({ length: wantedOneIn }, (_, i) => i === wantedOneIn - 1);
+    expect(wanted).toEqual([true, true, true, ...oneIn, ...oneIn]);
+    map.clear();
+    expect(map.wantsMore()).toBe(true);
   });
 
   it("answers the value that was set last", () => {

@@ -1,8 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Breaker } from "../../../src/core/breaker.js";
+import type { Charge } from "../../../src/core/gcra.js";
 import {
   Batcher,
   type BatcherEvent,
+  type BatchOutcome,
+  type CoalescingSlot,
   createSlot,
   waitingRequestsMax,
 } from "../../../src/decide/batcher.js";
@@ -40,12 +43,30 @@ async function endTurn(): Promise<void> {
   await settlePromises();
 }
 
-function watch(promise: Promise<StoreOutcome>): { outcome: StoreOutcome | undefined } {
-  const watched: { outcome: StoreOutcome | undefined } = { outcome: undefined };
-  void promise.then((outcome) => {
-    watched.outcome = outcome;
-  });
-  return watched;
+/** What a request was answered, and its place among those that asked the same. */
+interface Asked {
+  outcome: BatchOutcome | undefined;
+  index: number | undefined;
+}
+
+function ask(charges: readonly Charge[], deadlineMs: number, slot?: CoalescingSlot): Asked {
+  return askOf(batcher, { charges, deadlineMs, slot });
+}
+
+interface Question {
+  readonly charges: readonly Charge[];
+  readonly deadlineMs: number;
+  readonly slot?: CoalescingSlot | undefined;
+}
+
+function askOf(asked: Batcher, { charges, deadlineMs, slot }: Question): Asked {
+  const answer: Asked = { outcome: undefined, index: undefined };
+  const settle = (outcome: BatchOutcome, index: number): void => {
+    answer.outcome ??= outcome;
+    answer.index ??= index;
+  };
+  asked.ask(charges, { deadlineMs, settle }, slot);
+  return answer;
 }
 
 const never = Number.POSITIVE_INFINITY;
@@ -59,45 +80,45 @@ class SilentStore extends MemoryLimitStore {
 
 describe("Batcher", () => {
   it("asks the store once for all requests of a turn, in the order they came", async () => {
-    const first = batcher.ask([testCharge({ key: "a" })], never);
-    const second = batcher.ask([testCharge({ key: "b" }), testCharge({ key: "c" })], never);
+    const first = ask([testCharge({ key: "a" })], never);
+    const second = ask([testCharge({ key: "b" }), testCharge({ key: "c" })], never);
     expect(store.batches).toEqual([]);
     await endTurn();
     expect(
       store.batches.map((batch) => batch.map(({ charges }) => charges.map(({ key }) => key))),
     ).toEqual([[["a"], ["b", "c"]]]);
-    expect(await first).toMatchObject({ kind: "decided", result: { grantedCount: 1 } });
-    expect(await second).toMatchObject({ kind: "decided", result: { results: [{}, {}] } });
+    expect(first.outcome).toMatchObject({ kind: "decided", result: { grantedCount: 1 } });
+    expect(second.outcome).toMatchObject({ kind: "decided", result: { results: [{}, {}] } });
   });
 
   it("asks again for the requests of the next turn", async () => {
-    void batcher.ask([testCharge()], never);
+    ask([testCharge()], never);
     await endTurn();
-    void batcher.ask([testCharge()], never);
+    ask([testCharge()], never);
     await endTurn();
     expect(store.batches).toHaveLength(2);
   });
 
   it("splits a turn into batches of the most charges, never within a request", async () => {
     const charges = Array.from({ length: 200 }, (_, i) => testCharge({ key: `k${i}` }));
-    const asked = [1, 2, 3, 4, 5].map(() => batcher.ask(charges, never));
+    const asked = [1, 2, 3, 4, 5].map(() => ask(charges, never));
     await endTurn();
     expect(store.batches.map((batch) => batch.length)).toEqual([2, 2, 1]);
-    expect((await Promise.all(asked)).every((outcome) => outcome.kind === "decided")).toBe(true);
+    expect(asked.every(({ outcome }) => outcome?.kind === "decided")).toBe(true);
   });
 
   it("answers every request as failed when the store fails, and says so once a batch", async () => {
     store.fault = { kind: "reject", code: "STORE_READ_ONLY" };
-    const asked = [batcher.ask([testCharge()], never), batcher.ask([testCharge()], never)];
+    const asked = [ask([testCharge()], never), ask([testCharge()], never)];
     await endTurn();
     const failed = { kind: "failed", code: "STORE_READ_ONLY" };
-    expect(await Promise.all(asked)).toEqual([failed, failed]);
+    expect(asked.map(({ outcome }) => outcome)).toEqual([failed, failed]);
     expect(events).toEqual([{ kind: "batchFailed", code: "STORE_READ_ONLY" }]);
   });
 
   it("gives the store its budget and no more", async () => {
     store.fault = { kind: "hang" };
-    const watched = watch(batcher.ask([testCharge()], never));
+    const watched = ask([testCharge()], never);
     await endTurn();
     await clock.advanceAsync(9.9);
     expect(watched.outcome).toBeUndefined();
@@ -108,9 +129,9 @@ describe("Batcher", () => {
   it("answers each request by its own deadline when that comes before the store's", async () => {
     store.fault = { kind: "hang" };
     const startMs = clock.monotonicMs();
-    const late = watch(batcher.ask([testCharge()], startMs + 7));
-    const early = watch(batcher.ask([testCharge()], startMs + 3));
-    const patient = watch(batcher.ask([testCharge()], never));
+    const late = ask([testCharge()], startMs + 7);
+    const early = ask([testCharge()], startMs + 3);
+    const patient = ask([testCharge()], never);
     await endTurn();
     await clock.advanceAsync(3);
     expect([early.outcome?.kind, late.outcome, patient.outcome]).toEqual([
@@ -126,7 +147,7 @@ describe("Batcher", () => {
   });
 
   it("leaves no timer behind when the store answers", async () => {
-    void batcher.ask([testCharge()], clock.monotonicMs() + 5);
+    ask([testCharge()], clock.monotonicMs() + 5);
     await endTurn();
     expect(clock.timerCount).toBe(0);
   });
@@ -134,20 +155,20 @@ describe("Batcher", () => {
   it("stops asking a store that keeps failing, and asks again with one probe", async () => {
     store.fault = { kind: "hang" };
     for (let i = 0; i < 20; i += 1) {
-      void batcher.ask([testCharge()], never);
+      ask([testCharge()], never);
       await endTurn();
       await clock.advanceAsync(10);
     }
     expect(events.filter((event) => event.kind === "circuitOpened")).toHaveLength(1);
     const askedCount = store.batches.length;
-    const refused = watch(batcher.ask([testCharge()], never));
+    const refused = ask([testCharge()], never);
     await endTurn();
     expect(refused.outcome).toEqual({ kind: "failed", code: "STORE_CIRCUIT_OPEN" });
     expect(store.batches.length).toBe(askedCount);
 
     store.fault = { kind: "none" };
     await clock.advanceAsync(500);
-    const probe = watch(batcher.ask([testCharge()], never));
+    const probe = ask([testCharge()], never);
     await endTurn();
     expect(probe.outcome?.kind).toBe("decided");
     expect(events.at(-1)).toEqual({ kind: "circuitClosed" });
@@ -155,8 +176,8 @@ describe("Batcher", () => {
 
   it("refuses what would wait beyond the most requests of a turn", async () => {
     const charges = [testCharge()];
-    for (let i = 0; i < waitingRequestsMax; i += 1) void batcher.ask(charges, never);
-    const refused = watch(batcher.ask(charges, never));
+    for (let i = 0; i < waitingRequestsMax; i += 1) ask(charges, never);
+    const refused = ask(charges, never);
     await settlePromises();
     expect(refused.outcome).toEqual({ kind: "failed", code: "OVERLOADED" });
     expect(store.batches).toEqual([]);
@@ -167,9 +188,9 @@ describe("Batcher", () => {
     const slot = createSlot();
     const charges = [testCharge({ key: "shared" })];
     const shared = [nowMs + 5, nowMs + 20, nowMs + 5, never].map((deadlineMs) =>
-      batcher.ask(charges, deadlineMs, slot),
+      ask(charges, deadlineMs, slot),
     );
-    const alone = batcher.ask([testCharge({ key: "alone" })], nowMs + 5);
+    const alone = ask([testCharge({ key: "alone" })], nowMs + 5);
     clock.stall(5);
     await endTurn();
     expect(
@@ -178,17 +199,17 @@ describe("Batcher", () => {
       ),
     ).toEqual([[["shared", 2]]]);
     const dropped = { kind: "failed", code: "OVERLOADED" };
-    const answered = await Promise.all(shared);
-    expect([answered[0], answered[2], await alone]).toEqual([dropped, dropped, dropped]);
-    expect([answered[1], answered[3]]).toMatchObject([
-      { kind: "decided", index: 0, askedCount: 2 },
-      { kind: "decided", index: 1, askedCount: 2 },
+    const gone = [shared[0], shared[2], alone].map((one) => one?.outcome);
+    expect(gone).toEqual([dropped, dropped, dropped]);
+    expect([shared[1], shared[3]]).toMatchObject([
+      { index: 0, outcome: { kind: "decided", askedCount: 2 } },
+      { index: 1, outcome: { kind: "decided", askedCount: 2 } },
     ]);
     expect(events).toEqual([]);
   });
 
   it("asks the store nothing when everybody's time is over", async () => {
-    const late = watch(batcher.ask([testCharge()], clock.monotonicMs() + 5));
+    const late = ask([testCharge()], clock.monotonicMs() + 5);
     clock.stall(6);
     await endTurn();
     expect(late.outcome).toEqual({ kind: "failed", code: "OVERLOADED" });
@@ -198,10 +219,10 @@ describe("Batcher", () => {
   it("counts what it sends, and what it spared the store", async () => {
     const slot = createSlot();
     const charges = [testCharge({ key: "a" }), testCharge({ key: "b" })];
-    for (let i = 0; i < 3; i += 1) void batcher.ask(charges, never, slot);
-    void batcher.ask([testCharge({ key: "c" })], never);
+    for (let i = 0; i < 3; i += 1) ask(charges, never, slot);
+    ask([testCharge({ key: "c" })], never);
     await endTurn();
-    void batcher.ask(charges, never, slot);
+    ask(charges, never, slot);
     await endTurn();
     expect(counts).toMatchObject({
       batchCount: 2,
@@ -220,7 +241,7 @@ describe("Batcher", () => {
       onEvent: (event) => events.push(event),
       counts,
     });
-    const watched = watch(broken.ask([testCharge()], never));
+    const watched = askOf(broken, { charges: [testCharge()], deadlineMs: never });
     await endTurn();
     expect(watched.outcome).toEqual({ kind: "failed", code: "INTERNAL" });
   });

@@ -32,16 +32,21 @@ function descriptor(
 interface Surroundings {
   readonly domain?: string;
   readonly newKeysPerSecondMax?: number;
+  readonly isKept?: boolean;
 }
 
 /** Prepares queries one after the other with the same memory of keys. */
-function preparer({ domain = "shop", newKeysPerSecondMax = 1_000 }: Surroundings = {}) {
+function preparer({
+  domain = "shop",
+  newKeysPerSecondMax = 1_000,
+  isKept = true,
+}: Surroundings = {}) {
   const records = new KeyRecords();
   const newKeys = new NewKeyGuard({ newKeysPerSecondMax });
   const ruleCounters = new DecisionCounters().forPolicy(policy);
-  const parts = { policy, ruleCounters, records, newKeys, digest: sha256, nowMs: 1_000 };
+  const base = { policy, ruleCounters, records, newKeys, digest: sha256, nowMs: 1_000 };
   return (...descriptors: readonly DescriptorQuery[]): PreparedQuery =>
-    prepareQuery({ domain, descriptors }, parts);
+    prepareQuery({ domain, descriptors }, { ...base, isKept });
 }
 
 function plan(...descriptors: readonly DescriptorQuery[]): PreparedQuery {
@@ -111,6 +116,11 @@ describe("prepareQuery()", () => {
     expect(plan(descriptor(entries)).isRepeatable).toBe(isRepeatable);
     const twice = plan(descriptor(entries), descriptor(entries));
     expect(twice.isRepeatable).toBe(false);
+  });
+
+  it("makes no record for a query that is not kept", () => {
+    const [ask] = preparer({ isKept: false })(descriptor(["user=a"])).asks;
+    expect(ask?.record).toBeUndefined();
   });
 
   it("gives queries that meet on a key the same record", () => {

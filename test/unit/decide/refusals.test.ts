@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Charge, unitsPerHit } from "../../../src/core/gcra.js";
-import { type KeyRecord, keyRefusalsMax } from "../../../src/decide/key-records.js";
+import { type KeyRecord, KeyRecords, keyRefusalsMax } from "../../../src/decide/key-records.js";
 import type { PreparedAsk } from "../../../src/decide/prepared-query.js";
 import { refuseFromMemory, rememberAnswer } from "../../../src/decide/refusals.js";
 import { testCharge } from "../../support/charges.js";
@@ -22,7 +22,8 @@ function refuse(record: KeyRecord, charge: Charge, sentMs: number): void {
   const bucket = { level: 10 * unitsPerHit, tUs: 0 };
   const results = [{ isOver: true, bucket }];
   const answer = { results, nowUs: 0, sentMs, receivedMs: sentMs + 1 };
-  rememberAnswer([askFor(record, charge)], [charge], answer);
+  const asks = [askFor(record, charge)];
+  rememberAnswer({ asks, charges: [charge], records: new KeyRecords() }, answer);
 }
 
 function isRefused(record: KeyRecord, cost: number, nowMs: number): boolean {
@@ -55,6 +56,19 @@ describe("rememberAnswer()", () => {
       expect([1, 5].map((cost) => isRefused(record, cost, 1_099))).toEqual([true, true]);
       expect([1, 5].map((cost) => isRefused(record, cost, 1_499))).toEqual([false, true]);
     }
+  });
+
+  it("makes a record for a key that had none, and the next query finds it", () => {
+    const records = new KeyRecords();
+    const charge = costing(3);
+    const asks = [{ limit, record: undefined, charge, descriptorIndex: 0 }];
+    const results = [{ isOver: true, bucket: { level: 10 * unitsPerHit, tUs: 0 } }];
+    const answer = { results, nowUs: 0, sentMs: 1_000, receivedMs: 1_001 };
+    rememberAnswer({ asks, charges: [charge], records }, answer);
+    const record = records.find(charge.key);
+    expect(record?.refusals).toEqual([{ cost: 3, untilMs: 1_300 }]);
+    expect(refuseFromMemory(asks, [charge], 1_100)).toBeUndefined();
+    expect(record && isRefused(record, 3, 1_100)).toBe(true);
   });
 
   it("believes no refusal for longer than a second", () => {

@@ -10,13 +10,10 @@ import {
   type GrpcJsTransportParts,
   messageBytesMax,
 } from "../../../src/rpc/grpc-js-transport.js";
-import type {
-  MethodHandler,
-  ServerStreamHandler,
-  UnaryHandler,
-} from "../../../src/wire/service.js";
+import type { MethodHandler, ServerStreamHandler } from "../../../src/wire/service.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { realClock, realRandom } from "../../support/real-clock.js";
+import { unaryHandler } from "../../support/unary.js";
 import { waitFor, within } from "../../support/wait.js";
 
 interface Running {
@@ -64,8 +61,8 @@ async function start(
   return { transport, client, port, bugs };
 }
 
-function unary(handle: UnaryHandler): MethodHandler {
-  return { kind: "unary", name: "Ask", handle };
+function unary(answer: Parameters<typeof unaryHandler>[0]): MethodHandler {
+  return { kind: "unary", name: "Ask", handle: unaryHandler(answer) };
 }
 
 function stream(handle: ServerStreamHandler): MethodHandler {

@@ -11,17 +11,17 @@ import type {
   ServerStreamHandler,
   ServiceHandlers,
   StreamContext,
-  UnaryHandler,
 } from "../../../src/wire/service.js";
+import { answerOf } from "../../support/unary.js";
 
 const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = HealthCheckResponse_ServingStatus;
 
 const call = { deadlineMs: Number.POSITIVE_INFINITY, metadata: () => undefined };
 
-function unary({ methods }: ServiceHandlers, name: string): UnaryHandler {
+function unary({ methods }: ServiceHandlers, name: string) {
   const found = methods.find((method) => method.name === name);
   if (found?.kind !== "unary") throw new Error(`no unary ${name}`);
-  return found.handle;
+  return (bytes: Uint8Array) => answerOf(found.handle, bytes, call);
 }
 
 function serverStream({ methods }: ServiceHandlers, name: string): ServerStreamHandler {
@@ -57,23 +57,23 @@ describe("Check", () => {
   it.each(["", "ratelimit"])('knows the name "%s" and follows the state', async (name) => {
     const health = new Health();
     const check = unary(createHealthService(health), "Check");
-    expect(decodeStatus(await check(request(name), call))).toBe(NOT_SERVING);
+    expect(decodeStatus(await check(request(name)))).toBe(NOT_SERVING);
     health.serve();
-    expect(decodeStatus(await check(request(name), call))).toBe(SERVING);
+    expect(decodeStatus(await check(request(name)))).toBe(SERVING);
     health.stopServing();
-    expect(decodeStatus(await check(request(name), call))).toBe(NOT_SERVING);
+    expect(decodeStatus(await check(request(name)))).toBe(NOT_SERVING);
   });
 
   it("answers NOT_FOUND for any other name, without echoing it", async () => {
     const check = unary(createHealthService(new Health()), "Check");
-    const thrown: unknown = await check(request("other-73"), call).catch((error) => error);
+    const thrown: unknown = await check(request("other-73")).catch((error) => error);
     expect(thrown).toMatchObject({ grpcStatus: 5 });
     expect(String(thrown)).not.toContain("other-73");
   });
 
   it("refuses bytes that are no request", async () => {
     const check = unary(createHealthService(new Health()), "Check");
-    await expect(check(Uint8Array.of(0x0a, 0x7f), call)).rejects.toMatchObject({
+    await expect(check(Uint8Array.of(0x0a, 0x7f))).rejects.toMatchObject({
       code: "REQUEST_INVALID",
     });
   });
@@ -84,7 +84,7 @@ describe("List", () => {
     const health = new Health();
     health.serve();
     const list = unary(createHealthService(health), "List");
-    const { statuses } = fromBinary(HealthListResponseSchema, await list(new Uint8Array(), call));
+    const { statuses } = fromBinary(HealthListResponseSchema, await list(new Uint8Array()));
     expect(Object.keys(statuses).sort()).toEqual(["", "ratelimit"]);
     expect(Object.values(statuses).map(({ status }) => status)).toEqual([SERVING, SERVING]);
   });

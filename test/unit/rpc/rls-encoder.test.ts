@@ -49,6 +49,30 @@ describe("RateLimitResponseEncoder", () => {
     );
   });
 
+  it("answers a refusal that repeats with the same bytes, and any other with its own", () => {
+    const encoder = new RateLimitResponseEncoder();
+    const currentLimit: CurrentLimit = { hits: 10, unit: "minute", unitMultiplier: 1 };
+    const over = { isOver: true, currentLimit, limitRemaining: 0 };
+    const refused = (status: Partial<DescriptorVerdict>, isDenied = true): Verdict => ({
+      isDenied,
+      statuses: [{ ...over, durationUntilResetUs: 5_900_000, ...status }],
+    });
+    const first = encoder.encode(refused({}));
+    expect(encoder.encode(refused({ durationUntilResetUs: 5_100_000 }))).toBe(first);
+    const others = [
+      refused({ durationUntilResetUs: 4_900_000 }),
+      refused({ limitRemaining: 1 }),
+      refused({ currentLimit: { ...currentLimit, hits: 11 } }),
+      refused({ isOver: false }),
+      refused({}, false),
+    ];
+    for (const other of others) {
+      encoder.encode(refused({}));
+      const bytes = toBinary(RateLimitResponseSchema, toResponse(other));
+      expect(Buffer.from(encoder.encode(other))).toEqual(Buffer.from(bytes));
+    }
+  });
+
   it("gives bytes that later answers do not change", () => {
     const encoder = new RateLimitResponseEncoder();
     const first = encoder.encode({ isDenied: false, statuses: [{ isOver: false }] });

@@ -19,6 +19,7 @@ import type { CallContext } from "../../../src/wire/service.js";
 import { createTestDecider } from "../../support/decider.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
+import { answerOf } from "../../support/unary.js";
 
 type RequestShape = MessageInitShape<typeof RateLimitRequestSchema>;
 
@@ -45,14 +46,14 @@ function createService() {
   const deadlines: number[] = [];
   const preparedCount = { value: 0 };
   const watched = {
-    prepare: (...[query]: Parameters<Decider["prepare"]>) => {
+    prepare: (...[query, isKept]: Parameters<Decider["prepare"]>) => {
       preparedCount.value += 1;
-      return decider.prepare(query);
+      return decider.prepare(query, isKept);
     },
     isCurrent: (...[prepared]: Parameters<Decider["isCurrent"]>) => decider.isCurrent(prepared),
-    decidePrepared: (...[prepared, hits, deadlineMs]: Parameters<Decider["decidePrepared"]>) => {
-      deadlines.push(deadlineMs);
-      return decider.decidePrepared(prepared, hits, deadlineMs);
+    ask: (...[prepared, call]: Parameters<Decider["ask"]>) => {
+      deadlines.push(call.deadlineMs);
+      decider.ask(prepared, call);
     },
   };
   const service = createRateLimitService({ decider: watched, clock, counters });
@@ -60,7 +61,7 @@ function createService() {
   if (method?.kind !== "unary") throw new Error("ShouldRateLimit is unary");
   const { handle } = method;
   const send = async (bytes: Uint8Array, call = callWithout): Promise<RateLimitResponse> => {
-    const answer = handle(bytes, call);
+    const answer = answerOf(handle, bytes, call);
     // A refused request never reaches the store, and its rejection is the caller's to see.
     answer.catch(() => {});
     clock.runTurns();
