@@ -4,6 +4,7 @@ import type { Charge } from "../core/gcra.js";
 import type { LimitKey } from "../core/limit.js";
 import { assertBatch } from "./batch.js";
 import type { LimitStore, StoredBucket, StoreOutcome, StoreRequest } from "./limit-store.js";
+import { SplitGuard } from "./split-guard.js";
 import type { GivenBack, SplitPart } from "./split-part.js";
 import { type PartAsk, type PartRefund, SplitRequest } from "./split-request.js";
 
@@ -30,16 +31,19 @@ const livelyMs = 1_000;
  * Cluster, and the second Redis for limits by the second.
  *
  * A batch goes to all its parts at once, in order within each. A part that fails takes with it only
- * the requests that need it. All or nothing over several parts is what `SplitRequest` says.
+ * the requests that need it; one that does not answer in time is soon left alone for a while (see
+ * `SplitGuard`). All or nothing over several parts is what `SplitRequest` says.
  */
 export class SplitStore implements LimitStore {
   readonly kind = "redis";
   readonly #options: SplitStoreOptions;
+  readonly #parts: readonly SplitPart[];
   #answeredMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
 
   constructor(options: SplitStoreOptions) {
     this.#options = options;
+    this.#parts = options.parts.map((part) => new SplitGuard(part, options.clock));
   }
 
   /** Rejects only when every part that it needed failed, and none has answered for a second. */
@@ -103,21 +107,21 @@ export class SplitStore implements LimitStore {
 
   /** Resolves when every part would decide a charge now. */
   async ping(deadlineMs: number): Promise<void> {
-    await Promise.all(this.#options.parts.map((part) => part.ping(deadlineMs)));
+    await Promise.all(this.#parts.map((part) => part.ping(deadlineMs)));
   }
 
   /** As `RedisLimitStore.verify` does, for every part. */
   async verify(deadlineMs: number): Promise<void> {
-    await Promise.all(this.#options.parts.map((part) => part.verify(deadlineMs)));
+    await Promise.all(this.#parts.map((part) => part.verify(deadlineMs)));
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all(this.#options.parts.map((part) => part.close()));
+    await Promise.all(this.#parts.map((part) => part.close()));
   }
 
   #part(index: number): SplitPart {
-    const part = this.#options.parts[index];
+    const part = this.#parts[index];
     assert(part !== undefined, "a part for every key");
     return part;
   }
