@@ -22,6 +22,8 @@ export interface AdsTarget {
   readonly messageBytesMax: number;
   /** Silence after which the connection is tested, in milliseconds. Default `keepaliveMs`. */
   readonly keepaliveMs?: number;
+  /** How long the server has to answer that, in milliseconds. Default 20 s. */
+  readonly keepaliveAnswerMs?: number;
 }
 
 /** TLS towards the server; each part as PEM. */
@@ -40,7 +42,6 @@ export interface AdsTls {
  */
 export const keepaliveMs = 330_000;
 
-/** How long the server has to answer that. */
 const keepaliveAnswerMs = 20_000;
 
 const adsPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
@@ -139,7 +140,7 @@ function channelOptions({ tls, messageBytesMax, ...target }: AdsTarget): Channel
     "grpc.use_local_subchannel_pool": 1,
     "grpc.max_receive_message_length": messageBytesMax,
     "grpc.keepalive_time_ms": target.keepaliveMs ?? keepaliveMs,
-    "grpc.keepalive_timeout_ms": keepaliveAnswerMs,
+    "grpc.keepalive_timeout_ms": target.keepaliveAnswerMs ?? keepaliveAnswerMs,
     "grpc.enable_retries": 0,
     "grpc.service_config_disable_resolution": 1,
     ...(tls?.serverName === undefined ? {} : { "grpc.ssl_target_name_override": tls.serverName }),
