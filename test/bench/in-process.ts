@@ -1,74 +1,208 @@
-import { create, toBinary } from "@bufbuild/protobuf";
 import { systemClock } from "../../src/app/clock.js";
 import { sha256 } from "../../src/app/digest.js";
 import type { Clock } from "../../src/core/clock.js";
+import type { Charge } from "../../src/core/gcra.js";
+import type { Verdict } from "../../src/core/verdict.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
 import { Decider } from "../../src/decide/decider.js";
 import { Pressure } from "../../src/decide/pressure.js";
-import { RateLimitRequestSchema } from "../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
-import { createRateLimitService } from "../../src/rpc/rls.js";
+import { createRateLimitService, type DecidesPrepared } from "../../src/rpc/rls.js";
 import type { LimitStore } from "../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
-import type { UnaryAnswer, UnaryHandler } from "../../src/wire/service.js";
+import type { ServiceHandlers, UnaryHandler } from "../../src/wire/service.js";
+import { RedisServer } from "../support/redis-server.js";
+import { openTestStore } from "../support/redis-store.js";
+import { type CallShape, decideMany, inFlight } from "./calls.js";
+import { processCpuUs } from "./process-cpu.js";
 
 /** One row: what a decision costs from a request's bytes to an answer's, without a transport. */
 export interface InProcessRow {
   readonly name: string;
   /** CPU of this process for one decision, in microseconds. */
   readonly cpuUsPerDecision: number;
+  /** CPU of Redis for one decision; absent with the embedded store. */
+  readonly redisCpuUsPerDecision?: number;
+  /** Where the time goes, in microseconds a decision; absent where it is not looked at. */
+  readonly parts?: Readonly<Record<string, number>>;
 }
 
 /** What a row measures. */
-export interface InProcessScenario {
+export interface InProcessScenario extends CallShape {
   readonly name: string;
-  readonly keyCount: number;
+  readonly store?: "memory" | "redis";
   readonly ruleCount?: number;
-  /** Descriptors of a request, each with a limit of its own. */
-  readonly limitCount?: number;
   /** Hits a second that each key may take. */
   readonly hitsPerSecond?: number;
+  /** Whether the parts are measured one by one as well. */
+  readonly hasParts?: boolean;
 }
 
 /** The rows of the bench, each measured in the same process and run. */
 export const inProcessScenarios: readonly InProcessScenario[] = [
   { name: "1 key", keyCount: 1 },
-  { name: "20,000 keys", keyCount: 20_000 },
+  { name: "200 keys", keyCount: 200 },
+  { name: "20,000 keys", keyCount: 20_000, hasParts: true },
   { name: "20,000 keys, two limits", keyCount: 20_000, limitCount: 2 },
   { name: "20,000 keys, 10,000 rules", keyCount: 20_000, ruleCount: 10_000 },
   { name: "1,000,000 keys", keyCount: 1_000_000 },
   { name: "1 key, denied", keyCount: 1, hitsPerSecond: 1 },
+  { name: "Redis, 1 key", keyCount: 1, store: "redis" },
+  { name: "Redis, 20,000 keys", keyCount: 20_000, store: "redis" },
+  { name: "Redis, 20,000 keys, two limits", keyCount: 20_000, limitCount: 2, store: "redis" },
 ];
 
-/** Calls in flight: those of one turn make one batch. */
-const inFlight = 200;
-
-/** Measures the work of decisions with the embedded store. */
+/** Measures the work of decisions, with the embedded store or with a Redis of their own. */
 export async function measureInProcess(
   scenario: InProcessScenario,
   decisionCount: number,
 ): Promise<InProcessRow> {
-  const store = new MemoryLimitStore({ clock: systemClock, keysMax: 4_000_000 });
+  if (scenario.store !== "redis") {
+    const store = new MemoryLimitStore({ clock: systemClock, keysMax: 4_000_000 });
+    const row = await measureWith(store, { scenario, decisionCount });
+    if (scenario.hasParts !== true) return row;
+    return { ...row, parts: await measureParts(scenario, { decisionCount, row }) };
+  }
+  const redis = await RedisServer.start({ engine: "redis" });
+  try {
+    const { store } = await openTestStore(redis);
+    return await measureWith(store, { scenario, decisionCount, redisPid: redis.pid });
+  } finally {
+    await redis.stop();
+  }
+}
+
+interface Order {
+  readonly scenario: InProcessScenario;
+  readonly decisionCount: number;
+  readonly redisPid?: number;
+}
+
+async function measureWith(
+  store: LimitStore,
+  { scenario, decisionCount, redisPid }: Order,
+): Promise<InProcessRow> {
   const handle = createHandler(createPolicy(scenario), store, systemClock);
   // Every key once, so that the row is about keys in use and not about new ones.
   const warmUpCount = Math.max(decisionCount / 4, scenario.keyCount);
   await decideMany(handle, scenario, warmUpCount);
-  const before = process.cpuUsage();
-  await decideMany(handle, scenario, decisionCount);
-  const used = process.cpuUsage(before);
+  const redisBeforeUs = redisPid === undefined ? 0 : processCpuUs(redisPid);
+  const cpuUsPerDecision = await cpuUsPer(decisionCount, () =>
+    decideMany(handle, scenario, decisionCount),
+  );
+  const redisUs = redisPid === undefined ? 0 : processCpuUs(redisPid) - redisBeforeUs;
   await store.close();
-  return { name: scenario.name, cpuUsPerDecision: (used.user + used.system) / decisionCount };
+  const row = { name: scenario.name, cpuUsPerDecision };
+  if (redisPid === undefined) return row;
+  return { ...row, redisCpuUsPerDecision: redisUs / decisionCount };
+}
+
+/** CPU of this process while the work is done, in microseconds divided by the count. */
+async function cpuUsPer(count: number, work: () => Promise<unknown>): Promise<number> {
+  const before = process.cpuUsage();
+  await work();
+  const used = process.cpuUsage(before);
+  return (used.user + used.system) / count;
+}
+
+/**
+ * The whole in three parts: bytes to a known request and a verdict to bytes (a decider that answers
+ * at once), the store's own work (batches of charges), and what is left for the decider.
+ */
+async function measureParts(
+  scenario: InProcessScenario,
+  { decisionCount, row }: { readonly decisionCount: number; readonly row: InProcessRow },
+): Promise<Readonly<Record<string, number>>> {
+  const codec = createCodec(createPolicy(scenario));
+  await decideMany(codec, scenario, decisionCount / 4);
+  const codecUs = await cpuUsPer(decisionCount, () => decideMany(codec, scenario, decisionCount));
+  const store = new MemoryLimitStore({ clock: systemClock });
+  const batches = createBatches(scenario);
+  await takeMany(store, batches, decisionCount / 4);
+  const storeUs = await cpuUsPer(decisionCount, () => takeMany(store, batches, decisionCount));
+  await store.close();
+  return {
+    "bytes in and out": codecUs,
+    "store and law": storeUs,
+    decider: row.cpuUsPerDecision - codecUs - storeUs,
+  };
+}
+
+/** The service with a decider that knows every request and answers what it answered first. */
+function createCodec(policy: Policy): UnaryHandler {
+  const counters = new DecisionCounters();
+  const store = new MemoryLimitStore({ clock: systemClock });
+  const known = createDecider(policy, store, counters);
+  let verdict: Verdict | undefined;
+  const decider: DecidesPrepared = {
+    prepare: (query, isKept) => known.prepare(query, isKept),
+    isCurrent: (prepared) => known.isCurrent(prepared),
+    ask: (prepared, call) => {
+      if (verdict !== undefined) {
+        call.decided(verdict);
+        return;
+      }
+      known.ask(prepared, {
+        ...call,
+        decided: (first) => {
+          verdict = first;
+          call.decided(first);
+        },
+        failed: (thrown) => call.failed(thrown),
+      });
+    },
+  };
+  return handlerOf(createRateLimitService({ decider, clock: systemClock, counters }));
+}
+
+function createBatches(scenario: InProcessScenario): readonly (readonly Charge[])[] {
+  const decider = createDecider(
+    createPolicy(scenario),
+    new MemoryLimitStore({ clock: systemClock }),
+    new DecisionCounters(),
+  );
+  return Array.from({ length: scenario.keyCount }, (_, i) => {
+    const entries = [{ key: "user", value: `user-${String(i).padStart(7, "0")}` }];
+    const descriptors = [{ entries, hits: 1, isRefund: false }];
+    return decider.prepare({ domain: "bench", descriptors }).charges;
+  });
+}
+
+async function takeMany(
+  store: LimitStore,
+  asked: readonly (readonly Charge[])[],
+  count: number,
+): Promise<void> {
+  let next = 0;
+  while (next < count) {
+    const batch: { charges: readonly Charge[]; multiplicity: number }[] = [];
+    for (let place = 0; place < inFlight; place += 1, next += 1) {
+      const charges = asked[(next * 7_919) % asked.length] ?? [];
+      batch.push({ charges, multiplicity: 1 });
+    }
+    await store.take(batch, Number.POSITIVE_INFINITY);
+  }
 }
 
 /** The service's handler over a store, as the app composes it. */
 export function createHandler(policy: Policy, store: LimitStore, clock: Clock): UnaryHandler {
   const counters = new DecisionCounters();
-  const decider = new Decider({
+  const decider = createDecider(policy, store, counters);
+  return handlerOf(createRateLimitService({ decider, clock, counters }));
+}
+
+function handlerOf({ methods: [method] }: ServiceHandlers): UnaryHandler {
+  if (method?.kind !== "unary") throw new Error("ShouldRateLimit is unary");
+  return method.handle;
+}
+
+function createDecider(policy: Policy, store: LimitStore, counters: DecisionCounters): Decider {
+  return new Decider({
     policies: { current: () => policy },
     store,
-    createLocalStore: () => new MemoryLimitStore({ clock }),
-    clock,
+    createLocalStore: () => new MemoryLimitStore({ clock: systemClock }),
+    clock: systemClock,
     counters,
     pressure: new Pressure({
       loopDelayMsMax: 60_000,
@@ -81,9 +215,6 @@ export function createHandler(policy: Policy, store: LimitStore, clock: Clock): 
     replicaCount: () => 1,
     onEvent: () => {},
   });
-  const [method] = createRateLimitService({ decider, clock, counters }).methods;
-  if (method?.kind !== "unary") throw new Error("ShouldRateLimit is unary");
-  return method.handle;
 }
 
 function createPolicy({ ruleCount = 1, hitsPerSecond = 4_294_967_295 }: InProcessScenario): Policy {
@@ -100,81 +231,4 @@ function createPolicy({ ruleCount = 1, hitsPerSecond = 4_294_967_295 }: InProces
   builder.addDomains(parsed.domains);
   builder.add(parsed.rules);
   return builder.finish();
-}
-
-/** Digits of a key's number: all messages of a scenario are equally long. */
-const numberDigits = 7;
-
-/**
- * Requests as a transport has them: just read, so their bytes are in the processor's cache, however
- * many keys there are. Each place of a turn has its own bytes, and the key's number is written over.
- */
-class Requests {
-  readonly #messages: readonly Buffer[];
-  readonly #numberAt: readonly number[];
-
-  constructor(limitCount: number) {
-    const keys = ["user", "group"].slice(0, limitCount);
-    const placeholder = "#".repeat(numberDigits);
-    const descriptors = keys.map((key) => ({ entries: [{ key, value: `${key}-${placeholder}` }] }));
-    const request = create(RateLimitRequestSchema, { domain: "bench", descriptors });
-    const template = Buffer.from(toBinary(RateLimitRequestSchema, request));
-    this.#messages = Array.from({ length: inFlight }, () => Buffer.from(template));
-    this.#numberAt = [...template.toString("latin1").matchAll(/#+/g)].map(({ index }) => index);
-  }
-
-  /** The request for a key, at one place of the turn. */
-  write(place: number, key: number): Buffer {
-    const message = this.#messages[place];
-    if (message === undefined) throw new Error("a turn has as many places as calls in flight");
-    for (const start of this.#numberAt) {
-      let rest = key;
-      for (let at = start + numberDigits - 1; at >= start; at -= 1) {
-        message[at] = 48 + (rest % 10);
-        rest = Math.floor(rest / 10);
-      }
-    }
-    return message;
-  }
-}
-
-const call = { deadlineMs: Number.POSITIVE_INFINITY, metadata: () => undefined };
-
-/** Waits for all answers of a turn. */
-class Turn implements UnaryAnswer {
-  #openCount = 0;
-  #onEnd: (() => void) | undefined;
-
-  begin(count: number): Promise<void> {
-    this.#openCount = count;
-    return new Promise((resolve) => {
-      this.#onEnd = resolve;
-    });
-  }
-
-  reply(): void {
-    this.#openCount -= 1;
-    if (this.#openCount === 0) this.#onEnd?.();
-  }
-
-  fail(thrown: unknown): void {
-    throw thrown;
-  }
-}
-
-async function decideMany(
-  handle: UnaryHandler,
-  { keyCount, limitCount = 1 }: InProcessScenario,
-  count: number,
-): Promise<void> {
-  const requests = new Requests(limitCount);
-  const turn = new Turn();
-  let next = 0;
-  while (next < count) {
-    const ended = turn.begin(inFlight);
-    for (let place = 0; place < inFlight; place += 1, next += 1) {
-      handle(requests.write(place, (next * 7_919) % keyCount), call, turn);
-    }
-    await ended;
-  }
 }

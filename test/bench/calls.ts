@@ -1,0 +1,91 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { RateLimitRequestSchema } from "../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
+import type { UnaryAnswer, UnaryHandler } from "../../src/wire/service.js";
+
+/** Calls in flight: those of one turn make one batch. */
+export const inFlight = 200;
+
+/** What calls ask. */
+export interface CallShape {
+  readonly keyCount: number;
+  /** Descriptors of a request, each with a limit of its own. Default 1. */
+  readonly limitCount?: number;
+}
+
+/** Digits of a key's number: all messages of a scenario are equally long. */
+const numberDigits = 7;
+
+/**
+ * Requests as a transport has them: just read, so their bytes are in the processor's cache, however
+ * many keys there are. Each place of a turn has its own bytes, and the key's number is written over.
+ */
+export class Requests {
+  readonly #messages: readonly Buffer[];
+  readonly #numberAt: readonly number[];
+
+  constructor(limitCount: number) {
+    const keys = ["user", "group"].slice(0, limitCount);
+    const placeholder = "#".repeat(numberDigits);
+    const descriptors = keys.map((key) => ({ entries: [{ key, value: `${key}-${placeholder}` }] }));
+    const request = create(RateLimitRequestSchema, { domain: "bench", descriptors });
+    const template = Buffer.from(toBinary(RateLimitRequestSchema, request));
+    this.#messages = Array.from({ length: inFlight }, () => Buffer.from(template));
+    this.#numberAt = [...template.toString("latin1").matchAll(/#+/g)].map(({ index }) => index);
+  }
+
+  /** The request for a key, at one place of the turn. */
+  write(place: number, key: number): Buffer {
+    const message = this.#messages[place];
+    if (message === undefined) throw new Error("a turn has as many places as calls in flight");
+    for (const start of this.#numberAt) {
+      let rest = key;
+      for (let at = start + numberDigits - 1; at >= start; at -= 1) {
+        message[at] = 48 + (rest % 10);
+        rest = Math.floor(rest / 10);
+      }
+    }
+    return message;
+  }
+}
+
+const call = { deadlineMs: Number.POSITIVE_INFINITY, metadata: () => undefined };
+
+/** Waits for all answers of a turn. */
+class Turn implements UnaryAnswer {
+  #openCount = 0;
+  #onEnd: (() => void) | undefined;
+
+  begin(count: number): Promise<void> {
+    this.#openCount = count;
+    return new Promise((resolve) => {
+      this.#onEnd = resolve;
+    });
+  }
+
+  reply(): void {
+    this.#openCount -= 1;
+    if (this.#openCount === 0) this.#onEnd?.();
+  }
+
+  fail(thrown: unknown): void {
+    throw thrown;
+  }
+}
+
+/** Makes calls, turn after turn, over all keys in an order that caches cannot foresee. */
+export async function decideMany(
+  handle: UnaryHandler,
+  { keyCount, limitCount = 1 }: CallShape,
+  count: number,
+): Promise<void> {
+  const requests = new Requests(limitCount);
+  const turn = new Turn();
+  let next = 0;
+  while (next < count) {
+    const ended = turn.begin(inFlight);
+    for (let place = 0; place < inFlight; place += 1, next += 1) {
+      handle(requests.write(place, (next * 7_919) % keyCount), call, turn);
+    }
+    await ended;
+  }
+}
