@@ -36,10 +36,14 @@ export class NodeLog {
 
   /**
    * Reports that a node as a whole is not what it should be. What an alias names may be right in
-   * its own place: then the alias is wrong. If it is wrong there too, it is told there only.
+   * its own place: then the alias is wrong. If it is wrong there too, it is told there only; so it
+   * is with a part of what it names, when `content` is given.
    */
-  reportContent(node: ParsedNode, finding: Finding): undefined {
-    const content = this.contentOf(node);
+  reportContent(
+    node: ParsedNode,
+    finding: Finding,
+    content: ParsedNode | undefined = this.contentOf(node),
+  ): undefined {
     if (content !== undefined && this.#reported.has(keyOf(content, finding))) return undefined;
     return this.report(node, finding);
   }

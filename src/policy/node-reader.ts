@@ -1,11 +1,21 @@
-import { isAlias, isMap, isScalar, isSeq, type ParsedNode, Scalar } from "yaml";
+import { isAlias, isMap, isScalar, isSeq, type ParsedNode, Scalar, type YAMLMap } from "yaml";
 import type { AliasTargets, ContentNode } from "./aliases.js";
 import { findNearestName } from "./nearest-name.js";
 import { NodeLog } from "./node-log.js";
 import { quoteText } from "./problem.js";
 import type { Finding, ProblemLog } from "./problem-log.js";
-import type { Shape } from "./shapes.js";
+import {
+  kindOf,
+  listWords,
+  meantFlag,
+  oldFlag,
+  scalarText,
+  wholeNumber,
+  wrongWhole,
+} from "./scalars.js";
+import type { Dialect, Shape } from "./shapes.js";
 import type { SourceText } from "./source-text.js";
+import type { TextRule } from "./text-rules.js";
 
 /**
  * One name of a map and its value as it is written, be it an alias; `value` is undefined when
@@ -23,17 +33,17 @@ export interface Fields {
   readonly byName: ReadonlyMap<string, Field>;
   /** Names that an unknown one probably meant: told there, so they are not missed as well. */
   readonly misspelt: ReadonlySet<string>;
-  /** False when a refused name (a merge, an alias, of the other dialect) may be the missing one. */
+  /** False when a refused name (an alias, of the other dialect) may be the missing one. */
   readonly isComplete: boolean;
 }
 
-/** What a text may be. */
-export interface TextRule {
-  readonly charsMax: number;
-  /** A character that must not occur. */
-  readonly forbidden: RegExp;
-  /** What is right, for messages. */
-  readonly expected: string;
+type NamesNode = YAMLMap<ParsedNode, ParsedNode | null>;
+
+/** The names of a map while they are collected. */
+interface CollectedNames {
+  readonly byName: Map<string, Field>;
+  readonly misspelt: Set<string>;
+  isComplete: boolean;
 }
 
 /**
@@ -59,38 +69,79 @@ export class NodeReader {
     return this.#log.reportContent(node, finding);
   }
 
-  /** The content of a field; undefined where there is none, or none that an alias leads to. */
-  contentOf(field: Field): ContentNode | undefined {
-    return field.value && this.#log.contentOf(field.value);
+  /** What a node stands for; undefined for an alias that names nothing, which is reported. */
+  contentAt(node: ParsedNode): ContentNode | undefined {
+    return this.#log.contentOf(node);
   }
 
-  /** A map of known names, each once. Unknown names are reported and left out. */
+  /** The content of a field; undefined where there is none, or none that an alias leads to. */
+  contentOf(field: Field): ContentNode | undefined {
+    return field.value && this.contentAt(field.value);
+  }
+
+  /**
+   * A map of known names, each once; its own come before those of maps that `<<` merges into it.
+   * Unknown names are reported and left out.
+   */
   readMap(place: ParsedNode, shape: Shape): Fields | undefined {
-    const node = this.#log.contentOf(place);
+    const node = this.contentAt(place);
     if (node === undefined || !isMap<ParsedNode, ParsedNode | null>(node)) {
       return this.#wrongKind(place, `${shape.title}: a map of names`);
     }
-    const byName = new Map<string, Field>();
-    const misspelt = new Set<string>();
-    let isComplete = true;
+    return { node, ...this.#collect(node, shape) };
+  }
+
+  /** `alias` is what merges the map; undefined for one that is written where it is read. */
+  #collect(node: NamesNode, shape: Shape, alias?: ParsedNode): CollectedNames {
+    const names: CollectedNames = { byName: new Map(), misspelt: new Set(), isComplete: true };
+    const merges: Field[] = [];
     for (const { key, value } of node.items) {
       if (!isScalar(key) || typeof key.value !== "string") {
         this.#reportName(key, shape);
-        if (isAlias(key)) isComplete = false;
+        if (isAlias(key)) names.isComplete = false;
         continue;
       }
       const field = { name: key.value, key, value: this.#filledValue(value) };
-      if (!shape.names.includes(field.name)) {
-        const meant = this.#refuseName(field, shape);
-        if (meant !== undefined) misspelt.add(meant);
-        if (field.name === "<<" || shape.ownNames.includes(field.name)) isComplete = false;
-      } else if (byName.has(field.name)) {
+      const isMerge = field.name === "<<" && key.type === Scalar.PLAIN;
+      if (isMerge ? merges.length > 0 : names.byName.has(field.name)) {
         this.report(key, { id: "HG103", message: `${quoteText(field.name)} stands twice` });
+      } else if (isMerge) {
+        merges.push(field);
+      } else if (shape.names.includes(field.name)) {
+        names.byName.set(field.name, field);
       } else {
-        byName.set(field.name, field);
+        const meant = this.#refuseName(field, shape, alias);
+        if (meant !== undefined) names.misspelt.add(meant);
+        if (shape.ownNames.includes(field.name)) names.isComplete = false;
       }
     }
-    return { node, byName, misspelt, isComplete };
+    for (const merge of merges) this.#merge(merge, shape, names);
+    for (const name of shape.blankNames) {
+      if (names.byName.get(name)?.value === undefined) names.byName.delete(name);
+    }
+    return names;
+  }
+
+  /** Adds what a merge key brings and the map does not say itself. Source: yaml.org/type/merge. */
+  #merge({ key, value }: Field, shape: Shape, into: CollectedNames): void {
+    const content = value && this.contentAt(value);
+    if (value === undefined) this.report(key, { id: "HG104", message: "`<<` has no map to merge" });
+    const nodes = isSeq<ParsedNode>(content) ? content.items : value === undefined ? [] : [value];
+    for (const node of nodes) {
+      const source = this.contentAt(node);
+      if (source === undefined || !isMap<ParsedNode, ParsedNode | null>(source)) {
+        const message = `\`<<\` merges maps, and this is ${source ? kindOf(source) : "none"}`;
+        if (source !== undefined) this.report(node, { id: "HG104", message });
+        into.isComplete = false;
+        continue;
+      }
+      const found = this.#collect(source, shape, isAlias(node) ? node : undefined);
+      for (const [name, field] of found.byName) {
+        if (!into.byName.has(name)) into.byName.set(name, field);
+      }
+      for (const name of found.misspelt) into.misspelt.add(name);
+      into.isComplete &&= found.isComplete;
+    }
   }
 
   /** The items of a list; undefined where one is empty. */
@@ -148,17 +199,19 @@ export class NodeReader {
     return node.value + 0;
   }
 
-  /** True or false. */
-  readFlag(field: Field): boolean | undefined {
+  /** True or false; in the reference's dialect also as YAML 1.1 has them (`yes`, `off`). */
+  readFlag(field: Field, dialect: Dialect): boolean | undefined {
     const expected = "true or false";
     const place = this.required(field, expected);
     const node = this.contentOf(field);
     if (place === undefined || node === undefined) return undefined;
     if (!isScalar(node)) return this.#wrongKind(place, expected);
     if (typeof node.value === "boolean") return node.value;
+    const old = dialect === "ratelimit" ? oldFlag(node) : undefined;
+    if (old !== undefined) return old;
     const written = String(node.source ?? "");
-    const suggestion = oldFlags.get(written.toLowerCase());
     const message = `${quoteText(written)} is neither true nor false`;
+    const suggestion = meantFlag(written);
     return this.reportContent(place, { id: "HG124", message, expected, suggestion });
   }
 
@@ -197,21 +250,18 @@ export class NodeReader {
   }
 
   /** Reports a name that is not among the shape's, and answers the one that was probably meant. */
-  #refuseName({ name, key }: Field, shape: Shape): string | undefined {
+  #refuseName({ name, key }: Field, shape: Shape, alias: ParsedNode = key): string | undefined {
     const quoted = quoteText(name);
-    if (name === "<<") {
-      return this.report(key, { id: "HG104", message: "merge keys are not accepted" });
-    }
+    const report = (finding: Finding): undefined => this.#log.reportContent(alias, finding, key);
     if (shape.laterNames.includes(name)) {
-      return this.report(key, { id: "HG121", message: `${quoted} is not supported yet` });
+      return report({ id: "HG121", message: `${quoted} is not supported yet` });
     }
     if (shape.ownNames.includes(name)) {
-      const message = `${quoted} belongs to \`kind: Policy\` only`;
-      return this.report(key, { id: "HG122", message });
+      return report({ id: "HG122", message: `${quoted} belongs to \`kind: Policy\` only` });
     }
     const suggestion = findNearestName(name, [...shape.names, ...shape.laterNames]);
     const message = `${quoted} is unknown in ${shape.title}`;
-    this.report(key, { id: "HG120", message, expected: listWords(shape.names), suggestion });
+    report({ id: "HG120", message, expected: listWords(shape.names), suggestion });
     return suggestion;
   }
 
@@ -223,7 +273,7 @@ export class NodeReader {
   }
 
   #wrongText(place: ParsedNode, { expected }: TextRule): undefined {
-    const node = this.#log.contentOf(place);
+    const node = this.contentAt(place);
     if (!isScalar(node)) return this.#wrongKind(place, expected);
     const quoted = quoteText(String(node.source ?? ""));
     const message = `${quoted} is a number; as a text it needs quotes`;
@@ -231,7 +281,7 @@ export class NodeReader {
   }
 
   #wrongKind(place: ParsedNode, expected: string): undefined {
-    const node = this.#log.contentOf(place);
+    const node = this.contentAt(place);
     if (node === undefined) return undefined;
     const message = `this is ${kindOf(node)}`;
     return this.reportContent(place, { id: "HG124", message, expected });
@@ -240,57 +290,7 @@ export class NodeReader {
   /** Undefined for a value that is left empty, or null, here or where its alias leads. */
   #filledValue(value: ParsedNode | null): ParsedNode | undefined {
     if (value === null) return undefined;
-    const node = this.#log.contentOf(value);
+    const node = this.contentAt(value);
     return isScalar(node) && node.value === null ? undefined : value;
   }
-}
-
-function wrongWhole(node: Scalar.Parsed, written: string, expected: string): Finding {
-  const quoted = quoteText(written);
-  if (node.type === Scalar.PLAIN) {
-    const isOctal = /^[-+]?0[0-9]+$/.test(written);
-    const message = `${quoted} ${isOctal ? "begins with a zero" : "is not a whole number"}`;
-    return { id: "HG140", message, expected };
-  }
-  const message = `${quoted} is text, not a number`;
-  const suggestion = /^(?:0|[1-9][0-9]{0,9})$/.test(written) ? written : undefined;
-  return { id: "HG140", message, expected, suggestion };
-}
-
-/** Digits as YAML 1.1 and 1.2 read them alike: a leading zero would be octal in the older one. */
-const wholeNumber = /^[-+]?(?:0|[1-9][0-9]*|0x[0-9a-fA-F]+)$/;
-
-/** What YAML 1.1 read as true and false. */
-const oldFlags: ReadonlyMap<string, string> = new Map([
-  ["yes", "true"],
-  ["on", "true"],
-  ["y", "true"],
-  ["true", "true"],
-  ["1", "true"],
-  ["no", "false"],
-  ["off", "false"],
-  ["n", "false"],
-  ["false", "false"],
-  ["0", "false"],
-]);
-
-/** `a, b or c`. */
-function listWords(words: readonly string[]): string {
-  if (words.length < 2) return words.join("");
-  return `${words.slice(0, -1).join(", ")} or ${words[words.length - 1]}`;
-}
-
-/** The text of a string, a whole number, true or false as written; undefined for anything else. */
-function scalarText(node: ContentNode): string | undefined {
-  if (!isScalar(node)) return undefined;
-  if (typeof node.value === "string") return node.value;
-  const written = String(node.source ?? "");
-  if (typeof node.value === "boolean") return written;
-  return /^[-+]?[0-9]+$|^0[xo]/.test(written) ? written : undefined;
-}
-
-function kindOf(node: ContentNode): string {
-  if (isMap(node)) return "a map";
-  if (isSeq(node)) return "a list";
-  return isScalar(node) && node.value === null ? "empty" : "a single value";
 }

@@ -1,13 +1,16 @@
 import { isAlias, isMap, isScalar, type ParsedNode } from "yaml";
 import type { FailureMode, Rule } from "../core/limit.js";
 import { type AliasTargets, findAliasTargets } from "./aliases.js";
-import { readDescriptors, readFailureMode } from "./descriptors.js";
+import { domainTop, readDescriptors } from "./descriptors.js";
+import { LimitNames } from "./limit-names.js";
 import { findNearestName } from "./nearest-name.js";
 import { type Fields, NodeReader } from "./node-reader.js";
 import { type Problem, quoteText, visibleText } from "./problem.js";
 import { ProblemLog } from "./problem-log.js";
 import { RuleList } from "./rule-list.js";
+import { readFailureMode } from "./rule-settings.js";
 import { type Dialect, domainShapes, metadataShape, policyShape, specShape } from "./shapes.js";
+import { Siblings } from "./siblings.js";
 import { SourceText } from "./source-text.js";
 import { domainRule, nameRule } from "./text-rules.js";
 import { readYaml } from "./yaml-text.js";
@@ -44,27 +47,51 @@ export type ParsedPolicy =
       readonly unreportedCount: number;
     };
 
+/** How the files of a policy are read. */
+export interface ParseOptions {
+  /**
+   * Whether several files may add descriptors to one domain; default false: a domain that is
+   * defined twice is wrong. Source: MERGE_DOMAIN_CONFIG of envoyproxy/ratelimit.
+   */
+  readonly mergesDomains?: boolean;
+  /** The only dialect that is taken; default both. */
+  readonly onlyDialect?: Dialect;
+}
+
 /** Reads the files of one policy, each in either dialect: all mistakes of all, or the rules. */
-export function parsePolicy(sources: readonly PolicyText[]): ParsedPolicy {
-  const reading: Reading = { log: new ProblemLog(), rules: new RuleList(), domains: new Map() };
+export function parsePolicy(
+  sources: readonly PolicyText[],
+  options: ParseOptions = {},
+): ParsedPolicy {
+  const log = new ProblemLog();
+  const names = new LimitNames();
+  const reading: Reading = { log, names, rules: new RuleList(), domains: new Map(), options };
   let charCount = 0;
   sources.forEach((given, order) => {
     charCount += given.text.length;
     const isTooLong = given.text.length > fileCharsMax || charCount > policyCharsMax;
     const source = new SourceText(isTooLong ? { ...given, text: "" } : given, order);
-    if (isTooLong) reportSize(source, reading.log);
+    if (isTooLong) reportSize(source, log);
     else readSource(source, reading);
   });
-  if (reading.log.count > 0) return { kind: "problems", ...reading.log.found() };
+  names.reportMissing();
+  if (log.count > 0) return { kind: "problems", ...log.found() };
   return { kind: "policy", domains: [...reading.domains.keys()], rules: reading.rules.rules };
 }
 
 /** What the files of a policy have in common while they are read. */
 interface Reading {
   readonly log: ProblemLog;
+  readonly names: LimitNames;
   readonly rules: RuleList;
-  /** Where each domain is defined. */
-  readonly domains: Map<string, string>;
+  readonly domains: Map<string, KnownDomain>;
+  readonly options: ParseOptions;
+}
+
+/** A domain that was defined, where first, and its outermost descriptors. */
+interface KnownDomain {
+  readonly place: string;
+  readonly siblings: Siblings;
 }
 
 function reportSize(source: SourceText, log: ProblemLog): void {
@@ -91,6 +118,12 @@ function readSource(source: SourceText, reading: Reading): void {
   if (targets === undefined) return;
   const reader = new NodeReader(source, reading.log, targets);
   const dialect = findDialect(yaml.node, reader);
+  const { onlyDialect } = reading.options;
+  if (dialect !== undefined && onlyDialect !== undefined && dialect !== onlyDialect) {
+    const message = `this is not a file of ${onlyDialect === "ratelimit" ? "envoyproxy/ratelimit" : "Headgate's own"}`;
+    reader.report(yaml.node, { id: "HG111", message, expected: expectedTop });
+    return;
+  }
   if (dialect === "headgate") readPolicyFile(reader, yaml.node, reading);
   else if (dialect === "ratelimit") readDomain(reader, yaml.node, { ...reading, dialect });
 }
@@ -155,38 +188,43 @@ function readDomain(
   node: ParsedNode,
   reading: Reading & { readonly dialect: Dialect },
 ): void {
-  const { dialect, rules } = reading;
+  const { dialect, rules, names } = reading;
   const fields = reader.readMap(node, domainShapes[dialect]);
   if (fields === undefined) return;
   const domainField = reader.requiredField(fields, "domain", domainRule.expected);
   const domain = domainField && reader.readText(domainField, domainRule);
   const failureField = fields.byName.get("on_store_failure");
   const onStoreFailure = (failureField && readFailureMode(reader, failureField)) ?? defaultMode;
+  let siblings = new Siblings();
   if (domainField !== undefined && domain !== undefined) {
     // Of an aliased item the second use is wrong, not its text.
     const place = isAlias(node) ? node : (domainField.value ?? domainField.key);
-    addDomain(reader, place, { domain, domains: reading.domains });
+    siblings = addDomain(reader, place, { ...reading, domain });
   }
   const list = fields.byName.get("descriptors");
   if (list === undefined) return;
-  const place = { reader, dialect, rules, onStoreFailure, path: [], label: "" };
+  const place = { reader, dialect, rules, names, onStoreFailure, siblings, above: domainTop };
   readDescriptors(list, { ...place, domain: domain ?? "" });
 }
 
 /** What answers for a limit while the store cannot, when the policy does not say. */
 const defaultMode: FailureMode = "local";
 
+/** Makes a domain known; answers what stands in it, also where it is refused to say so twice. */
 function addDomain(
   reader: NodeReader,
   node: ParsedNode,
-  { domain, domains }: { readonly domain: string; readonly domains: Map<string, string> },
-): void {
+  { domain, domains, options }: Reading & { readonly domain: string },
+): Siblings {
   const known = domains.get(domain);
+  if (known !== undefined && options.mergesDomains === true) return known.siblings;
+  const siblings = new Siblings();
   if (known !== undefined) {
-    const message = `the domain ${quoteText(domain)} is defined already in ${known}`;
+    const message = `the domain ${quoteText(domain)} is defined already in ${known.place}`;
     reader.report(node, { id: "HG150", message });
-    return;
+    return siblings;
   }
   const { line } = reader.source.position(node.range[0]);
-  domains.set(domain, `${visibleText(reader.source.file)}:${line}`);
+  domains.set(domain, { place: `${visibleText(reader.source.file)}:${line}`, siblings });
+  return siblings;
 }

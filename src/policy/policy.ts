@@ -1,4 +1,5 @@
 import { assert } from "../core/errors.js";
+import type { JsonValue } from "../core/json.js";
 import type { Rule } from "../core/limit.js";
 import { DescriptorTree } from "../core/match.js";
 
@@ -43,6 +44,8 @@ export function createPolicyBuilder(version: string): PolicyBuilder {
       assert(!isFinished, "a finished policy takes no rules");
       for (const rule of more) {
         assert(rule.index === rules.length, "rules arrive in the order of their index");
+        // As a copy from another thread it has lost its frost.
+        if (rule.metadata !== undefined) freezeJson(rule.metadata);
         rules.push(rule);
         treeOf(rule.domain).insert(rule);
       }
@@ -53,4 +56,11 @@ export function createPolicyBuilder(version: string): PolicyBuilder {
       return Object.freeze({ version, rules: Object.freeze(rules), domains });
     },
   };
+}
+
+/** Freezes a value and all in it; how deep it may be was bounded where it was read. */
+function freezeJson(value: JsonValue): void {
+  if (typeof value !== "object" || value === null) return;
+  for (const part of Object.values(value)) freezeJson(part);
+  Object.freeze(value);
 }

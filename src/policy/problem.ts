@@ -21,8 +21,8 @@ export const problemRows = {
     remedy: "Keep one of the two; the second would silently replace the first.",
   },
   HG104: {
-    title: "Merge keys, and aliases in place of a name, are not accepted.",
-    remedy: "Write the names out; an alias (`*x`) may stand for a whole value or item.",
+    title: "A merge key has no map to merge, or an alias stands in place of a name.",
+    remedy: "Give `<<` a map or a list of maps (`<<: *x`), outside metadata; write names out.",
   },
   HG105: {
     title: "YAML tags and directives are not accepted.",
@@ -95,6 +95,10 @@ export const problemRows = {
     title: "A setting has nothing to act on.",
     remedy: "Move it to the descriptor that has the limit: settings are not inherited.",
   },
+  HG128: {
+    title: "A threshold is shared where there is no pattern.",
+    remedy: "Put a `*` into the value whose matches are to share one limit, or remove it.",
+  },
   HG130: { title: "A text is empty.", remedy: "Fill it in." },
   HG131: { title: "A text is too long.", remedy: "Shorten it." },
   HG132: {
@@ -102,6 +106,14 @@ export const problemRows = {
     remedy: "Remove the character; names end up in response headers, metrics and logs.",
   },
   HG133: { title: "A value is not one of the choices.", remedy: "Use one of the choices." },
+  HG134: {
+    title: "Metadata holds a number that would arrive as another one.",
+    remedy: "Write it without a leading zero and below 2^53, or put it in quotes.",
+  },
+  HG135: {
+    title: "A rule's metadata is too large.",
+    remedy: "Shorten it: each response that the rule lets pass may carry it.",
+  },
   HG140: {
     title: "A value is not a whole number.",
     remedy: "Write plain digits: no quotes, fraction, exponent, separators or leading zeros.",
@@ -120,9 +132,13 @@ export const problemRows = {
     title: "A limit reaches beyond ten years.",
     remedy: "Choose a shorter period, a higher rate or a smaller burst.",
   },
+  HG145: {
+    title: "A time zone is unknown.",
+    remedy: "Use a name of the IANA time zone database, such as Europe/Stockholm or UTC.",
+  },
   HG150: {
     title: "A domain is defined twice.",
-    remedy: "Put all descriptors of the domain into one list.",
+    remedy: "Put all its descriptors into one list, or set MERGE_DOMAIN_CONFIG.",
   },
   HG151: {
     title: "A descriptor is defined twice in one list.",
@@ -131,6 +147,14 @@ export const problemRows = {
   HG152: {
     title: "Two limits of one descriptor would share their state.",
     remedy: "Give each limit a `name` of its own; without one, a limit is known by its period.",
+  },
+  HG153: {
+    title: "A limit replaces one of its own descriptor.",
+    remedy: "Name a limit of another descriptor that the same request may meet.",
+  },
+  HG154: {
+    title: "A replaced name is no limit's.",
+    remedy: "Give the limit that is to be replaced this `name`; both stand in one domain.",
   },
   HG160: {
     title: "There is more of something than a policy may hold.",

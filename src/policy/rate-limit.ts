@@ -1,34 +1,60 @@
-import type { ParsedNode } from "yaml";
+import { isScalar, type ParsedNode } from "yaml";
 import {
   drainTimeUsMax,
   type FailureMode,
   hitsMax,
   type Limit,
   type LimitUnit,
+  type Role,
   unitSeconds,
 } from "../core/limit.js";
+import { readAlgorithm, refuseOffCalendar } from "./algorithm.js";
 import type { Field, Fields, NodeReader } from "./node-reader.js";
 import { parsePeriod, periodSecondsMax, unitOfPeriod } from "./period.js";
 import { quoteText } from "./problem.js";
+import { type ReplacedName, readReplaces } from "./replaces.js";
 import { type Dialect, rateLimitShapes } from "./shapes.js";
 import { nameRule } from "./text-rules.js";
 
 /** What a `rate_limit` says; `node` is where (an alias of it), for problems found later. */
-export type RateLimit =
-  | { readonly kind: "limit"; readonly limit: Limit; readonly node: ParsedNode }
-  | { readonly kind: "unlimited"; readonly name?: string; readonly node: ParsedNode };
+export type RateLimit = {
+  readonly node: ParsedNode;
+  /** As they are written: a name may stand twice. */
+  readonly replaces: readonly ReplacedName[];
+} & (
+  | { readonly kind: "limit"; readonly limit: Limit }
+  | { readonly kind: "unlimited"; readonly name?: string }
+);
 
 /** What its descriptor says about a limit. */
 export interface LimitSetting {
   readonly dialect: Dialect;
-  readonly isShadow: boolean;
+  readonly mode: LimitMode;
   readonly onStoreFailure: FailureMode;
+  /** Told the name of each limit, also where the rest of the limit is wrong. */
+  readonly defineName: (name: string) => void;
 }
+
+/** What part the limits of a descriptor play, unless their costs are settled. */
+export type LimitMode = Extract<Role, "enforce" | "shadow" | "quota">;
 
 const units: readonly LimitUnit[] = ["second", "minute", "hour", "day", "week", "month", "year"];
 
 /** Names that say something about a limit, which `unlimited: true` has not. */
-const limitOnlyNames = ["unit", "period", "requests_per_unit", "burst", "charge", "peek"];
+const limitOnlyNames: Readonly<Record<Dialect, readonly string[]>> = {
+  // A number beside `unlimited` means nothing there, and is taken.
+  ratelimit: ["unit"],
+  headgate: [
+    "unit",
+    "period",
+    "requests_per_unit",
+    "burst",
+    "charge",
+    "peek",
+    "algorithm",
+    "time_zone",
+  ],
+};
 
 /** Reads one limit; undefined when it is wrong, with all its problems reported. */
 export function readRateLimit(
@@ -36,24 +62,44 @@ export function readRateLimit(
   node: ParsedNode,
   setting: LimitSetting,
 ): RateLimit | undefined {
-  const fields = reader.readMap(node, rateLimitShapes[setting.dialect]);
+  const { dialect } = setting;
+  const fields = reader.readMap(node, rateLimitShapes[dialect]);
   if (fields === undefined) return undefined;
-  const nameField = fields.byName.get("name");
-  const name = nameField && reader.readText(nameField, nameRule);
+  const name = readName(reader, fields, dialect);
+  if (name !== undefined) setting.defineName(name);
   const named = name === undefined ? {} : { name };
+  const replacesField = fields.byName.get("replaces");
+  const replaces = replacesField ? readReplaces(reader, replacesField) : [];
   const unlimitedField = fields.byName.get("unlimited");
-  if (unlimitedField !== undefined && reader.readFlag(unlimitedField) === true) {
-    const isWhole = refuseTogether(reader, fields, unlimitedField);
-    return isWhole ? { kind: "unlimited", ...named, node } : undefined;
+  if (unlimitedField !== undefined && reader.readFlag(unlimitedField, dialect) === true) {
+    const isWhole = refuseTogether(reader, { fields, unlimited: unlimitedField, dialect });
+    return isWhole ? { kind: "unlimited", ...named, replaces, node } : undefined;
   }
   const limit = readLimit(reader, fields, setting);
-  return limit && { kind: "limit", limit: { ...named, ...limit }, node };
+  return limit && { kind: "limit", limit: { ...named, ...limit }, replaces, node };
 }
 
-function refuseTogether(reader: NodeReader, fields: Fields, unlimited: Field): boolean {
-  const others = limitOnlyNames.flatMap((name) => fields.byName.get(name) ?? []);
-  for (const other of others) reportPair(reader, other, unlimited.name);
-  return others.length === 0;
+function readName(reader: NodeReader, fields: Fields, dialect: Dialect): string | undefined {
+  const field = fields.byName.get("name");
+  if (field === undefined) return undefined;
+  // As in envoyproxy/ratelimit, where a limit without a name has an empty one.
+  if (dialect === "ratelimit" && isEmptyText(reader, field)) return undefined;
+  return reader.readText(field, nameRule);
+}
+
+function isEmptyText(reader: NodeReader, field: Field): boolean {
+  const node = reader.contentOf(field);
+  return isScalar(node) && node.value === "";
+}
+
+function refuseTogether(
+  reader: NodeReader,
+  { fields, unlimited, dialect }: { fields: Fields; unlimited: Field; dialect: Dialect },
+): boolean {
+  const others = limitOnlyNames[dialect].flatMap((name) => fields.byName.get(name) ?? []);
+  const meant = others.filter((other) => dialect === "headgate" || !isEmptyText(reader, other));
+  for (const other of meant) reportPair(reader, other, unlimited.name);
+  return meant.length === 0;
 }
 
 function reportPair(reader: NodeReader, field: Field, other: string): undefined {
@@ -64,21 +110,24 @@ function reportPair(reader: NodeReader, field: Field, other: string): undefined 
 function readLimit(
   reader: NodeReader,
   fields: Fields,
-  { isShadow, onStoreFailure }: LimitSetting,
+  { dialect, mode, onStoreFailure }: LimitSetting,
 ): Omit<Limit, "name"> | undefined {
   const pace = readPace(reader, fields);
-  const hits = readHits(reader, fields);
+  const algorithm = readAlgorithm(reader, fields);
+  refuseOffCalendar(reader, fields, pace?.unit);
+  const hits = readHits(reader, fields, dialect);
   const burst = readBurst(reader, fields, hits);
-  const charge = readCharge(reader, fields, isShadow);
+  const charge = readCharge(reader, fields, mode);
   const peekField = fields.byName.get("peek");
   const peek = peekField
     ? reader.readChoice(peekField, ["debt", "exhausted"], { id: "HG133", what: "a way to peek" })
     : "debt";
   if (pace === undefined || hits === undefined || burst === undefined) return undefined;
   if (!isWithinDrainTime(reader, fields, { ...pace, hits, burst })) return undefined;
-  if (charge === undefined || peek === undefined) return undefined;
-  const role = charge === "settle" ? "settle" : isShadow ? "shadow" : "enforce";
-  return { hits, ...pace, burst, role, peek, onStoreFailure };
+  if (charge === undefined || peek === undefined || algorithm === undefined) return undefined;
+  const role = charge === "settle" ? "settle" : mode;
+  const counted = algorithm.kind === "gcra" ? {} : { algorithm };
+  return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure };
 }
 
 type Pace = Pick<Limit, "unit" | "unitMultiplier" | "periodUs">;
@@ -115,10 +164,15 @@ function readPeriod(reader: NodeReader, field: Field): Pace | undefined {
   return { ...unitOfPeriod(period.seconds), periodUs: period.seconds * 1_000_000 };
 }
 
-function readHits(reader: NodeReader, fields: Fields): number | undefined {
+/** Left out it is 0 in the reference's dialect: nobody passes. */
+function readHits(reader: NodeReader, fields: Fields, dialect: Dialect): number | undefined {
+  const name = "requests_per_unit";
+  const field = fields.byName.get(name);
+  const isLeftOut = field === undefined && fields.isComplete && !fields.misspelt.has(name);
+  if (isLeftOut && dialect === "ratelimit") return 0;
   const expected = "a whole number; 0 blocks everything";
-  const field = reader.requiredField(fields, "requests_per_unit", expected);
-  return field && reader.readWhole(field, { min: 0, max: hitsMax });
+  const wanted = reader.requiredField(fields, name, expected);
+  return wanted && reader.readWhole(wanted, { min: 0, max: hitsMax });
 }
 
 /** As many as drain in one period, unless said otherwise. */
@@ -138,12 +192,13 @@ function readBurst(
 function readCharge(
   reader: NodeReader,
   fields: Fields,
-  isShadow: boolean,
+  mode: LimitMode,
 ): "settle" | "ask" | undefined {
   const field = fields.byName.get("charge");
   if (field === undefined) return "ask";
-  // A settled charge is stored whatever it finds; a shadow limit never denies. Both is neither.
-  if (isShadow) return reportPair(reader, field, "shadow_mode");
+  // A settled charge is stored whatever it finds; a shadow limit never denies, and one of a quota
+  // never alone. Both is neither.
+  if (mode !== "enforce") return reportPair(reader, field, `${mode}_mode`);
   return reader.readChoice(field, ["settle"], { id: "HG133", what: "a way to charge" });
 }
 

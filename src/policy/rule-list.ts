@@ -1,15 +1,10 @@
-import type { PathStep, Rule, RuleEffect } from "../core/limit.js";
+import type { PathStep, Rule } from "../core/limit.js";
 
 /** Rules of one policy. */
 export const rulesMax = 100_000;
 
 /** A rule before it has its place: its label may be another's too. */
-export interface RuleDraft {
-  readonly domain: string;
-  readonly path: readonly PathStep[];
-  readonly effect: RuleEffect;
-  readonly label: string;
-}
+export type RuleDraft = Omit<Rule, "index">;
 
 /** The rules of a policy as they are read: numbers them and keeps labels apart. */
 export class RuleList {
@@ -31,8 +26,16 @@ export class RuleList {
   add(draft: RuleDraft): boolean {
     this.#isOverfull = this.#rules.length >= rulesMax;
     if (this.#isOverfull) return false;
-    const label = this.#distinctLabel(draft.domain, draft.label);
-    this.#rules.push({ ...draft, label, index: this.#rules.length });
+    const { domain, path, effect, label, ...extras } = draft;
+    const distinct = this.#distinctLabel(domain, label);
+    this.#rules.push({
+      domain,
+      path,
+      effect,
+      label: distinct,
+      index: this.#rules.length,
+      ...extras,
+    });
     return true;
   }
 

@@ -10,37 +10,44 @@ export interface Shape {
   /** For messages: `a descriptor`. */
   readonly title: string;
   readonly names: readonly string[];
+  /** Names that, with nothing after the `:`, count as left out. */
+  readonly blankNames: readonly string[];
   /** Known, but not served yet. */
   readonly laterNames: readonly string[];
   /** Served in `kind: Policy` only; empty there. */
   readonly ownNames: readonly string[];
 }
 
-const laterDescriptorNames = [
+const descriptorNames = [
+  "key",
+  "value",
+  "rate_limit",
+  "descriptors",
+  "shadow_mode",
   "quota_mode",
   "detailed_metric",
   "value_to_metric",
   "share_threshold",
   "metadata",
 ];
-const descriptorNames = ["key", "value", "rate_limit", "descriptors", "shadow_mode"];
-const ownDescriptorNames = ["rate_limits", "on_store_failure"];
-const rateLimitNames = ["unit", "requests_per_unit", "unlimited", "name"];
-const ownRateLimitNames = ["burst", "period", "charge", "peek"];
-const laterOwnRateLimitNames = ["algorithm", "time_zone"];
+const ownDescriptorNames = ["rate_limits", "on_store_failure", "headers"];
+const rateLimitNames = ["unit", "requests_per_unit", "unlimited", "name", "replaces"];
+const ownRateLimitNames = ["burst", "period", "charge", "peek", "algorithm", "time_zone"];
 
 /** A descriptor. Source: envoyproxy/ratelimit, `YamlDescriptor` in src/config/config_impl.go. */
 export const descriptorShapes: Readonly<Record<Dialect, Shape>> = {
   ratelimit: {
     title: "a descriptor",
     names: descriptorNames,
-    laterNames: laterDescriptorNames,
+    blankNames: descriptorNames.filter((name) => name !== "key"),
+    laterNames: [],
     ownNames: ownDescriptorNames,
   },
   headgate: {
     title: "a descriptor",
     names: [...descriptorNames, ...ownDescriptorNames],
-    laterNames: laterDescriptorNames,
+    blankNames: ["value", "descriptors"],
+    laterNames: [],
     ownNames: [],
   },
 };
@@ -50,15 +57,26 @@ export const rateLimitShapes: Readonly<Record<Dialect, Shape>> = {
   ratelimit: {
     title: "a rate_limit",
     names: rateLimitNames,
-    laterNames: ["replaces"],
-    ownNames: [...ownRateLimitNames, ...laterOwnRateLimitNames],
+    blankNames: rateLimitNames.filter((name) => name !== "unit"),
+    laterNames: [],
+    ownNames: ownRateLimitNames,
   },
   headgate: {
     title: "a rate_limit",
     names: [...rateLimitNames, ...ownRateLimitNames],
-    laterNames: ["replaces", ...laterOwnRateLimitNames],
+    blankNames: [],
+    laterNames: [],
     ownNames: [],
   },
+};
+
+/** An item of `replaces`. Source: envoyproxy/ratelimit, `yamlReplaces`. */
+export const replacesShape: Shape = {
+  title: "an item of replaces",
+  names: ["name"],
+  blankNames: [],
+  laterNames: [],
+  ownNames: [],
 };
 
 /** A file of envoyproxy/ratelimit; in a policy, one item of `rateLimits`. */
@@ -66,12 +84,14 @@ export const domainShapes: Readonly<Record<Dialect, Shape>> = {
   ratelimit: {
     title: "a ratelimit file",
     names: ["domain", "descriptors"],
+    blankNames: ["descriptors"],
     laterNames: [],
     ownNames: ["on_store_failure"],
   },
   headgate: {
     title: "an item of rateLimits",
     names: ["domain", "descriptors", "on_store_failure"],
+    blankNames: ["descriptors"],
     laterNames: [],
     ownNames: [],
   },
@@ -81,6 +101,7 @@ export const domainShapes: Readonly<Record<Dialect, Shape>> = {
 export const policyShape: Shape = {
   title: "a policy",
   names: ["apiVersion", "kind", "metadata", "spec"],
+  blankNames: [],
   laterNames: [],
   ownNames: [],
 };
@@ -89,6 +110,7 @@ export const policyShape: Shape = {
 export const metadataShape: Shape = {
   title: "metadata",
   names: ["name"],
+  blankNames: [],
   laterNames: ["namespace", "labels", "annotations"],
   ownNames: [],
 };
@@ -97,6 +119,7 @@ export const metadataShape: Shape = {
 export const specShape: Shape = {
   title: "spec",
   names: ["rateLimits"],
+  blankNames: [],
   laterNames: ["services", "proxies", "quotas"],
   ownNames: [],
 };

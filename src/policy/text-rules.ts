@@ -1,4 +1,11 @@
-import type { TextRule } from "./node-reader.js";
+/** What a text may be. */
+export interface TextRule {
+  readonly charsMax: number;
+  /** A character that must not occur. */
+  readonly forbidden: RegExp;
+  /** What is right, for messages. */
+  readonly expected: string;
+}
 
 /** Longest domain, in characters. */
 export const domainCharsMax = 256;
@@ -21,7 +28,7 @@ export const domainRule: TextRule = {
   expected: `a text of 1 to ${domainCharsMax} characters, no control characters`,
 };
 
-/** `key`: any text without control characters and `*`. */
+/** `key`: any text without control characters. */
 export const keyRule: TextRule = {
   charsMax: keyCharsMax,
   forbidden: control,
@@ -35,9 +42,12 @@ export const valueRule: TextRule = {
   expected: `a text of 1 to ${valueCharsMax} characters, no control characters`,
 };
 
-/** `name`: stands in response headers, inside the quotes of a structured field (RFC 9651). */
+/**
+ * `name`: Envoy writes it as it is between quotes into `x-ratelimit-limit`, whose parts commas and
+ * semicolons divide, and so do structured fields (RFC 9651); `|` divides the parts of a StatsD line.
+ */
 export const nameRule: TextRule = {
   charsMax: nameCharsMax,
-  forbidden: /[^ -~]|["\\,;]/,
-  expected: `1 to ${nameCharsMax} printable ASCII characters, none of " \\ , ;`,
+  forbidden: /[^ -~]|["\\,;|]/,
+  expected: `1 to ${nameCharsMax} printable ASCII characters, none of " \\ , ; |`,
 };

@@ -2,11 +2,15 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { metadataCharsMax } from "../../src/policy/metadata.js";
 import { fileCharsMax, type PolicyText, parsePolicy } from "../../src/policy/parse.js";
 import { formatProblems, problemRows } from "../../src/policy/problem.js";
 import { aliasesMax, lexemesMax, nestingMax } from "../../src/policy/yaml-text.js";
 
-/** Each folder is a policy: its `*.yaml`, and in `expected` the rules or the problems they give. */
+/**
+ * Each folder is a policy: its `*.yaml`, and in `expected` the rules or the problems they give. The
+ * files of a folder that begins with `merged-` may add to each other's domains.
+ */
 const root = fileURLToPath(new URL("./policy", import.meta.url));
 const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
 
@@ -46,6 +50,12 @@ const generatedCases: Readonly<Record<string, () => readonly PolicyText[]>> = {
   "generated-crlf-policy": () => [
     { file: "crlf.yaml", text: "\ufeffdomain: shop\r\ndescriptors:\r\n- key: a\r\n  value: b\r\n" },
   ],
+  "generated-metadata-bounds": () => [
+    {
+      file: "shop.yaml",
+      text: `domain: shop\ndescriptors: [{key: a, metadata: {a: "${"x".repeat(metadataCharsMax)}"}}]\n`,
+    },
+  ],
   "generated-too-large": () => [
     { file: "large.yaml", text: `domain: shop\n#${"x".repeat(fileCharsMax)}` },
     { file: "small.yaml", text: "domain: shop\nunit: day\n" },
@@ -64,8 +74,8 @@ interface Expected {
   readonly text: string;
 }
 
-function parseCase(sources: readonly PolicyText[]): Expected {
-  const parsed = parsePolicy(sources);
+function parseCase(name: string, sources: readonly PolicyText[]): Expected {
+  const parsed = parsePolicy(sources, { mergesDomains: name.startsWith("merged-") });
   if (parsed.kind === "problems") {
     return { file: "problems.txt", text: `${formatProblems(parsed)}\n` };
   }
@@ -76,7 +86,7 @@ function parseCase(sources: readonly PolicyText[]): Expected {
 /** Holds a case against its file, or rewrites the file; a file of the other outcome is stale. */
 function check(name: string, sources: readonly PolicyText[]): void {
   const folder = join(root, name, "expected");
-  const { file, text } = parseCase(sources);
+  const { file, text } = parseCase(name, sources);
   if (isUpdating) {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
