@@ -10,7 +10,7 @@ import type { Health } from "../rpc/health.js";
 import { answerJson, type Decides } from "../rpc/json.js";
 import { toFailure } from "../rpc/status.js";
 import type { Metrics } from "./metrics.js";
-import type { PolicyStatus } from "./policy-reloader.js";
+import type { PolicyStatus } from "./policy-in-force.js";
 
 /** The largest body of a request, in bytes. */
 export const httpBodyBytesMax = 1_048_576;

@@ -3,7 +3,7 @@ import type { DecisionCounters } from "../decide/counters.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import type { OverloadCause } from "../decide/pressure.js";
 import { addCounter, addGauge, LatencyHistogram } from "./metric-kinds.js";
-import type { PolicyStatus } from "./policy-reloader.js";
+import type { PolicyStatus } from "./policy-in-force.js";
 
 /** Counts of the process itself: plain integers, read when scraped. */
 export interface ProcessCounts {

@@ -1,19 +1,24 @@
 import { Worker } from "node:worker_threads";
 import type { Clock } from "../core/clock.js";
-import type { ParsedPolicy, PolicyText } from "../policy/parse.js";
+import type { ParsedPolicy } from "../policy/parse.js";
 import { createPolicyBuilder, type Policy, type PolicyBuilder } from "../policy/policy.js";
-import { nextChunk, type WorkerInput, type WorkerMessage } from "./policy-worker-messages.js";
+import {
+  nextChunk,
+  type PolicyInput,
+  type WorkerInput,
+  type WorkerMessage,
+} from "./policy-worker-messages.js";
 
 /** How parsing a policy ended. */
 export type PolicyParsing =
   | { readonly kind: "policy"; readonly policy: Policy; readonly chunkCount: number }
   | Extract<ParsedPolicy, { kind: "problems" }>
-  /** No fault of the text that could be pointed at: it took too long, or too much memory. */
+  /** No fault of a text that could be pointed at: it took too long, or was no text at all. */
   | { readonly kind: "failed"; readonly message: string };
 
 /** What parsing needs. */
 export interface PolicyParsingOptions {
-  readonly sources: readonly PolicyText[];
+  readonly input: PolicyInput;
   readonly version: string;
   readonly clock: Clock;
   /** The longest it may take. Default `parsingMsMax`. */
@@ -36,7 +41,7 @@ export function parsePolicyInWorker(options: PolicyParsingOptions): Promise<Poli
   const { version, clock, limitMs = parsingMsMax } = options;
   const limitMegabytes = options.limitMegabytes ?? parsingMegabytesMax;
   return new Promise<PolicyParsing>((resolve) => {
-    const worker = tryStartWorker(options.sources, limitMegabytes);
+    const worker = tryStartWorker(options.input, limitMegabytes);
     if (worker === undefined) {
       resolve({ kind: "failed", message: "no thread could be started to parse it" });
       return;
@@ -83,6 +88,7 @@ class Assembly {
   /** Takes a message; answers the end, or undefined when more is to come. */
   take(message: WorkerMessage): PolicyParsing | undefined {
     if (message.kind === "problems") return message;
+    if (message.kind === "unreadable") return { kind: "failed", message: message.message };
     if (message.kind === "parsed") {
       this.#builder.addDomains(message.domains);
       this.#ruleCount = message.ruleCount;
@@ -96,20 +102,17 @@ class Assembly {
   }
 }
 
-function tryStartWorker(
-  sources: readonly PolicyText[],
-  limitMegabytes: number,
-): Worker | undefined {
+function tryStartWorker(input: PolicyInput, limitMegabytes: number): Worker | undefined {
   try {
-    return startWorker(sources, limitMegabytes);
+    return startWorker(input, limitMegabytes);
   } catch {
     // The system has no thread or memory left: a failed reload, and no reason to fall over.
     return undefined;
   }
 }
 
-function startWorker(sources: readonly PolicyText[], limitMegabytes: number): Worker {
-  const workerData: WorkerInput = { sources };
+function startWorker(input: PolicyInput, limitMegabytes: number): Worker {
+  const workerData: WorkerInput = input;
   // It needs no environment, and the environment holds secrets.
   const resourceLimits = { maxOldGenerationSizeMb: limitMegabytes };
   const common = { workerData, env: {}, execArgv: [], resourceLimits };

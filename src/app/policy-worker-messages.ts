@@ -1,14 +1,20 @@
 import type { Rule } from "../core/limit.js";
 import type { ParsedPolicy, PolicyText } from "../policy/parse.js";
+import type { DiscoveredResource } from "../rpc/rate-limit-config.js";
+
+/** What a policy is made of: texts, or the messages of a control plane. */
+export type PolicyInput =
+  | { readonly kind: "texts"; readonly sources: readonly PolicyText[] }
+  | { readonly kind: "resources"; readonly resources: readonly DiscoveredResource[] };
 
 /** What the worker is started with. */
-export interface WorkerInput {
-  readonly sources: readonly PolicyText[];
-}
+export type WorkerInput = PolicyInput;
 
 /** What the worker says: one answer first, then one chunk of rules for every `next` it is told. */
 export type WorkerMessage =
   | Extract<ParsedPolicy, { kind: "problems" }>
+  /** The messages cannot be turned into texts. */
+  | { readonly kind: "unreadable"; readonly message: string }
   | {
       readonly kind: "parsed";
       readonly domains: readonly string[];

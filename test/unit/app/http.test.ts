@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createHttpServer, httpBodyBytesMax, httpHeadBytesMax } from "../../../src/app/http.js";
 import { listen } from "../../../src/app/listen.js";
 import { createMetrics, type ProcessCounts } from "../../../src/app/metrics.js";
-import type { PolicyStatus } from "../../../src/app/policy-reloader.js";
+import type { PolicyStatus } from "../../../src/app/policy-in-force.js";
 import { ServiceError } from "../../../src/core/errors.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import { Health } from "../../../src/rpc/health.js";

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { createMetrics, type MetricsParts } from "../../../src/app/metrics.js";
-import type { PolicyStatus } from "../../../src/app/policy-reloader.js";
+import type { PolicyStatus } from "../../../src/app/policy-in-force.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import type { Policy } from "../../../src/policy/policy.js";
 import { testLimit, testPolicy } from "../../support/policies.js";

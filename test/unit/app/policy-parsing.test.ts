@@ -1,11 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { parsePolicyInWorker } from "../../../src/app/policy-parsing.js";
-import { chunkRulesMax } from "../../../src/app/policy-worker-messages.js";
+import { chunkRulesMax, type PolicyInput } from "../../../src/app/policy-worker-messages.js";
 import type { Clock } from "../../../src/core/clock.js";
+import type { PolicyText } from "../../../src/policy/parse.js";
+import { rateLimitConfigTypeUrl } from "../../../src/rpc/rate-limit-config.js";
 import { realClock } from "../../support/real-clock.js";
 
-function source(text: string) {
-  return [{ file: "policy.yaml", text }];
+function texts(...sources: readonly PolicyText[]): PolicyInput {
+  return { kind: "texts", sources };
+}
+
+function source(text: string): PolicyInput {
+  return texts({ file: "policy.yaml", text });
 }
 
 function manyLimits(count: number): string {
@@ -18,8 +24,9 @@ function manyLimits(count: number): string {
 
 describe("parsePolicyInWorker()", () => {
   it("builds the policy, with its version and its empty domains", async () => {
-    const sources = [...source(manyLimits(1)), { file: "b.yaml", text: "domain: empty" }];
-    const parsing = await parsePolicyInWorker({ sources, version: "v7", clock: realClock });
+    const shop = { file: "a.yaml", text: manyLimits(1) };
+    const input = texts(shop, { file: "b.yaml", text: "domain: empty" });
+    const parsing = await parsePolicyInWorker({ input, version: "v7", clock: realClock });
     if (parsing.kind !== "policy") throw new Error(parsing.kind);
     expect(parsing.policy.version).toBe("v7");
     expect([...parsing.policy.domains.keys()]).toEqual(["shop", "empty"]);
@@ -37,8 +44,8 @@ describe("parsePolicyInWorker()", () => {
         return realClock.scheduleTurn(callback);
       },
     };
-    const sources = source(manyLimits(limitCount));
-    const parsing = await parsePolicyInWorker({ sources, version: "v1", clock });
+    const input = source(manyLimits(limitCount));
+    const parsing = await parsePolicyInWorker({ input, version: "v1", clock });
     if (parsing.kind !== "policy") throw new Error(parsing.kind);
     expect(parsing.policy.rules).toHaveLength(limitCount);
     expect(parsing.chunkCount).toBe(Math.ceil(limitCount / chunkRulesMax));
@@ -46,8 +53,8 @@ describe("parsePolicyInWorker()", () => {
   });
 
   it("hands problems over as the parser found them", async () => {
-    const sources = source("domain: shop\ndescriptorz: []");
-    const parsing = await parsePolicyInWorker({ sources, version: "v1", clock: realClock });
+    const input = source("domain: shop\ndescriptorz: []");
+    const parsing = await parsePolicyInWorker({ input, version: "v1", clock: realClock });
     expect(parsing).toMatchObject({
       kind: "problems",
       problems: [{ file: "policy.yaml", line: 2, suggestion: "descriptors" }],
@@ -55,9 +62,9 @@ describe("parsePolicyInWorker()", () => {
   });
 
   it("fails with words when the time is over", async () => {
-    const sources = source(manyLimits(20_000));
+    const input = source(manyLimits(20_000));
     const parsing = await parsePolicyInWorker({
-      sources,
+      input,
       version: "v1",
       clock: realClock,
       limitMs: 1,
@@ -66,9 +73,9 @@ describe("parsePolicyInWorker()", () => {
   });
 
   it("fails with words when the memory is used up, and this process lives", async () => {
-    const sources = source(manyLimits(40_000));
+    const input = source(manyLimits(40_000));
     const parsing = await parsePolicyInWorker({
-      sources,
+      input,
       version: "v1",
       clock: realClock,
       limitMegabytes: 24,
@@ -77,5 +84,21 @@ describe("parsePolicyInWorker()", () => {
       kind: "failed",
       message: "parsing took more than 24 MB of memory",
     });
+  });
+
+  it("builds a policy of a control plane's messages", async () => {
+    const value = new Uint8Array([0x12, 4, ...Buffer.from("shop")]);
+    const resources = [{ typeUrl: rateLimitConfigTypeUrl, value }];
+    const input: PolicyInput = { kind: "resources", resources };
+    const parsing = await parsePolicyInWorker({ input, version: "v1", clock: realClock });
+    if (parsing.kind !== "policy") throw new Error(parsing.kind);
+    expect([...parsing.policy.domains.keys()]).toEqual(["shop"]);
+  });
+
+  it("fails with words when such a message is none", async () => {
+    const resources = [{ typeUrl: rateLimitConfigTypeUrl, value: new Uint8Array([0xff]) }];
+    const input: PolicyInput = { kind: "resources", resources };
+    const parsing = await parsePolicyInWorker({ input, version: "v1", clock: realClock });
+    expect(parsing).toEqual({ kind: "failed", message: "resource 1 cannot be decoded" });
   });
 });
