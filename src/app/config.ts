@@ -1,10 +1,17 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { findNearestName } from "../policy/nearest-name.js";
+import { ignoredNotices } from "./ignored-options.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "./options.js";
-import { chooseStore, type StoreChoice } from "./store-choice.js";
+import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
 
-type SecretName = "redisUrl" | "redisAuth" | "redisPerSecondUrl" | "redisPerSecondAuth";
+type SecretName =
+  | "redisUrl"
+  | "redisAuth"
+  | "redisSentinelAuth"
+  | "redisPerSecondUrl"
+  | "redisPerSecondAuth"
+  | "redisPerSecondSentinelAuth";
 
 /** All settings of the process, checked. */
 export interface Config extends Omit<OptionValues, SecretName> {
@@ -122,8 +129,9 @@ function isServiceLink(name: string): boolean {
 
 /** What several options say together. */
 function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
-  const { redisUrl: _url, redisAuth: _auth, ...others } = values;
-  const { redisPerSecondUrl: _perSecondUrl, redisPerSecondAuth: _perSecondAuth, ...rest } = others;
+  const { redisUrl: _url, redisAuth: _auth, redisSentinelAuth: _sentinelAuth, ...others } = values;
+  const { redisPerSecondUrl: _perSecondUrl, redisPerSecondAuth: _perSecondAuth, ...more } = others;
+  const { redisPerSecondSentinelAuth: _perSecondSentinelAuth, ...rest } = more;
   const store = chooseStore(values);
   if (store.kind === "problem") return { kind: "problems", problems: [store.message] };
   const runtimeDirectory = join(values.runtimeRoot, values.runtimeSubdirectory);
@@ -136,15 +144,23 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
       isRuntime && values.runtimeWatchRoot
         ? [join(values.runtimeRoot, ".."), runtimeDirectory]
         : [],
-    notices: notices(sources),
+    notices: notices(sources, store),
   };
   return { kind: "config", config };
 }
 
-function notices({ flags, env }: ConfigSources): readonly string[] {
-  const debugNames: readonly OptionName[] = ["debugHost", "debugPort"];
+/** Settings that change nothing: what they say must not be taken for done. */
+function notices({ flags, env }: ConfigSources, store: StoreChoice): readonly string[] {
   const isSet = (name: OptionName) =>
     flags[name] !== undefined || env[optionRow(name).env] !== undefined;
-  if (!debugNames.some(isSet)) return [];
-  return ["DEBUG_HOST and DEBUG_PORT are accepted and not used yet: nothing listens there."];
+  const debugNames: readonly OptionName[] = ["debugHost", "debugPort"];
+  const tlsNames = optionNames.filter((name) => name.startsWith("redisTls") && name !== "redisTls");
+  const all = [...ignoredNotices(env)];
+  if (debugNames.some(isSet)) {
+    all.push("DEBUG_HOST and DEBUG_PORT are accepted and not used yet: nothing listens there.");
+  }
+  if (tlsNames.some(isSet) && !speaksTls(store)) {
+    all.push("REDIS_TLS_ names are set, but no Redis is reached over TLS; set REDIS_TLS to true.");
+  }
+  return all;
 }

@@ -1,17 +1,27 @@
+import { assertNever } from "../core/errors.js";
 import {
   type ClusterTarget,
   parseClusterTarget,
   parseRedisTarget,
+  parseSentinelTarget,
   type RedisTarget,
-  type RedisTargetText,
+  type SentinelTarget,
+  type SentinelTargetText,
 } from "../store/redis/target.js";
 import type { OptionValues } from "./options.js";
 import type { RedisSocketType, RedisType } from "./redis-options.js";
+import type { RedisTlsChoice } from "./redis-tls.js";
 
 /** One Redis, as configured. */
-export type RedisChoice =
+export type RedisChoice = RedisPlace & {
+  /** The longest that a call may take; absent: its deadline alone counts. */
+  readonly timeoutMs?: number;
+};
+
+type RedisPlace =
   | { readonly kind: "single"; readonly target: RedisTarget }
-  | { readonly kind: "cluster"; readonly target: ClusterTarget };
+  | { readonly kind: "cluster"; readonly target: ClusterTarget }
+  | { readonly kind: "sentinel"; readonly target: SentinelTarget };
 
 /** Where limits are kept. */
 export type StoreChoice =
@@ -21,6 +31,8 @@ export type StoreChoice =
       readonly main: RedisChoice;
       /** The second one, for limits whose period is one second. */
       readonly perSecond?: RedisChoice;
+      /** For all connections that are made over TLS. */
+      readonly tls: RedisTlsChoice;
     };
 
 /** A choice, or why the options make none; the message holds no values of theirs. */
@@ -37,14 +49,19 @@ export function chooseStore(values: OptionValues): Chosen<StoreChoice> {
     if (redisPerSecond) return problem("REDIS_PERSECOND is true, but REDIS_URL is not set");
     return { kind: "memory" };
   }
+  const tls = chooseRedisTls(values);
+  if (tls.kind === "problem") return tls;
   const main = chooseRedis("REDIS", {
     type: values.redisType,
     url: redisUrl,
     auth: values.redisAuth,
+    sentinelAuth: values.redisSentinelAuth,
+    timeoutMs: values.redisTimeoutMs,
     socketType: values.redisTls ? "tls" : values.redisSocketType,
   });
   if (main.kind === "problem") return main;
-  if (!redisPerSecond) return checkPrefix({ kind: "redis", main }, values);
+  const choice = { kind: "redis", main, tls: tls.tls } as const;
+  if (!redisPerSecond) return checkPrefix(choice, values);
   const { redisPerSecondUrl } = values;
   if (redisPerSecondUrl === undefined) {
     return problem("REDIS_PERSECOND is true, but REDIS_PERSECOND_URL is not set");
@@ -53,38 +70,78 @@ export function chooseStore(values: OptionValues): Chosen<StoreChoice> {
     type: values.redisPerSecondType,
     url: redisPerSecondUrl,
     auth: values.redisPerSecondAuth,
+    sentinelAuth: values.redisPerSecondSentinelAuth,
+    timeoutMs: values.redisPerSecondTimeoutMs,
     socketType: values.redisPerSecondTls ? "tls" : values.redisPerSecondSocketType,
   });
   if (perSecond.kind === "problem") return perSecond;
-  return checkPrefix({ kind: "redis", main, perSecond }, values);
+  return checkPrefix({ ...choice, perSecond }, values);
+}
+
+/** The pair of one's own is whole, or there is none. */
+function chooseRedisTls(values: OptionValues): Chosen<{ kind: "tls"; tls: RedisTlsChoice }> {
+  const { redisTlsCaCert, redisTlsClientCert, redisTlsClientKey, redisTlsSkipHostName } = values;
+  if ((redisTlsClientCert === undefined) !== (redisTlsClientKey === undefined)) {
+    return problem("REDIS_TLS_CLIENT_CERT and REDIS_TLS_CLIENT_KEY need each other; set both");
+  }
+  const tls: RedisTlsChoice = {
+    ...(redisTlsCaCert === undefined ? {} : { authorityPath: redisTlsCaCert }),
+    ...(redisTlsClientCert === undefined || redisTlsClientKey === undefined
+      ? {}
+      : { pair: { certificatePath: redisTlsClientCert, keyPath: redisTlsClientKey } }),
+    skipsHostName: redisTlsSkipHostName,
+  };
+  return { kind: "tls", tls };
+}
+
+/** Whether any connection of this choice is made over TLS. */
+export function speaksTls(choice: StoreChoice): boolean {
+  if (choice.kind === "memory") return false;
+  const { main, perSecond } = choice;
+  return [main, ...(perSecond === undefined ? [] : [perSecond])].some(({ kind, target }) => {
+    if (kind === "single") return target.address.kind === "tcp" && target.address.isTls;
+    return target.isTls;
+  });
 }
 
 interface RedisText {
   readonly type: RedisType;
   readonly url: string;
   readonly auth: string | undefined;
+  readonly sentinelAuth: string | undefined;
+  readonly timeoutMs: number;
   readonly socketType: RedisSocketType;
 }
 
-function chooseRedis(name: string, { type, url, auth, socketType }: RedisText) {
-  const text: RedisTargetText = {
+function chooseRedis(name: string, given: RedisText): Chosen<RedisChoice> {
+  const { type, url, auth, sentinelAuth, timeoutMs, socketType } = given;
+  const place = choosePlace(type, {
     url,
     ...(socketType === "auto" ? {} : { socketType }),
     ...(auth === undefined ? {} : { auth }),
-  };
-  return type === "cluster" ? chooseCluster(name, text) : chooseSingle(name, text);
+    ...(sentinelAuth === undefined ? {} : { sentinelAuth }),
+  });
+  if (place.kind === "problem") return problem(`${name}_URL: ${place.message}`);
+  return timeoutMs === 0 ? place : { ...place, timeoutMs };
 }
 
-function chooseSingle(name: string, text: RedisTargetText): Chosen<RedisChoice> {
-  const parsed = parseRedisTarget(text);
-  if (parsed.kind === "target") return { kind: "single", target: parsed.target };
-  return problem(`${name}_URL: ${parsed.message}`);
-}
-
-function chooseCluster(name: string, text: RedisTargetText): Chosen<RedisChoice> {
-  const parsed = parseClusterTarget(text);
-  if (parsed.kind === "target") return { kind: "cluster", target: parsed.target };
-  return problem(`${name}_URL: ${parsed.message}`);
+function choosePlace(type: RedisType, text: SentinelTargetText): Chosen<RedisPlace> {
+  switch (type) {
+    case "single": {
+      const parsed = parseRedisTarget(text);
+      return parsed.kind === "target" ? { kind: type, target: parsed.target } : parsed;
+    }
+    case "cluster": {
+      const parsed = parseClusterTarget(text);
+      return parsed.kind === "target" ? { kind: type, target: parsed.target } : parsed;
+    }
+    case "sentinel": {
+      const parsed = parseSentinelTarget(text);
+      return parsed.kind === "target" ? { kind: type, target: parsed.target } : parsed;
+    }
+    default:
+      return assertNever(type);
+  }
 }
 
 /** In a cluster, what stands in braces says where a key lives. */

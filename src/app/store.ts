@@ -1,17 +1,27 @@
 import type { Clock, Random } from "../core/clock.js";
-import { isServiceError } from "../core/errors.js";
+import { assertNever, isServiceError } from "../core/errors.js";
 import type { LimitStore } from "../store/limit-store.js";
 import { MemoryLimitStore } from "../store/memory.js";
 import { openRedisCluster } from "../store/redis/cluster.js";
-import { clusterNodesMax } from "../store/redis/cluster-topology.js";
+import { joinAddress } from "../store/redis/cluster-topology.js";
 import { openRedis, type RedisConnections } from "../store/redis/connections.js";
-import type { ConnectionRole, RedisEvent } from "../store/redis/redis-connection.js";
+import type { TlsSource } from "../store/redis/dial.js";
+import type { RedisEvent } from "../store/redis/redis-connection.js";
+import { openRedisSentinel } from "../store/redis/sentinel.js";
 import { createRedisStore, type RedisSide } from "../store/redis/split-redis.js";
-import { redactClusterTarget, redactRedisTarget } from "../store/redis/target.js";
+import {
+  type HostPort,
+  redactClusterTarget,
+  redactRedisTarget,
+  redactSentinelTarget,
+} from "../store/redis/target.js";
 import type { Config } from "./config.js";
 import { exitCodes, StartFailure } from "./failure.js";
 import type { Logger } from "./logger.js";
-import type { RedisChoice } from "./store-choice.js";
+import { RedisJournal } from "./redis-journal.js";
+import { openRedisTls } from "./redis-tls.js";
+import { type RedisChoice, speaksTls } from "./store-choice.js";
+import { remedyOf } from "./store-remedies.js";
 
 /** What opening the store needs. */
 export interface StoreParts {
@@ -29,6 +39,8 @@ export type OpenStore =
       readonly kind: "redis";
       readonly store: LimitStore;
       readonly connections: RedisConnections;
+      /** Whether some Redis that it needs cannot be reached at all now. */
+      readonly isAway: () => boolean;
     };
 
 /**
@@ -44,7 +56,7 @@ const startWaitMsMax = 2_000;
  * Opens the store that the configuration names. A Redis that is away is no reason not to start; one
  * that refuses us is.
  *
- * @throws StartFailure when Redis refuses our user, password or commands
+ * @throws StartFailure when Redis refuses our user, password or commands, or a TLS file is no good
  */
 export async function openStore(parts: StoreParts): Promise<OpenStore> {
   const { config, clock, logger } = parts;
@@ -55,8 +67,9 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     return { kind: "memory", store };
   }
   const { main, perSecond } = config.store;
-  const mainSide = openSide(main, parts);
-  const secondSide = perSecond === undefined ? undefined : openSide(perSecond, parts);
+  const tls = speaksTls(config.store) ? openRedisTls(config.store.tls, logger) : undefined;
+  const mainSide = openSide(main, { ...parts, tls });
+  const secondSide = perSecond && openSide(perSecond, { ...parts, tls });
   const store = createRedisStore({
     main: mainSide,
     ...(secondSide === undefined ? {} : { perSecond: secondSide }),
@@ -71,16 +84,20 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     logger.info({ event: "storeOpened", store: "redis", address }, "Redis answers.");
   } catch (thrown) {
     if (!isServiceError(thrown)) throw thrown;
-    if (thrown.code === "STORE_ACCESS_DENIED") {
+    const { code, message } = thrown;
+    const remedy = remedyOf(code);
+    if (code === "STORE_UNAUTHENTICATED" || code === "STORE_ACCESS_DENIED") {
       await store.close();
-      throw new StartFailure(exitCodes.failure, deniedWords(address, thrown.message));
+      const words = [`Redis at ${address} refuses us.`, message, remedy].join(" ");
+      throw new StartFailure(exitCodes.failure, words);
     }
     logger.warn(
-      { event: "storeAway", store: "redis", address, code: thrown.code },
+      { event: "storeAway", store: "redis", address, code, message, remedy },
       "Redis does not answer; limits answer by their on_store_failure until it does.",
     );
   }
-  return { kind: "redis", store, connections: mainSide.connections };
+  const isAway = (): boolean => mainSide.isAway() || (secondSide?.isAway() ?? false);
+  return { kind: "redis", store, connections: mainSide.connections, isAway };
 }
 
 /** An empty store for the local shares: never larger than what HEADGATE_MEMORY_KEYS_MAX allows. */
@@ -91,49 +108,56 @@ export function openLocalStore(
   return new MemoryLimitStore({ clock, keysMax: Math.min(memoryKeysMax, localKeysMax) });
 }
 
-function deniedWords(address: string, reason: string): string {
-  const remedy = "Set REDIS_AUTH (or REDIS_AUTH_FILE) to its password, or to user:password.";
-  return `Redis at ${address} refuses us. ${reason} ${remedy}`;
+interface OpenSide extends RedisSide {
+  readonly isAway: () => boolean;
 }
 
-function openSide(choice: RedisChoice, { config, clock, random, logger }: StoreParts): RedisSide {
-  if (choice.kind === "single") {
-    const onEvent = createRedisLog(logger, redactChoice(choice));
-    return { connections: openRedis({ target: choice.target, clock, random, onEvent }) };
-  }
-  const logs = new Map<string, (event: RedisEvent) => void>();
-  const onEvent = (event: RedisEvent, address: string): void => {
-    const log = logs.get(address) ?? createRedisLog(logger, address);
-    // Nodes come and go: what was said of those long gone is forgotten.
-    if (logs.size >= clusterNodesMax) logs.clear();
-    logs.set(address, log);
-    log(event);
+function openSide(
+  choice: RedisChoice,
+  parts: StoreParts & { readonly tls: TlsSource | undefined },
+): OpenSide {
+  const { config, clock, random, logger, tls } = parts;
+  const journal = new RedisJournal(logger);
+  const isAway = (): boolean => journal.isAway;
+  const { timeoutMs } = choice;
+  const common = {
+    clock,
+    random,
+    ...(tls === undefined ? {} : { tls }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
   };
-  const connections = openRedisCluster({ target: choice.target, clock, random, onEvent });
-  return { connections, tagCount: config.redisClusterTags };
+  const name = redactChoice(choice);
+  switch (choice.kind) {
+    case "single": {
+      const onEvent = (event: RedisEvent): void => journal.note(event, name);
+      return { connections: openRedis({ ...common, target: choice.target, onEvent }), isAway };
+    }
+    case "cluster": {
+      const onEvent = (event: RedisEvent, address: string): void => journal.note(event, address);
+      const connections = openRedisCluster({ ...common, target: choice.target, onEvent });
+      return { connections, tagCount: config.redisClusterTags, isAway };
+    }
+    case "sentinel": {
+      const onEvent = (event: RedisEvent, place: HostPort | undefined): void => {
+        journal.note(event, place === undefined ? name : joinAddress(place.host, place.port));
+      };
+      const { target } = choice;
+      return { connections: openRedisSentinel({ ...common, target, onEvent }), isAway };
+    }
+    default:
+      return assertNever(choice);
+  }
 }
 
 function redactChoice(choice: RedisChoice): string {
-  if (choice.kind === "single") return redactRedisTarget(choice.target);
-  return redactClusterTarget(choice.target);
-}
-
-/** Logs what happens to connections: each outage once a connection, however often it is retried. */
-function createRedisLog(logger: Logger, address: string): (event: RedisEvent) => void {
-  const away = new Set<ConnectionRole>();
-  return (event) => {
-    const { kind, ...facts } = event;
-    const line = { event: kind, address, ...facts };
-    if (event.kind === "redisConnected") {
-      away.delete(event.role);
-      logger.info(line, "Connected to Redis.");
-    } else if (event.kind === "redisFailed" || event.kind === "redisLost") {
-      const isNew = !away.has(event.role);
-      away.add(event.role);
-      if (isNew) logger.warn(line, "The connection to Redis failed; it is tried again.");
-      else logger.debug(line, "The connection to Redis failed again.");
-    } else {
-      logger.debug(line, "Connecting to Redis again.");
-    }
-  };
+  switch (choice.kind) {
+    case "single":
+      return redactRedisTarget(choice.target);
+    case "cluster":
+      return redactClusterTarget(choice.target);
+    case "sentinel":
+      return redactSentinelTarget(choice.target);
+    default:
+      return assertNever(choice);
+  }
 }

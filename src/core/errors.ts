@@ -23,10 +23,15 @@ export const errorRows = {
   },
   STORE_READ_ONLY: { meaning: "The store is a replica and refuses writes.", transient: true },
   STORE_LOADING: { meaning: "The store is still loading its data.", transient: true },
-  STORE_ACCESS_DENIED: {
-    meaning: "The store refused our user, password or command (see its ACL).",
+  STORE_UNAUTHENTICATED: {
+    meaning: "The store refused our user or password.",
     transient: false,
   },
+  STORE_ACCESS_DENIED: {
+    meaning: "The store knows our user and does not let it do this (see its ACL).",
+    transient: false,
+  },
+  STORE_TLS_FAILED: { meaning: "TLS with the store failed.", transient: true },
   STORE_PROTOCOL: {
     meaning: "The store answered something we do not understand.",
     transient: false,

@@ -230,7 +230,7 @@ describe("SplitStore on what is no cluster for it", () => {
 
   it.each([
     ["a single server", [], "STORE_PROTOCOL", "REDIS_TYPE"],
-    ["a node that wants a password", ["--requirepass", "pw"], "STORE_ACCESS_DENIED", "password"],
+    ["a node that wants a password", ["--requirepass", "pw"], "STORE_UNAUTHENTICATED", "password"],
     ["a node without slots", ["--cluster-enabled", "yes"], "STORE_UNAVAILABLE", "slots"],
   ])("says at start what is wrong: %s", async (_name, args, code, word) => {
     server = await RedisServer.start({ engine: "redis", args });

@@ -74,7 +74,7 @@ describe("a Redis that refuses us later", () => {
     await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
     const error = "FAILED_PRECONDITION|UNAVAILABLE";
     await traffic.expectNothingBut({ ...faultOutcomes, error });
-    await waitFor("the refusal is logged", () => /ACCESS_DENIED/.test(headgate.process.output));
+    await waitFor("the refusal is logged", () => /UNAUTHENTICATED/.test(headgate.process.output));
     await admin.config("SET", "requirepass", password);
     await traffic.expectFromNowOn(wellOutcomes);
     expectNoSecret(headgate.process.output);

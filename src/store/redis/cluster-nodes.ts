@@ -1,7 +1,7 @@
-import type { ConnectionOptions } from "node:tls";
 import type { Clock, Random } from "../../core/clock.js";
 import type { NodeAddress } from "./cluster-topology.js";
 import { joinAddress, splitAddress } from "./cluster-topology.js";
+import type { TlsSource } from "./dial.js";
 import { type ConnectionRole, RedisConnection, type RedisEvent } from "./redis-connection.js";
 import type { RedisTarget } from "./target.js";
 
@@ -10,7 +10,7 @@ export interface ClusterNodesOptions {
   /** Who we are to each node, and whether it speaks TLS; the address is each node's own. */
   readonly credentials: Pick<RedisTarget, "username" | "password">;
   readonly isTls: boolean;
-  readonly tls?: ConnectionOptions;
+  readonly tls?: TlsSource;
   readonly clientName: string;
   /** Calls whose reply one node owes, and the longest wait before a reconnect, by role. */
   readonly limits: Readonly<Record<ConnectionRole, ConnectionLimits>>;
@@ -23,6 +23,7 @@ export interface ClusterNodesOptions {
 export interface ConnectionLimits {
   readonly callsInFlightMax: number;
   readonly reconnectMsMax: number;
+  readonly timeoutMs?: number;
 }
 
 /** What a cluster needs of a connection to a node. */

@@ -12,11 +12,12 @@ import {
   waitingCallsInFlightMax,
 } from "./connections.js";
 import { PatientConnection } from "./patient-connection.js";
-import type { ConnectionRole, RedisEvent } from "./redis-connection.js";
+import { type ConnectionRole, callMsMax, type RedisEvent } from "./redis-connection.js";
 import type { ClusterTarget } from "./target.js";
 
 /** What `openRedisCluster` needs. */
-export interface OpenClusterOptions extends Omit<OpenRedisOptions, "target" | "onEvent"> {
+export interface OpenClusterOptions
+  extends Omit<OpenRedisOptions, "target" | "onEvent" | "isPrimaryOnly"> {
   readonly target: ClusterTarget;
   /** Told what happens to the connections to each node. */
   readonly onEvent: (event: RedisEvent, address: NodeAddress) => void;
@@ -38,7 +39,8 @@ export function openRedisCluster(options: OpenClusterOptions): RedisConnections 
   const { target, clock, random, onEvent } = options;
   const { username, password, isTls } = target;
   const topology = new ClusterTopology();
-  const waiting = { callsInFlightMax: waitingCallsInFlightMax, reconnectMsMax };
+  const { timeoutMs = callMsMax } = options;
+  const waiting = { callsInFlightMax: waitingCallsInFlightMax, reconnectMsMax, timeoutMs };
   const nodes = new ClusterNodes({
     credentials: {
       ...(username === undefined ? {} : { username }),
@@ -51,6 +53,7 @@ export function openRedisCluster(options: OpenClusterOptions): RedisConnections 
       decision: {
         callsInFlightMax: batchesInFlightMax * tagsPerNode,
         reconnectMsMax: decisionReconnectMsMax,
+        timeoutMs,
       },
       fleet: waiting,
       background: waiting,

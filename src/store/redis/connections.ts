@@ -1,16 +1,20 @@
-import type { ConnectionOptions } from "node:tls";
 import type { Clock, Random } from "../../core/clock.js";
 import type { StoreConnection } from "../connection.js";
+import type { Dial, TlsSource } from "./dial.js";
 import { PatientConnection } from "./patient-connection.js";
 import { RedisConnection, type RedisEvent } from "./redis-connection.js";
-import type { RedisTarget } from "./target.js";
+import type { RedisLogin } from "./target.js";
 
 /** What `openRedis` needs. */
 export interface OpenRedisOptions {
   /** From `parseRedisTarget`. */
-  readonly target: RedisTarget;
+  readonly target: RedisLogin & Pick<Dial, "address">;
   /** Certificate authorities, a client certificate and the like, when the target speaks TLS. */
-  readonly tls?: ConnectionOptions;
+  readonly tls?: TlsSource;
+  /** Whether a server that says it is no primary is left at once. Default false. */
+  readonly isPrimaryOnly?: boolean;
+  /** The longest that one call waits, whatever its deadline. Default and most: a minute. */
+  readonly timeoutMs?: number;
   /** How CLIENT LIST shows our connections: no blanks. Default `headgate`. */
   readonly clientName?: string;
   readonly clock: Clock;
@@ -34,6 +38,12 @@ export interface RedisConnections {
   close(): Promise<void>;
 }
 
+/** The connections to one server that may be told that it is elsewhere. */
+export interface ServerConnections extends RedisConnections {
+  /** Drops all connections and makes them anew; what is in flight fails, and may have run. */
+  reconnect(): void;
+}
+
 /**
  * Batches whose reply is outstanding, late ones included. A store that stands still is noticed here
  * long before memory is: 64 batches of 512 charges are 6 MB.
@@ -51,7 +61,7 @@ export const decisionReconnectMsMax = 500;
 export const reconnectMsMax = 2_000;
 
 /** Connects at once and keeps reconnecting until `close`; never rejects and never throws. */
-export function openRedis(options: OpenRedisOptions): RedisConnections {
+export function openRedis(options: OpenRedisOptions): ServerConnections {
   const { clock, random } = options;
   const common = { ...options, clientName: options.clientName ?? "headgate" };
   const waiting = { ...common, callsInFlightMax: waitingCallsInFlightMax, reconnectMsMax };
@@ -74,5 +84,8 @@ export function openRedis(options: OpenRedisOptions): RedisConnections {
     for (const connection of [decision, fleet, background]) connection.close();
     for (const connection of Object.values(patient)) connection.wake();
   };
-  return { decision, ...patient, close };
+  const reconnect = (): void => {
+    for (const connection of [decision, fleet, background]) connection.reconnect();
+  };
+  return { decision, ...patient, reconnect, close };
 }

@@ -1,21 +1,25 @@
-import type { ConnectionOptions } from "node:tls";
 import type { RedisOptions } from "ioredis";
+import { connectorFor, type Dial, lingerMs, type TlsSource } from "./dial.js";
 import { isReadOnlyReply } from "./redis-error.js";
-import type { RedisTarget } from "./target.js";
+import type { RedisLogin } from "./target.js";
 
 /** To whom we connect, and as whom. */
 export interface ConnectionIdentity {
-  readonly target: RedisTarget;
-  readonly tls?: ConnectionOptions;
+  readonly target: RedisLogin & Pick<Dial, "address">;
+  readonly tls?: TlsSource;
   readonly clientName: string;
   readonly role: string;
+  /** The longest that a call or a connect may take, in milliseconds; a connect also as below. */
+  readonly timeoutMs?: number;
 }
 
-/** The longest a TCP connect and TLS handshake may take. */
-const connectMsMax = 1_000;
-
-/** How long a closed socket may linger before it is destroyed. */
-const lingerMs = 100;
+/**
+ * The least and the longest that a TCP connect and TLS handshake may take. A time-out that was
+ * meant for calls must not keep a handshake from ever ending.
+ */
+export const connectMsMin = 100;
+/** See `connectMsMin`. */
+export const connectMsMax = 1_000;
 
 /**
  * Every option of the client library that matters to us, spelled out.
@@ -23,19 +27,14 @@ const lingerMs = 100;
  * @param nextDelayMs the wait before the next attempt to connect
  */
 export function libraryOptions(
-  { target, tls, role, clientName }: ConnectionIdentity,
+  { target, tls, role, clientName, timeoutMs = connectMsMax }: ConnectionIdentity,
   nextDelayMs: () => number,
 ): RedisOptions & { readonly replyMapping: "legacy" } {
   const { address } = target;
-  const place =
-    address.kind === "unix"
-      ? { path: address.path }
-      : { host: address.host, port: address.port, family: 0 };
   return {
-    ...place,
-    ...(address.kind === "tcp" && address.isTls
-      ? { tls: { ...serverName(address.host), ...tls } }
-      : {}),
+    Connector: connectorFor({ address, ...(tls === undefined ? {} : { tls }) }),
+    // Only tells the library to wait for the end of the handshake.
+    ...(address.kind !== "unix" && address.isTls ? { tls: {} } : {}),
     ...(target.username === undefined ? {} : { username: target.username }),
     ...(target.password === undefined ? {} : { password: target.password }),
     db: target.database,
@@ -46,7 +45,7 @@ export function libraryOptions(
     protocol: 2,
     replyMapping: "legacy",
     lazyConnect: false,
-    connectTimeout: connectMsMax,
+    connectTimeout: Math.min(Math.max(timeoutMs, connectMsMin), connectMsMax),
     disconnectTimeout: lingerMs,
     keepAlive: 10_000,
     noDelay: true,
@@ -63,9 +62,4 @@ export function libraryOptions(
     enableReadyCheck: false,
     showFriendlyErrorStack: false,
   };
-}
-
-/** What SNI asks for; addresses have no names. */
-function serverName(host: string): ConnectionOptions {
-  return /^[\d.]+$|:/.test(host) ? {} : { servername: host };
 }

@@ -1,46 +1,55 @@
 import { createHash } from "node:crypto";
-import type { ConnectionOptions } from "node:tls";
 import { Redis } from "ioredis";
 import type { Cancel, Clock, Random } from "../../core/clock.js";
 import { type ErrorCode, ServiceError } from "../../core/errors.js";
 import type { ScriptCall, ScriptReply, StoreConnection, StoreScript } from "../connection.js";
+import type { Dial, TlsSource } from "./dial.js";
 import { libraryOptions } from "./library-options.js";
-import { isNoScriptReply, isSelectReply, toStoreError } from "./redis-error.js";
+import { isLastingRefusal, isNoScriptReply, isSelectReply, toStoreError } from "./redis-error.js";
 import { SilenceWatch } from "./silence-watch.js";
-import type { RedisTarget } from "./target.js";
+import type { RedisLogin } from "./target.js";
 
 /** What a connection is for; each has its own, so that one kind of work never waits for another. */
 export type ConnectionRole = "decision" | "fleet" | "background";
 
+/** The same, or to a sentinel, which holds no limits and knows where the Redis is that does. */
+export type RedisPeer = ConnectionRole | "sentinel";
+
 /** What happens to connections. Nothing in here comes from callers, keys or credentials. */
 export type RedisEvent =
-  | { readonly kind: "redisConnected"; readonly role: ConnectionRole }
-  | { readonly kind: "redisLost"; readonly role: ConnectionRole }
+  | { readonly kind: "redisConnected"; readonly role: RedisPeer }
+  | { readonly kind: "redisLost"; readonly role: RedisPeer }
+  /** We ended it for good: its server has left, or this process stops. */
+  | { readonly kind: "redisClosed"; readonly role: RedisPeer }
   /** The next attempt, counted from the last time the server answered. */
   | {
       readonly kind: "redisRetrying";
-      readonly role: ConnectionRole;
+      readonly role: RedisPeer;
       readonly attempt: number;
       readonly delayMs: number;
     }
-  /** An attempt or a connection failed; STORE_ACCESS_DENIED is a refused user or password. */
+  /** An attempt or a connection failed. */
   | {
       readonly kind: "redisFailed";
-      readonly role: ConnectionRole;
+      readonly role: RedisPeer;
       readonly code: ErrorCode;
       readonly message: string;
     };
 
 /** What a `RedisConnection` is made of. */
 export interface RedisConnectionOptions {
-  readonly role: ConnectionRole;
-  readonly target: RedisTarget;
+  readonly role: RedisPeer;
+  readonly target: RedisLogin & Pick<Dial, "address">;
   /** Certificates and the like when the target speaks TLS. */
-  readonly tls?: ConnectionOptions;
+  readonly tls?: TlsSource;
+  /** Whether a server that says it is no primary is left at once. Default false. */
+  readonly isPrimaryOnly?: boolean;
   /** Shown by CLIENT LIST, with the role behind it. */
   readonly clientName: string;
   /** Calls whose reply is outstanding, late ones included; more fail at once. */
   readonly callsInFlightMax: number;
+  /** The longest that one call waits, whatever its deadline. Default and most: `callMsMax`. */
+  readonly timeoutMs?: number;
   /** The longest wait before a reconnect, from twice `reconnectMsMin`. */
   readonly reconnectMsMax: number;
   readonly clock: Clock;
@@ -84,6 +93,8 @@ export class RedisConnection implements StoreConnection {
   #cancelRevival: Cancel | undefined;
   /** Whether this connection is to the database that was asked for. */
   #hasDatabase = true;
+  /** Whether the server behind this connection is the one that we want. */
+  #isConfirmed = true;
   /** Why there is no usable connection, if the server said so. */
   #refusal: ServiceError | undefined;
 
@@ -123,9 +134,19 @@ export class RedisConnection implements StoreConnection {
     return this.#within(deadlineMs, () => this.#redis.callBuffer("cluster", ["slots"]));
   }
 
+  /** Asks a sentinel something. The words after SENTINEL; what comes back is bytes and numbers. */
+  sentinel(words: readonly string[], deadlineMs: number): Promise<unknown> {
+    return this.#within(deadlineMs, () => this.#redis.callBuffer("sentinel", [...words]));
+  }
+
+  /** Drops the connection and makes it anew; what is in flight fails, and may have run. */
+  reconnect(): void {
+    if (!this.#isClosed) this.#redis.disconnect(true);
+  }
+
   #within<T>(deadlineMs: number, send: (isTooLate: () => boolean) => Promise<T>): Promise<T> {
-    const { clock, callsInFlightMax } = this.#options;
-    const leftMs = Math.min(deadlineMs - clock.monotonicMs(), callMsMax);
+    const { clock, callsInFlightMax, timeoutMs = callMsMax } = this.#options;
+    const leftMs = Math.min(deadlineMs - clock.monotonicMs(), timeoutMs, callMsMax);
     const refusal = this.#refusalNow(leftMs, callsInFlightMax);
     if (refusal !== undefined) return Promise.reject(refusal);
     return new Promise((resolve, reject) => {
@@ -165,13 +186,17 @@ export class RedisConnection implements StoreConnection {
     this.#cancelRevival?.();
     for (const fail of [...this.#waiting]) fail(new ServiceError("STORE_CLOSED"));
     this.#redis.disconnect();
+    const { role, onEvent } = this.#options;
+    onEvent({ kind: "redisClosed", role });
   }
 
   #refusalNow(leftMs: number, callsInFlightMax: number): ServiceError | undefined {
     if (this.#isClosed) return new ServiceError("STORE_CLOSED");
     if (!(leftMs > 0)) return new ServiceError("STORE_TIMEOUT");
     if (this.#refusal !== undefined) return this.#refusal;
-    if (this.#redis.status !== "ready") return new ServiceError("STORE_UNAVAILABLE");
+    if (this.#redis.status !== "ready" || !this.#isConfirmed) {
+      return new ServiceError("STORE_UNAVAILABLE");
+    }
     if (this.#inFlightCount < callsInFlightMax) return undefined;
     return new ServiceError("STORE_UNAVAILABLE", "Too many calls already wait for it.");
   }
@@ -232,7 +257,8 @@ export class RedisConnection implements StoreConnection {
     this.#redis.on("ready", () => {
       if (this.#hasDatabase) this.#refusal = undefined;
       this.#wasReady = true;
-      onEvent({ kind: "redisConnected", role });
+      if (this.#options.isPrimaryOnly === true) this.#confirmPrimary();
+      else onEvent({ kind: "redisConnected", role });
     });
     this.#redis.on("close", () => {
       this.#silence.end();
@@ -243,18 +269,46 @@ export class RedisConnection implements StoreConnection {
       // The library would go on in database 0, where somebody else's keys may be.
       if (isSelectReply(error)) this.#hasDatabase = false;
       const failure = toStoreError(error);
-      const { code, message } = failure;
-      if (code === "STORE_ACCESS_DENIED") this.#refusal = failure;
-      if (!this.#isClosed) onEvent({ kind: "redisFailed", role, code, message });
+      if (isLastingRefusal(failure)) this.#refusal = failure;
+      this.#tellFailure(failure);
     });
     this.#redis.on("end", () => this.#revive());
+  }
+
+  #tellFailure({ code, message }: ServiceError): void {
+    const { role, onEvent } = this.#options;
+    if (!this.#isClosed) onEvent({ kind: "redisFailed", role, code, message });
+  }
+
+  /** A replica may even take writes, and lose them. Source: ROLE. */
+  #confirmPrimary(): void {
+    const { role, onEvent } = this.#options;
+    const { stream } = this.#redis;
+    this.#isConfirmed = false;
+    this.#silence.begin();
+    const settle = (isPrimary: boolean): void => {
+      // What a connection says that is gone by now is about another server.
+      if (this.#redis.stream !== stream || this.#redis.status !== "ready") return;
+      this.#isConfirmed = isPrimary;
+      if (isPrimary) {
+        onEvent({ kind: "redisConnected", role });
+        return;
+      }
+      this.#tellFailure(new ServiceError("STORE_READ_ONLY", "The sentinels named it too early."));
+      this.reconnect();
+    };
+    this.#redis.callBuffer("role").then(
+      (reply) => settle(isPrimaryReply(reply)),
+      // A user who may not ask finds out by READONLY.
+      () => settle(true),
+    );
   }
 
   /** Not the library's own time-out, which counts by the clock: see `SilenceWatch`. */
   #watchSilence(clock: Clock): SilenceWatch {
     return new SilenceWatch({
       clock,
-      isOwed: () => this.#redis.status !== "ready" || this.#inFlightCount > 0,
+      isOwed: () => this.#redis.status !== "ready" || !this.#isConfirmed || this.#inFlightCount > 0,
       arrivedBytes: () => this.#redis.stream.bytesRead,
       onSilence: () => this.#redis.stream.destroy(new Error("the server is silent")),
     });
@@ -279,6 +333,10 @@ export class RedisConnection implements StoreConnection {
     onEvent({ kind: "redisRetrying", role, attempt: attempt + 1, delayMs });
     return delayMs;
   }
+}
+
+function isPrimaryReply(reply: unknown): boolean {
+  return Array.isArray(reply) && String(reply[0]) === "master";
 }
 
 function toReply(reply: unknown): ScriptReply {

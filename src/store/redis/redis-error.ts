@@ -1,4 +1,4 @@
-import { type ErrorCode, ServiceError } from "../../core/errors.js";
+import { type ErrorCode, isServiceError, ServiceError } from "../../core/errors.js";
 
 /**
  * What a reply's first word means to us. `detail` says what to look at; it is ours, never Redis's.
@@ -20,10 +20,19 @@ const replyRows: readonly ReplyRow[] = [
   { word: "LOADING", code: "STORE_LOADING" },
   {
     word: "WRONGPASS",
-    code: "STORE_ACCESS_DENIED",
+    code: "STORE_UNAUTHENTICATED",
     detail: "The user or the password is wrong, or the user is disabled.",
   },
-  { word: "NOAUTH", code: "STORE_ACCESS_DENIED", detail: "It wants a password, and none is set." },
+  {
+    word: "NOAUTH",
+    code: "STORE_UNAUTHENTICATED",
+    detail: "It wants a password, and none is set.",
+  },
+  {
+    word: "DENIED",
+    code: "STORE_UNAUTHENTICATED",
+    detail: "It has no password, and serves only its own machine (protected mode).",
+  },
   {
     word: "NOPERM",
     code: "STORE_ACCESS_DENIED",
@@ -51,12 +60,28 @@ const systemRows: readonly { readonly code: RegExp; readonly detail: string }[] 
   { code: /^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/, detail: "Its address cannot be reached." },
   { code: /^ENOENT$/, detail: "There is no such socket." },
   { code: /^EACCES$/, detail: "We may not open its socket." },
-  { code: /^(ECONNRESET|EPIPE)$/, detail: "It closed the connection." },
+  { code: /^(ECONNRESET|EPIPE)$/, detail: "It closed the connection; does it want TLS?" },
+];
+
+/** The same of a TLS handshake; the first row that matches counts. Source: Node's TLS errors. */
+const tlsRows: readonly { readonly code: RegExp; readonly detail: string }[] = [
+  { code: /^CERT_HAS_EXPIRED$/, detail: "Its certificate has expired." },
+  { code: /^CERT_NOT_YET_VALID$/, detail: "Its certificate is not valid yet: see both clocks." },
+  {
+    code: /^ERR_TLS_CERT_ALTNAME/,
+    detail: "Its certificate is for another host name than the one we connect to.",
+  },
   {
     code: /^(CERT_|ERR_TLS_CERT|UNABLE_TO_)|SELF_SIGNED/,
-    detail: "Its certificate is not trusted.",
+    detail: "Its certificate is not signed by an authority that we trust.",
   },
-  { code: /^(ERR_SSL|ERR_OSSL|EPROTO)/, detail: "TLS failed: see its port and our certificates." },
+  { code: /WRONG_VERSION_NUMBER|PACKET_LENGTH/, detail: "It does not speak TLS there." },
+  {
+    code: /CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE/,
+    detail: "It wants a certificate of ours, or speaks another version of TLS.",
+  },
+  { code: /ALERT.*(CA|CERTIFICATE)/, detail: "It does not accept our certificate." },
+  { code: /^(ERR_SSL|ERR_OSSL|ERR_TLS|EPROTO)/, detail: "See its port and our certificates." },
 ];
 
 /** Replies that hide behind the general word ERR. */
@@ -72,7 +97,7 @@ const sentenceRows: readonly { readonly start: string; readonly row: Omit<ReplyR
   // Before Redis 6, which knew no users.
   {
     start: "ERR invalid password",
-    row: { code: "STORE_ACCESS_DENIED", detail: "The password is wrong." },
+    row: { code: "STORE_UNAUTHENTICATED", detail: "The password is wrong." },
   },
   // Redis 7, and then Valkey, of a command inside a script.
   {
@@ -91,11 +116,11 @@ const sentenceRows: readonly { readonly start: string; readonly row: Omit<ReplyR
  * `cause`.
  */
 export function toStoreError(error: unknown): ServiceError {
+  // Ours already: what is known of where the server is.
+  if (isServiceError(error)) return error;
   if (!(error instanceof Error)) return new ServiceError("STORE_UNAVAILABLE");
   // Every reply of the server has this name; time-outs, lost connections and refusals have others.
-  if (error.name !== "ReplyError") {
-    return new ServiceError("STORE_UNAVAILABLE", systemDetail(error));
-  }
+  if (error.name !== "ReplyError") return toConnectionError(error);
   const { message } = error;
   if (isSelectReply(error)) {
     return new ServiceError("STORE_ACCESS_DENIED", "It has no such database, or not for us.");
@@ -110,11 +135,24 @@ export function toStoreError(error: unknown): ServiceError {
     : new ServiceError(row.code, row.detail);
 }
 
-function systemDetail(error: Error): string | undefined {
-  if (!("code" in error) || typeof error.code !== "string") return undefined;
-  const { code } = error;
-  return systemRows.find((row) => row.code.test(code))?.detail;
+function toConnectionError(error: Error): ServiceError {
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  const tls = tlsRows.find((row) => row.code.test(code));
+  if (tls !== undefined) return new ServiceError("STORE_TLS_FAILED", tls.detail);
+  const detail = systemRows.find((row) => row.code.test(code))?.detail;
+  return new ServiceError("STORE_UNAVAILABLE", detail);
 }
+
+/** True when the next attempt will most likely fail the same way, so that calls may say why. */
+export function isLastingRefusal({ code }: ServiceError): boolean {
+  return lastingCodes.has(code);
+}
+
+const lastingCodes: ReadonlySet<ErrorCode> = new Set([
+  "STORE_UNAUTHENTICATED",
+  "STORE_ACCESS_DENIED",
+  "STORE_TLS_FAILED",
+]);
 
 /** Which way a node of a cluster sent us on. Source: "Redis cluster specification", redirection. */
 export type SlotRefusalKind =

@@ -1,17 +1,36 @@
-/** Where a Redis server listens, and who we are to it. */
-export interface RedisTarget {
-  readonly address:
-    | {
-        readonly kind: "tcp";
-        readonly host: string;
-        readonly port: number;
-        readonly isTls: boolean;
-      }
-    | { readonly kind: "unix"; readonly path: string };
+/** Where a Redis server listens. */
+export type RedisAddress =
+  | {
+      readonly kind: "tcp";
+      readonly host: string;
+      readonly port: number;
+      readonly isTls: boolean;
+    }
+  | { readonly kind: "unix"; readonly path: string };
+
+/** A server that others know the way to, because it changes. */
+export interface MovingAddress {
+  readonly kind: "moving";
+  readonly isTls: boolean;
+  /** Where it is now. Rejects with a `ServiceError` when nobody knows. */
+  readonly find: () => Promise<HostPort>;
+}
+
+/** Who we are to a server. */
+export interface Credentials {
   readonly username?: string;
   readonly password?: string;
+}
+
+/** Who we are to a Redis server, and which of its databases is ours. */
+export interface RedisLogin extends Credentials {
   /** Database number, from 0. Default 0. */
   readonly database: number;
+}
+
+/** Where a Redis server listens, and who we are to it. */
+export interface RedisTarget extends RedisLogin {
+  readonly address: RedisAddress;
 }
 
 /** What the user wrote about one Redis. Names in the docs are envoyproxy/ratelimit's. */
@@ -28,15 +47,27 @@ export interface RedisTargetText {
   readonly auth?: string;
 }
 
+/** What the user wrote about one Redis that sentinels watch. */
+export interface SentinelTargetText extends RedisTargetText {
+  /** REDIS_SENTINEL_AUTH: `password` or `user:password`, for the sentinels themselves. */
+  readonly sentinelAuth?: string;
+}
+
 /** A target, or what is wrong with the text; the message never echoes any of it. */
 export type ParsedRedisTarget =
   | { readonly kind: "target"; readonly target: RedisTarget }
   | { readonly kind: "problem"; readonly message: string };
 
+/** A host and a port. */
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
 /** Nodes of a Redis Cluster to begin with, and who we are to each of them. */
-export interface ClusterTarget extends Pick<RedisTarget, "username" | "password"> {
+export interface ClusterTarget extends Credentials {
   /** At least one. */
-  readonly nodes: readonly { readonly host: string; readonly port: number }[];
+  readonly nodes: readonly HostPort[];
   readonly isTls: boolean;
 }
 
@@ -45,11 +76,33 @@ export type ParsedClusterTarget =
   | { readonly kind: "target"; readonly target: ClusterTarget }
   | { readonly kind: "problem"; readonly message: string };
 
+/** Sentinels that know where a Redis is now, and who we are to it and to them. */
+export interface SentinelTarget extends RedisLogin {
+  /** What the sentinels call it. */
+  readonly primaryName: string;
+  /** At least one. */
+  readonly sentinels: readonly HostPort[];
+  readonly sentinelLogin: Credentials;
+  /** Of the Redis and of the sentinels alike. */
+  readonly isTls: boolean;
+}
+
+/** Sentinels, or what is wrong with the text; the message never echoes any of it. */
+export type ParsedSentinelTarget =
+  | { readonly kind: "target"; readonly target: SentinelTarget }
+  | { readonly kind: "problem"; readonly message: string };
+
 /** The most nodes that one may name; the others are learned from these. */
 export const clusterSeedsMax = 64;
 
+/** The most sentinels that one may name; each of them is asked. */
+export const sentinelsMax = 16;
+
 /** Source: redis.conf, `port`. */
 const defaultPort = 6379;
+
+/** Source: sentinel.conf, `port`. */
+const defaultSentinelPort = 26_379;
 
 /** Parses the address of one Redis server. */
 export function parseRedisTarget({ url, socketType, auth }: RedisTargetText): ParsedRedisTarget {
@@ -90,7 +143,7 @@ export function parseClusterTarget({
     return problem("the scheme must be redis or rediss, or left out: nodes are reached over TCP");
   }
   const credentials = auth === undefined ? parseUserInfo(userInfo) : parseAuth(auth);
-  const nodes: { host: string; port: number }[] = [];
+  const nodes: HostPort[] = [];
   const pieces = place.split(",");
   if (pieces.length > clusterSeedsMax) return problem(`at most ${clusterSeedsMax} nodes`);
   for (const piece of pieces) {
@@ -104,20 +157,57 @@ export function parseClusterTarget({
 }
 
 /**
+ * Parses the name that sentinels have for a Redis, and their addresses: `name,host:port,host:port`.
+ * What may stand before the name (`rediss://user:password@`) holds for the Redis, TLS for all.
+ */
+export function parseSentinelTarget(text: SentinelTargetText): ParsedSentinelTarget {
+  const { url, socketType, auth, sentinelAuth } = text;
+  const { scheme, userInfo, place } = splitUrl(url.trim());
+  if (!schemes.has(scheme) || scheme === "unix" || socketType === "unix") {
+    return problem("the scheme must be redis or rediss, or left out: sentinels are found over TCP");
+  }
+  const [primaryName = "", ...pieces] = place.split(",").map((piece) => piece.trim());
+  // Source: sentinel.c takes these characters in a name and no others.
+  if (!/^[A-Za-z0-9._-]+$/.test(primaryName) || pieces.length === 0) {
+    return problem("it must be the primary's name and then sentinels, with commas between");
+  }
+  if (pieces.length > sentinelsMax) return problem(`at most ${sentinelsMax} sentinels`);
+  const sentinels: HostPort[] = [];
+  for (const piece of pieces) {
+    const parsed = parsePlace(piece, defaultSentinelPort);
+    if (parsed.kind === "problem" || parsed.database !== 0) {
+      return problem("each sentinel must be host:port");
+    }
+    sentinels.push({ host: parsed.host, port: parsed.port });
+  }
+  const login = auth === undefined ? parseUserInfo(userInfo) : parseAuth(auth);
+  const sentinelLogin = parseAuth(sentinelAuth ?? "");
+  const isTls = scheme === "rediss" || socketType === "tls";
+  const target = { ...login, database: 0, primaryName, sentinels, sentinelLogin, isTls };
+  return { kind: "target", target };
+}
+
+/**
  * A target in logs: the address alone, without who we are to it. Example: `rediss://cache:6379/0`.
  */
 export function redactRedisTarget({ address, database }: RedisTarget): string {
   if (address.kind === "unix") return `unix://${address.path}`;
-  const host = address.host.includes(":") ? `[${address.host}]` : address.host;
-  return `${address.isTls ? "rediss" : "redis"}://${host}:${address.port}/${database}`;
+  return `${address.isTls ? "rediss" : "redis"}://${redactPlace(address)}/${database}`;
 }
 
 /** A cluster in logs: addresses alone. Example: `redis://10.0.0.1:6379,10.0.0.2:6379`. */
 export function redactClusterTarget({ nodes, isTls }: ClusterTarget): string {
-  const places = nodes.map(({ host, port }) => {
-    return `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  });
+  return `${isTls ? "rediss" : "redis"}://${nodes.map(redactPlace).join(",")}`;
+}
+
+/** Sentinels in logs: addresses alone. Example: `redis://cache,10.0.0.1:26379,10.0.0.2:26379`. */
+export function redactSentinelTarget({ primaryName, sentinels, isTls }: SentinelTarget): string {
+  const places = [primaryName, ...sentinels.map(redactPlace)];
   return `${isTls ? "rediss" : "redis"}://${places.join(",")}`;
+}
+
+function redactPlace({ host, port }: HostPort): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
 interface UrlParts {
@@ -126,11 +216,6 @@ interface UrlParts {
   readonly userInfo: string | undefined;
   /** Host, port and database, or a path. */
   readonly place: string;
-}
-
-interface Credentials {
-  readonly username?: string;
-  readonly password?: string;
 }
 
 const schemes: ReadonlySet<string> = new Set(["", "redis", "rediss", "unix"]);
@@ -173,7 +258,10 @@ function decodePercent(text: string): string {
   }
 }
 
-function parsePlace(place: string):
+function parsePlace(
+  place: string,
+  standardPort = defaultPort,
+):
   | {
       readonly kind: "place";
       readonly host: string;
@@ -182,12 +270,12 @@ function parsePlace(place: string):
     }
   | { readonly kind: "problem"; readonly message: string } {
   if (place.includes(",")) {
-    return problem("it names several servers: for a cluster, set REDIS_TYPE to cluster");
+    return problem("it names several servers: set REDIS_TYPE to cluster or sentinel");
   }
   const match = placePattern.exec(place);
   if (match === null) return problem("it must be host:port, with /database after it if need be");
   const [, v6Host, plainHost, portText, databaseText] = match;
-  const port = portText === undefined ? defaultPort : Number(portText);
+  const port = portText === undefined ? standardPort : Number(portText);
   if (port < 1 || port > 65_535) return problem("the port must be 1 to 65535");
   const host = v6Host ?? plainHost ?? "";
   return { kind: "place", host, port, database: Number(databaseText ?? 0) };

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { type ErrorCode, ServiceError } from "../../../../src/core/errors.js";
 import {
+  isLastingRefusal,
   isNoScriptReply,
   isReadOnlyReply,
   isSelectReply,
@@ -25,12 +27,13 @@ describe("toStoreError()", () => {
     [`READONLY You can't write against a read only replica. ${inScript}`, "STORE_READ_ONLY"],
     [`${before7}READONLY You can't write against a read only replica.`, "STORE_READ_ONLY"],
     ["LOADING Redis is loading the dataset in memory", "STORE_LOADING"],
-    ["NOAUTH Authentication required.", "STORE_ACCESS_DENIED"],
-    ["WRONGPASS invalid username-password pair or user is disabled.", "STORE_ACCESS_DENIED"],
+    ["NOAUTH Authentication required.", "STORE_UNAUTHENTICATED"],
+    ["WRONGPASS invalid username-password pair or user is disabled.", "STORE_UNAUTHENTICATED"],
+    ["DENIED Redis is running in protected mode because", "STORE_UNAUTHENTICATED"],
     ["NOPERM this user has no permissions to run the 'evalsha' command", "STORE_ACCESS_DENIED"],
     [`ERR The user executing the script can't run this command ${inScript}`, "STORE_ACCESS_DENIED"],
     ["ERR ACL failure in script: No permissions to access a key", "STORE_ACCESS_DENIED"],
-    ["ERR invalid password", "STORE_ACCESS_DENIED"],
+    ["ERR invalid password", "STORE_UNAUTHENTICATED"],
     ["NOSCRIPT No matching script. Please use EVAL.", "STORE_UNAVAILABLE"],
     ["BUSY Redis is busy running a script.", "STORE_UNAVAILABLE"],
     ["MASTERDOWN Link with MASTER is down", "STORE_UNAVAILABLE"],
@@ -82,12 +85,6 @@ describe("toStoreError()", () => {
     ["ENOENT", "no such socket"],
     ["EACCES", "may not open"],
     ["ECONNRESET", "closed the connection"],
-    ["DEPTH_ZERO_SELF_SIGNED_CERT", "certificate"],
-    ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "certificate"],
-    ["CERT_HAS_EXPIRED", "certificate"],
-    ["ERR_TLS_CERT_ALTNAME_INVALID", "certificate"],
-    ["ERR_SSL_WRONG_VERSION_NUMBER", "TLS failed"],
-    ["ERR_OSSL_PEM_NO_START_LINE", "TLS failed"],
     ["EWHATEVER", "no usable connection"],
   ])("says what the system found: %s", (code, part) => {
     const error = Object.assign(new Error("connect to hunter2"), { code });
@@ -96,11 +93,48 @@ describe("toStoreError()", () => {
     expect(toStoreError(error).message).not.toContain("hunter2");
   });
 
+  it.each([
+    ["DEPTH_ZERO_SELF_SIGNED_CERT", "not signed by an authority"],
+    ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "not signed by an authority"],
+    ["CERT_SIGNATURE_FAILURE", "not signed by an authority"],
+    ["CERT_HAS_EXPIRED", "has expired"],
+    ["CERT_NOT_YET_VALID", "not valid yet"],
+    ["ERR_TLS_CERT_ALTNAME_INVALID", "another host name"],
+    ["ERR_SSL_WRONG_VERSION_NUMBER", "does not speak TLS"],
+    ["ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED", "wants a certificate of ours"],
+    ["ERR_SSL_TLSV1_ALERT_UNKNOWN_CA", "does not accept our certificate"],
+    ["ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED", "does not accept our certificate"],
+    ["ERR_OSSL_PEM_NO_START_LINE", "our certificates"],
+    ["EPROTO", "our certificates"],
+  ])("tells a handshake that failed from other losses: %s", (code, part) => {
+    const error = Object.assign(new Error("handshake with hunter2"), { code });
+    expect(toStoreError(error)).toMatchObject({ code: "STORE_TLS_FAILED" });
+    expect(toStoreError(error).message).toContain(part);
+    expect(toStoreError(error).message).not.toContain("hunter2");
+  });
+
+  it("hands on what is one of ours already", () => {
+    const ours = new ServiceError("STORE_LOADING", "As a sentinel says.");
+    expect(toStoreError(ours)).toBe(ours);
+  });
+
   it("keeps nothing of the library's error: no command, no cause, none of its text", () => {
     const error = toStoreError(replyError("WRONGPASS no hunter2 for gate"));
     expect(error.cause).toBeUndefined();
     const told = [error.message, error.stack, JSON.stringify(error)].join(" ");
     expect(told).not.toMatch(/hunter2|gate\b/);
+  });
+});
+
+describe("isLastingRefusal()", () => {
+  it.each<[ErrorCode, boolean]>([
+    ["STORE_UNAUTHENTICATED", true],
+    ["STORE_ACCESS_DENIED", true],
+    ["STORE_TLS_FAILED", true],
+    ["STORE_UNAVAILABLE", false],
+    ["STORE_LOADING", false],
+  ])("says of %s: %s", (code, isLasting) => {
+    expect(isLastingRefusal(new ServiceError(code))).toBe(isLasting);
   });
 });
 

@@ -1,0 +1,34 @@
+import { redisIgnoredRows } from "./redis-options.js";
+
+/**
+ * Names of envoyproxy/ratelimit's environment that are taken as they come, whatever their value,
+ * and change nothing here. Who brings a configuration along is told so once, at the start.
+ */
+export interface IgnoredOptionRow {
+  readonly names: readonly string[];
+  /** Why nothing is lost: one clause, Markdown, without a capital and without a full stop. */
+  readonly reason: string;
+}
+
+/** All of them; no name is also an option. */
+export const ignoredOptionRows: readonly IgnoredOptionRow[] = [...redisIgnoredRows];
+
+/** What to tell about the names that are set: one sentence a reason, and no value. */
+export function ignoredNotices(
+  env: Readonly<Record<string, string | undefined>>,
+): readonly string[] {
+  return ignoredOptionRows.flatMap(({ names, reason }) => {
+    const found = names.filter((name) => env[name] !== undefined);
+    if (found.length === 0) return [];
+    const verb = found.length === 1 ? "is" : "are";
+    return [`${found.join(", ")} ${verb} accepted and without effect here: ${reason}.`];
+  });
+}
+
+/** The names as a Markdown table: what the README shows, held equal by a test. */
+export function renderIgnoredTable(): string {
+  const lines = ignoredOptionRows.map(({ names, reason }) => {
+    return `| ${names.map((name) => `\`${name}\``).join(", ")} | ${reason} |`;
+  });
+  return ["| environment | why it changes nothing |", "| --- | --- |", ...lines].join("\n");
+}

@@ -1,0 +1,60 @@
+import { connect as connectNet, type Socket } from "node:net";
+import { type ConnectionOptions, connect as connectTls } from "node:tls";
+import { AbstractConnector } from "ioredis";
+import { ServiceError } from "../../core/errors.js";
+import type { MovingAddress, RedisAddress } from "./target.js";
+
+/** Authorities, our own certificate and the like, as they are now: asked before each handshake. */
+export type TlsSource = () => ConnectionOptions;
+
+/** How a connection is made. */
+export interface Dial {
+  readonly address: RedisAddress | MovingAddress;
+  /** Default: what Node trusts, and no certificate of our own. */
+  readonly tls?: TlsSource;
+}
+
+/** How long a closed socket may linger before it is destroyed. */
+export const lingerMs = 100;
+
+/**
+ * Makes sockets for the client library, which by itself knows one address and one set of
+ * certificates for as long as it lives.
+ */
+export function connectorFor({ address, tls }: Dial): new () => AbstractConnector {
+  return class extends AbstractConnector {
+    constructor() {
+      super(lingerMs);
+    }
+
+    override async connect(): Promise<Socket> {
+      this.connecting = true;
+      const place = address.kind === "moving" ? await findPlace(address) : address;
+      // `disconnect` came in between, and would not know of the socket.
+      if (!this.connecting) throw new ServiceError("STORE_UNAVAILABLE");
+      const socket = openSocket(place, tls);
+      socket.once("error", (error) => {
+        this.firstError = error;
+      });
+      this.stream = socket;
+      return socket;
+    }
+  };
+}
+
+async function findPlace({ find, isTls }: MovingAddress): Promise<RedisAddress> {
+  const { host, port } = await find();
+  return { kind: "tcp", host, port, isTls };
+}
+
+function openSocket(address: RedisAddress, tls: TlsSource | undefined): Socket {
+  if (address.kind === "unix") return connectNet({ path: address.path });
+  const { host, port, isTls } = address;
+  if (!isTls) return connectNet({ host, port });
+  return connectTls({ host, port, ...serverName(host), ...tls?.() });
+}
+
+/** What SNI asks for; addresses have no names. */
+function serverName(host: string): ConnectionOptions {
+  return /^[\d.]+$|:/.test(host) ? {} : { servername: host };
+}
