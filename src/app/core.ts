@@ -4,6 +4,7 @@ import { DecisionCounters } from "../decide/counters.js";
 import { Decider, type DeciderEvent } from "../decide/decider.js";
 import { watchLoop } from "../decide/loop-watch.js";
 import { Pressure } from "../decide/pressure.js";
+import { noSwitches } from "../decide/switches.js";
 import { addReflection } from "../rpc/grpc-js-reflection.js";
 import { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
 import { createHealthService, Health } from "../rpc/health.js";
@@ -14,8 +15,10 @@ import { bugTrace } from "./failure.js";
 import { createHttpServer } from "./http.js";
 import type { Logger } from "./logger.js";
 import { createMetrics, type ProcessCounts } from "./metrics.js";
-import type { PolicyReloader } from "./policy-reloader.js";
+import type { OpenPolicies } from "./policies.js";
 import { type OpenStore, openLocalStore } from "./store.js";
+import { remedyOf } from "./store-remedies.js";
+import type { TlsStatus } from "./tls.js";
 import { readVersion } from "./version.js";
 
 /** What a core is made of. */
@@ -24,10 +27,12 @@ export interface CoreParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  readonly policies: PolicyReloader;
+  readonly policies: OpenPolicies;
   readonly opened: OpenStore;
   readonly processCounts: ProcessCounts;
   readonly replicaCount: () => number;
+  /** Absent where gRPC is served in plaintext. */
+  readonly tlsStatus?: () => TlsStatus;
 }
 
 /** The service's parts, connected, listening on nothing yet. */
@@ -45,7 +50,7 @@ export function createCore(parts: CoreParts): Core {
   const counters = new DecisionCounters();
   const pressure = createPressure(parts);
   const decider = new Decider({
-    policies,
+    policies: policies.feed,
     store: opened.store,
     createLocalStore: () => openLocalStore(config, clock),
     clock,
@@ -53,6 +58,9 @@ export function createCore(parts: CoreParts): Core {
     pressure,
     storeBudgetMs: config.storeBudgetMs,
     newKeysPerSecondMax: config.newKeysPerSecondMax,
+    switches: noSwitches,
+    nearLimitRatio: 0.8,
+    keepsQueries: false,
     digest: sha256,
     replicaCount,
     onEvent: (event) => logDeciderEvent(event, logger),
@@ -62,12 +70,14 @@ export function createCore(parts: CoreParts): Core {
   const metrics = createMetrics({
     counters,
     processCounts,
-    policies,
+    policies: policies.feed,
     isDegraded: () => decider.isDegraded,
     overloadCause: () => decider.overloadCause,
     inFlightCount: () => pressure.inFlightCount,
     replicaCount,
     memoryKeyCount: () => (opened.kind === "memory" ? opened.store.keyCount : undefined),
+    ...(parts.tlsStatus === undefined ? {} : { tlsStatus: parts.tlsStatus }),
+    ...(policies.xdsStatus === undefined ? {} : { xdsStatus: policies.xdsStatus }),
     storeKind: opened.kind,
     version: readVersion(),
   });
@@ -84,7 +94,17 @@ export function createCore(parts: CoreParts): Core {
     onDropped: () => counters.countFailure("DEADLINE_PASSED"),
     ...(config.reflection ? { extend: addReflection } : {}),
   });
-  const httpParts = { decider, counters, health, metrics, policies, storeKind, onBug };
+  const isStoreAway = (): boolean => opened.kind === "redis" && opened.isAway();
+  const httpParts = {
+    decider,
+    counters,
+    health,
+    metrics,
+    policies: policies.feed,
+    storeKind,
+    isStoreAway,
+    onBug,
+  };
   return { health, transport, httpServer: createHttpServer(httpParts), close };
 }
 
@@ -114,7 +134,7 @@ function createBugReport({ clock, logger, processCounts }: CoreParts): (thrown: 
 function logDeciderEvent(event: DeciderEvent, logger: Logger): void {
   if (event.kind === "circuitOpened") {
     logger.warn(
-      { event: event.kind, code: event.code },
+      { event: event.kind, code: event.code, remedy: remedyOf(event.code) },
       "The store fails: limits answer by their on_store_failure, and single probes look for it.",
     );
   } else if (event.kind === "circuitClosed") {

@@ -20,7 +20,9 @@ export function decidedByStore(
 ): DecidedRequest {
   const { grantedCount, results, nowUs } = result;
   const isDenied = index >= grantedCount;
-  if (isDenied || askedCount === 1) return { isDenied, charges, results, nowUs };
+  if (isDenied || askedCount === 1) {
+    return { isDenied, charges, results, nowUs, isFromMemory: false };
+  }
   // What was over was so for the first that was denied; those before it left less behind.
   const laterCount = grantedCount - 1 - index;
   const own = results.map(({ bucket }, i): ChargeResult => {
@@ -28,30 +30,38 @@ export function decidedByStore(
     const level = bucket.level - laterCount * cost * unitsPerHit;
     return { isOver: false, bucket: { level, tUs: bucket.tUs } };
   });
-  return { isDenied, charges, results: own, nowUs };
+  return { isDenied, charges, results: own, nowUs, isFromMemory: false };
 }
 
 /**
  * What a request is told: one status a descriptor, in the query's order.
  */
 export function present(prepared: PreparedQuery, request: DecidedRequest): Verdict {
-  const statuses = prepared.descriptors.map((descriptor): DescriptorVerdict => {
-    if (descriptor.kind === "unmatched") return unmatchedVerdict;
-    if (descriptor.kind === "unlimited") return unlimitedVerdict;
-    const { firstAsk, askCount } = descriptor;
-    const decided: DecidedLimit[] = [];
-    for (let i = firstAsk; i < firstAsk + askCount; i += 1) {
-      const ask = prepared.asks[i];
-      const charge = request.charges[i];
-      const result = request.results[i];
-      if (ask === undefined || charge === undefined || result === undefined) {
-        throw new ServiceError("STORE_PROTOCOL");
-      }
-      decided.push({ limit: ask.limit, charge, result });
+  const statuses: DescriptorVerdict[] = [];
+  for (const descriptor of prepared.descriptors) {
+    statuses.push(presentDescriptor(descriptor, { prepared, request }));
+  }
+  return { isDenied: request.isDenied && !prepared.isShadow, statuses };
+}
+
+function presentDescriptor(
+  descriptor: PreparedDescriptor,
+  { prepared, request }: { readonly prepared: PreparedQuery; readonly request: DecidedRequest },
+): DescriptorVerdict {
+  if (descriptor.kind === "unlimited") return unlimitedVerdict;
+  if (descriptor.kind !== "limited") return unmatchedVerdict;
+  const { firstAsk, askCount } = descriptor;
+  const decided: DecidedLimit[] = [];
+  for (let i = firstAsk; i < firstAsk + askCount; i += 1) {
+    const ask = prepared.asks[i];
+    const charge = request.charges[i];
+    const result = request.results[i];
+    if (ask === undefined || charge === undefined || result === undefined) {
+      throw new ServiceError("STORE_PROTOCOL");
     }
-    return descriptorVerdict(decided, request.nowUs);
-  });
-  return { isDenied: request.isDenied, statuses };
+    decided.push({ limit: ask.limit, charge, result });
+  }
+  return descriptorVerdict(decided, request.nowUs);
 }
 
 /**

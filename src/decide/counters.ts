@@ -3,6 +3,28 @@ import type { FailureMode } from "../core/limit.js";
 import type { Policy } from "../policy/policy.js";
 import type { NewKeyCount } from "./new-keys.js";
 
+/**
+ * Hits that were asked under one name. Plain integers: read them when scraped.
+ *
+ * Source: the statistics of envoyproxy/ratelimit, `RateLimitStats`.
+ */
+export interface HitCounters {
+  /** All that were asked for, whatever became of them. */
+  total: number;
+  /** Asked while they did not fit. */
+  over: number;
+  /** Of those that fitted, the ones above the near-limit ratio. */
+  near: number;
+  /** Fitted. */
+  within: number;
+  /** Did not fit under a limit that refuses nobody. */
+  shadow: number;
+  /** Of those over, the ones that were refused from memory, without asking the store. */
+  overFromMemory: number;
+  /** Given back. */
+  refunded: number;
+}
+
 /** What happened to the descriptors that met one rule. Plain integers: read them when scraped. */
 export interface RuleCounters {
   readonly domain: string;
@@ -13,9 +35,21 @@ export interface RuleCounters {
   over: number;
   /** Over a shadow limit only: passed, and would not have. */
   shadowOver: number;
+  readonly hits: HitCounters;
   /** New keys of the running second, and what was sent to the rule's shared bucket. */
   readonly newKeys: NewKeyCount;
 }
+
+/** Hits under a name that holds values of requests (`detailed_metric`, `value_to_metric`). */
+export interface DetailedHits {
+  readonly rule: RuleCounters;
+  /** The rule's path with the request's values in it: a caller's text. */
+  readonly label: string;
+  readonly hits: HitCounters;
+}
+
+/** The most names with values of requests in them; beyond, hits count under the rule's own name. */
+export const detailedSeriesMax = 1_000;
 
 /** Upper bounds of the latency buckets, in milliseconds. */
 export const latencyBoundsMs: readonly number[] = [
@@ -26,6 +60,7 @@ export const latencyBoundsMs: readonly number[] = [
 export class DecisionCounters {
   readonly #byRule = new Map<string, RuleCounters>();
   #aligned: { readonly policy: Policy; readonly counters: readonly RuleCounters[] } | undefined;
+  readonly #detailed = new Map<string, DetailedHits>();
 
   /** Requests answered, by overall code. */
   okCount = 0;
@@ -36,6 +71,8 @@ export class DecisionCounters {
   /** Descriptors decided by a limit that the request itself carried. */
   overrideOkCount = 0;
   overrideOverCount = 0;
+  /** Requests that passed only because nobody is refused (`SHADOW_MODE`). */
+  shadowedCount = 0;
   /** Requests denied without asking the store, which had refused the same a moment ago. */
   refusedFromMemoryCount = 0;
   /** Batches sent to the store, the requests and the charges in them, identical ones once. */
@@ -70,14 +107,32 @@ export class DecisionCounters {
       if (known !== undefined) return known;
       const { domain, label } = rule;
       const newKeys = { secondMs: 0, count: 0, overflowCount: 0 };
-      return { domain, label, ok: 0, over: 0, shadowOver: 0, newKeys };
+      return { domain, label, ok: 0, over: 0, shadowOver: 0, hits: createHits(), newKeys };
     });
     // What the new policy no longer holds is dropped: the series of a rule end with the rule.
     this.#byRule.clear();
     for (const one of counters)
       this.#byRule.set(`${one.domain.length}:${one.domain}${one.label}`, one);
     this.#aligned = { policy, counters };
+    const rules = new Set(counters);
+    for (const [id, { rule }] of this.#detailed) if (!rules.has(rule)) this.#detailed.delete(id);
     return counters;
+  }
+
+  /** Hits under names with values of requests in them; at most `detailedSeriesMax`. */
+  get detailed(): Iterable<DetailedHits> {
+    return this.#detailed.values();
+  }
+
+  /** Where a rule's hits are counted under that name; under its own when there are too many. */
+  detailedHits(rule: RuleCounters, label: string): HitCounters {
+    const id = `${rule.domain.length}:${rule.domain}${rule.label.length}:${rule.label}${label}`;
+    const known = this.#detailed.get(id);
+    if (known !== undefined) return known.hits;
+    if (this.#detailed.size >= detailedSeriesMax) return rule.hits;
+    const hits = createHits();
+    this.#detailed.set(id, { rule, label, hits });
+    return hits;
   }
 
   countFailure(code: ErrorCode): void {
@@ -98,6 +153,10 @@ export class DecisionCounters {
     this.latencyCounts[index] = (this.latencyCounts[index] ?? 0) + 1;
     this.latencySumMs += elapsedMs;
   }
+}
+
+function createHits(): HitCounters {
+  return { total: 0, over: 0, near: 0, within: 0, shadow: 0, overFromMemory: 0, refunded: 0 };
 }
 
 function increment(counts: Map<ErrorCode, number>, code: ErrorCode): void {

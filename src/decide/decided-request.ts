@@ -7,4 +7,6 @@ export interface DecidedRequest {
   readonly charges: readonly Charge[];
   readonly results: readonly ChargeResult[];
   readonly nowUs: number;
+  /** Whether it was refused by what the store had said a moment ago. */
+  readonly isFromMemory: boolean;
 }

@@ -5,10 +5,12 @@ import type { Charge } from "../core/gcra.js";
 import type { Verdict } from "../core/verdict.js";
 import type { Policy } from "../policy/policy.js";
 import type { LimitStore, StoreResult } from "../store/limit-store.js";
-import { decidedByStore, descriptorOutcome, present } from "./answers.js";
-import { Batcher, type BatcherEvent, type BatchOutcome, type Waiting } from "./batcher.js";
+import { decidedByStore, present } from "./answers.js";
+import { Batcher, type BatcherEvent, type BatchOutcome } from "./batcher.js";
+import { CallCounter } from "./call-counter.js";
 import type { DecisionCounters } from "./counters.js";
 import type { DecidedRequest } from "./decided-request.js";
+import { Decision, type DecisionCall, type Hits, type Settle } from "./decision.js";
 import { decideWithoutStore } from "./fallback.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
@@ -17,6 +19,7 @@ import { type PreparedQuery, prepareQuery } from "./prepared-query.js";
 import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { RateLimitQuery } from "./query.js";
 import { refuseFromMemory, rememberAnswer } from "./refusals.js";
+import type { Switches } from "./switches.js";
 
 /** What a `Decider` is made of. */
 export interface DeciderParts {
@@ -32,6 +35,12 @@ export interface DeciderParts {
   readonly storeBudgetMs: number;
   /** New keys that one rule may bring a second; more share one bucket. Default 10,000. */
   readonly newKeysPerSecondMax: number;
+  /** What the process changes about every limit. */
+  readonly switches: Switches;
+  /** The part of a limit from which on hits count as near it, 0 to 1. Default 0.8. */
+  readonly nearLimitRatio: number;
+  /** Whether answers repeat what was asked. */
+  readonly keepsQueries: boolean;
   /** A strong hash of a text, in hexadecimal, for values that are too long for a key. */
   readonly digest: (text: string) => string;
   /** How many replicas share the limits now, at least 1. */
@@ -43,26 +52,6 @@ export interface DeciderParts {
 export type DeciderEvent = BatcherEvent | PressureEvent;
 
 /**
- * How many hits a call asks for: the same for each descriptor, or one number a descriptor. Whole,
- * 0 to `costHitsMax`.
- */
-export type Hits = number | readonly number[];
-
-/** One call: how much it asks for, until when, and where its answer goes. */
-export interface DecisionCall {
-  readonly hits: Hits;
-  /** When the caller stops waiting, on the monotonic clock; Infinity when unknown. */
-  readonly deadlineMs: number;
-  /** The answer. Either this or `failed` is told exactly once, maybe before `ask` returns. */
-  decided(verdict: Verdict): void;
-  /** @param thrown a `ServiceError` as `decide` throws it, or anything else for a bug */
-  failed(thrown: unknown): void;
-}
-
-/** The part of a caller's remaining time that a store call may use. */
-const callerBudgetRatio = 0.6;
-
-/**
  * Decides queries: match, charge, ask the store in batches, fall back by each limit's failure mode,
  * format, count.
  */
@@ -72,6 +61,7 @@ export class Decider {
   readonly #settling: Settle = (decision, outcome, index) => this.#settle(decision, outcome, index);
   readonly #breaker = new Breaker();
   readonly #newKeys: NewKeyGuard;
+  readonly #callCounter: CallCounter;
   #records = new KeyRecords();
   #recordsPolicy: Policy | undefined;
   #localStore: LimitStore;
@@ -82,6 +72,8 @@ export class Decider {
     this.#parts = parts;
     this.#localStore = parts.createLocalStore();
     this.#newKeys = new NewKeyGuard(parts);
+    const { counters, nearLimitRatio, switches } = parts;
+    this.#callCounter = new CallCounter({ counters, nearLimitRatio, isShadow: switches.isShadow });
     const { store, clock, storeBudgetMs, counters: counts } = parts;
     const onEvent = (event: BatcherEvent): void => this.noteEvent(event);
     const breaker = this.#breaker;
@@ -118,7 +110,7 @@ export class Decider {
    * @throws ServiceError POLICY_MISSING, REQUEST_INVALID; counted as failed calls
    */
   prepare(query: RateLimitQuery, isKept = true): PreparedQuery {
-    const { policies, counters, digest, clock } = this.#parts;
+    const { policies, counters, switches, keepsQueries, digest, clock } = this.#parts;
     try {
       const policy = policies.current();
       if (policy === undefined) throw new ServiceError("POLICY_MISSING");
@@ -128,7 +120,9 @@ export class Decider {
       }
       return prepareQuery(query, {
         policy,
-        ruleCounters: counters.forPolicy(policy),
+        counters,
+        switches,
+        keepsQuery: keepsQueries,
         records: this.#records,
         isKept,
         newKeys: this.#newKeys,
@@ -171,13 +165,16 @@ export class Decider {
   }
 
   /** What needs no store: nothing is limited, or the store has refused the same a moment ago. */
-  #decideAtOnce({ prepared, charges, isRepeatable }: Decision, nowMs: number) {
+  #decideAtOnce(
+    { prepared, charges, isRepeatable }: Decision,
+    nowMs: number,
+  ): DecidedRequest | undefined {
     if (charges.length === 0) return nothingAsked;
     if (!isRepeatable) return undefined;
     const refused = refuseFromMemory(prepared.asks, charges, nowMs);
     if (refused === undefined) return undefined;
-    this.#parts.counters.refusedFromMemoryCount += 1;
-    return { isDenied: true, charges, ...refused };
+    const { results, nowUs } = refused;
+    return { isDenied: true, charges, results, nowUs, isFromMemory: true };
   }
 
   #settle(decision: Decision, outcome: BatchOutcome, index: number): void {
@@ -216,11 +213,11 @@ export class Decider {
     let verdict: Verdict;
     try {
       verdict = present(prepared, request);
+      this.#callCounter.count({ prepared, hits: call.hits, request, verdict });
     } catch (thrown) {
       this.#fail(decision, thrown);
       return;
     }
-    this.#count(prepared, request, verdict);
     this.#end(decision);
     call.decided(verdict);
   }
@@ -268,76 +265,15 @@ export class Decider {
     if (isStoreBack) this.#localStore = this.#parts.createLocalStore();
     this.#parts.onEvent(event);
   }
-
-  #count(prepared: PreparedQuery, request: DecidedRequest, verdict: Verdict): void {
-    const { counters } = this.#parts;
-    if (verdict.isDenied) counters.deniedCount += 1;
-    else counters.okCount += 1;
-    if (!prepared.isDomainKnown) {
-      counters.unknownDomainCount += 1;
-      return;
-    }
-    const { descriptors } = prepared;
-    for (let i = 0; i < descriptors.length; i += 1) {
-      const descriptor = descriptors[i];
-      if (descriptor === undefined || descriptor.kind === "unmatched") {
-        counters.unmatchedDescriptorCount += 1;
-        continue;
-      }
-      const outcome = descriptorOutcome(descriptor, verdict.statuses[i], request);
-      if (descriptor.counters !== undefined) descriptor.counters[outcome] += 1;
-      else if (outcome === "over") counters.overrideOverCount += 1;
-      else counters.overrideOkCount += 1;
-    }
-  }
 }
 
-/** Takes the store's answer for a decision. */
-type Settle = (decision: Decision, outcome: BatchOutcome, index: number) => void;
-
-/** A call on its way through the store. */
-class Decision implements Waiting {
-  readonly prepared: PreparedQuery;
-  readonly charges: readonly Charge[];
-  readonly call: DecisionCall;
-  readonly startMs: number;
-  /** When the store's part of the caller's time is over. */
-  readonly deadlineMs: number;
-  readonly isRepeatable: boolean;
-  readonly #settle: Settle;
-  #isSettled = false;
-
-  constructor(settle: Settle, { prepared, charges, call, startMs }: DecisionParts) {
-    this.prepared = prepared;
-    this.charges = charges;
-    this.call = call;
-    this.startMs = startMs;
-    this.deadlineMs = startMs + (call.deadlineMs - startMs) * callerBudgetRatio;
-    // Other costs than one change nothing of repeatability, unless they are none.
-    this.isRepeatable =
-      prepared.isRepeatable && (this.isOneEach || charges.every(({ cost }) => cost > 0));
-    this.#settle = settle;
-  }
-
-  /** Only calls for one hit of repeatable limits meet others. */
-  get isCoalescing(): boolean {
-    return this.isRepeatable && this.isOneEach;
-  }
-
-  get isOneEach(): boolean {
-    return this.charges === this.prepared.charges;
-  }
-
-  settle(outcome: BatchOutcome, index: number): void {
-    if (this.#isSettled) return;
-    this.#isSettled = true;
-    this.#settle(this, outcome, index);
-  }
-}
-
-type DecisionParts = Pick<Decision, "prepared" | "charges" | "call" | "startMs">;
-
-const nothingAsked: DecidedRequest = { isDenied: false, charges: [], results: [], nowUs: 0 };
+const nothingAsked: DecidedRequest = {
+  isDenied: false,
+  charges: [],
+  results: [],
+  nowUs: 0,
+  isFromMemory: false,
+};
 
 /** The charges of a call: the prepared ones for one hit each, copies with their cost otherwise. */
 function chargesFor({ asks, charges }: PreparedQuery, hits: Hits): readonly Charge[] {

@@ -85,5 +85,6 @@ function presentFallback(
       isShut(i) ? { isOver: true, bucket: { level: unitsPerHit, tUs: nowUs } } : result,
     ),
     nowUs,
+    isFromMemory: false,
   };
 }

@@ -17,10 +17,11 @@ import {
 import type { Policy } from "../policy/policy.js";
 import { requestChargesMax } from "../store/limit-store.js";
 import { type CoalescingSlot, createSlot } from "./batcher.js";
-import type { RuleCounters } from "./counters.js";
+import type { DecisionCounters, HitCounters, RuleCounters } from "./counters.js";
 import type { KeyRecord, KeyRecords } from "./key-records.js";
 import type { NewKeyGuard } from "./new-keys.js";
 import type { DescriptorQuery, LimitOverride, RateLimitQuery } from "./query.js";
+import { type Switches, switchedRole } from "./switches.js";
 
 /** A limit that a query asks, with all that is known of it before the call. */
 export interface PreparedAsk {
@@ -36,11 +37,20 @@ export interface PreparedAsk {
 /** What one descriptor of a query meets, and where its limits stand among the asks. */
 export type PreparedDescriptor =
   | { readonly kind: "unmatched" }
-  | { readonly kind: "unlimited"; readonly counters: RuleCounters }
+  /** All limits of its rule are left out in favour of another rule (`replaces`). */
+  | { readonly kind: "replaced"; readonly rule: Rule }
+  | {
+      readonly kind: "unlimited";
+      readonly rule: Rule;
+      readonly counters: RuleCounters;
+      readonly hits: HitCounters;
+    }
   | {
       readonly kind: "limited";
-      /** Absent when the request carried the limit itself. */
+      /** Absent, with its counters, when the request carried the limit itself. */
+      readonly rule?: Rule;
       readonly counters?: RuleCounters;
+      readonly hits?: HitCounters;
       readonly firstAsk: number;
       readonly askCount: number;
     };
@@ -52,6 +62,8 @@ export type PreparedDescriptor =
 export interface PreparedQuery {
   readonly policy: Policy;
   readonly isDomainKnown: boolean;
+  /** Whether nobody is refused, whatever is found. */
+  readonly isShadow: boolean;
   readonly descriptors: readonly PreparedDescriptor[];
   readonly asks: readonly PreparedAsk[];
   /** The asks' charges, for one hit each. */
@@ -62,13 +74,17 @@ export interface PreparedQuery {
   readonly isKeepable: boolean;
   /** Where identical calls of one turn meet. */
   readonly slot: CoalescingSlot;
+  /** What was asked; kept only for answers that repeat it. */
+  readonly query: RateLimitQuery | undefined;
 }
 
 /** What preparing needs besides the query. */
 export interface PrepareParts {
   readonly policy: Policy;
-  /** The counters of the policy's rules, by rule index. */
-  readonly ruleCounters: readonly RuleCounters[];
+  readonly counters: DecisionCounters;
+  readonly switches: Switches;
+  /** Whether answers repeat what was asked. */
+  readonly keepsQuery: boolean;
   readonly records: KeyRecords;
   /** Whether the prepared query will be kept, and with it a record of each of its keys. */
   readonly isKept: boolean;
@@ -97,12 +113,14 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
   return {
     policy,
     isDomainKnown: policy.domains.has(query.domain),
+    isShadow: parts.switches.isShadow,
     descriptors,
     asks,
     charges,
     isRepeatable: isRepeatable(charges),
     isKeepable,
     slot: createSlot(),
+    query: parts.keepsQuery ? query : undefined,
   };
 }
 
@@ -119,17 +137,43 @@ class Preparation {
   }
 
   descriptors(): readonly PreparedDescriptor[] {
-    const tree = this.#parts.policy.domains.get(this.#query.domain);
-    return this.#query.descriptors.map((descriptor, index): PreparedDescriptor => {
-      if (tree === undefined) return { kind: "unmatched" };
-      if (descriptor.override !== undefined) return this.#overridden(index, descriptor.override);
-      const rule = tree.match(descriptor.entries);
-      const counters = rule === undefined ? undefined : this.#parts.ruleCounters[rule.index];
-      if (rule === undefined || counters === undefined) return { kind: "unmatched" };
-      if (rule.effect.kind === "none") return { kind: "unmatched" };
-      if (rule.effect.kind === "unlimited") return { kind: "unlimited", counters };
-      return this.#limited({ index, rule, limits: rule.effect.limits, counters });
+    const { policy } = this.#parts;
+    const tree = policy.domains.get(this.#query.domain);
+    if (tree === undefined) return this.#query.descriptors.map(() => unmatched);
+    const rules = this.#query.descriptors.map(({ override, entries }) =>
+      override === undefined ? tree.match(entries) : undefined,
+    );
+    const replaced = replacedNames(rules);
+    return this.#query.descriptors.map(({ override }, index): PreparedDescriptor => {
+      if (override !== undefined) return this.#overridden(index, override);
+      const rule = rules[index];
+      return rule === undefined ? unmatched : this.#matched(index, { rule, replaced });
     });
+  }
+
+  #matched(
+    index: number,
+    { rule, replaced }: { readonly rule: Rule; readonly replaced: ReadonlySet<string> },
+  ): PreparedDescriptor {
+    const { policy, counters } = this.#parts;
+    const ruleCounters = counters.forPolicy(policy)[rule.index];
+    if (ruleCounters === undefined || rule.effect.kind === "none") return unmatched;
+    const label = metricLabel(rule, this.#query.descriptors[index] ?? noDescriptor);
+    const hits =
+      label === undefined ? ruleCounters.hits : counters.detailedHits(ruleCounters, label);
+    if (rule.effect.kind === "unlimited") {
+      return { kind: "unlimited", rule, counters: ruleCounters, hits };
+    }
+    const { limits } = rule.effect;
+    const counting =
+      replaced.size === 0
+        ? limits
+        : limits.filter(({ name }) => name === undefined || !replaced.has(name));
+    if (counting.length === 0) return { kind: "replaced", rule };
+    const firstAsk = this.asks.length;
+    this.#askLimits(index, { rule, limits: counting, counters: ruleCounters });
+    const askCount = counting.length;
+    return { kind: "limited", rule, counters: ruleCounters, hits, firstAsk, askCount };
   }
 
   #overridden(index: number, override: LimitOverride): PreparedDescriptor {
@@ -140,11 +184,11 @@ class Preparation {
     return { kind: "limited", firstAsk, askCount: 1 };
   }
 
-  #limited({ index, rule, limits, counters }: Matched): PreparedDescriptor {
+  #askLimits(index: number, { rule, limits, counters }: Matched): void {
     const { newKeys, nowMs } = this.#parts;
     const { domain } = this.#query;
     const firstAsk = this.asks.length;
-    const entries = this.#entries(index);
+    const entries = this.#entries(index, rule.sharePatterns);
     let isOwn = true;
     for (const limit of limits) {
       let key = limitKey(domain, entries, limit);
@@ -154,11 +198,10 @@ class Preparation {
       this.#ask({ index, limit, key });
     }
     if (!isOwn) this.isKeepable = false;
-    return { kind: "limited", counters, firstAsk, askCount: limits.length };
   }
 
   #ask({ index, limit, key }: { index: number; limit: Limit; key: LimitKey }): void {
-    const { records, isKept } = this.#parts;
+    const { records, isKept, switches } = this.#parts;
     const isRefund = this.#query.descriptors[index]?.isRefund === true;
     this.asks.push({
       limit,
@@ -170,29 +213,59 @@ class Preparation {
         periodUs: limit.periodUs,
         burst: limit.burst,
         cost: 1,
-        role: limit.role,
+        role: switchedRole(limit.role, switches),
         isRefund,
         peekExhausted: limit.peek === "exhausted",
       },
     });
   }
 
-  /** The entries with a digest in place of each value that is too long for a key. */
-  #entries(index: number): readonly KeyEntry[] {
+  /**
+   * The entries as keys name them: with a digest in place of each value that is too long, and with
+   * the pattern in place of values that share a bucket.
+   */
+  #entries(index: number, sharePatterns?: readonly (string | undefined)[]): readonly KeyEntry[] {
     const { entries } = this.#query.descriptors[index] ?? noDescriptor;
-    if (entries.every(({ value }) => value.length <= keyValueLengthMax)) return entries;
-    return entries.map((entry) => {
-      if (entry.value.length <= keyValueLengthMax) return entry;
-      return { ...entry, digest: this.#parts.digest(entry.value) };
+    const isPlain = sharePatterns === undefined;
+    if (isPlain && entries.every(({ value }) => value.length <= keyValueLengthMax)) return entries;
+    return entries.map((entry, i) => {
+      const value = sharePatterns?.[i] ?? entry.value;
+      if (value.length <= keyValueLengthMax) return { key: entry.key, value };
+      return { key: entry.key, value, digest: this.#parts.digest(value) };
     });
   }
 }
 
 interface Matched {
-  readonly index: number;
   readonly rule: Rule;
   readonly limits: readonly Limit[];
   readonly counters: RuleCounters;
+}
+
+const unmatched: PreparedDescriptor = { kind: "unmatched" };
+
+/** The names of limits that one of the rules stands in for, in the whole request. */
+function replacedNames(rules: readonly (Rule | undefined)[]): ReadonlySet<string> {
+  let names: Set<string> | undefined;
+  for (const rule of rules) {
+    if (rule?.replaces === undefined) continue;
+    names ??= new Set();
+    for (const name of rule.replaces) names.add(name);
+  }
+  return names ?? noNames;
+}
+
+const noNames: ReadonlySet<string> = new Set();
+
+/** The rule's name in metrics with the request's values in it; undefined where it has none. */
+function metricLabel({ metricPath }: Rule, { entries }: DescriptorQuery): string | undefined {
+  if (metricPath === undefined) return undefined;
+  const steps = metricPath.map((step, i) => {
+    if (step.kind === "policy") return step.text;
+    const { key, value } = entries[i] ?? { key: "", value: "" };
+    return value === "" ? key : `${key}_${value}`;
+  });
+  return steps.join(".");
 }
 
 const noDescriptor: DescriptorQuery = { entries: [], hits: 0, isRefund: false };

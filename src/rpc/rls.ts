@@ -4,7 +4,7 @@ import { costHitsMax } from "../core/gcra.js";
 import { GenerationalMap } from "../core/generational-map.js";
 import type { Verdict } from "../core/verdict.js";
 import type { DecisionCounters } from "../decide/counters.js";
-import type { DecisionCall, Hits } from "../decide/decider.js";
+import type { DecisionCall, Hits } from "../decide/decision.js";
 import type { PreparedQuery } from "../decide/prepared-query.js";
 import type { RateLimitQuery } from "../decide/query.js";
 import type { CallContext, ServiceHandlers, UnaryAnswer, UnaryHandler } from "../wire/service.js";

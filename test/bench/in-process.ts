@@ -6,6 +6,7 @@ import type { Verdict } from "../../src/core/verdict.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
 import { Decider } from "../../src/decide/decider.js";
 import { Pressure } from "../../src/decide/pressure.js";
+import { noSwitches } from "../../src/decide/switches.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
 import { createRateLimitService, type DecidesPrepared } from "../../src/rpc/rls.js";
@@ -211,6 +212,9 @@ function createDecider(policy: Policy, store: LimitStore, counters: DecisionCoun
     }),
     storeBudgetMs: 10_000,
     newKeysPerSecondMax: 1_000_000_000,
+    switches: noSwitches,
+    nearLimitRatio: 0.8,
+    keepsQueries: false,
     digest: sha256,
     replicaCount: () => 1,
     onEvent: () => {},

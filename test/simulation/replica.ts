@@ -8,6 +8,7 @@ import { Decider } from "../../src/decide/decider.js";
 import type { PreparedAsk, PreparedQuery } from "../../src/decide/prepared-query.js";
 import { Pressure } from "../../src/decide/pressure.js";
 import type { RateLimitQuery } from "../../src/decide/query.js";
+import { noSwitches } from "../../src/decide/switches.js";
 import type { Policy } from "../../src/policy/policy.js";
 import type { StoreResult } from "../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
@@ -97,6 +98,9 @@ export class Replica {
       }),
       storeBudgetMs,
       newKeysPerSecondMax: 1_000_000,
+      switches: noSwitches,
+      nearLimitRatio: 0.8,
+      keepsQueries: false,
       digest: sha256,
       replicaCount: () => this.knownReplicaCount,
       onEvent: () => {},

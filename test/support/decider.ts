@@ -1,6 +1,7 @@
 import { sha256 } from "../../src/app/digest.js";
 import { Decider, type DeciderParts } from "../../src/decide/decider.js";
 import { Pressure } from "../../src/decide/pressure.js";
+import { noSwitches } from "../../src/decide/switches.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
 
 /** What a test must say of its decider; everything else has a value that no test reaches. */
@@ -20,6 +21,9 @@ export function createTestDecider(parts: TestDeciderParts): Decider {
     }),
     storeBudgetMs: 10,
     newKeysPerSecondMax: 1_000_000,
+    switches: noSwitches,
+    nearLimitRatio: 0.8,
+    keepsQueries: false,
     digest: sha256,
     replicaCount: () => 1,
     onEvent: () => {},

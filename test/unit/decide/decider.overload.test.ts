@@ -6,6 +6,7 @@ import { DecisionCounters } from "../../../src/decide/counters.js";
 import { Decider, type DeciderEvent } from "../../../src/decide/decider.js";
 import { Pressure } from "../../../src/decide/pressure.js";
 import type { RateLimitQuery } from "../../../src/decide/query.js";
+import { noSwitches } from "../../../src/decide/switches.js";
 import type { Policy } from "../../../src/policy/policy.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
 import { FakeClock, settlePromises } from "../../support/fake-clock.js";
@@ -45,6 +46,9 @@ beforeEach(() => {
     pressure,
     storeBudgetMs: 10,
     newKeysPerSecondMax: 1_000_000,
+    switches: noSwitches,
+    nearLimitRatio: 0.8,
+    keepsQueries: false,
     digest: sha256,
     replicaCount: () => 1,
     onEvent: (event) => events.push(event),

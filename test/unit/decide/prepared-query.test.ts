@@ -5,6 +5,7 @@ import { KeyRecords } from "../../../src/decide/key-records.js";
 import { NewKeyGuard } from "../../../src/decide/new-keys.js";
 import { type PreparedQuery, prepareQuery } from "../../../src/decide/prepared-query.js";
 import type { DescriptorQuery } from "../../../src/decide/query.js";
+import { noSwitches, type Switches } from "../../../src/decide/switches.js";
 import { requestChargesMax } from "../../../src/store/limit-store.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
 
@@ -33,6 +34,7 @@ interface Surroundings {
   readonly domain?: string;
   readonly newKeysPerSecondMax?: number;
   readonly isKept?: boolean;
+  readonly switches?: Switches;
 }
 
 /** Prepares queries one after the other with the same memory of keys. */
@@ -40,11 +42,21 @@ function preparer({
   domain = "shop",
   newKeysPerSecondMax = 1_000,
   isKept = true,
+  switches = noSwitches,
 }: Surroundings = {}) {
   const records = new KeyRecords();
   const newKeys = new NewKeyGuard({ newKeysPerSecondMax });
-  const ruleCounters = new DecisionCounters().forPolicy(policy);
-  const base = { policy, ruleCounters, records, newKeys, digest: sha256, nowMs: 1_000 };
+  const counters = new DecisionCounters();
+  const base = {
+    policy,
+    counters,
+    switches,
+    keepsQuery: false,
+    records,
+    newKeys,
+    digest: sha256,
+    nowMs: 1_000,
+  };
   return (...descriptors: readonly DescriptorQuery[]): PreparedQuery =>
     prepareQuery({ domain, descriptors }, { ...base, isKept });
 }

@@ -13,6 +13,7 @@ const uint32 = fc.oneof(fc.nat(3), fc.integer({ min: 0, max: 0xffffffff }), fc.c
 const limits = fc
   .record({
     hits: uint32,
+    burst: uint32,
     unit: fc.constantFrom(...units),
     unitMultiplier: fc.integer({ min: 1, max: 400_000_000 }),
     name: fc.option(fc.string({ unit: "binary", maxLength: 200 }), { nil: undefined }),
@@ -51,7 +52,7 @@ describe("RateLimitResponseEncoder", () => {
 
   it("answers a refusal that repeats with the same bytes, and any other with its own", () => {
     const encoder = new RateLimitResponseEncoder();
-    const currentLimit: CurrentLimit = { hits: 10, unit: "minute", unitMultiplier: 1 };
+    const currentLimit: CurrentLimit = { hits: 10, burst: 10, unit: "minute", unitMultiplier: 1 };
     const over = { isOver: true, currentLimit, limitRemaining: 0 };
     const refused = (status: Partial<DescriptorVerdict>, isDenied = true): Verdict => ({
       isDenied,

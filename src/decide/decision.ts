@@ -1,0 +1,69 @@
+import type { Charge } from "../core/gcra.js";
+import type { Verdict } from "../core/verdict.js";
+import type { BatchOutcome, Waiting } from "./batcher.js";
+import type { PreparedQuery } from "./prepared-query.js";
+
+/**
+ * How many hits a call asks for: the same for each descriptor, or one number a descriptor. Whole,
+ * 0 to `costHitsMax`.
+ */
+export type Hits = number | readonly number[];
+
+/** One call: how much it asks for, until when, and where its answer goes. */
+export interface DecisionCall {
+  readonly hits: Hits;
+  /** When the caller stops waiting, on the monotonic clock; Infinity when unknown. */
+  readonly deadlineMs: number;
+  /** The answer. Either this or `failed` is told exactly once, maybe before `ask` returns. */
+  decided(verdict: Verdict): void;
+  /** @param thrown a `ServiceError` as `decide` throws it, or anything else for a bug */
+  failed(thrown: unknown): void;
+}
+
+/** The part of a caller's remaining time that a store call may use. */
+const callerBudgetRatio = 0.6;
+
+/** Takes the store's answer for a decision. */
+export type Settle = (decision: Decision, outcome: BatchOutcome, index: number) => void;
+
+/** A call on its way through the store. */
+export class Decision implements Waiting {
+  readonly prepared: PreparedQuery;
+  readonly charges: readonly Charge[];
+  readonly call: DecisionCall;
+  readonly startMs: number;
+  /** When the store's part of the caller's time is over. */
+  readonly deadlineMs: number;
+  readonly isRepeatable: boolean;
+  readonly #settle: Settle;
+  #isSettled = false;
+
+  constructor(settle: Settle, { prepared, charges, call, startMs }: DecisionParts) {
+    this.prepared = prepared;
+    this.charges = charges;
+    this.call = call;
+    this.startMs = startMs;
+    this.deadlineMs = startMs + (call.deadlineMs - startMs) * callerBudgetRatio;
+    // Other costs than one change nothing of repeatability, unless they are none.
+    this.isRepeatable =
+      prepared.isRepeatable && (this.isOneEach || charges.every(({ cost }) => cost > 0));
+    this.#settle = settle;
+  }
+
+  /** Only calls for one hit of repeatable limits meet others. */
+  get isCoalescing(): boolean {
+    return this.isRepeatable && this.isOneEach;
+  }
+
+  get isOneEach(): boolean {
+    return this.charges === this.prepared.charges;
+  }
+
+  settle(outcome: BatchOutcome, index: number): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.#settle(this, outcome, index);
+  }
+}
+
+type DecisionParts = Pick<Decision, "prepared" | "charges" | "call" | "startMs">;

@@ -1,0 +1,26 @@
+import type { Role } from "../core/limit.js";
+
+/** What the process changes about every limit, whatever the policy says of it. */
+export interface Switches {
+  /** Everything is decided and counted, nobody is refused (`SHADOW_MODE`). */
+  readonly isShadow: boolean;
+  /** Every limit denies only together with all others of a request (`QUOTA_MODE`). */
+  readonly isQuota: boolean;
+  /**
+   * Hits that are denied count all the same, up to one more burst, as in envoyproxy/ratelimit. Off,
+   * a caller who keeps asking is let in again as soon as there is room.
+   */
+  readonly chargesDenied: boolean;
+}
+
+/** Every limit as the policy says. */
+export const noSwitches: Switches = { isShadow: false, isQuota: false, chargesDenied: false };
+
+/** The part that a limit plays under the process's switches. */
+export function switchedRole(role: Role, { isShadow, isQuota, chargesDenied }: Switches): Role {
+  if (role === "shadow" || role === "settle") return role;
+  // Where nobody is refused each limit is charged by itself, as if it stood alone.
+  if (isShadow) return "shadow";
+  if (isQuota) return "quota";
+  return role === "enforce" && chargesDenied ? "settle" : role;
+}
