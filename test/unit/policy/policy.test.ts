@@ -39,6 +39,20 @@ describe("createPolicyBuilder()", () => {
     expect(Object.isFrozen(policy.rules)).toBe(true);
   });
 
+  it("freezes metadata, also of rules that another thread has copied", () => {
+    const builder = createPolicyBuilder("1");
+    const yaml = "{key: a, rate_limit: {unit: day, requests_per_unit: 1}, metadata: {b: [{c: ~}]}}";
+    builder.add(structuredClone(rulesOf(`domain: shop\ndescriptors: [${yaml}]`)));
+    const metadata = builder.finish().rules[0]?.metadata;
+    const list: unknown = metadata?.["b"];
+    expect(metadata).toEqual({ b: [{ c: null }] });
+    expect([metadata, list, Array.isArray(list) && list[0]].map(Object.isFrozen)).toEqual([
+      true,
+      true,
+      true,
+    ]);
+  });
+
   it("fails an assert when a rule arrives out of order", () => {
     const [, second] = rulesOf(text);
     const builder = createPolicyBuilder("1");
