@@ -20,6 +20,8 @@ export function testLimit(hits: number, fields: Partial<Limit> = {}): Limit {
 export interface TestRule {
   readonly path: readonly string[];
   readonly effect: RuleEffect | readonly Limit[];
+  /** What else the rule says. */
+  readonly fields?: Partial<Rule>;
 }
 
 /** A policy of one domain, "shop", with these rules in order. */
@@ -27,7 +29,7 @@ export function testPolicy(rules: readonly TestRule[], version = "v1"): Policy {
   const builder = createPolicyBuilder(version);
   builder.addDomains(["shop"]);
   builder.add(
-    rules.map(({ path, effect }, index): Rule => {
+    rules.map(({ path, effect, fields }, index): Rule => {
       const limits = effect as readonly Limit[];
       return {
         domain: "shop",
@@ -35,6 +37,7 @@ export function testPolicy(rules: readonly TestRule[], version = "v1"): Policy {
         effect: Array.isArray(effect) ? { kind: "limited", limits } : (effect as RuleEffect),
         label: path.join(".").replaceAll("=", "_"),
         index,
+        ...fields,
       };
     }),
   );

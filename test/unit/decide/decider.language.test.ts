@@ -1,0 +1,192 @@
+import { describe, expect, it } from "vitest";
+import type { DescriptorEntry } from "../../../src/core/key.js";
+import type { Verdict } from "../../../src/core/verdict.js";
+import { DecisionCounters, detailedSeriesMax } from "../../../src/decide/counters.js";
+import type { DescriptorQuery } from "../../../src/decide/query.js";
+import { noSwitches, type Switches } from "../../../src/decide/switches.js";
+import { MemoryLimitStore } from "../../../src/store/memory.js";
+import { createTestDecider } from "../../support/decider.js";
+import { FakeClock, settlePromises } from "../../support/fake-clock.js";
+import { type TestRule, testLimit, testPolicy } from "../../support/policies.js";
+
+/** A decider over rules of the domain "shop", asked with descriptors like `a=1,b=2`. */
+function deciderFor(rules: readonly TestRule[], switches: Partial<Switches> = {}) {
+  const clock = new FakeClock();
+  const counters = new DecisionCounters();
+  const policies = { value: testPolicy(rules) };
+  const store = new MemoryLimitStore({ clock });
+  const decider = createTestDecider({
+    policies: { current: () => policies.value },
+    store,
+    clock,
+    counters,
+    switches: { ...noSwitches, ...switches },
+  });
+  const decide = async (...asked: readonly (string | DescriptorQuery)[]): Promise<Verdict> => {
+    const descriptors = asked.map((one) => (typeof one === "string" ? descriptor(one) : one));
+    const answer = decider.decide({ domain: "shop", descriptors }, Number.POSITIVE_INFINITY);
+    clock.runTurns();
+    await settlePromises();
+    return answer;
+  };
+  const hits = (index: number) => counters.forPolicy(policies.value)[index]?.hits;
+  return { decide, decider, counters, hits, store, policies };
+}
+
+function descriptor(text: string, fields: Partial<DescriptorQuery> = {}): DescriptorQuery {
+  const entries = text.split(",").map((entry): DescriptorEntry => {
+    const [key = "", value = ""] = entry.split("=");
+    return { key, value };
+  });
+  return { entries, hits: 1, isRefund: false, ...fields };
+}
+
+const one = (name: string) => testLimit(1, { name });
+
+describe("replaces", () => {
+  const rules: readonly TestRule[] = [
+    { path: ["user"], effect: [one("base"), one("own")] },
+    { path: ["plan=gold"], effect: [testLimit(5)], fields: { replaces: ["base", "own"] } },
+    { path: ["trial"], effect: [testLimit(9)], fields: { replaces: ["base"] } },
+    { path: ["guest"], effect: { kind: "unlimited", name: "base" } },
+  ];
+
+  it("leaves out the limits it names, in whatever order the descriptors come", async () => {
+    for (const order of [
+      ["user=a", "plan=gold"],
+      ["plan=gold", "user=b"],
+    ]) {
+      const { decide, store } = deciderFor(rules);
+      const verdicts = [await decide(...order), await decide(...order)];
+      expect(verdicts.map(({ isDenied }) => isDenied)).toEqual([false, false]);
+      const user = order.findIndex((text) => text.startsWith("user"));
+      expect(verdicts[1]?.statuses[user]).toEqual({ isOver: false });
+      expect(store.keyCount).toBe(1);
+    }
+  });
+
+  it("keeps the rule's other limits, and all of them in requests without the other rule", async () => {
+    const { decide } = deciderFor(rules);
+    expect((await decide("user=a", "trial=x")).isDenied).toBe(false);
+    const second = await decide("user=a", "trial=x");
+    expect(second).toMatchObject({
+      isDenied: true,
+      statuses: [{ isOver: true, currentLimit: { name: "own" } }, { isOver: false }],
+    });
+    const alone = await decide("user=b");
+    expect(alone.statuses).toMatchObject([{ currentLimit: { name: "base" } }]);
+  });
+
+  it("never leaves out an unlimited rule, and counts nothing for what it left out", async () => {
+    const { decide, hits, counters } = deciderFor(rules);
+    const { statuses } = await decide("guest=a", "user=a", "plan=gold");
+    expect(statuses[0]).toMatchObject({ limitRemaining: 4_294_967_295 });
+    expect([hits(0)?.total, hits(1)?.total, hits(3)?.total]).toEqual([0, 1, 1]);
+    expect(counters.unmatchedDescriptorCount).toBe(0);
+  });
+});
+
+describe("shared buckets", () => {
+  it("counts all values that match a pattern together, and other entries apart", async () => {
+    const { decide } = deciderFor([
+      {
+        path: ["path=/files/*", "user"],
+        effect: [testLimit(1)],
+        fields: { sharePatterns: ["/files/*", undefined] },
+      },
+    ]);
+    expect((await decide("path=/files/a,user=ann")).isDenied).toBe(false);
+    expect((await decide("path=/files/b,user=ann")).isDenied).toBe(true);
+    expect((await decide("path=/files/b,user=bob")).isDenied).toBe(false);
+  });
+});
+
+describe("switches", () => {
+  const rules: readonly TestRule[] = [
+    { path: ["user"], effect: [testLimit(1)] },
+    { path: ["group"], effect: [testLimit(5)] },
+  ];
+
+  it("refuse nobody with isShadow, charge each limit by itself and say who would be over", async () => {
+    const { decide, counters, hits } = deciderFor(rules, { isShadow: true });
+    await decide("user=a", "group=g");
+    const second = await decide("user=a", "group=g");
+    expect(second).toMatchObject({
+      isDenied: false,
+      statuses: [{ isOver: true }, { isOver: false, limitRemaining: 3 }],
+    });
+    expect([counters.shadowedCount, counters.okCount, counters.deniedCount]).toEqual([1, 2, 0]);
+    expect(hits(0)).toMatchObject({ total: 2, within: 1, over: 1 });
+  });
+
+  it("deny with isQuota only when all limits of a request are over", async () => {
+    const { decide } = deciderFor(rules, { isQuota: true });
+    await decide("user=a", "group=g");
+    const second = await decide("user=a", "group=g");
+    expect(second).toMatchObject({ isDenied: false, statuses: [{ isOver: true }, {}] });
+    expect((await decide("user=a")).isDenied).toBe(true);
+  });
+
+  it("charge what was denied with chargesDenied, and nothing without", async () => {
+    const remaining = async (chargesDenied: boolean): Promise<number | undefined> => {
+      const { decide } = deciderFor(rules, { chargesDenied });
+      await decide("user=a", "group=g");
+      await decide("user=a", "group=g");
+      return (await decide("group=g")).statuses[0]?.limitRemaining;
+    };
+    expect([await remaining(true), await remaining(false)]).toEqual([2, 3]);
+  });
+});
+
+describe("hits by name", () => {
+  it("are counted as what became of them", async () => {
+    const { decide, hits } = deciderFor([
+      { path: ["user"], effect: [testLimit(10)] },
+      { path: ["trial"], effect: [testLimit(1, { role: "shadow" })] },
+      { path: ["guest"], effect: { kind: "unlimited" } },
+    ]);
+    const user = (count: number, isRefund = false) =>
+      descriptor("user=a", { hits: count, isRefund });
+    await decide(user(6));
+    await decide(user(3));
+    expect(hits(0)).toMatchObject({ total: 9, within: 9, near: 1, over: 0 });
+    await decide(user(2));
+    await decide(user(2));
+    expect(hits(0)).toMatchObject({ total: 13, within: 9, over: 4, overFromMemory: 2 });
+    await decide(user(4, true));
+    expect(hits(0)).toMatchObject({ total: 13, refunded: 4 });
+    await decide(descriptor("trial=a", { hits: 2 }), descriptor("guest=a", { hits: 3 }));
+    expect(hits(1)).toMatchObject({ total: 2, over: 2, shadow: 2, within: 0 });
+    expect(hits(2)).toMatchObject({ total: 3, within: 3, near: 0 });
+  });
+
+  const detailed: TestRule = {
+    path: ["path", "user"],
+    effect: [testLimit(10)],
+    fields: { metricPath: [{ kind: "policy", text: "path" }, { kind: "request" }] },
+  };
+
+  it("are counted by the values that a rule wants to see, and only by those", async () => {
+    const { decide, counters, hits } = deciderFor([detailed]);
+    await decide("path=/a,user=ann");
+    await decide("path=/b,user=ann");
+    await decide("path=/b,user=");
+    const named = [...counters.detailed].map((one) => [one.label, one.hits.total]);
+    expect(named).toEqual([
+      ["path.user_ann", 2],
+      ["path.user", 1],
+    ]);
+    expect(hits(0)?.total).toBe(0);
+    expect(counters.forPolicy(testPolicy([detailed]))[0]?.ok).toBe(3);
+  });
+
+  it("go under the rule's own name when there are too many, and away with the rule", async () => {
+    const { decide, counters, hits, policies } = deciderFor([detailed]);
+    for (let i = 0; i <= detailedSeriesMax; i += 1) await decide(`path=/a,user=u${i}`);
+    expect([...counters.detailed]).toHaveLength(detailedSeriesMax);
+    expect(hits(0)?.total).toBe(1);
+    policies.value = testPolicy([{ path: ["other"], effect: [testLimit(1)] }], "v2");
+    counters.forPolicy(policies.value);
+    expect([...counters.detailed]).toEqual([]);
+  });
+});
