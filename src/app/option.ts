@@ -4,7 +4,14 @@ export type ParsedOption<T> =
   | { readonly kind: "problem"; readonly message: string };
 
 /** Where an option stands in help and in the README. */
-export type OptionSection = "Policy" | "Listening" | "Store" | "Overload" | "Stopping" | "Logs";
+export type OptionSection =
+  | "Policy"
+  | "Control plane"
+  | "Listening"
+  | "Store"
+  | "Overload"
+  | "Stopping"
+  | "Logs";
 
 /** One setting of the process: all there is to know about it, in one place. */
 export interface OptionRow<T> {
@@ -73,6 +80,27 @@ export function wholeNumberOption(
     const number = Number(text);
     if (/^[0-9]{1,15}$/.test(text) && number >= min && number <= max) return value(number);
     return { kind: "problem", message: `must be a whole number from ${min} to ${max}` };
+  };
+  return {
+    ...rest,
+    valueName: "NUMBER",
+    defaultText: String(row.defaultValue),
+    isSecret: false,
+    parse,
+  };
+}
+
+/** A number that may have a fraction. */
+export function decimalOption(
+  row: OptionText & { readonly min: number; readonly max: number; readonly defaultValue: number },
+): OptionRow<number> {
+  const { min, max, ...rest } = row;
+  const parse = (text: string): ParsedOption<number> => {
+    const number = Number(text);
+    if (/^[0-9]{1,9}(?:\.[0-9]{1,9})?$/.test(text) && number >= min && number <= max) {
+      return value(number);
+    }
+    return { kind: "problem", message: `must be a number from ${min} to ${max}` };
   };
   return {
     ...rest,

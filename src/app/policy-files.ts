@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Dirent } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileCharsMax, type PolicyText } from "../policy/parse.js";
@@ -13,24 +14,39 @@ export type ReadPolicy =
     }
   | { readonly kind: "unreadable"; readonly message: string };
 
+/** Which files of a directory make the policy; names that begin with two dots never do. */
+export type PolicyFileStyle =
+  /** Its `*.yaml` and `*.yml` files, without dot files. */
+  | "yamlFiles"
+  /** All files in it and below it, as envoyproxy/ratelimit reads them; dot files too. */
+  | "allFiles"
+  /** The same without dot files and what is in dot directories. */
+  | "allButDotFiles";
+
 /** The most files of one policy directory. */
 export const policyFilesMax = 1_000;
 
 /** The largest policy file in bytes: the longest text the parser takes, at three bytes each. */
 export const policyFileBytesMax = 3 * fileCharsMax;
 
+/** The most directories within each other. */
+export const policyDirectoriesMax = 16;
+
 /** The characters of a version. */
 const versionCharsCount = 12;
 
-/**
- * Reads a policy file, or the `*.yaml` and `*.yml` files of a directory in name order. Dot files
- * are left out: Kubernetes keeps its own bookkeeping in them.
- */
-export async function readPolicyFiles(path: string): Promise<ReadPolicy> {
+/** Reads a policy file, or the files of a directory in the order of their paths. */
+export async function readPolicyFiles(
+  path: string,
+  style: PolicyFileStyle = "yamlFiles",
+): Promise<ReadPolicy> {
   try {
     const isDirectory = (await stat(path)).isDirectory();
-    const files = isDirectory ? await listFiles(path) : [path];
-    if (files.length === 0) return unreadable(`there is no *.yaml or *.yml file in ${path}`);
+    const files = isDirectory ? await listFiles(path, style) : [path];
+    if (files.length === 0) {
+      const what = style === "yamlFiles" ? "*.yaml or *.yml file" : "policy file";
+      return unreadable(`there is no ${what} in ${path}`);
+    }
     if (files.length > policyFilesMax) {
       return unreadable(`there are more than ${policyFilesMax} policy files in ${path}`);
     }
@@ -56,16 +72,40 @@ export function readErrorWords(error: unknown): string {
   return typeof code === "string" ? code : "unknown reason";
 }
 
-async function listFiles(directory: string): Promise<readonly string[]> {
-  const names = (await readdir(directory)).filter(
-    (name) => !name.startsWith(".") && /\.ya?ml$/.test(name),
-  );
+async function listFiles(root: string, style: PolicyFileStyle): Promise<readonly string[]> {
   const files: string[] = [];
-  for (const name of names.sort()) {
-    const path = join(directory, name);
-    if ((await stat(path)).isFile()) files.push(path);
+  const waiting = [{ directory: root, depth: 1 }];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { directory, depth } = next;
+    for (const entry of await readdir(directory, { withFileTypes: true })) {
+      if (!isWanted(entry, style)) continue;
+      const path = join(directory, entry.name);
+      if (entry.isDirectory()) {
+        if (style !== "yamlFiles" && depth < policyDirectoriesMax) {
+          waiting.push({ directory: path, depth: depth + 1 });
+        }
+      } else if (await isFile(path)) files.push(path);
+      if (files.length > policyFilesMax) return files;
+    }
   }
-  return files;
+  return files.sort();
+}
+
+function isWanted({ name }: Dirent, style: PolicyFileStyle): boolean {
+  // Kubernetes keeps each version of a ConfigMap in a directory beside the links to it.
+  if (name.startsWith("..")) return false;
+  if (name.startsWith(".")) return style === "allFiles";
+  return style !== "yamlFiles" || /\.ya?ml$/.test(name);
+}
+
+/** A link counts as what it leads to; one that leads nowhere is left out. */
+async function isFile(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isFile();
+  } catch (error) {
+    if (Reflect.get(Object(error), "code") === "ENOENT") return false;
+    throw error;
+  }
 }
 
 function versionOf(sources: readonly PolicyText[]): string {

@@ -16,6 +16,12 @@ export interface PolicyStatus {
   readonly lastProblem?: string;
   readonly loadedCount: number;
   readonly refusedCount: number;
+  /** Absent where policies are files. */
+  readonly controlPlane?: {
+    readonly isConnected: boolean;
+    /** Why there is no connection: one of a closed set of words. */
+    readonly lastFailure?: string;
+  };
 }
 
 /** A policy that was refused. */
@@ -91,6 +97,11 @@ export class PolicyInForce implements PolicyFeed {
     }
     const report = formatProblems(parsing);
     return this.refuse({ cause: "invalid", report, summary: summarize(parsing) });
+  }
+
+  /** The newest policy is the one in force, again. */
+  confirm(): void {
+    this.#lastProblem = undefined;
   }
 
   /** Keeps what is there. */

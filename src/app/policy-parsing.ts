@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import type { Clock } from "../core/clock.js";
-import type { ParsedPolicy } from "../policy/parse.js";
+import type { ParsedPolicy, ParseOptions } from "../policy/parse.js";
 import { createPolicyBuilder, type Policy, type PolicyBuilder } from "../policy/policy.js";
 import {
   nextChunk,
@@ -19,6 +19,8 @@ export type PolicyParsing =
 /** What parsing needs. */
 export interface PolicyParsingOptions {
   readonly input: PolicyInput;
+  /** How its texts are read. */
+  readonly parse?: ParseOptions;
   readonly version: string;
   readonly clock: Clock;
   /** The longest it may take. Default `parsingMsMax`. */
@@ -41,7 +43,7 @@ export function parsePolicyInWorker(options: PolicyParsingOptions): Promise<Poli
   const { version, clock, limitMs = parsingMsMax } = options;
   const limitMegabytes = options.limitMegabytes ?? parsingMegabytesMax;
   return new Promise<PolicyParsing>((resolve) => {
-    const worker = tryStartWorker(options.input, limitMegabytes);
+    const worker = tryStartWorker(options, limitMegabytes);
     if (worker === undefined) {
       resolve({ kind: "failed", message: "no thread could be started to parse it" });
       return;
@@ -102,17 +104,17 @@ class Assembly {
   }
 }
 
-function tryStartWorker(input: PolicyInput, limitMegabytes: number): Worker | undefined {
+function tryStartWorker(options: PolicyParsingOptions, limitMegabytes: number): Worker | undefined {
   try {
-    return startWorker(input, limitMegabytes);
+    return startWorker(options, limitMegabytes);
   } catch {
     // The system has no thread or memory left: a failed reload, and no reason to fall over.
     return undefined;
   }
 }
 
-function startWorker(input: PolicyInput, limitMegabytes: number): Worker {
-  const workerData: WorkerInput = input;
+function startWorker({ input, parse }: PolicyParsingOptions, limitMegabytes: number): Worker {
+  const workerData: WorkerInput = { policy: input, options: parse ?? {} };
   // It needs no environment, and the environment holds secrets.
   const resourceLimits = { maxOldGenerationSizeMb: limitMegabytes };
   const common = { workerData, env: {}, execArgv: [], resourceLimits };

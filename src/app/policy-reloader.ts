@@ -1,9 +1,10 @@
 import type { Clock } from "../core/clock.js";
+import type { ParseOptions } from "../policy/parse.js";
 import type { Policy } from "../policy/policy.js";
 import { visibleText } from "../policy/problem.js";
 import type { Logger } from "./logger.js";
 import { PathWatcher } from "./path-watcher.js";
-import { readPolicyFiles } from "./policy-files.js";
+import { type PolicyFileStyle, readPolicyFiles } from "./policy-files.js";
 import {
   type PolicyChange,
   type PolicyFeed,
@@ -16,6 +17,10 @@ import { parsePolicyInWorker } from "./policy-parsing.js";
 export interface PolicyReloaderParts {
   /** A policy file, or a directory of them. */
   readonly path: string;
+  /** Which files of a directory are read. Default `yamlFiles`. */
+  readonly style?: PolicyFileStyle;
+  /** How the files are read. */
+  readonly parse?: ParseOptions;
   /** Further directories whose changes count. */
   readonly watchedDirectories: readonly string[];
   readonly clock: Clock;
@@ -86,7 +91,8 @@ export class PolicyReloader implements PolicyFeed {
   }
 
   async #lookOnce(): Promise<PolicyLook> {
-    const read = await readPolicyFiles(this.#parts.path);
+    const { path, style } = this.#parts;
+    const read = await readPolicyFiles(path, style);
     const seen = read.kind === "sources" ? read.version : read.message;
     if (seen === this.#seen) return { kind: "unchanged" };
     this.#seen = seen;
@@ -96,7 +102,7 @@ export class PolicyReloader implements PolicyFeed {
     }
     const { sources, version } = read;
     const input = { kind: "texts", sources } as const;
-    const { clock } = this.#parts;
-    return this.#inForce.take(await parsePolicyInWorker({ input, version, clock }));
+    const { clock, parse = {} } = this.#parts;
+    return this.#inForce.take(await parsePolicyInWorker({ input, parse, version, clock }));
   }
 }

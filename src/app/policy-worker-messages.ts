@@ -1,5 +1,5 @@
 import type { Rule } from "../core/limit.js";
-import type { ParsedPolicy, PolicyText } from "../policy/parse.js";
+import type { ParsedPolicy, ParseOptions, PolicyText } from "../policy/parse.js";
 import type { DiscoveredResource } from "../rpc/rate-limit-config.js";
 
 /** What a policy is made of: texts, or the messages of a control plane. */
@@ -8,7 +8,10 @@ export type PolicyInput =
   | { readonly kind: "resources"; readonly resources: readonly DiscoveredResource[] };
 
 /** What the worker is started with. */
-export type WorkerInput = PolicyInput;
+export interface WorkerInput {
+  readonly policy: PolicyInput;
+  readonly options: ParseOptions;
+}
 
 /** What the worker says: one answer first, then one chunk of rules for every `next` it is told. */
 export type WorkerMessage =

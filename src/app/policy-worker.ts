@@ -7,9 +7,9 @@ import { chunkRulesMax, type WorkerInput, type WorkerMessage } from "./policy-wo
  * Runs in a worker thread: parses a policy and hands its rules over in chunks, each when asked for,
  * so that copying them never holds the event loop that decides.
  */
-const input = workerData as WorkerInput;
-const texts = input.kind === "texts" ? input : readRateLimitConfigs(input.resources);
-const parsed = texts.kind === "texts" ? parsePolicy(texts.sources) : texts;
+const { policy, options } = workerData as WorkerInput;
+const texts = policy.kind === "texts" ? policy : readRateLimitConfigs(policy.resources);
+const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, options) : texts;
 if (parsed.kind !== "policy") {
   send(parsed);
 } else {
