@@ -33,6 +33,8 @@ export interface HttpParts {
   readonly metrics: Metrics;
   readonly policies: { readonly status: PolicyStatus };
   readonly storeKind: "memory" | "redis";
+  /** Whether the store cannot be reached, also where nobody asks it for anything. */
+  readonly isStoreAway: () => boolean;
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -114,9 +116,10 @@ async function answerHealthcheck(_: IncomingMessage, { health }: HttpParts): Pro
 
 /** A store that is away does not make this replica useless, so it stays ready, and says so. */
 async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<Answer> {
-  const { health, policies, decider, storeKind } = parts;
+  const { health, policies, decider, storeKind, isStoreAway } = parts;
   const { version, ruleCount, domainCount, lastProblem, loadedEpochUs } = policies.status;
-  const isDegraded = decider.isDegraded || lastProblem !== undefined;
+  const isStoreOut = decider.isDegraded || isStoreAway();
+  const isDegraded = isStoreOut || lastProblem !== undefined;
   const status = health.isServing ? (isDegraded ? "degraded" : "ready") : "stopping";
   return json(health.isServing ? 200 : 503, {
     status,
@@ -127,7 +130,7 @@ async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<An
       loadedAt: loadedEpochUs === undefined ? undefined : isoTime(loadedEpochUs),
       lastReloadProblem: lastProblem,
     },
-    store: { kind: storeKind, state: decider.isDegraded ? "unavailable" : "ok" },
+    store: { kind: storeKind, state: isStoreOut ? "unavailable" : "ok" },
   });
 }
 

@@ -215,7 +215,6 @@ describe("a cluster's settings", () => {
   });
 
   it.each([
-    [{ REDIS_TYPE: "sentinel" }, "REDIS_TYPE sentinel is not supported yet"],
     [{ REDIS_TYPE: "cluster", REDIS_URL: "a:1,b:x" }, "REDIS_URL: it must be host:port"],
     [{ REDIS_URL: "a:1,b:2" }, "REDIS_URL: it names several servers"],
     [{ REDIS_TYPE: "cluster", CACHE_KEY_PREFIX: "a{}" }, "CACHE_KEY_PREFIX must hold no braces"],
@@ -224,6 +223,107 @@ describe("a cluster's settings", () => {
     const problems = problemsOf({ REDIS_URL: "a:1", ...env });
     expect(problems).toHaveLength(1);
     expect(problems[0]).toContain(message);
+  });
+});
+
+describe("the settings of sentinels", () => {
+  it("name the primary, the sentinels, and a password for each", () => {
+    const { store } = configOf({
+      REDIS_TYPE: "Sentinel",
+      REDIS_URL: "gate,a:1,b",
+      REDIS_AUTH: "me:secret",
+      REDIS_SENTINEL_AUTH: "watch",
+      REDIS_TLS: "true",
+    });
+    expect(store).toMatchObject({
+      main: {
+        kind: "sentinel",
+        target: {
+          primaryName: "gate",
+          sentinels: [
+            { host: "a", port: 1 },
+            { host: "b", port: 26_379 },
+          ],
+          username: "me",
+          password: "secret",
+          sentinelLogin: { password: "watch" },
+          isTls: true,
+        },
+      },
+    });
+  });
+
+  it("leave no password in the configuration but in its target", () => {
+    const { store: _, ...rest } = configOf({
+      REDIS_URL: "a",
+      REDIS_AUTH: "hunter2",
+      REDIS_SENTINEL_AUTH: "hunter2",
+      REDIS_PERSECOND_SENTINEL_AUTH: "hunter2",
+    });
+    expect(JSON.stringify(rest)).not.toContain("hunter2");
+  });
+});
+
+describe("the settings of TLS with Redis", () => {
+  const files = {
+    REDIS_TLS_CACERT: "/ca",
+    REDIS_TLS_CLIENT_CERT: "/c",
+    REDIS_TLS_CLIENT_KEY: "/k",
+  };
+
+  it("are the same for all servers", () => {
+    const env = { REDIS_URL: "a", REDIS_TLS: "true", REDIS_TLS_SKIP_HOSTNAME_VERIFICATION: "1" };
+    expect(configOf({ ...env, ...files })).toMatchObject({
+      store: {
+        tls: {
+          authorityPath: "/ca",
+          pair: { certificatePath: "/c", keyPath: "/k" },
+          skipsHostName: true,
+        },
+      },
+      notices: [],
+    });
+  });
+
+  it.each(["REDIS_TLS_CLIENT_CERT", "REDIS_TLS_CLIENT_KEY"])("refuse %s alone", (name) => {
+    expect(problemsOf({ REDIS_URL: "a", [name]: "/x" })).toEqual([
+      "REDIS_TLS_CLIENT_CERT and REDIS_TLS_CLIENT_KEY need each other; set both",
+    ]);
+  });
+
+  it.each([
+    { REDIS_URL: "a" },
+    { REDIS_URL: "/run/redis.sock" },
+    { REDIS_URL: "a,b", REDIS_TYPE: "cluster" },
+    {},
+  ])("are told to be idle with %j", (env) => {
+    expect(configOf({ ...env, ...files }).notices).toEqual([
+      "REDIS_TLS_ names are set, but no Redis is reached over TLS; set REDIS_TLS to true.",
+    ]);
+  });
+
+  it.each([
+    { REDIS_URL: "rediss://a" },
+    { REDIS_URL: "a,b:1", REDIS_TYPE: "sentinel", REDIS_SOCKET_TYPE: "tls" },
+    {
+      REDIS_URL: "a",
+      REDIS_PERSECOND: "true",
+      REDIS_PERSECOND_URL: "b",
+      REDIS_PERSECOND_TLS: "true",
+    },
+  ])("are in use with %j", (env) => {
+    expect(configOf({ ...env, ...files }).notices).toEqual([]);
+  });
+});
+
+describe("the time-out of Redis", () => {
+  it.each<[Env, number | undefined]>([
+    [{}, 10_000],
+    [{ REDIS_TIMEOUT: "5ms" }, 5],
+    [{ REDIS_TIMEOUT: "0" }, undefined],
+  ])("is with %j %s ms", (env, timeoutMs) => {
+    const { store } = configOf({ REDIS_URL: "a", ...env });
+    expect(store.kind === "redis" && store.main.timeoutMs).toBe(timeoutMs);
   });
 });
 
@@ -243,6 +343,21 @@ describe("the second Redis's settings", () => {
     });
   });
 
+  it("may name sentinels and a time-out of their own", () => {
+    const env = { ...perSecond, REDIS_PERSECOND_TYPE: "sentinel", REDIS_PERSECOND_URL: "g,c:3" };
+    const auth = { REDIS_PERSECOND_SENTINEL_AUTH: "watch", REDIS_PERSECOND_TIMEOUT: "7ms" };
+    expect(configOf({ ...env, ...auth })).toMatchObject({
+      store: {
+        main: { kind: "single", timeoutMs: 10_000 },
+        perSecond: {
+          kind: "sentinel",
+          target: { primaryName: "g", sentinelLogin: { password: "watch" } },
+          timeoutMs: 7,
+        },
+      },
+    });
+  });
+
   it("say nothing while it is off", () => {
     expect(configOf({ ...perSecond, REDIS_PERSECOND: "false" }).store).not.toHaveProperty(
       "perSecond",
@@ -253,7 +368,7 @@ describe("the second Redis's settings", () => {
     [{ REDIS_PERSECOND_URL: "" }, "REDIS_PERSECOND_URL is not set"],
     [{ REDIS_URL: "" }, "REDIS_URL is not set"],
     [{}, "REDIS_PERSECOND_URL: it names several servers"],
-    [{ REDIS_PERSECOND_TYPE: "sentinel" }, "REDIS_PERSECOND_TYPE sentinel is not supported"],
+    [{ REDIS_PERSECOND_TYPE: "sentinel" }, "REDIS_PERSECOND_URL: it must be the primary's name"],
     [
       { REDIS_PERSECOND_TYPE: "cluster", CACHE_KEY_PREFIX: "{a}" },
       "CACHE_KEY_PREFIX must hold no braces",

@@ -17,6 +17,7 @@ const policy = testPolicy([{ path: ["user"], effect: [testLimit(2)] }], "v7");
 let health: Health;
 let status: PolicyStatus;
 let isDegraded: boolean;
+let isStoreAway: boolean;
 let failure: unknown;
 let bugs: unknown[];
 let port: number;
@@ -27,6 +28,7 @@ beforeEach(async () => {
   health.serve();
   status = { version: "v7", ruleCount: 1, domainCount: 1, loadedCount: 1, refusedCount: 0 };
   isDegraded = false;
+  isStoreAway = false;
   failure = undefined;
   bugs = [];
   const clock = realClock;
@@ -66,6 +68,7 @@ beforeEach(async () => {
     metrics,
     policies,
     storeKind: "redis",
+    isStoreAway: () => isStoreAway,
     onBug: (thrown) => bugs.push(thrown),
   });
   const settings = { hostSetting: "HOST", portSetting: "PORT", connectionsMax: 100 };
@@ -137,6 +140,13 @@ describe("health", () => {
       store: { state: "unavailable" },
     });
     isDegraded = false;
+    isStoreAway = true;
+    // Nobody asks, so no call has failed.
+    expect(await (await send("/readyz")).json()).toMatchObject({
+      status: "degraded",
+      store: { state: "unavailable" },
+    });
+    isStoreAway = false;
     status = { ...status, lastProblem: "p.yaml:1:2: HG101 words" };
     const stale = await send("/readyz");
     expect(stale.status).toBe(200);

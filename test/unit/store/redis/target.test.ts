@@ -3,9 +3,13 @@ import {
   clusterSeedsMax,
   parseClusterTarget,
   parseRedisTarget,
+  parseSentinelTarget,
   type RedisTargetText,
   redactClusterTarget,
   redactRedisTarget,
+  redactSentinelTarget,
+  type SentinelTargetText,
+  sentinelsMax,
 } from "../../../../src/store/redis/target.js";
 
 /** A target in one line, for tables: `tls user:password@host:port/database`. */
@@ -142,5 +146,70 @@ describe("redactClusterTarget()", () => {
     ];
     const target = { nodes, username: "me", password: "hunter2", isTls: true };
     expect(redactClusterTarget(target)).toBe("rediss://a:1,[::1]:2");
+  });
+});
+
+describe("parseSentinelTarget()", () => {
+  it("takes the primary's name and the sentinels behind it, with a login for each kind", () => {
+    const url = " rediss://me:p,w@gate-1.limits , a:1,b, [::1]:3 ";
+    expect(parseSentinelTarget({ url, sentinelAuth: "s:t" })).toEqual({
+      kind: "target",
+      target: {
+        primaryName: "gate-1.limits",
+        sentinels: [
+          { host: "a", port: 1 },
+          { host: "b", port: 26_379 },
+          { host: "::1", port: 3 },
+        ],
+        username: "me",
+        password: "p,w",
+        database: 0,
+        sentinelLogin: { username: "s", password: "t" },
+        isTls: true,
+      },
+    });
+    expect(parseSentinelTarget({ url: "me:no@gate,a", auth: "yes" })).toMatchObject({
+      target: { password: "yes", sentinelLogin: {}, isTls: false },
+    });
+  });
+
+  it.each<[SentinelTargetText, string]>([
+    [{ url: "" }, "primary's name"],
+    [{ url: "gate" }, "primary's name"],
+    [{ url: "a:1,b:2" }, "primary's name"],
+    [{ url: "ga te,b:2" }, "primary's name"],
+    [{ url: "gate,b:hunter2" }, "host:port"],
+    [{ url: "gate,b:1/1" }, "host:port"],
+    [{ url: "gate,," }, "host:port"],
+    [{ url: "unix:///run/redis.sock" }, "TCP"],
+    [{ url: "gate,b:2", socketType: "unix" }, "TCP"],
+    [{ url: "http://gate,b:2" }, "scheme"],
+    [
+      {
+        url: `gate,${Array(sentinelsMax + 1)
+          .fill("b:2")
+          .join()}`,
+      },
+      "at most 16",
+    ],
+  ])("says what is wrong with %j without repeating it", (text, part) => {
+    const parsed = parseSentinelTarget(text);
+    expect(parsed).toMatchObject({ kind: "problem", message: expect.stringContaining(part) });
+    expect(JSON.stringify(parsed)).not.toContain("hunter2");
+  });
+
+  it("takes as many sentinels as it says", () => {
+    const url = `gate,${Array(sentinelsMax).fill("b:2").join()}`;
+    expect(parseSentinelTarget({ url }).kind).toBe("target");
+  });
+});
+
+describe("redactSentinelTarget()", () => {
+  it("shows the name and the addresses alone", () => {
+    const url = "rediss://me:hunter2@gate,a:1,[::1]:2";
+    const parsed = parseSentinelTarget({ url, sentinelAuth: "hunter3" });
+    expect(parsed.kind === "target" && redactSentinelTarget(parsed.target)).toBe(
+      "rediss://gate,a:1,[::1]:2",
+    );
   });
 });
