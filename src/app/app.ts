@@ -1,4 +1,3 @@
-import { createServer as createNetServer, type Server } from "node:net";
 import type { Clock, Random } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
 import { systemClock, systemRandom } from "./clock.js";
@@ -6,14 +5,16 @@ import type { Config } from "./config.js";
 import { type Core, createCore } from "./core.js";
 import { exitCodes, StartFailure } from "./failure.js";
 import { joinFleet } from "./fleet.js";
+import { type GrpcAddress, type GrpcListener, listenForGrpc } from "./grpc-listener.js";
 import { type ListenAddress, listen } from "./listen.js";
 import { type Logger, silentLogger } from "./logger.js";
-import { PolicyReloader } from "./policy-reloader.js";
+import { isHealthyWith, type OpenPolicies, openPolicies } from "./policies.js";
 import { openStore } from "./store.js";
+import { type OpenTls, openTls } from "./tls.js";
 
 /** The running service. */
 export interface App {
-  readonly grpcAddress: ListenAddress;
+  readonly grpcAddress: GrpcAddress;
   readonly httpAddress: ListenAddress;
   /**
    * Stops: not serving at once, then the drain delay, then no new calls, then the grace for those
@@ -31,8 +32,7 @@ export interface AppParts {
   readonly logger?: Logger;
 }
 
-/** The most connections at a time, by port. A fleet's Envoys have one each worker. */
-const grpcConnectionsMax = 10_000;
+/** The most HTTP connections at a time. */
 const httpConnectionsMax = 1_000;
 
 /** How long clients have to learn that we stop. */
@@ -48,7 +48,8 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   const random = given.random ?? systemRandom;
   const logger = given.logger ?? silentLogger;
   for (const notice of config.notices) logger.warn({ event: "configNotice" }, notice);
-  const policies = await loadPolicy(config, { clock, logger });
+  const tls = config.tls && (await openTls(config.tls, { clock, logger }));
+  const policies = await openPolicies(config, { clock, random, logger });
   const processCounts = { bugCount: 0, badValueCount: 0 };
   const onBadBuckets = (count: number): void => {
     processCounts.badValueCount += count;
@@ -65,13 +66,14 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     opened,
     processCounts,
     replicaCount,
+    ...(tls === undefined ? {} : { tlsStatus: () => tls.status }),
   });
   const closeStore = async (): Promise<void> => {
     core.close();
     await fleet.leave();
     await opened.store.close();
   };
-  const parts = { core, config, clock, logger, policies, closeStore };
+  const parts = { core, config, clock, logger, policies, closeStore, tls };
   try {
     return await serve(parts);
   } catch (thrown) {
@@ -81,38 +83,20 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   }
 }
 
-async function loadPolicy(
-  config: Config,
-  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
-): Promise<PolicyReloader> {
-  const { policyPath: path, watchedDirectories } = config;
-  const policies = new PolicyReloader({ path, watchedDirectories, clock, logger });
-  const look = await policies.look();
-  if (look.kind !== "refused") return policies;
-  if (look.cause === "invalid") throw new StartFailure(exitCodes.invalidPolicy, look.report);
-  const remedy = "Name a file or directory with --policy or HEADGATE_POLICY.";
-  throw new StartFailure(exitCodes.failure, `There is no policy: ${look.report}. ${remedy}`);
-}
-
 interface Serving {
   readonly core: Core;
   readonly config: Config;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly policies: PolicyReloader;
+  readonly policies: OpenPolicies;
   readonly closeStore: () => Promise<void>;
+  /** Undefined where gRPC is served in plaintext. */
+  readonly tls: OpenTls | undefined;
 }
 
 async function serve(parts: Serving): Promise<App> {
-  const { core, config, logger, policies } = parts;
-  const grpcServer = createNetServer({ noDelay: true }, (socket) => core.transport.accept(socket));
-  const grpcAddress = await listen(grpcServer, {
-    host: config.grpcHost,
-    port: config.grpcPort,
-    hostSetting: "GRPC_HOST",
-    portSetting: "GRPC_PORT",
-    connectionsMax: grpcConnectionsMax,
-  });
+  const { core, config, logger, policies, tls } = parts;
+  const grpc = await listenForGrpc({ config, transport: core.transport, tls });
   const httpAddress = await listen(core.httpServer, {
     host: config.host,
     port: config.port,
@@ -120,23 +104,36 @@ async function serve(parts: Serving): Promise<App> {
     portSetting: "PORT",
     connectionsMax: httpConnectionsMax,
   }).catch((thrown: unknown) => {
-    grpcServer.close();
+    grpc.close();
     throw thrown;
   });
-  core.health.serve();
+  const stopFollowing = followPolicy(parts);
   policies.watch();
-  logger.info({ event: "serving", grpc: grpcAddress, http: httpAddress }, "Serving.");
+  const places = { grpc: grpc.address, http: httpAddress };
+  if (core.health.isServing) logger.info({ event: "serving", ...places }, "Serving.");
+  else logger.info({ event: "waiting", ...places }, "Listening, and waiting for a policy.");
   let closing: Promise<boolean> | undefined;
   const close = (drainDelayMs = config.drainDelayMs): Promise<boolean> => {
-    closing ??= stop(parts, { grpcServer, drainDelayMs });
+    stopFollowing();
+    closing ??= stop(parts, { grpc, drainDelayMs });
     return closing;
   };
-  return { grpcAddress, httpAddress, close };
+  return { grpcAddress: grpc.address, httpAddress, close };
+}
+
+/** Says whether to send calls here, now and after each new policy, until the answer is called. */
+function followPolicy({ core, config, policies }: Serving): () => void {
+  const update = (): void => {
+    if (isHealthyWith(policies.feed, config)) core.health.serve();
+    else core.health.stopServing();
+  };
+  update();
+  return policies.feed.onLoaded(update);
 }
 
 async function stop(
   parts: Serving,
-  { grpcServer, drainDelayMs }: { readonly grpcServer: Server; readonly drainDelayMs: number },
+  { grpc, drainDelayMs }: { readonly grpc: GrpcListener; readonly drainDelayMs: number },
 ): Promise<boolean> {
   const { core, config, clock, logger, policies, closeStore } = parts;
   const { drainGraceMs } = config;
@@ -147,7 +144,7 @@ async function stop(
   );
   await sleep(clock, drainDelayMs);
   policies.close();
-  grpcServer.close();
+  grpc.close();
   await core.transport.announceClose(announceMsMax);
   const ended = await Promise.all([
     core.transport.close(drainGraceMs),

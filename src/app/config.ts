@@ -3,7 +3,10 @@ import { join } from "node:path";
 import { findNearestName } from "../policy/nearest-name.js";
 import { ignoredNotices } from "./ignored-options.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "./options.js";
+import type { PolicyFileStyle } from "./policy-files.js";
 import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
+import { chooseTls, type TlsChoice, type TlsValues } from "./tls-choice.js";
+import { chooseXds, type XdsChoice } from "./xds-choice.js";
 
 type SecretName =
   | "redisUrl"
@@ -11,13 +14,20 @@ type SecretName =
   | "redisSentinelAuth"
   | "redisPerSecondUrl"
   | "redisPerSecondAuth"
-  | "redisPerSecondSentinelAuth";
+  | "redisPerSecondSentinelAuth"
+  | "xdsHeaders";
 
 /** All settings of the process, checked. */
-export interface Config extends Omit<OptionValues, SecretName> {
+export interface Config extends Omit<OptionValues, SecretName | keyof TlsValues> {
   readonly store: StoreChoice;
+  /** TLS on the gRPC port; absent where it is plaintext. */
+  readonly tls?: TlsChoice;
   /** A policy file, or a directory of them. */
   readonly policyPath: string;
+  /** Which files of such a directory are read. */
+  readonly policyStyle: PolicyFileStyle;
+  /** A control plane from which the policy comes, in place of files. */
+  readonly xds?: XdsChoice;
   /** Directories besides the policy's own that are watched for swaps. */
   readonly watchedDirectories: readonly string[];
   /** What the user should know about settings that were accepted; holds no values. */
@@ -131,22 +141,42 @@ function isServiceLink(name: string): boolean {
 function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const { redisUrl: _url, redisAuth: _auth, redisSentinelAuth: _sentinelAuth, ...others } = values;
   const { redisPerSecondUrl: _perSecondUrl, redisPerSecondAuth: _perSecondAuth, ...more } = others;
-  const { redisPerSecondSentinelAuth: _perSecondSentinelAuth, ...rest } = more;
+  const { redisPerSecondSentinelAuth: _perSecondSentinelAuth, xdsHeaders: _h, ...rest } = more;
   const store = chooseStore(values);
-  if (store.kind === "problem") return { kind: "problems", problems: [store.message] };
+  const tls = chooseTls(values);
+  const xds = chooseXds(values);
+  const problems = [
+    ...(store.kind === "problem" ? [store.message] : []),
+    ...(tls.kind === "problems" ? tls.problems : []),
+    ...(xds.kind === "problems" ? xds.problems : []),
+  ];
+  if (store.kind === "problem" || tls.kind === "problems" || xds.kind === "problems") {
+    return { kind: "problems", problems };
+  }
   const runtimeDirectory = join(values.runtimeRoot, values.runtimeSubdirectory);
   const isRuntime = values.policy === undefined;
   const config: Config = {
     ...rest,
     store,
+    ...(tls.kind === "tls" ? { tls: tls.tls } : {}),
     policyPath: values.policy ?? join(runtimeDirectory, values.runtimeAppDirectory),
+    policyStyle: isRuntime ? runtimeStyle(values) : "yamlFiles",
+    ...(xds.kind === "xds" ? { xds: xds.xds } : {}),
     watchedDirectories:
       isRuntime && values.runtimeWatchRoot
         ? [join(values.runtimeRoot, ".."), runtimeDirectory]
         : [],
-    notices: notices(sources, store),
+    notices: [
+      ...notices(sources, store),
+      ...(tls.kind === "plaintext" ? tls.notices : []),
+      ...(xds.kind === "xds" ? xds.notices : []),
+    ],
   };
   return { kind: "config", config };
+}
+
+function runtimeStyle({ runtimeIgnoreDotFiles }: OptionValues): PolicyFileStyle {
+  return runtimeIgnoreDotFiles ? "allButDotFiles" : "allFiles";
 }
 
 /** Settings that change nothing: what they say must not be taken for done. */

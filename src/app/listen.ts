@@ -16,6 +16,7 @@ export interface ListenPlace {
 
 /** An address that is listened on. */
 export interface ListenAddress {
+  readonly kind: "tcp";
   readonly host: string;
   readonly port: number;
 }
@@ -36,7 +37,7 @@ export function listen(server: Server, place: ListenPlace): Promise<ListenAddres
       server.off("error", onError);
       // An accept that fails (no file descriptor left) costs that connection only.
       server.on("error", () => {});
-      resolve({ host: place.host, port: boundPort(server) });
+      resolve({ kind: "tcp", host: place.host, port: boundPort(server) });
     });
   });
 }

@@ -4,6 +4,10 @@ import type { PolicySource } from "../decide/policy-source.js";
 import type { OverloadCause } from "../decide/pressure.js";
 import { addCounter, addGauge, LatencyHistogram } from "./metric-kinds.js";
 import type { PolicyStatus } from "./policy-in-force.js";
+import type { XdsStatus } from "./policy-xds.js";
+import type { TlsStatus } from "./tls.js";
+import { tlsMetrics } from "./tls-metrics.js";
+import { xdsMetrics } from "./xds-metrics.js";
 
 /** Counts of the process itself: plain integers, read when scraped. */
 export interface ProcessCounts {
@@ -28,6 +32,10 @@ export interface MetricsParts {
   readonly replicaCount: () => number;
   /** Keys in the embedded store; undefined with another one. */
   readonly memoryKeyCount: () => number | undefined;
+  /** The gRPC port's TLS; absent where it has none. */
+  readonly tlsStatus?: () => TlsStatus;
+  /** The control plane; absent where policies are files. */
+  readonly xdsStatus?: () => XdsStatus;
   readonly storeKind: "memory" | "redis";
   readonly version: string;
 }
@@ -53,6 +61,8 @@ export function createMetrics(parts: MetricsParts): Metrics {
   addOverloadMetrics(registry, parts);
   addPolicyMetrics(registry, parts);
   addStoreMetrics(registry, parts);
+  addTlsMetrics(registry, parts);
+  addXdsMetrics(registry, parts);
   addProcessMetrics(registry, parts);
   return { contentType: registry.contentType, render: () => registry.metrics() };
 }
@@ -243,6 +253,20 @@ function addStoreMetrics(registry: Registry, parts: MetricsParts): void {
     help: "Keys in the embedded store.",
     read: (add) => add(parts.memoryKeyCount() ?? 0),
   });
+}
+
+function addTlsMetrics(registry: Registry, { tlsStatus }: MetricsParts): void {
+  if (tlsStatus === undefined) return;
+  const { gauges, counters } = tlsMetrics(tlsStatus);
+  for (const gauge of gauges) addGauge(registry, gauge);
+  for (const counter of counters) addCounter(registry, counter);
+}
+
+function addXdsMetrics(registry: Registry, { xdsStatus }: MetricsParts): void {
+  if (xdsStatus === undefined) return;
+  const { gauges, counters } = xdsMetrics(xdsStatus);
+  for (const gauge of gauges) addGauge(registry, gauge);
+  for (const counter of counters) addCounter(registry, counter);
 }
 
 function addProcessMetrics(registry: Registry, { processCounts, version }: MetricsParts): void {

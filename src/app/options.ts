@@ -8,6 +8,8 @@ import {
   wholeNumberOption,
 } from "./option.js";
 import { redisOptionRows } from "./redis-options.js";
+import { tlsOptionRows } from "./tls-options.js";
+import { policyStartOptionRows, xdsOptionRows } from "./xds-options.js";
 
 const portMax = 65_535;
 const dayMs = 86_400_000;
@@ -59,6 +61,17 @@ const optionRows = {
       "Whether a swap of RUNTIME_ROOT itself is watched for at once. The policy directory is " +
       "watched either way, and read again every 10 s.",
   }),
+  runtimeIgnoreDotFiles: switchOption({
+    section: "Policy",
+    env: "RUNTIME_IGNOREDOTFILES",
+    flag: "runtime-ignoredotfiles",
+    defaultValue: false,
+    docs:
+      "Whether files and directories below RUNTIME_APPDIRECTORY whose names begin with a dot are " +
+      "left out. Those that begin with two dots, as in a ConfigMap, always are.",
+  }),
+  ...policyStartOptionRows,
+  ...xdsOptionRows,
   host: textOption({
     section: "Listening",
     env: "HOST",
@@ -93,6 +106,7 @@ const optionRows = {
     defaultValue: 8081,
     docs: "gRPC port; 0 takes a free one.",
   }),
+  ...tlsOptionRows,
   grpcConnectionAgeMsMax: durationOption({
     section: "Listening",
     env: "GRPC_MAX_CONNECTION_AGE",

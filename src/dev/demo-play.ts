@@ -8,7 +8,7 @@ import { systemClock } from "../app/clock.js";
 import { loadConfig } from "../app/config.js";
 import { exitCodes, StartFailure } from "../app/failure.js";
 import { listen } from "../app/listen.js";
-import { errorRows, isServiceError } from "../core/errors.js";
+import { assert, errorRows, isServiceError } from "../core/errors.js";
 import { type Running, renderBanner, renderNext, renderTry } from "./demo-banner.js";
 import { Envoy, type EnvoyEnd, type EnvoyPorts, renderEnvoyConfig } from "./demo-envoy.js";
 import { createDemoLogger } from "./demo-log.js";
@@ -52,14 +52,16 @@ export async function play(parts: Play): Promise<number> {
   await scope.add(() => upstream.close());
   const policyPath = options.policy ?? exampleFile("policy.yaml");
   const app = await startHeadgate(parts, { ...ports, policyPath });
+  const { grpcAddress } = app;
+  assert(grpcAddress.kind === "tcp", "the demo's gRPC listens on a port");
   const envoyPorts = {
     envoy: ports.envoyPort,
     upstream: upstream.port,
-    headgate: app.grpcAddress.port,
+    headgate: grpcAddress.port,
   };
   const started = await startEnvoy(parts, envoyPorts);
   const running: Running = {
-    grpcPort: app.grpcAddress.port,
+    grpcPort: grpcAddress.port,
     httpPort: app.httpAddress.port,
     policyPath: displayPath(policyPath),
     envoy: started.kind === "missing" ? started : { ...started, ports: envoyPorts },
@@ -114,6 +116,12 @@ async function startHeadgate(
     grpcHost: "127.0.0.1",
     port: String(httpPort),
     grpcPort: String(grpcPort),
+    // The demo's Envoy asks a port, in plaintext, whatever the environment says.
+    grpcUds: "",
+    grpcServerUseTls: "false",
+    grpcClientTlsCaCert: "",
+    grpcServerTlsCaCert: "",
+    grpcClientTlsSan: "",
     backendType: "memory",
     // Nobody waits for the end of a demo.
     drainDelayMs: "0",

@@ -1,11 +1,15 @@
 import type { ServerHttp2Session } from "node:http2";
-import type { Socket } from "node:net";
-import type { Server } from "@grpc/grpc-js";
+import type { ConnectionInjector, Server } from "@grpc/grpc-js";
 import type { Clock } from "../core/clock.js";
+
+/** A connection as the transport takes it: a socket, or a stream that stands for a secured one. */
+export type Connection = Parameters<ConnectionInjector["injectConnection"]>[0] & {
+  readonly bytesWritten: number;
+};
 
 /** The connections of a server that is about to stop. */
 export interface LeavingClients {
-  readonly sockets: Iterable<Socket>;
+  readonly sockets: Iterable<Connection>;
   readonly sessions: readonly ServerHttp2Session[];
 }
 
@@ -36,10 +40,22 @@ export async function tellClientsToLeave(
  * Written past the session, to the socket: when the session itself sends a GOAWAY while no stream
  * is open, Node stops reading from the connection, and what was on its way is never answered. Each
  * write of a session ends with a whole frame, so this one falls between two.
+ *
+ * Only where it leaves at once: when a write of ours has to wait below HTTP/2, Node takes its end
+ * for that of a session's write, and aborts the process. A client that does not read what it has
+ * asked for is therefore not told, and cut after the grace.
  */
-export function askToLeave(socket: Socket): void {
+export function askToLeave(socket: Connection): void {
   // Before our SETTINGS nothing else may be sent; that client has no stream anyway.
-  if (socket.bytesWritten > 0 && socket.writable) socket.write(goawayFrame());
+  if (socket.bytesWritten === 0 || !socket.writable || unsentBytes(socket) > 0) return;
+  socket.write(goawayFrame());
+}
+
+/** Bytes below HTTP/2 that the client has not made room for; a private field, read with doubt. */
+function unsentBytes(socket: Connection): number {
+  const handle: unknown = Reflect.get(socket, "_handle");
+  const size: unknown = Reflect.get(Object(handle), "writeQueueSize");
+  return typeof size === "number" ? size : 0;
 }
 
 /**

@@ -1,4 +1,3 @@
-import type { Socket } from "node:net";
 import {
   type ConnectionInjector,
   type MethodDefinition,
@@ -16,7 +15,7 @@ import type {
   ServiceHandlers,
   UnaryHandler,
 } from "../wire/service.js";
-import { askToLeave, openSessions, tellClientsToLeave } from "./grpc-js-goaway.js";
+import { askToLeave, type Connection, openSessions, tellClientsToLeave } from "./grpc-js-goaway.js";
 import { grpcStatuses, toCallFailure } from "./status.js";
 
 /** The most streams a client may have open on one connection; it opens another one above. */
@@ -67,7 +66,7 @@ export class GrpcJsTransport {
   readonly #parts: GrpcJsTransportParts;
   readonly #server: Server;
   readonly #injector: ConnectionInjector;
-  readonly #sockets = new Set<Socket>();
+  readonly #sockets = new Set<Connection>();
   readonly #streams = new Set<AbortController>();
   #isClosing = false;
 
@@ -80,7 +79,7 @@ export class GrpcJsTransport {
   }
 
   /** Serves one connection, from now to its end. */
-  accept(socket: Socket): void {
+  accept(socket: Connection): void {
     if (this.#isClosing) {
       socket.destroy();
       return;
@@ -127,7 +126,7 @@ export class GrpcJsTransport {
    * Asks an old connection to go, so that clients spread over new replicas, and cuts it when it is
    * still there after the grace. The library's own way loses calls: see `askToLeave`.
    */
-  #limitAge(socket: Socket): Cancel {
+  #limitAge(socket: Connection): Cancel {
     const { clock, random, connectionAgeMsMax, connectionAgeGraceMs } = this.#parts;
     // Connections that were opened together must not all come back together.
     const ageMs = connectionAgeMsMax * (0.9 + 0.2 * random.next());

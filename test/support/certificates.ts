@@ -21,8 +21,13 @@ export interface CertificateWish {
   readonly addresses?: readonly string[];
   /** Example: `spiffe://cluster/ns/shop/sa/edge`. */
   readonly uris?: readonly string[];
+  readonly emails?: readonly string[];
+  /** Default "Test certificate". */
+  readonly commonName?: string;
   /** Whether it ended a day ago. Default: it ends tomorrow. */
   readonly isExpired?: boolean;
+  /** The length of an RSA key, for one that is too short. Default: an EC key. */
+  readonly rsaBits?: number;
 }
 
 /**
@@ -52,9 +57,10 @@ export class TestAuthority {
 
   /** A certificate that this authority vouches for. */
   issue(wish: CertificateWish = {}): TestCertificate {
-    const { publicKey, privateKey } = createKeys();
+    const { publicKey, privateKey } = createKeys(wish.rsaBits);
     const names = [
       ...(wish.names ?? []).map((name) => tlv(0x82, Buffer.from(name, "latin1"))),
+      ...(wish.emails ?? []).map((email) => tlv(0x81, Buffer.from(email, "latin1"))),
       ...(wish.uris ?? []).map((uri) => tlv(0x86, Buffer.from(uri, "latin1"))),
       ...(wish.addresses ?? []).map((address) => {
         return tlv(0x87, Buffer.from(address.split(".").map(Number)));
@@ -65,8 +71,7 @@ export class TestAuthority {
       extension(oids.extendedKeyUsage, uses),
       ...(names.length === 0 ? [] : [extension(oids.subjectAltName, sequence(...names))]),
     ];
-    const { isExpired = false } = wish;
-    const name = "Test certificate";
+    const { isExpired = false, commonName: name = "Test certificate" } = wish;
     return {
       certificate: this.#sign({ name, publicKey, extensions, isExpired }),
       key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
@@ -120,7 +125,11 @@ const oids = {
   ecdsaWithSha256: Buffer.from("2a8648ce3d040302", "hex"),
 } as const;
 
-function createKeys(): { readonly publicKey: KeyObject; readonly privateKey: KeyObject } {
+function createKeys(rsaBits?: number): {
+  readonly publicKey: KeyObject;
+  readonly privateKey: KeyObject;
+} {
+  if (rsaBits !== undefined) return generateKeyPairSync("rsa", { modulusLength: rsaBits });
   return generateKeyPairSync("ec", { namedCurve: "P-256" });
 }
 

@@ -1,5 +1,12 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
+import {
+  type ChannelCredentials,
+  Client,
+  credentials,
+  Metadata,
+  type ServiceError,
+  status,
+} from "@grpc/grpc-js";
 import {
   type RateLimitRequest,
   RateLimitRequestSchema,
@@ -48,12 +55,27 @@ export const rlsPath = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateL
 
 const defaultTimeoutMs = 5_000;
 
+/** A server to call. */
+export interface RlsPlace {
+  /** As @grpc/grpc-js takes it. Example: `unix:/run/headgate.sock`. */
+  readonly target: string;
+  /** Default: plaintext. */
+  readonly credentials?: ChannelCredentials;
+  /** Whom its certificate must name. Default: the target's host. */
+  readonly serverName?: string;
+}
+
 /** A caller of RateLimitService without a proxy in between: one connection of its own. */
 export class RlsClient {
   readonly #client: Client;
 
-  constructor(port: number) {
-    this.#client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+  /** @param place a port of this machine, or any other place */
+  constructor(place: number | RlsPlace) {
+    const given: RlsPlace = typeof place === "number" ? { target: `127.0.0.1:${place}` } : place;
+    this.#client = new Client(given.target, given.credentials ?? credentials.createInsecure(), {
+      ...(given.serverName === undefined
+        ? {}
+        : { "grpc.ssl_target_name_override": given.serverName }),
       // A connection of its own, and quick to find a server that was restarted.
       "grpc.use_local_subchannel_pool": 1,
       "grpc.initial_reconnect_backoff_ms": 20,

@@ -54,7 +54,10 @@ async function start(
 }
 
 function client(app: App): RlsClient {
-  const made = new RlsClient(app.grpcAddress.port);
+  const { grpcAddress } = app;
+  const made = new RlsClient(
+    grpcAddress.kind === "tcp" ? grpcAddress.port : { target: `unix:${grpcAddress.path}` },
+  );
   clients.push(made);
   return made;
 }

@@ -1,0 +1,64 @@
+import { createServer } from "node:net";
+import type { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
+import type { Config } from "./config.js";
+import { type ListenAddress, listen } from "./listen.js";
+import type { OpenTls } from "./tls.js";
+import { listenOnSocket, type SocketAddress } from "./unix-socket.js";
+
+/** Where gRPC is served: a port, or a Unix socket. */
+export type GrpcAddress = ListenAddress | SocketAddress;
+
+/** What takes gRPC connections. */
+export interface GrpcListener {
+  readonly address: GrpcAddress;
+  /** Takes no more connections; those that it took go on. */
+  close(): void;
+}
+
+/** What a listener is made of. */
+export interface GrpcListenerParts {
+  readonly config: Config;
+  /** Takes the connections, secured ones where there is TLS. */
+  readonly transport: GrpcJsTransport;
+  /** Undefined where gRPC is served in plaintext. */
+  readonly tls: OpenTls | undefined;
+}
+
+/** The most connections at a time. A fleet's Envoys have one each worker. */
+const grpcConnectionsMax = 10_000;
+
+/**
+ * Listens for gRPC, on GRPC_UDS where it is set, else on GRPC_HOST and GRPC_PORT.
+ *
+ * @throws ServiceError LISTEN_FAILED naming the setting and what to do
+ */
+export async function listenForGrpc(parts: GrpcListenerParts): Promise<GrpcListener> {
+  const { config, transport, tls } = parts;
+  const server = createServer(
+    { noDelay: true },
+    tls === undefined
+      ? (socket) => transport.accept(socket)
+      : tls.terminate((connection) => transport.accept(connection)),
+  );
+  const close = (): void => {
+    server.close();
+    tls?.close();
+  };
+  const connectionsMax = grpcConnectionsMax;
+  const listening =
+    config.grpcUds === undefined
+      ? listen(server, {
+          host: config.grpcHost,
+          port: config.grpcPort,
+          hostSetting: "GRPC_HOST",
+          portSetting: "GRPC_PORT",
+          connectionsMax,
+        })
+      : listenOnSocket(server, { path: config.grpcUds, setting: "GRPC_UDS", connectionsMax });
+  try {
+    return { address: await listening, close };
+  } catch (thrown) {
+    tls?.close();
+    throw thrown;
+  }
+}

@@ -1,0 +1,76 @@
+import type { X509Certificate } from "node:crypto";
+import { isIP } from "node:net";
+import type { ParsedOption } from "./option.js";
+
+/** A subject alternative name that a client's certificate must hold. */
+export interface ClientSan {
+  readonly kind: "dns" | "uri" | "ip" | "email";
+  readonly value: string;
+}
+
+/** The longest name in characters. Source: SPIFFE-ID, section 2.3 (the longest kind of all). */
+export const clientSanCharsMax = 2_048;
+
+/**
+ * What kind of name a text is. The reason why it is none does not echo it.
+ *
+ * An IPv6 address may stand in brackets, and a DNS name may end with a dot, as with
+ * envoyproxy/ratelimit, which takes these two kinds only.
+ */
+export function parseClientSan(text: string): ParsedOption<ClientSan> {
+  if (text.length <= clientSanCharsMax) {
+    const address = text.replace(/^\[(.*)\]$/, "$1");
+    if (isIP(address) !== 0) return san("ip", address);
+    // A scheme and more than a port: `shop:8080` is a mistake, not a URI.
+    if (/^[a-z][a-z0-9+.-]*:(?!\d+$)[!-~]+$/i.test(text)) return san("uri", text);
+    if (/^[!-?A-~]+@[a-z0-9.-]+$/i.test(text)) return san("email", text);
+    if (dnsNamePattern.test(text)) return san("dns", text.replace(/\.$/, ""));
+  }
+  const message = "must be a DNS name without wildcards, a URI, an IP or a mail address";
+  return { kind: "problem", message };
+}
+
+/** Labels with dots between them. A dot in front would stand for any name below, for OpenSSL. */
+const dnsNamePattern = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?$/i;
+
+function san(kind: ClientSan["kind"], value: string): ParsedOption<ClientSan> {
+  return { kind: "value", value: { kind, value } };
+}
+
+/**
+ * True when a certificate holds the name among its subject alternative names; its common name never
+ * counts. A DNS name also meets a wildcard in place of its first label, with two more behind it:
+ * `*.shop.example` is a certificate for `edge.shop.example`. URIs must be equal, character by
+ * character.
+ *
+ * Source: RFC 5280, section 4.2.1.6; RFC 6125, section 6.4.
+ */
+export function holdsSan(certificate: X509Certificate, { kind, value }: ClientSan): boolean {
+  switch (kind) {
+    case "dns":
+      return certificate.checkHost(value, hostRules) !== undefined;
+    case "ip":
+      return certificate.checkIP(value) !== undefined;
+    case "email":
+      return certificate.checkEmail(value, { subject: "never" }) !== undefined;
+    case "uri":
+      return uriNames(certificate.subjectAltName ?? "").includes(value);
+  }
+}
+
+const hostRules = { subject: "never", partialWildcards: false } as const;
+
+/**
+ * The URIs among alternative names as Node writes them: `DNS:a, URI:spiffe://b, URI:"c, d"`. A name
+ * that could be taken for several ones stands in quotes, as JSON.
+ */
+export function uriNames(alternativeNames: string): readonly string[] {
+  const names: string[] = [];
+  const parts = alternativeNames.matchAll(/(?:^|, )([^:,"]+):("(?:[^"\\]|\\.)*"|[^,"]*)(?=, |$)/g);
+  for (const [, kind, text = ""] of parts) {
+    if (kind !== "URI") continue;
+    const name: unknown = text.startsWith('"') ? JSON.parse(text) : text;
+    if (typeof name === "string") names.push(name);
+  }
+  return names;
+}

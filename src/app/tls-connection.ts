@@ -1,0 +1,61 @@
+import { Duplex } from "node:stream";
+import type { TLSSocket } from "node:tls";
+
+type Done = (error?: Error | null) => void;
+
+/**
+ * A secured connection as a plain stream, for HTTP/2.
+ *
+ * HTTP/2 in Node takes a TLS socket over below its streams, and takes every write that it did not
+ * begin itself for a fault: the process aborts. The transport writes one frame of its own (GOAWAY),
+ * so it gets a stream that is nothing but one. What that costs is little beside the encryption.
+ */
+export class TlsConnection extends Duplex {
+  readonly #socket: TLSSocket;
+  #bytesWritten = 0;
+
+  constructor(socket: TLSSocket) {
+    super({ allowHalfOpen: false });
+    this.#socket = socket;
+    // Source: RFC 9113, section 9.2.1. HTTP/2 would do it, if it saw the socket.
+    socket.disableRenegotiation();
+    socket.pause();
+    socket.on("data", (bytes: Buffer) => {
+      if (!this.push(bytes)) socket.pause();
+    });
+    socket.once("end", () => this.push(undefined));
+    // A reset tells no more than an end: whoever waits for an answer is gone.
+    socket.once("error", () => this.destroy());
+    socket.once("close", () => this.destroy());
+  }
+
+  /** Bytes that were written to it, before encryption. */
+  get bytesWritten(): number {
+    return this.#bytesWritten;
+  }
+
+  override _read(): void {
+    this.#socket.resume();
+  }
+
+  override _write(bytes: Buffer, _encoding: BufferEncoding, done: Done): void {
+    this.#bytesWritten += bytes.length;
+    this.#socket.write(bytes, done);
+  }
+
+  /** What was written in one turn leaves as one record. */
+  override _writev(chunks: readonly { readonly chunk: Buffer }[], done: Done): void {
+    const bytes = Buffer.concat(chunks.map(({ chunk }) => chunk));
+    this.#bytesWritten += bytes.length;
+    this.#socket.write(bytes, done);
+  }
+
+  override _final(done: Done): void {
+    this.#socket.end(() => done());
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#socket.destroy();
+    done(error);
+  }
+}

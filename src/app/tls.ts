@@ -1,0 +1,65 @@
+import type { Socket } from "node:net";
+import type { Clock } from "../core/clock.js";
+import { exitCodes, StartFailure } from "./failure.js";
+import type { Logger } from "./logger.js";
+import type { TlsChoice } from "./tls-choice.js";
+import type { TlsConnection } from "./tls-connection.js";
+import type { TlsMaterial } from "./tls-files.js";
+import { type TlsRefusal, TlsRefusals } from "./tls-refusal.js";
+import { type CertificateStatus, TlsReloader } from "./tls-reloader.js";
+import { TlsTermination } from "./tls-termination.js";
+
+/** What is known of the gRPC port's TLS, for metrics. */
+export interface TlsStatus extends CertificateStatus {
+  /** Connections refused before their first call, by cause. */
+  readonly refusedByCause: ReadonlyMap<TlsRefusal, number>;
+}
+
+/** TLS whose files are read, before anything listens. */
+export interface OpenTls {
+  readonly status: TlsStatus;
+  /**
+   * Begins to follow the files. Answers what takes accepted connections and hands them on when
+   * they are secured.
+   */
+  terminate(onSecure: (connection: TlsConnection) => void): (socket: Socket) => void;
+  /** Ends following the files. */
+  close(): void;
+}
+
+/**
+ * Reads the TLS files.
+ *
+ * @throws StartFailure with all problems and the exit code of a wrong configuration
+ */
+export async function openTls(
+  choice: TlsChoice,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+): Promise<OpenTls> {
+  const reloader = new TlsReloader({ choice, clock, logger });
+  const look = await reloader.look();
+  if (look.kind !== "loaded") {
+    const problems = look.kind === "refused" ? look.problems : [];
+    const lines = ["The configuration is wrong:", ...problems.map((problem) => `  ${problem}`)];
+    throw new StartFailure(exitCodes.usage, lines.join("\n"));
+  }
+  const refusals = new TlsRefusals({ clock, logger });
+  const { material } = look;
+  return {
+    get status() {
+      return { ...reloader.status, refusedByCause: refusals.countByCause };
+    },
+    terminate: (onSecure) => {
+      const { clientSan } = choice;
+      const termination = new TlsTermination({
+        material,
+        ...(clientSan === undefined ? {} : { clientSan }),
+        onSecure,
+        onRefused: (cause) => refusals.note(cause),
+      });
+      reloader.watch((newer: TlsMaterial) => termination.use(newer));
+      return (socket) => termination.accept(socket);
+    },
+    close: () => reloader.close(),
+  };
+}
