@@ -14,7 +14,9 @@ export type AdsEndReason =
   | "too_large"
   /** A message that is no discovery response. */
   | "unreadable"
-  /** Any other gRPC error; a lost connection is one. */
+  /** The connection broke, or nothing answered on it any more. */
+  | "lost"
+  /** Any other gRPC error. */
   | "failed";
 
 /** How a stream ended. */

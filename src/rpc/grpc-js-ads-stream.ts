@@ -122,6 +122,7 @@ const endReasons: ReadonlyMap<number, AdsEndReason> = new Map([
   [status.PERMISSION_DENIED, "refused"],
   [status.UNIMPLEMENTED, "refused"],
   [status.RESOURCE_EXHAUSTED, "too_large"],
+  [status.UNAVAILABLE, "lost"],
 ]);
 
 function channelCredentials({ tls }: AdsTarget): ChannelCredentials {
