@@ -1,56 +1,111 @@
 import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { exitCodes } from "../app/failure.js";
+import { type ParsedOption, switchOption } from "../app/option.js";
 import { readErrorWords, readPolicyFiles } from "../app/policy-files.js";
+import { compareWithReference } from "../policy/comparison.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../policy/parse.js";
 import { formatProblems, visibleText } from "../policy/problem.js";
 import type { CommandContext } from "./context.js";
+import { renderComparison } from "./ratelimit-report.js";
 
 type CheckFormat = "text" | "json";
 
+interface CheckOptions {
+  readonly output: CheckFormat;
+  readonly ratelimit?: string;
+  readonly mergeDomainConfig?: string | true;
+}
+
 /** Adds `headgate check`: reads policy files of either dialect together, reports all mistakes. */
 export function addCheck(program: Command, context: CommandContext): void {
-  program
+  const command = program
     .command("check")
     .description("check policy files, of either dialect, as one policy")
-    .argument("<FILE...>", "files, directories of *.yaml and *.yml files, or - for standard input")
+    .argument("[FILE...]", "files, directories of *.yaml and *.yml files, or - for standard input")
     .addOption(
       new Option("-o, --output <format>", "how to report")
         .choices(["text", "json"])
         .default("text"),
     )
+    .addOption(
+      new Option(
+        "--ratelimit <DIR>",
+        "report what changes for this directory of envoyproxy/ratelimit files",
+      ),
+    )
+    .addOption(
+      new Option(
+        `--${mergeOption.flag} [true|false]`,
+        `${mergeOption.docs} Default: ${mergeOption.defaultText}. (${mergeOption.env})`,
+      ),
+    )
     .addHelpText(
       "after",
       `
 Each problem begins with file:line:column and an id. Files are checked together, as the service
-reads them: a domain may stand in one of them only.
+reads them: a domain may stand in one of them only, unless MERGE_DOMAIN_CONFIG says otherwise.
 
 Examples:
   headgate check policy.yaml
   headgate check /srv/runtime_data/current/config
   headgate check -o json policy.yaml | jq .problems
+  headgate check --ratelimit /srv/runtime_data/current/config
   kubectl get configmap policy -o jsonpath='{.data.policy\\.yaml}' | headgate check -
 
-Exit codes: 0 right, 1 a file cannot be read, 3 invalid.`,
+Exit codes: 0 right, 1 a file cannot be read, 2 usage, 3 invalid.`,
     )
-    .action(async (paths: readonly string[], options: { readonly output: CheckFormat }) => {
-      context.exitWith(await check(paths, { format: options.output, context }));
+    .action(async (paths: readonly string[], options: CheckOptions) => {
+      const complain = (message: string): never => command.error(`error: ${message}`);
+      if ((paths.length === 0) === (options.ratelimit === undefined)) {
+        complain("name files to check, or a directory with --ratelimit");
+      }
+      const merge = readMerge(options, context);
+      if (merge.kind === "problem") return complain(`${mergeOption.env} ${merge.message}`);
+      context.exitWith(await check(paths, { ...options, mergesDomains: merge.value, context }));
     });
 }
 
-async function check(
-  paths: readonly string[],
-  { format, context }: { readonly format: CheckFormat; readonly context: CommandContext },
-): Promise<number> {
+const mergeOption = switchOption({
+  section: "Policy",
+  env: "MERGE_DOMAIN_CONFIG",
+  flag: "merge-domain-config",
+  docs: "Whether several files may add descriptors to one domain.",
+  defaultValue: false,
+});
+
+/** The flag wins over the environment; it may stand alone. An empty text is none. */
+function readMerge(options: CheckOptions, { env }: CommandContext): ParsedOption<boolean> {
+  const given = options.mergeDomainConfig ?? env[mergeOption.env] ?? "";
+  if (given === "") return { kind: "value", value: mergeOption.defaultValue };
+  return mergeOption.parse(String(given));
+}
+
+interface CheckParts extends CheckOptions {
+  readonly mergesDomains: boolean;
+  readonly context: CommandContext;
+}
+
+async function check(paths: readonly string[], parts: CheckParts): Promise<number> {
+  const { output: format, ratelimit, mergesDomains, context } = parts;
   const { output } = context;
-  const { sources, unreadable } = await readAll(paths);
+  const { sources, unreadable } = await readAll(ratelimit === undefined ? paths : [ratelimit]);
   if (unreadable.length > 0) {
     for (const message of unreadable) output.err(`headgate check: ${visibleText(message)}`);
     return exitCodes.failure;
   }
-  const parsed = parsePolicy(sources);
-  if (format === "json") output.out(JSON.stringify(asJson(sources, parsed), undefined, 2));
-  else output.out(asText(sources, parsed));
+  const only = ratelimit === undefined ? {} : { onlyDialect: "ratelimit" as const };
+  const parsed = parsePolicy(sources, { mergesDomains, ...only });
+  const comparison =
+    ratelimit !== undefined && parsed.kind === "policy"
+      ? compareWithReference(parsed.rules)
+      : undefined;
+  if (format === "json") {
+    output.out(JSON.stringify({ ...asJson(sources, parsed), ...comparison }, undefined, 2));
+  } else {
+    const report = comparison === undefined ? [] : [renderComparison(comparison)];
+    output.out([asText(sources, parsed), ...report].join("\n\n"));
+  }
   return parsed.kind === "policy" ? exitCodes.ok : exitCodes.invalidPolicy;
 }
 
@@ -93,7 +148,7 @@ function asText(sources: readonly PolicyText[], parsed: ParsedPolicy): string {
   return `${formatProblems(parsed)}\n\n${summary}`;
 }
 
-function asJson(sources: readonly PolicyText[], parsed: ParsedPolicy): unknown {
+function asJson(sources: readonly PolicyText[], parsed: ParsedPolicy): object {
   if (parsed.kind === "policy") return { ok: true, ...counts(sources, parsed), problems: [] };
   const { problems, unreportedCount } = parsed;
   return { ok: false, files: sources.length, problems, unreportedCount };

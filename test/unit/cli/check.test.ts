@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { runCli } from "../../../src/cli/program.js";
 
 let folder: string;
@@ -11,6 +11,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  vi.unstubAllEnvs();
   await rm(folder, { recursive: true });
 });
 
@@ -95,6 +96,30 @@ describe("headgate check", () => {
     expect(out).toContain(`${second}:1:9: HG150`);
   });
 
+  it("merges the files of a domain where the flag or the environment says so", async () => {
+    const first = await write("a.yaml", ratelimitText);
+    const second = await write("b.yaml", ratelimitText.replace("user", "path"));
+    const merged = { code: 0, out: "OK: 2 files, 1 domain, 2 limits." };
+    expect(await check(first, second)).toMatchObject({ code: 3 });
+    expect(await check("--merge-domain-config", "true", first, second)).toMatchObject(merged);
+    expect(await check(first, second, "--merge-domain-config")).toMatchObject(merged);
+    vi.stubEnv("MERGE_DOMAIN_CONFIG", "TRUE");
+    expect(await check(first, second)).toMatchObject(merged);
+    expect(await check("--merge-domain-config=false", first, second)).toMatchObject({ code: 3 });
+    vi.stubEnv("MERGE_DOMAIN_CONFIG", "");
+    expect(await check(first, second)).toMatchObject({ code: 3 });
+    vi.stubEnv("MERGE_DOMAIN_CONFIG", "perhaps");
+    const { code, err } = await check(first, second);
+    expect(code).toBe(2);
+    expect(err).toContain("MERGE_DOMAIN_CONFIG must be true or false");
+  });
+
+  it("needs files, or a directory to report on, and not both", async () => {
+    const path = await write("a.yaml", ratelimitText);
+    expect(await check()).toMatchObject({ code: 2, out: "" });
+    expect(await check("--ratelimit", folder, path)).toMatchObject({ code: 2, out: "" });
+  });
+
   it("speaks JSON when asked to", async () => {
     const good = await check("-o", "json", await write("a.yaml", ratelimitText));
     expect(JSON.parse(good.out)).toEqual({
@@ -117,5 +142,59 @@ describe("headgate check", () => {
     expect(out).toBe("");
     expect(err).toContain("none.yaml cannot be read: no such file or directory");
     expect(err).toContain("there is no *.yaml or *.yml file in");
+  });
+});
+
+describe("headgate check --ratelimit", () => {
+  it("says what is the same, better and different, with numbers, and answers 0", async () => {
+    await write("a.yaml", ratelimitText.replace("minute", "day"));
+    const { code, out, err } = await check("--ratelimit", folder);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    const titles = out.split("\n").filter((line) => /^\S/.test(line));
+    expect(titles).toEqual([
+      "OK: 1 file, 1 domain, 1 limit.",
+      "The same",
+      "Better",
+      "Different",
+      "The most each limit admits, envoyproxy/ratelimit > Headgate",
+    ]);
+    expect(out).toMatch(/ {2}edge +user +5 a day +10 > 5 +5 > 9 +algorithm: fixed_window/);
+  });
+
+  it("says the same to machines", async () => {
+    await write("a.yaml", ratelimitText);
+    const { code, out } = await check("-o", "json", "--ratelimit", folder);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({
+      ok: true,
+      files: 1,
+      limits: [
+        {
+          domain: "edge",
+          rule: "user",
+          reference: { atOnceCount: 10, inWindowCount: 5 },
+          headgate: { atOnceCount: 5, inWindowCount: 9 },
+        },
+      ],
+      same: [{ ruleCount: 1 }],
+      differences: expect.arrayContaining([
+        expect.objectContaining({ id: "smooth-limits", kind: "different", ruleCount: 1 }),
+      ]),
+    });
+  });
+
+  it("answers 3, with all problems, where the directory does not load", async () => {
+    await write("a.yaml", ratelimitText.replace("minute", "minut"));
+    await write("b.yaml", policyText);
+    const { code, out } = await check("--ratelimit", folder);
+    expect(code).toBe(3);
+    expect(out).toContain("a.yaml:4:24: HG142");
+    expect(out).toContain("b.yaml:1:1: HG111 this is not a file of envoyproxy/ratelimit");
+    expect(out).not.toContain("The same");
+  });
+
+  it("answers 1 where there is nothing to read", async () => {
+    expect(await check("--ratelimit", folder)).toMatchObject({ code: 1, out: "" });
+    expect(await check("--ratelimit", join(folder, "none"))).toMatchObject({ code: 1 });
   });
 });

@@ -1,0 +1,119 @@
+/** Where Headgate deliberately behaves otherwise than envoyproxy/ratelimit does with one file. */
+export interface DifferenceRow {
+  /**
+   * `better`: nobody who relied on the other behaviour loses by it. `different`: somebody may.
+   * `stricter`: a file that is taken there may be refused here, with its place and the reason.
+   */
+  readonly kind: "better" | "different" | "stricter";
+  /** What envoyproxy/ratelimit does. */
+  readonly reference: string;
+  /** What Headgate does. */
+  readonly headgate: string;
+  /** What brings the other behaviour back; absent where nothing does. */
+  readonly choice?: string;
+}
+
+/**
+ * Every known difference in what a file means; the README's table and the report of
+ * `headgate check --ratelimit` are these rows. An id keeps its meaning.
+ */
+export const differenceRows = {
+  "smooth-limits": {
+    kind: "different",
+    reference:
+      "Counts in windows from one full second, minute, hour or day to the next: up to twice the limit around an edge, and nothing more until the next one.",
+    headgate:
+      "Drains all the time (GCRA): never more than the limit at once, and as many again over each unit. A limit of 1,000 a day can admit 1,999 on its first day.",
+    choice: "`algorithm: fixed_window` on the limit, in a `kind: Policy`",
+  },
+  "store-failure": {
+    kind: "different",
+    reference:
+      "Answers with an error while Redis is away, so that Envoy's `failure_mode_deny` decides.",
+    headgate:
+      "Goes on limiting in each replica, at its share of the limit: laxer for those who deny on failure, stricter for those who let pass.",
+    choice: "`on_store_failure: error` on the limit or the domain, in a `kind: Policy`",
+  },
+  "denied-hits": {
+    kind: "better",
+    reference: "Counts hits that it denies: a request that one limit denies uses up the others.",
+    headgate: "Charges all limits of a request, or none.",
+  },
+  "retry-time": {
+    kind: "better",
+    reference:
+      "Tells the time to the window's end as the time until reset, when all callers come back at once.",
+    headgate: "Tells each caller the time until its own request fits.",
+  },
+  "key-and-value": {
+    kind: "better",
+    reference:
+      "Joins key and value by `_`: `a` with `b_c` and `a_b` with `c` are one descriptor, meet one limit and share one counter; both in one list are refused.",
+    headgate: "Compares, keeps and counts them apart.",
+  },
+  "key-patterns": {
+    kind: "different",
+    reference:
+      "Holds `*` against key and value joined: `key: a*z` asks for values that end in z, and a value's pattern can be met by a longer key.",
+    headgate:
+      "Holds a key's `*` against the key and a value's against the value; a pattern in a key alone takes any value. `key: a*` means the same in both.",
+  },
+  "kept-metadata": {
+    kind: "better",
+    reference: "Loses a rule's `metadata` where `detailed_metric` or `value_to_metric` renames it.",
+    headgate: "Keeps it.",
+  },
+  "bounded-keys": {
+    kind: "better",
+    reference: "Makes a counter for whatever value a caller sends.",
+    headgate:
+      "Lets a rule bring so many new keys a second (`HEADGATE_NEW_KEYS_PER_SECOND_MAX`); more share one bucket.",
+  },
+  "calendar-time": {
+    kind: "better",
+    reference: "Has months of 30 days, years of 365 and weeks from Thursday, all in UTC.",
+    headgate:
+      "Has the same lengths, and true calendars where they are asked for (`time_zone` in a `kind: Policy`).",
+  },
+  "misplaced-names": {
+    kind: "stricter",
+    reference: "Ignores a name it knows in a place where it means nothing (`unit` beside `key`).",
+    headgate: "Refuses it, like any other unknown name.",
+  },
+  "lost-text": {
+    kind: "stricter",
+    reference:
+      "Takes the last of a name that stands twice, and the first of several YAML documents.",
+    headgate: "Refuses both.",
+  },
+  "doubtful-numbers": {
+    kind: "stricter",
+    reference: "Reads `010` as 8, and takes `1_000` and `0b11`.",
+    headgate: "Takes plain digits and hexadecimal numbers.",
+  },
+  "limit-names": {
+    kind: "stricter",
+    reference: "Takes any text as a name; Envoy writes it into `x-ratelimit-limit` as it is.",
+    headgate:
+      'Refuses names that would break the header: `"`, `\\`, `,`, `;`, `|`, other than ASCII.',
+  },
+  "lost-metadata-numbers": {
+    kind: "stricter",
+    reference: "Rounds whole numbers above 2^53 in `metadata`, and merges `<<` there.",
+    headgate: "Refuses both.",
+  },
+  "ignored-unit": {
+    kind: "stricter",
+    reference: "Takes a unit that does not exist beside `unlimited: true`.",
+    headgate: "Refuses it.",
+  },
+  bounds: {
+    kind: "stricter",
+    reference: "Reads files of any size and depth.",
+    headgate:
+      "Has bounds, far above what is in use: 100,000 descriptors, 32 levels, 1,000 patterns of a key, 4 MB a file.",
+  },
+} as const satisfies Record<string, DifferenceRow>;
+
+/** A row's name. */
+export type DifferenceId = keyof typeof differenceRows;

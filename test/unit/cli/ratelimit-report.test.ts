@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import { renderComparison, reportLimitsMax } from "../../../src/cli/ratelimit-report.js";
+import { compareWithReference } from "../../../src/policy/comparison.js";
+import { parsePolicy } from "../../../src/policy/parse.js";
+
+function report(descriptors: string): string {
+  const text = `domain: shop\ndescriptors: [${descriptors}]`;
+  const parsed = parsePolicy([{ file: "a.yaml", text }]);
+  expect(parsed.kind).toBe("policy");
+  return renderComparison(compareWithReference(parsed.kind === "policy" ? parsed.rules : []));
+}
+
+const daily = "rate_limit: {unit: day, requests_per_unit: 1000}";
+
+describe("renderComparison()", () => {
+  it("shows both numbers of a limit, and how to have the other behaviour", () => {
+    const lines = report(`{key: user, ${daily}}`).split("\n");
+    const row = lines.find((line) => line.includes("1000 a day"));
+    expect(row).toMatch(
+      /^ {2}shop +user +1000 a day +2000 > 1000 +1000 > 1999 +algorithm: fixed_w/,
+    );
+    expect(lines).toContain("    switch: algorithm: fixed_window on the limit, in a kind: Policy");
+  });
+
+  it("keeps its lines short", () => {
+    const path = Array.from({ length: 12 }, (_, i) => `a_rather_long_key_${i}`);
+    const tree = path.reduceRight(
+      (below, key) => `, descriptors: [{key: ${key}${below}}]`,
+      `, ${daily}`,
+    );
+    const lines = report(`{key: top${tree}}`).split("\n");
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(140);
+  });
+
+  it("shows no character that a terminal would act on", () => {
+    expect(report(`{key: "a\\u202eb", ${daily}}`)).toContain("a\ufffdb");
+  });
+
+  it("leaves out what there is nothing to say of", () => {
+    expect(report("")).toBe("");
+    expect(report("{key: a}")).not.toMatch(/Better|Different|The most/);
+  });
+
+  it("shows as many limits as fit a screen or two, and counts the others", () => {
+    const text = (count: number): string =>
+      report(Array.from({ length: count }, (_, i) => `{key: k${i}, ${daily}}`).join(", "));
+    const rowCount = (of: string): number => of.match(/1000 a day/g)?.length ?? 0;
+    expect(rowCount(text(reportLimitsMax))).toBe(reportLimitsMax);
+    expect(text(reportLimitsMax)).not.toContain("more (");
+    expect(rowCount(text(reportLimitsMax + 3))).toBe(reportLimitsMax);
+    expect(text(reportLimitsMax + 3)).toContain("  and 3 more (-o json shows all)");
+  });
+});
