@@ -1,8 +1,6 @@
 import { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 
-type Done = (error?: Error | null) => void;
-
 /**
  * A secured connection as a plain stream, for HTTP/2.
  *
@@ -23,7 +21,7 @@ export class TlsConnection extends Duplex {
     socket.on("data", (bytes: Buffer) => {
       if (!this.push(bytes)) socket.pause();
     });
-    socket.once("end", () => this.push(undefined));
+    socket.once("end", () => this.push(null));
     // A reset tells no more than an end: whoever waits for an answer is gone.
     socket.once("error", () => this.destroy());
     socket.once("close", () => this.destroy());
@@ -38,19 +36,19 @@ export class TlsConnection extends Duplex {
     this.#socket.resume();
   }
 
-  override _write(bytes: Buffer, _encoding: BufferEncoding, done: Done): void {
+  override _write(bytes: Buffer, _encoding: BufferEncoding, done: () => void): void {
     this.#bytesWritten += bytes.length;
     this.#socket.write(bytes, done);
   }
 
   /** What was written in one turn leaves as one record. */
-  override _writev(chunks: readonly { readonly chunk: Buffer }[], done: Done): void {
+  override _writev(chunks: readonly { readonly chunk: Buffer }[], done: () => void): void {
     const bytes = Buffer.concat(chunks.map(({ chunk }) => chunk));
     this.#bytesWritten += bytes.length;
     this.#socket.write(bytes, done);
   }
 
-  override _final(done: Done): void {
+  override _final(done: () => void): void {
     this.#socket.end(() => done());
   }
 

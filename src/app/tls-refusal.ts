@@ -5,7 +5,7 @@ import type { Logger } from "./logger.js";
 import { type ClientSan, holdsSan } from "./tls-client-san.js";
 
 /** Why a connection was refused before its first call: what happened, and what to do. */
-export const tlsRefusalRows = {
+const tlsRefusalRows = {
   tooManyHandshakes: "more handshakes at a time than this replica does: add replicas",
   handshakeTimeout: "a client connected and did not finish its handshake",
   connectionLost: "a client left during its handshake, as port checks do",
@@ -23,7 +23,7 @@ export const tlsRefusalRows = {
   other: "a handshake failed for another reason",
 } as const;
 
-/** A row's name. */
+/** Why a connection was refused before its first call. */
 export type TlsRefusal = keyof typeof tlsRefusalRows;
 
 /** Causes that are everyday life of a port, or that anybody may bring about: only counted. */

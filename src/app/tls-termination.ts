@@ -6,7 +6,7 @@ import { secureContextOptions, type TlsMaterial } from "./tls-files.js";
 import { clientRefusal, failureCause, type TlsRefusal } from "./tls-refusal.js";
 
 /** How long a handshake may take, in milliseconds; a healthy one takes a few round trips. */
-export const handshakeMsMax = 5_000;
+const handshakeMsMax = 5_000;
 
 /** The most handshakes at a time; one more connection is closed at once and may try again. */
 export const handshakesMax = 1_000;

@@ -102,6 +102,11 @@ export class TestAuthority {
   }
 }
 
+/** The end of a certificate's time, in microseconds since 1970. */
+export function expiryUs({ certificate }: TestCertificate): number {
+  return Date.parse(new X509Certificate(certificate).validTo) * 1_000;
+}
+
 interface Unsigned {
   readonly name: string;
   readonly publicKey: KeyObject;

@@ -12,7 +12,8 @@ export interface FrameCounts {
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
 /** Source: RFC 9113, section 6. */
-const frameTypes = { headers: 1, reset: 3, settings: 4, goaway: 7 } as const;
+const frameTypes = { data: 0, headers: 1, reset: 3, settings: 4, goaway: 7, window: 8 } as const;
+const endStreamFlag = 1;
 const endHeadersFlag = 4;
 const ackFlag = 1;
 const frameHeadBytes = 9;
@@ -70,6 +71,38 @@ export class FrameClient {
       frames.push(frame({ type, flags: endHeadersFlag, streamId, payload: head }));
     }
     this.#socket.write(Buffer.concat(frames));
+  }
+
+  /** Sends whole calls, each with an empty message, whose answers may be of any size. */
+  sendCalls(path: string, count: number): void {
+    const maximum = Buffer.from([0x7f, 0xff, 0xff, 0xff]);
+    // The window of streams to come is a setting, that of the connection has a frame.
+    const setting = Buffer.concat([Buffer.from([0, 4]), maximum]);
+    const increment = Buffer.from([0x7f, 0xff, 0, 0]);
+    const frames = [
+      frame({ type: frameTypes.settings, payload: setting }),
+      frame({ type: frameTypes.window, payload: increment }),
+    ];
+    const head = headerBlock(path);
+    for (let i = 0; i < count; i += 1) {
+      const streamId = this.#nextStreamId;
+      this.#nextStreamId += 2;
+      const { headers, data } = frameTypes;
+      frames.push(frame({ type: headers, flags: endHeadersFlag, streamId, payload: head }));
+      const payload = Buffer.alloc(5);
+      frames.push(frame({ type: data, flags: endStreamFlag, streamId, payload }));
+    }
+    this.#socket.write(Buffer.concat(frames));
+  }
+
+  /** Reads nothing any more, until `resume`. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  /** Reads again, also what has come meanwhile. */
+  resume(): void {
+    this.#socket.resume();
   }
 
   close(): void {

@@ -124,7 +124,7 @@ describe("TlsReloader", () => {
     await waitFor("they are in force", () => loaded.at(-1)?.clientAuthority === other.certificate);
   });
 
-  it("keeps the old pair while a new one is half written, and takes it when it is whole", async () => {
+  it("keeps the old pair while a new one is half written, until it is whole", async () => {
     const reloader = await watching();
     await writeFile(files.certificatePath, second.certificate);
     await waitFor("it is refused", () => reloader.status.isStale);
