@@ -84,7 +84,8 @@ export class DescriptorTree {
   }
 
   #patternChild(patterns: Patterns, step: PathStep): PatternNode {
-    const identity = `${step.key.length}:${step.key}${step.value === undefined ? "" : `=${step.value}`}`;
+    const value = step.value === undefined ? "" : `=${step.value}`;
+    const identity = `${step.key.length}:${step.key}${value}`;
     const known = patterns.get(identity);
     if (known !== undefined) return known;
     const child: PatternNode = {

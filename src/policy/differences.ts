@@ -20,18 +20,24 @@ export interface DifferenceRow {
 export const differenceRows = {
   "smooth-limits": {
     kind: "different",
-    reference:
-      "Counts in windows from one full second, minute, hour or day to the next: up to twice the limit around an edge, and nothing more until the next one.",
-    headgate:
-      "Drains all the time (GCRA): never more than the limit at once, and as many again over each unit. A limit of 1,000 a day can admit 1,999 on its first day.",
+    reference: joined(
+      "Counts in windows from one full second, minute, hour or day to the next: up to twice",
+      "the limit around an edge, and nothing more until the next one.",
+    ),
+    headgate: joined(
+      "Drains all the time (GCRA): never more than the limit at once, and as many again",
+      "over each unit. A limit of 1,000 a day can admit 1,999 on its first day.",
+    ),
     choice: "`algorithm: fixed_window` on the limit, in a `kind: Policy`",
   },
   "store-failure": {
     kind: "different",
     reference:
       "Answers with an error while Redis is away, so that Envoy's `failure_mode_deny` decides.",
-    headgate:
-      "Goes on limiting in each replica, at its share of the limit: laxer for those who deny on failure, stricter for those who let pass.",
+    headgate: joined(
+      "Goes on limiting in each replica, at its share of the limit: laxer for those who",
+      "deny on failure, stricter for those who let pass.",
+    ),
     choice: "`on_store_failure: error` on the limit or the domain, in a `kind: Policy`",
   },
   "denied-hits": {
@@ -41,22 +47,30 @@ export const differenceRows = {
   },
   "retry-time": {
     kind: "better",
-    reference:
-      "Tells the time to the window's end as the time until reset, when all callers come back at once.",
+    reference: joined(
+      "Tells the time to the window's end as the time until reset, when all callers come",
+      "back at once.",
+    ),
     headgate: "Tells each caller the time until its own request fits.",
   },
   "key-and-value": {
     kind: "better",
-    reference:
-      "Joins key and value by `_`: `a` with `b_c` and `a_b` with `c` are one descriptor, meet one limit and share one counter; both in one list are refused.",
+    reference: joined(
+      "Joins key and value by `_`: `a` with `b_c` and `a_b` with `c` are one descriptor,",
+      "meet one limit and share one counter; both in one list are refused.",
+    ),
     headgate: "Compares, keeps and counts them apart.",
   },
   "key-patterns": {
     kind: "different",
-    reference:
-      "Holds `*` against key and value joined: `key: a*z` asks for values that end in z, and a value's pattern can be met by a longer key.",
-    headgate:
-      "Holds a key's `*` against the key and a value's against the value; a pattern in a key alone takes any value. `key: a*` means the same in both.",
+    reference: joined(
+      "Holds `*` against key and value joined: `key: a*z` asks for values that end in z,",
+      "and a value's pattern can be met by a longer key.",
+    ),
+    headgate: joined(
+      "Holds a key's `*` against the key and a value's against the value; a pattern in a",
+      "key alone takes any value. `key: a*` means the same in both.",
+    ),
   },
   "kept-metadata": {
     kind: "better",
@@ -66,14 +80,18 @@ export const differenceRows = {
   "bounded-keys": {
     kind: "better",
     reference: "Makes a counter for whatever value a caller sends.",
-    headgate:
-      "Lets a rule bring so many new keys a second (`HEADGATE_NEW_KEYS_PER_SECOND_MAX`); more share one bucket.",
+    headgate: joined(
+      "Lets a rule bring so many new keys a second (`HEADGATE_NEW_KEYS_PER_SECOND_MAX`);",
+      "more share one bucket.",
+    ),
   },
   "calendar-time": {
     kind: "better",
     reference: "Has months of 30 days, years of 365 and weeks from Thursday, all in UTC.",
-    headgate:
-      "Has the same lengths, and true calendars where they are asked for (`time_zone` in a `kind: Policy`).",
+    headgate: joined(
+      "Has the same lengths, and true calendars where they are asked for (`time_zone` in a",
+      "`kind: Policy`).",
+    ),
   },
   "misplaced-names": {
     kind: "stricter",
@@ -110,10 +128,17 @@ export const differenceRows = {
   bounds: {
     kind: "stricter",
     reference: "Reads files of any size and depth.",
-    headgate:
-      "Has bounds, far above what is in use: 100,000 descriptors, 32 levels, 1,000 patterns of a key, 4 MB a file.",
+    headgate: joined(
+      "Has bounds, far above what is in use: 100,000 descriptors, 32 levels, 1,000 patterns",
+      "of a key, 4 MB a file.",
+    ),
   },
 } as const satisfies Record<string, DifferenceRow>;
+
+/** One text of several lines. */
+function joined(...lines: readonly string[]): string {
+  return lines.join(" ");
+}
 
 /** A row's name. */
 export type DifferenceId = keyof typeof differenceRows;

@@ -120,8 +120,8 @@ function readSource(source: SourceText, reading: Reading): void {
   const dialect = findDialect(yaml.node, reader);
   const { onlyDialect } = reading.options;
   if (dialect !== undefined && onlyDialect !== undefined && dialect !== onlyDialect) {
-    const message = `this is not a file of ${onlyDialect === "ratelimit" ? "envoyproxy/ratelimit" : "Headgate's own"}`;
-    reader.report(yaml.node, { id: "HG111", message, expected: expectedTop });
+    const wanted = onlyDialect === "ratelimit" ? "a file of envoyproxy/ratelimit" : "a policy";
+    reader.report(yaml.node, { id: "HG111", message: `this is not ${wanted}` });
     return;
   }
   if (dialect === "headgate") readPolicyFile(reader, yaml.node, reading);

@@ -10,7 +10,7 @@ import { stepLabel } from "./rule-list.js";
  */
 export const patternsPerKeyMax = 1_000;
 
-/** What stands in one list of descriptors, or in several that are merged: refuses the same twice. */
+/** What stands in one list of descriptors, or in several merged ones: refuses the same twice. */
 export class Siblings {
   readonly #places = new Map<string, { readonly file: string; readonly line: number }>();
   readonly #patternCounts = new Map<string, number>();

@@ -43,8 +43,8 @@ export const valueRule: TextRule = {
 };
 
 /**
- * `name`: Envoy writes it as it is between quotes into `x-ratelimit-limit`, whose parts commas and
- * semicolons divide, and so do structured fields (RFC 9651); `|` divides the parts of a StatsD line.
+ * `name`: Envoy writes it as it is between quotes into `x-ratelimit-limit`, where commas and
+ * semicolons divide parts, as in structured fields (RFC 9651); `|` divides those of a StatsD line.
  */
 export const nameRule: TextRule = {
   charsMax: nameCharsMax,

@@ -53,7 +53,7 @@ const generatedCases: Readonly<Record<string, () => readonly PolicyText[]>> = {
   "generated-metadata-bounds": () => [
     {
       file: "shop.yaml",
-      text: `domain: shop\ndescriptors: [{key: a, metadata: {a: "${"x".repeat(metadataCharsMax)}"}}]\n`,
+      text: `domain: a\ndescriptors: [{key: a, metadata: {a: ${"x".repeat(metadataCharsMax)}}}]\n`,
     },
   ],
   "generated-too-large": () => [

@@ -5,6 +5,7 @@ import { createMetrics } from "../../src/app/metrics.js";
 import { renderOptionTable } from "../../src/app/option-table.js";
 import { errorRows } from "../../src/core/errors.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
+import { type DifferenceRow, differenceRows } from "../../src/policy/differences.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { problemRows } from "../../src/policy/problem.js";
 
@@ -19,6 +20,18 @@ function table(header: readonly string[], rows: readonly (readonly string[])[]):
 function renderProblems(): string {
   const rows = Object.entries(problemRows).map(([id, row]) => [id, row.title, row.remedy]);
   return table(["id", "mistake", "what to do"], rows);
+}
+
+function renderDifferences(): string {
+  const rows = Object.entries<DifferenceRow>(differenceRows).map(([id, row]) => {
+    return [id, row.kind, row.reference, row.headgate, row.choice ?? ""].map(escapeCell);
+  });
+  return table(["id", "is", "envoyproxy/ratelimit", "Headgate", "switch"], rows);
+}
+
+/** A bar would end the cell. */
+function escapeCell(text: string): string {
+  return text.replaceAll("|", "\\|");
 }
 
 function renderErrors(): string {
@@ -54,6 +67,7 @@ async function renderMetrics(): Promise<string> {
 
 const generated: Readonly<Record<string, () => string | Promise<string>>> = {
   problems: renderProblems,
+  differences: renderDifferences,
   metrics: renderMetrics,
   errors: renderErrors,
   options: renderOptionTable,

@@ -20,7 +20,8 @@ function rulesOf(parsed: ParsedPolicy): readonly Rule[] {
 
 /** A ratelimit file of one descriptor with a limit. */
 function descriptorText(names: string): string {
-  return `domain: a\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1}, ${names}}]`;
+  const limit = "rate_limit: {unit: day, requests_per_unit: 1}";
+  return `domain: a\ndescriptors: [{key: k, ${limit}, ${names}}]`;
 }
 
 describe("parsePolicy(), its options", () => {
@@ -195,7 +196,10 @@ describe("parsePolicy() of any text in the language's words", () => {
   const heads = {
     ratelimit: (items: string) => `domain: d\ndescriptors: [${items}]`,
     headgate: (items: string) =>
-      `apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: a}\nspec: {rateLimits: [{domain: d, descriptors: [${items}]}]}`,
+      [
+        "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: a}",
+        `spec: {rateLimits: [{domain: d, descriptors: [${items}]}]}`,
+      ].join("\n"),
   };
 
   it.each(Object.entries(heads))("gives sound rules, or problems (%s)", (_, head) => {
