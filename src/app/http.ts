@@ -117,18 +117,23 @@ async function answerHealthcheck(_: IncomingMessage, { health }: HttpParts): Pro
 /** A store that is away does not make this replica useless, so it stays ready, and says so. */
 async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<Answer> {
   const { health, policies, decider, storeKind, isStoreAway } = parts;
-  const { version, ruleCount, domainCount, lastProblem, loadedEpochUs } = policies.status;
+  const { status: policy } = policies;
+  const { version, ruleCount, domainCount, lastProblem, loadedEpochUs, controlPlane } = policy;
   const isStoreOut = decider.isDegraded || isStoreAway();
-  const isDegraded = isStoreOut || lastProblem !== undefined;
-  const status = health.isServing ? (isDegraded ? "degraded" : "ready") : "stopping";
-  return json(health.isServing ? 200 : 503, {
-    status,
+  const isCutOff = controlPlane?.isConnected === false;
+  const isDegraded = isStoreOut || isCutOff || lastProblem !== undefined;
+  const isReady = health.isServing && version !== undefined;
+  const isWaiting = version === undefined || (!health.isServing && domainCount === 0);
+  const otherStatus = isWaiting ? "waiting for a policy" : "stopping";
+  return json(isReady ? 200 : 503, {
+    status: isReady ? (isDegraded ? "degraded" : "ready") : otherStatus,
     policy: {
       version,
       domains: domainCount,
       rules: ruleCount,
       loadedAt: loadedEpochUs === undefined ? undefined : isoTime(loadedEpochUs),
       lastReloadProblem: lastProblem,
+      controlPlane,
     },
     store: { kind: storeKind, state: isStoreOut ? "unavailable" : "ok" },
   });

@@ -115,6 +115,30 @@ describe("health", () => {
     expect((await send(path)).status).toBe(200);
   });
 
+  it("waits while there is no policy, and says what it waits for", async () => {
+    const counts = { ruleCount: 0, domainCount: 0, loadedCount: 0, refusedCount: 0 };
+    status = { ...counts, controlPlane: { isConnected: false, lastFailure: "unreachable" } };
+    const waiting = {
+      status: "waiting for a policy",
+      policy: { controlPlane: { isConnected: false, lastFailure: "unreachable" } },
+    };
+    // A start that is forced serves all the same; then nobody should be sent here yet either.
+    for (const isServing of [false, true]) {
+      if (isServing) health.serve();
+      else health.stopServing();
+      const response = await send("/readyz");
+      expect(response.status).toBe(503);
+      expect(await response.json()).toMatchObject(waiting);
+    }
+  });
+
+  it("is degraded while the control plane is away", async () => {
+    status = { ...status, controlPlane: { isConnected: false, lastFailure: "lost" } };
+    const response = await send("/readyz");
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ status: "degraded" });
+  });
+
   it("fails while stopping, but the process is alive", async () => {
     health.stopServing();
     expect((await send("/healthcheck")).status).toBe(500);
