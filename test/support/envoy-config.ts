@@ -20,6 +20,20 @@ export interface EnvoyOptions {
   readonly filter?: Json;
   /** Whether the gRPC health of each Headgate decides where questions go. Default false. */
   readonly isHealthChecked?: boolean;
+  /** How Headgate is reached over TLS. Default: plaintext. */
+  readonly tls?: EnvoyTls;
+  /** A Unix socket of one Headgate, in place of `headgatePorts`. */
+  readonly headgateSocket?: string;
+}
+
+/** Envoy as a TLS client. PEM texts. */
+export interface EnvoyTls {
+  /** Whom it trusts. */
+  readonly authority: string;
+  /** The name that Headgate's certificate must hold. */
+  readonly serverName: string;
+  /** What it shows; absent: nothing. */
+  readonly client?: { readonly certificate: string; readonly key: string };
 }
 
 /**
@@ -50,8 +64,9 @@ export function envoyConfig(
       clusters: [
         cluster("upstream", [options.upstreamPort]),
         {
-          ...cluster("headgate", options.headgatePorts),
+          ...headgateCluster(options),
           ...http2Cluster,
+          ...(options.tls === undefined ? {} : { transport_socket: tlsSocket(options.tls) }),
           ...(options.isHealthChecked === true ? healthChecks : {}),
         },
       ],
@@ -107,8 +122,44 @@ function rateLimitFilter(options: EnvoyOptions): Json {
   };
 }
 
+function headgateCluster({ headgatePorts, headgateSocket }: EnvoyOptions): Json {
+  if (headgateSocket === undefined) return cluster("headgate", headgatePorts);
+  return clusterOf("headgate", [{ pipe: { path: headgateSocket } }]);
+}
+
+/** No ALPN is configured: Envoy asks for what its HTTP/2 settings say. */
+function tlsSocket({ authority, serverName, client }: EnvoyTls): Json {
+  const inline = (text: string): Json => ({ inline_string: text });
+  const shown =
+    client === undefined
+      ? {}
+      : {
+          tls_certificates: [
+            { certificate_chain: inline(client.certificate), private_key: inline(client.key) },
+          ],
+        };
+  return {
+    name: "envoy.transport_sockets.tls",
+    typed_config: {
+      "@type": typeUrl("envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"),
+      sni: serverName,
+      common_tls_context: {
+        ...shown,
+        validation_context: {
+          trusted_ca: inline(authority),
+          match_typed_subject_alt_names: [{ san_type: "DNS", matcher: { exact: serverName } }],
+        },
+      },
+    },
+  };
+}
+
 function cluster(name: string, ports: readonly number[]): Json {
-  const endpoints = ports.map((port) => ({ endpoint: { address: loopback(port) } }));
+  return clusterOf(name, ports.map(loopback));
+}
+
+function clusterOf(name: string, addresses: readonly Json[]): Json {
+  const endpoints = addresses.map((address) => ({ endpoint: { address } }));
   return {
     name,
     type: "STATIC",
