@@ -4,12 +4,13 @@ import { DecisionCounters } from "../decide/counters.js";
 import { Decider, type DeciderEvent } from "../decide/decider.js";
 import { watchLoop } from "../decide/loop-watch.js";
 import { Pressure } from "../decide/pressure.js";
-import { noSwitches } from "../decide/switches.js";
 import { addReflection } from "../rpc/grpc-js-reflection.js";
 import { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
 import { createHealthService, Health } from "../rpc/health.js";
 import { createRateLimitService } from "../rpc/rls.js";
+import { ResponseExtras } from "../rpc/rls-extras.js";
 import type { Config } from "./config.js";
+import { extrasOf, switchesOf } from "./decision-options.js";
 import { sha256 } from "./digest.js";
 import { bugTrace } from "./failure.js";
 import { createHttpServer } from "./http.js";
@@ -58,9 +59,8 @@ export function createCore(parts: CoreParts): Core {
     pressure,
     storeBudgetMs: config.storeBudgetMs,
     newKeysPerSecondMax: config.newKeysPerSecondMax,
-    switches: noSwitches,
-    nearLimitRatio: 0.8,
-    keepsQueries: false,
+    switches: switchesOf(config),
+    nearLimitRatio: config.nearLimitRatio,
     digest: sha256,
     replicaCount,
     onEvent: (event) => logDeciderEvent(event, logger),
@@ -82,9 +82,13 @@ export function createCore(parts: CoreParts): Core {
     version: readVersion(),
   });
   const health = new Health();
+  const extras = new ResponseExtras(extrasOf(config));
   const storeKind = opened.kind;
   const transport = new GrpcJsTransport({
-    services: [createRateLimitService({ decider, clock, counters }), createHealthService(health)],
+    services: [
+      createRateLimitService({ decider, clock, counters, extras }),
+      createHealthService(health),
+    ],
     clock,
     random,
     connectionAgeMsMax: config.grpcConnectionAgeMsMax,
@@ -96,6 +100,7 @@ export function createCore(parts: CoreParts): Core {
   });
   const isStoreAway = (): boolean => opened.kind === "redis" && opened.isAway();
   const httpParts = {
+    extras,
     decider,
     counters,
     health,

@@ -8,6 +8,7 @@ import {
 import type { DecisionCounters } from "../decide/counters.js";
 import type { Health } from "../rpc/health.js";
 import { answerJson, type Decides } from "../rpc/json.js";
+import type { ResponseExtras } from "../rpc/rls-extras.js";
 import { toFailure } from "../rpc/status.js";
 import type { Metrics } from "./metrics.js";
 import type { PolicyStatus } from "./policy-in-force.js";
@@ -28,6 +29,8 @@ const requestMsMax = 75_000;
 /** What the HTTP port shows. */
 export interface HttpParts {
   readonly decider: Decides & { readonly isDegraded: boolean };
+  /** What responses carry beside their statuses. */
+  readonly extras: ResponseExtras;
   readonly counters: DecisionCounters;
   readonly health: Health;
   readonly metrics: Metrics;

@@ -78,6 +78,11 @@ function addDecisionMetrics(registry: Registry, { counters, policies }: MetricsP
     },
   });
   addCounter(registry, {
+    name: "headgate_shadowed_requests_total",
+    help: "Requests that passed only because SHADOW_MODE refuses nobody.",
+    read: (add) => add(counters.shadowedCount),
+  });
+  addCounter(registry, {
     name: "headgate_decisions_total",
     help: "Descriptors decided, by rule; a series begins with its first decision.",
     labelNames: ["domain", "rule", "outcome"],

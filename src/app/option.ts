@@ -8,6 +8,7 @@ export type OptionSection =
   | "Policy"
   | "Control plane"
   | "Listening"
+  | "Decisions"
   | "Store"
   | "Overload"
   | "Stopping"

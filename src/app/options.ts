@@ -1,3 +1,4 @@
+import { decisionOptionRows } from "./decision-options.js";
 import {
   choiceOption,
   durationOption,
@@ -149,6 +150,7 @@ const optionRows = {
     defaultValue: 6070,
     docs: "Reserved for the debug port; not used yet.",
   }),
+  ...decisionOptionRows,
   backendType: choiceOption({
     section: "Store",
     env: "BACKEND_TYPE",

@@ -126,6 +126,9 @@ export type HeaderStyle =
   /** None, whatever the process is told. */
   | "none";
 
+/** A body for refusals: `problem+json` says the limit and the wait. Source: RFC 9457. */
+export type BodyStyle = "problem+json";
+
 /** One descriptor of the policy's tree, with the path that leads to it. */
 export interface Rule {
   readonly domain: string;
@@ -160,4 +163,6 @@ export interface Rule {
   readonly metadata?: JsonObject;
   /** Absent: as the process is told. */
   readonly headers?: HeaderStyle;
+  /** What a caller who is refused by this rule finds in the response's body; absent: nothing. */
+  readonly body?: BodyStyle;
 }

@@ -88,7 +88,11 @@ function neverFitsWaitUs(limit: Limit): number {
   return limit.hits === 0 ? limit.periodUs : Math.ceil((limit.burst * limit.periodUs) / limit.hits);
 }
 
-function isTighter(one: Required<DescriptorVerdict>, other: Required<DescriptorVerdict>): boolean {
+/** Whether one status binds a caller more than the other; both have a limit. */
+export function isTighter(
+  one: Required<DescriptorVerdict>,
+  other: Required<DescriptorVerdict>,
+): boolean {
   if (one.isOver !== other.isOver) return one.isOver;
   if (one.isOver) return one.durationUntilResetUs > other.durationUntilResetUs;
   if (one.limitRemaining !== other.limitRemaining) {

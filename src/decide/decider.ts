@@ -39,8 +39,6 @@ export interface DeciderParts {
   readonly switches: Switches;
   /** The part of a limit from which on hits count as near it, 0 to 1. Default 0.8. */
   readonly nearLimitRatio: number;
-  /** Whether answers repeat what was asked. */
-  readonly keepsQueries: boolean;
   /** A strong hash of a text, in hexadecimal, for values that are too long for a key. */
   readonly digest: (text: string) => string;
   /** How many replicas share the limits now, at least 1. */
@@ -110,7 +108,7 @@ export class Decider {
    * @throws ServiceError POLICY_MISSING, REQUEST_INVALID; counted as failed calls
    */
   prepare(query: RateLimitQuery, isKept = true): PreparedQuery {
-    const { policies, counters, switches, keepsQueries, digest, clock } = this.#parts;
+    const { policies, counters, switches, digest, clock } = this.#parts;
     try {
       const policy = policies.current();
       if (policy === undefined) throw new ServiceError("POLICY_MISSING");
@@ -122,7 +120,6 @@ export class Decider {
         policy,
         counters,
         switches,
-        keepsQuery: keepsQueries,
         records: this.#records,
         isKept,
         newKeys: this.#newKeys,

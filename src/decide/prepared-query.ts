@@ -74,8 +74,8 @@ export interface PreparedQuery {
   readonly isKeepable: boolean;
   /** Where identical calls of one turn meet. */
   readonly slot: CoalescingSlot;
-  /** What was asked; kept only for answers that repeat it. */
-  readonly query: RateLimitQuery | undefined;
+  /** Whether a rule it meets says of responses what they carry. */
+  readonly isStyled: boolean;
 }
 
 /** What preparing needs besides the query. */
@@ -83,8 +83,6 @@ export interface PrepareParts {
   readonly policy: Policy;
   readonly counters: DecisionCounters;
   readonly switches: Switches;
-  /** Whether answers repeat what was asked. */
-  readonly keepsQuery: boolean;
   readonly records: KeyRecords;
   /** Whether the prepared query will be kept, and with it a record of each of its keys. */
   readonly isKept: boolean;
@@ -120,8 +118,13 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
     isRepeatable: isRepeatable(charges),
     isKeepable,
     slot: createSlot(),
-    query: parts.keepsQuery ? query : undefined,
+    isStyled: descriptors.some(isStyled),
   };
+}
+
+function isStyled(descriptor: PreparedDescriptor): boolean {
+  if (descriptor.kind !== "limited") return false;
+  return descriptor.rule?.headers !== undefined || descriptor.rule?.body !== undefined;
 }
 
 /** The asks of one query as they come together. */

@@ -2,6 +2,8 @@ import { fromJsonString, toJsonString } from "@bufbuild/protobuf";
 import { ServiceError } from "../core/errors.js";
 import type { Verdict } from "../core/verdict.js";
 import type { DecisionCounters } from "../decide/counters.js";
+import type { Hits } from "../decide/decision.js";
+import type { PreparedQuery } from "../decide/prepared-query.js";
 import type { RateLimitQuery } from "../decide/query.js";
 import {
   type RateLimitRequest,
@@ -9,11 +11,22 @@ import {
   RateLimitResponseSchema,
 } from "../gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { toQuery, toResponse } from "./rls-codec.js";
+import type { ResponseExtras } from "./rls-extras.js";
 
 /** What decides a single query: a `Decider`. */
 export interface Decides {
+  /** A query matched against the policy in force, to be kept for calls that ask the same or not. */
+  prepare(query: RateLimitQuery, isKept: boolean): PreparedQuery;
   /** @param deadlineMs when the caller stops waiting, monotonic; Infinity when it does not say */
-  decide(query: RateLimitQuery, deadlineMs: number): Promise<Verdict>;
+  decidePrepared(prepared: PreparedQuery, hits: Hits, deadlineMs: number): Promise<Verdict>;
+}
+
+/** What answers in JSON are made with. */
+export interface JsonParts {
+  readonly decider: Decides;
+  readonly counters: DecisionCounters;
+  /** What responses carry beside their statuses. */
+  readonly extras: ResponseExtras;
 }
 
 /** A decision as JSON. */
@@ -30,17 +43,26 @@ export interface JsonAnswer {
  */
 export async function answerJson(
   body: string,
-  { decider, counters }: { readonly decider: Decides; readonly counters: DecisionCounters },
+  { decider, counters, extras }: JsonParts,
 ): Promise<JsonAnswer> {
-  const query = decodeQuery(body, counters);
-  const verdict = await decider.decide(query, Number.POSITIVE_INFINITY);
-  const answer = toJsonString(RateLimitResponseSchema, toResponse(verdict));
+  const { query, message } = decode(body, counters);
+  const prepared = decider.prepare(query, false);
+  const hits = query.descriptors.map((descriptor) => descriptor.hits);
+  const verdict = await decider.decidePrepared(prepared, hits, Number.POSITIVE_INFINITY);
+  const response = toResponse(verdict);
+  const asked = extras.needsMessage ? message : undefined;
+  Object.assign(response, extras.fields({ prepared, verdict, message: asked }));
+  const answer = toJsonString(RateLimitResponseSchema, response);
   return { isDenied: verdict.isDenied, body: `${answer}\n` };
 }
 
-function decodeQuery(body: string, counters: DecisionCounters): RateLimitQuery {
+function decode(
+  body: string,
+  counters: DecisionCounters,
+): { readonly query: RateLimitQuery; readonly message: RateLimitRequest } {
   try {
-    return toQuery(parse(body));
+    const message = parse(body);
+    return { query: toQuery(message), message };
   } catch (thrown) {
     counters.countFailure("REQUEST_INVALID");
     throw thrown;

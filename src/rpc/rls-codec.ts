@@ -137,6 +137,13 @@ function toOverride(limit: RateLimitDescriptor_RateLimitOverride, name: string):
   return { hits: limit.requestsPerUnit, unit, unitMultiplier };
 }
 
+/** A limit that a request carries, as people read messages. Example: `requests_per_unit:5 unit:DAY`. */
+export function overrideText(limit: RateLimitDescriptor_RateLimitOverride): string {
+  const text = `requests_per_unit:${limit.requestsPerUnit} unit:${RateLimitUnit[limit.unit]}`;
+  const { unitMultiplier } = limit;
+  return unitMultiplier === undefined ? text : `${text} unit_multiplier:${unitMultiplier}`;
+}
+
 /** A verdict as a message. */
 export function toResponse(verdict: Verdict): RateLimitResponse {
   return create(RateLimitResponseSchema, {

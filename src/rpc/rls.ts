@@ -1,3 +1,4 @@
+import { fromBinary } from "@bufbuild/protobuf";
 import type { Clock } from "../core/clock.js";
 import { toServiceError } from "../core/errors.js";
 import { costHitsMax } from "../core/gcra.js";
@@ -7,9 +8,14 @@ import type { DecisionCounters } from "../decide/counters.js";
 import type { DecisionCall, Hits } from "../decide/decision.js";
 import type { PreparedQuery } from "../decide/prepared-query.js";
 import type { RateLimitQuery } from "../decide/query.js";
+import {
+  type RateLimitRequest,
+  RateLimitRequestSchema,
+} from "../gen/envoy/service/ratelimit/v3/rls_pb.js";
 import type { CallContext, ServiceHandlers, UnaryAnswer, UnaryHandler } from "../wire/service.js";
 import { decodeRateLimitRequest } from "./rls-codec.js";
 import { RateLimitResponseEncoder } from "./rls-encoder.js";
+import type { ResponseExtras } from "./rls-extras.js";
 import { decodePlainRequest } from "./rls-plain-decoder.js";
 import { asBuffer, type ScannedRequest, scanRateLimitRequest } from "./rls-scanner.js";
 
@@ -29,6 +35,8 @@ export interface RateLimitServiceParts {
   readonly clock: Clock;
   /** Counts what is refused before anybody decides. */
   readonly counters: DecisionCounters;
+  /** What responses carry beside their statuses. */
+  readonly extras: ResponseExtras;
 }
 
 /** The service's full name. Source: envoy/service/ratelimit/v3/rls.proto. */
@@ -44,19 +52,23 @@ const knownRequestsMax = 65_536;
  * decider throws.
  */
 export function createRateLimitService(parts: RateLimitServiceParts): ServiceHandlers {
-  const { decider, clock } = parts;
+  const { decider, clock, extras } = parts;
   const encoder = new RateLimitResponseEncoder();
   const requests = new KnownRequests(parts);
   const handle: UnaryHandler = (bytes, call, answer) => {
     let read: ReadRequest;
+    let message: RateLimitRequest | undefined;
     try {
       read = requests.read(bytes);
+      if (extras.needsMessage) message = fromBinary(RateLimitRequestSchema, bytes);
     } catch (thrown) {
       answer.fail(thrown);
       return;
     }
     const deadlineMs = callerDeadlineMs(call, clock);
-    decider.ask(read.prepared, new RateLimitCall({ hits: read.hits, deadlineMs, encoder, answer }));
+    const { prepared, hits } = read;
+    const own = { prepared, hits, deadlineMs, message, answer };
+    decider.ask(prepared, new RateLimitCall(own, { encoder, extras }));
   };
   return {
     name: rateLimitServiceName,
@@ -64,26 +76,36 @@ export function createRateLimitService(parts: RateLimitServiceParts): ServiceHan
   };
 }
 
-type RateLimitCallParts = Pick<RateLimitCall, "hits" | "deadlineMs" | "encoder" | "answer">;
+type OwnParts = Pick<RateLimitCall, "prepared" | "hits" | "deadlineMs" | "message" | "answer">;
+
+/** What turns verdicts into bytes, the same for all calls. */
+interface Encoders {
+  readonly encoder: RateLimitResponseEncoder;
+  readonly extras: ResponseExtras;
+}
 
 /** A call on its way to its answer in bytes. */
 class RateLimitCall implements DecisionCall {
+  readonly prepared: PreparedQuery;
   readonly hits: Hits;
   readonly deadlineMs: number;
-  readonly encoder: RateLimitResponseEncoder;
+  readonly message: RateLimitRequest | undefined;
   readonly answer: UnaryAnswer;
+  readonly #encoders: Encoders;
 
-  constructor({ hits, deadlineMs, encoder, answer }: RateLimitCallParts) {
+  constructor({ prepared, hits, deadlineMs, message, answer }: OwnParts, encoders: Encoders) {
+    this.prepared = prepared;
     this.hits = hits;
     this.deadlineMs = deadlineMs;
-    this.encoder = encoder;
+    this.message = message;
     this.answer = answer;
+    this.#encoders = encoders;
   }
 
   decided(verdict: Verdict): void {
     let bytes: Uint8Array;
     try {
-      bytes = this.encoder.encode(verdict);
+      bytes = this.#encode(verdict);
     } catch (thrown) {
       this.answer.fail(thrown);
       return;
@@ -93,6 +115,14 @@ class RateLimitCall implements DecisionCall {
 
   failed(thrown: unknown): void {
     this.answer.fail(thrown);
+  }
+
+  #encode(verdict: Verdict): Uint8Array {
+    const { encoder, extras } = this.#encoders;
+    const bytes = encoder.encode(verdict);
+    const { prepared, message } = this;
+    const more = extras.encode({ prepared, verdict, message });
+    return more === undefined ? bytes : Buffer.concat([bytes, more]);
   }
 }
 

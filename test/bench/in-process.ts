@@ -13,6 +13,7 @@ import { createRateLimitService, type DecidesPrepared } from "../../src/rpc/rls.
 import type { LimitStore } from "../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
 import type { ServiceHandlers, UnaryHandler } from "../../src/wire/service.js";
+import { plainExtras } from "../support/extras.js";
 import { RedisServer } from "../support/redis-server.js";
 import { openTestStore } from "../support/redis-store.js";
 import { type CallShape, decideMany, inFlight } from "./calls.js";
@@ -154,7 +155,9 @@ function createCodec(policy: Policy): UnaryHandler {
       });
     },
   };
-  return handlerOf(createRateLimitService({ decider, clock: systemClock, counters }));
+  return handlerOf(
+    createRateLimitService({ decider, clock: systemClock, counters, extras: plainExtras }),
+  );
 }
 
 function createBatches(scenario: InProcessScenario): readonly (readonly Charge[])[] {
@@ -190,7 +193,7 @@ async function takeMany(
 export function createHandler(policy: Policy, store: LimitStore, clock: Clock): UnaryHandler {
   const counters = new DecisionCounters();
   const decider = createDecider(policy, store, counters);
-  return handlerOf(createRateLimitService({ decider, clock, counters }));
+  return handlerOf(createRateLimitService({ decider, clock, counters, extras: plainExtras }));
 }
 
 function handlerOf({ methods: [method] }: ServiceHandlers): UnaryHandler {
@@ -214,7 +217,6 @@ function createDecider(policy: Policy, store: LimitStore, counters: DecisionCoun
     newKeysPerSecondMax: 1_000_000_000,
     switches: noSwitches,
     nearLimitRatio: 0.8,
-    keepsQueries: false,
     digest: sha256,
     replicaCount: () => 1,
     onEvent: () => {},

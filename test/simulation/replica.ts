@@ -100,7 +100,6 @@ export class Replica {
       newKeysPerSecondMax: 1_000_000,
       switches: noSwitches,
       nearLimitRatio: 0.8,
-      keepsQueries: false,
       digest: sha256,
       replicaCount: () => this.knownReplicaCount,
       onEvent: () => {},

@@ -23,7 +23,6 @@ export function createTestDecider(parts: TestDeciderParts): Decider {
     newKeysPerSecondMax: 1_000_000,
     switches: noSwitches,
     nearLimitRatio: 0.8,
-    keepsQueries: false,
     digest: sha256,
     replicaCount: () => 1,
     onEvent: () => {},

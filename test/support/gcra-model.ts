@@ -86,7 +86,7 @@ export class GcraModel {
   /** The exact level now. */
   level(charge: Charge, nowUs: number): Fraction {
     const bucket = this.#buckets.get(charge.key);
-    return bucket === undefined ? zero : drained(charge, clamped(charge, bucket, nowUs), nowUs);
+    return bucket === undefined ? zero : drained(charge, bucket, nowUs);
   }
 
   #draftsOf(charges: readonly Charge[], nowUs: number): Map<string, ModelDraft> {
@@ -101,12 +101,14 @@ export class GcraModel {
 
   #commit(charges: readonly Charge[], drafts: Map<string, ModelDraft>, nowUs: number): void {
     for (const charge of charges) {
+      // Where nothing drains nothing is stored, and what others stored is left alone.
+      if (charge.hits === 0) continue;
       const { level, isTouched, slackUnits } = draftOf(drafts, charge);
       const old = this.#buckets.get(charge.key);
       if (isTouched) {
         this.#buckets.set(charge.key, { level, tUs: nowUs, slackUnits });
       } else if (old !== undefined) {
-        this.#buckets.set(charge.key, { ...old, ...clamped(charge, old, nowUs) });
+        this.#buckets.set(charge.key, { ...old, tUs: Math.min(old.tUs, nowUs) });
       }
     }
   }
@@ -137,16 +139,6 @@ function drained(
   const elapsedUs = Math.max(0, nowUs - tUs);
   const gone = fraction(BigInt(elapsedUs) * BigInt(charge.hits), charge.periodUs);
   return most(zero, subtract(level, gone));
-}
-
-/** What a clock step or an edit made impossible, made possible. */
-function clamped(
-  charge: Charge,
-  { level, tUs }: Pick<ModelBucket, "level" | "tUs">,
-  nowUs: number,
-): Pick<ModelBucket, "level" | "tUs"> {
-  const full = fraction(charge.role === "settle" ? 2 * charge.burst : charge.burst);
-  return { level: least(level, full), tUs: Math.min(tUs, nowUs) };
 }
 
 /** Whether the charge is over; the law's answer inside the slack, an error for a wrong answer. */
@@ -186,7 +178,9 @@ function take(charge: Charge, draft: ModelDraft): void {
 function charged(charge: Charge, level: Fraction): Fraction {
   const cost = fraction(charge.cost);
   if (charge.isRefund) return most(zero, subtract(level, cost));
-  if (charge.role === "settle") return least(add(level, cost), fraction(2 * charge.burst));
+  if (charge.role === "settle") {
+    return most(level, least(add(level, cost), fraction(2 * charge.burst)));
+  }
   return add(level, cost);
 }
 

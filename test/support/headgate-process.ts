@@ -8,8 +8,8 @@ import { waitFor, within } from "./wait.js";
 
 /** How to start one. */
 export interface HeadgateOptions {
-  /** The policy's text; or where it lies already. */
-  readonly policy: string | { readonly path: string };
+  /** The policy's text; or where it lies already; or nothing, where settings name its source. */
+  readonly policy?: string | { readonly path: string };
   /** Settings beyond the ports. Example: `{ REDIS_URL: "redis://127.0.0.1:6379" }`. */
   readonly env?: Readonly<Record<string, string>>;
   /** A file that takes its standard output. Example: `/dev/full`, a disk without room. */
@@ -58,7 +58,7 @@ export class HeadgateProcess {
     const httpPort = await freePort();
     let policyPath = join(stage.folder, `policy-${grpcPort}.yaml`);
     if (typeof options.policy === "string") await writeFile(policyPath, options.policy);
-    else policyPath = options.policy.path;
+    else if (options.policy !== undefined) policyPath = options.policy.path;
     return new HeadgateProcess(stage, { grpcPort, httpPort, policyPath }, options);
   }
 
@@ -75,8 +75,9 @@ export class HeadgateProcess {
 
   /** Starts it without waiting for anything. */
   spawn(): ChildProgram {
-    const { env = {}, logFile } = this.#options;
-    const words = [process.execPath, program, "serve", "--policy", this.policyPath];
+    const { policy, env = {}, logFile } = this.#options;
+    const flags = policy === undefined ? [] : ["--policy", this.policyPath];
+    const words = [process.execPath, program, "serve", ...flags];
     // The shell becomes the program, so that signals reach it.
     const intoFile = ["/bin/sh", "-c", 'exec "$@" >"$0"', logFile ?? "", ...words];
     const [file = "", ...args] = logFile === undefined ? words : intoFile;

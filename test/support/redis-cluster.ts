@@ -24,11 +24,19 @@ export class RedisCluster {
     this.#controls = nodes.map((node) => node.client());
   }
 
-  /** Resolves when every node serves an equal part of the slots, and knows all others. */
-  static async start(engine: RedisEngine, nodeCount = 3): Promise<RedisCluster> {
+  /**
+   * Resolves when every node serves an equal part of the slots, and knows all others.
+   *
+   * @param moreArgs asked for each node: more words of its command line
+   */
+  static async start(
+    engine: RedisEngine,
+    nodeCount = 3,
+    moreArgs: () => Promise<readonly string[]> = async () => [],
+  ): Promise<RedisCluster> {
     const nodes: RedisServer[] = [];
     try {
-      for (let i = 0; i < nodeCount; i += 1) nodes.push(await startNode(engine));
+      for (let i = 0; i < nodeCount; i += 1) nodes.push(await startNode(engine, await moreArgs()));
       const cluster = new RedisCluster(engine, nodes);
       await cluster.#join();
       return cluster;
@@ -141,11 +149,14 @@ function busPortOf(server: RedisServer): number {
   return busPorts.get(server) ?? 0;
 }
 
-async function startNode(engine: RedisEngine): Promise<RedisServer> {
+async function startNode(
+  engine: RedisEngine,
+  moreArgs: readonly string[] = [],
+): Promise<RedisServer> {
   const busPort = await freePort();
   const args = ["--cluster-enabled", "yes", "--cluster-port", String(busPort)];
   args.push("--cluster-require-full-coverage", "no", "--cluster-node-timeout", "1000");
-  args.push("--repl-diskless-sync-delay", "0");
+  args.push("--repl-diskless-sync-delay", "0", ...moreArgs);
   const server = await RedisServer.start({ engine, args });
   busPorts.set(server, busPort);
   return server;

@@ -14,6 +14,8 @@ export interface RedisSentinelsOptions {
   readonly password?: string;
   /** Password of the sentinels themselves. */
   readonly sentinelPassword?: string;
+  /** More lines of the sentinels' configuration. */
+  readonly lines?: readonly string[];
 }
 
 /** What the sentinels call the primary. */
@@ -134,7 +136,7 @@ export class RedisSentinel {
   /** Starts one that watches the server on this port. */
   static async start(
     primaryPort: number,
-    { password, sentinelPassword }: RedisSentinelsOptions,
+    { password, sentinelPassword, lines: moreLines = [] }: RedisSentinelsOptions,
   ): Promise<RedisSentinel> {
     const port = await freePort();
     const folder = await mkdtemp(join(tmpdir(), "headgate-sentinel-"));
@@ -146,6 +148,7 @@ export class RedisSentinel {
       `sentinel monitor ${name} 127.0.0.1 ${primaryPort} ${quorum}`,
       `sentinel down-after-milliseconds ${name} ${downAfterMs}`,
       `sentinel failover-timeout ${name} 5000`,
+      ...moreLines,
     ];
     if (password !== undefined) lines.push(`sentinel auth-pass ${name} ${password}`);
     if (sentinelPassword !== undefined) {

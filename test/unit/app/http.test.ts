@@ -8,6 +8,7 @@ import { ServiceError } from "../../../src/core/errors.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import { Health } from "../../../src/rpc/health.js";
 import { createTestDecider } from "../../support/decider.js";
+import { plainExtras } from "../../support/extras.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
 import { realClock } from "../../support/real-clock.js";
 import { within } from "../../support/wait.js";
@@ -55,14 +56,16 @@ beforeEach(async () => {
   });
   const server = createHttpServer({
     decider: {
-      decide: async (query, deadlineMs) => {
+      prepare: (query, isKept) => decider.prepare(query, isKept),
+      decidePrepared: async (prepared, hits, deadlineMs) => {
         if (failure !== undefined) throw failure;
-        return decider.decide(query, deadlineMs);
+        return decider.decidePrepared(prepared, hits, deadlineMs);
       },
       get isDegraded() {
         return isDegraded;
       },
     },
+    extras: plainExtras,
     counters,
     health,
     metrics,

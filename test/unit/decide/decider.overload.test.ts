@@ -48,7 +48,6 @@ beforeEach(() => {
     newKeysPerSecondMax: 1_000_000,
     switches: noSwitches,
     nearLimitRatio: 0.8,
-    keepsQueries: false,
     digest: sha256,
     replicaCount: () => 1,
     onEvent: (event) => events.push(event),

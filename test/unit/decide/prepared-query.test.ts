@@ -51,7 +51,6 @@ function preparer({
     policy,
     counters,
     switches,
-    keepsQuery: false,
     records,
     newKeys,
     digest: sha256,

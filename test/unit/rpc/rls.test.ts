@@ -17,6 +17,7 @@ import { RateLimitUnit } from "../../../src/gen/envoy/type/v3/ratelimit_unit_pb.
 import { createRateLimitService } from "../../../src/rpc/rls.js";
 import type { CallContext } from "../../../src/wire/service.js";
 import { createTestDecider } from "../../support/decider.js";
+import { plainExtras } from "../../support/extras.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
 import { answerOf } from "../../support/unary.js";
@@ -56,7 +57,12 @@ function createService() {
       decider.ask(prepared, call);
     },
   };
-  const service = createRateLimitService({ decider: watched, clock, counters });
+  const service = createRateLimitService({
+    decider: watched,
+    clock,
+    counters,
+    extras: plainExtras,
+  });
   const [method] = service.methods;
   if (method?.kind !== "unary") throw new Error("ShouldRateLimit is unary");
   const { handle } = method;

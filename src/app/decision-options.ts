@@ -1,0 +1,113 @@
+import { noSwitches, type Switches } from "../decide/switches.js";
+import type { ResponseExtrasOptions } from "../rpc/rls-extras.js";
+import { decimalOption, type OptionRow, type ParsedOption, switchOption } from "./option.js";
+import type { OptionValues } from "./options.js";
+
+/** What a header may be called. Source: RFC 9110, section 5.6.2, token; 64 are enough for a name. */
+const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
+
+function headerNameOption(row: {
+  readonly env: string;
+  readonly flag: string;
+  readonly defaultValue: string;
+  readonly docs: string;
+}): OptionRow<string> {
+  const parse = (text: string): ParsedOption<string> => {
+    if (headerName.test(text)) return { kind: "value", value: text };
+    return { kind: "problem", message: "must be the name of a header, of at most 64 characters" };
+  };
+  return {
+    ...row,
+    section: "Decisions",
+    valueName: "NAME",
+    defaultText: row.defaultValue,
+    isSecret: false,
+    parse,
+  };
+}
+
+/** What the process changes about every decision and answer. */
+export const decisionOptionRows = {
+  shadowMode: switchOption({
+    section: "Decisions",
+    env: "SHADOW_MODE",
+    flag: "shadow-mode",
+    defaultValue: false,
+    docs:
+      "Decides and counts everything and refuses nobody; statuses still say what would be over. " +
+      "What would have been refused is in `headgate_shadowed_requests_total`.",
+  }),
+  quotaMode: switchOption({
+    section: "Decisions",
+    env: "QUOTA_MODE",
+    flag: "quota-mode",
+    defaultValue: false,
+    docs: "As if every descriptor said `quota_mode`: refused only when all limits are over.",
+  }),
+  chargesDenied: switchOption({
+    section: "Decisions",
+    env: "HEADGATE_CHARGE_DENIED",
+    flag: "charge-denied",
+    defaultValue: false,
+    docs:
+      "Counts hits that were refused as well, up to one more burst, as envoyproxy/ratelimit " +
+      "does: who keeps asking stays out, and one limit's refusals use up the others.",
+  }),
+  nearLimitRatio: decimalOption({
+    section: "Decisions",
+    env: "NEAR_LIMIT_RATIO",
+    flag: "near-limit-ratio",
+    min: 0,
+    max: 1,
+    defaultValue: 0.8,
+    docs: "The part of a limit from which on hits are counted as near it.",
+  }),
+  hasDynamicMetadata: switchOption({
+    section: "Decisions",
+    env: "RESPONSE_DYNAMIC_METADATA",
+    flag: "response-dynamic-metadata",
+    defaultValue: false,
+    docs:
+      "Responses say in their dynamic metadata what was asked, and the `metadata` of the rules " +
+      "that let it pass, for filters that come later.",
+  }),
+  hasLimitHeaders: switchOption({
+    section: "Decisions",
+    env: "LIMIT_RESPONSE_HEADERS_ENABLED",
+    flag: "limit-response-headers-enabled",
+    defaultValue: false,
+    docs: "Responses carry the tightest limit in three headers, where its rule says nothing else.",
+  }),
+  limitHeader: headerNameOption({
+    env: "LIMIT_LIMIT_HEADER",
+    flag: "limit-limit-header",
+    defaultValue: "RateLimit-Limit",
+    docs: "The header for the limit's hits in a period.",
+  }),
+  remainingHeader: headerNameOption({
+    env: "LIMIT_REMAINING_HEADER",
+    flag: "limit-remaining-header",
+    defaultValue: "RateLimit-Remaining",
+    docs: "The header for the hits that are left.",
+  }),
+  resetHeader: headerNameOption({
+    env: "LIMIT_RESET_HEADER",
+    flag: "limit-reset-header",
+    defaultValue: "RateLimit-Reset",
+    docs: "The header for the whole seconds until the limit is unused, or until it lets in again.",
+  }),
+} as const;
+
+type DecisionValues = Pick<OptionValues, keyof typeof decisionOptionRows>;
+
+/** What the process changes about every limit. */
+export function switchesOf({ shadowMode, quotaMode, chargesDenied }: DecisionValues): Switches {
+  return { ...noSwitches, isShadow: shadowMode, isQuota: quotaMode, chargesDenied };
+}
+
+/** What the process adds to every response. */
+export function extrasOf(values: DecisionValues): ResponseExtrasOptions {
+  const { hasLimitHeaders, limitHeader, remainingHeader, resetHeader, hasDynamicMetadata } = values;
+  const names = { limit: limitHeader, remaining: remainingHeader, reset: resetHeader };
+  return { headerNames: hasLimitHeaders ? names : undefined, hasDynamicMetadata };
+}

@@ -1,0 +1,139 @@
+import { create, type JsonObject as MessageJson, toBinary } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "../core/json.js";
+import {
+  type Header,
+  type LimitHeaderNames,
+  type LimitResponse,
+  limitResponse,
+  type StyledStatus,
+} from "../core/limit-headers.js";
+import type { Verdict } from "../core/verdict.js";
+import type { PreparedQuery } from "../decide/prepared-query.js";
+import { type HeaderValue, HeaderValueSchema } from "../gen/envoy/config/core/v3/base_pb.js";
+import {
+  type RateLimitRequest,
+  type RateLimitResponse,
+  RateLimitResponseSchema,
+} from "../gen/envoy/service/ratelimit/v3/rls_pb.js";
+import { overrideText } from "./rls-codec.js";
+
+/** What the process adds to every response. */
+export interface ResponseExtrasOptions {
+  /** Headers of the tightest limit, where its rule says nothing of them; undefined for none. */
+  readonly headerNames: LimitHeaderNames | undefined;
+  /** Whether responses repeat what was asked, and say their rules' `metadata`, for later filters. */
+  readonly hasDynamicMetadata: boolean;
+}
+
+/** A call that was decided. */
+export interface AnsweredCall {
+  readonly prepared: PreparedQuery;
+  readonly verdict: Verdict;
+  /** As it was asked; needed for dynamic metadata. */
+  readonly message: RateLimitRequest | undefined;
+}
+
+type Extras = Partial<
+  Pick<RateLimitResponse, "responseHeadersToAdd" | "rawBody" | "dynamicMetadata">
+>;
+
+/** What responses carry beside their statuses. Most carry nothing, and that costs nothing. */
+export class ResponseExtras {
+  readonly #options: ResponseExtrasOptions;
+
+  constructor(options: ResponseExtrasOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a call's own message is needed to answer it. */
+  get needsMessage(): boolean {
+    return this.#options.hasDynamicMetadata;
+  }
+
+  /** The fields of one response; undefined when it has none. */
+  fields(call: AnsweredCall): Extras | undefined {
+    const { headerNames, hasDynamicMetadata } = this.#options;
+    const isPlain = headerNames === undefined && !call.prepared.isStyled;
+    if (isPlain && !hasDynamicMetadata) return undefined;
+    const { headers, body } = isPlain ? noExtras : this.#limitResponse(call);
+    return {
+      ...(headers.length > 0 && { responseHeadersToAdd: headers.map(toHeaderValue) }),
+      ...(body !== undefined && { rawBody: Buffer.from(body, "utf8") }),
+      ...(call.message !== undefined && { dynamicMetadata: dynamicMetadata(call, call.message) }),
+    };
+  }
+
+  /**
+   * The same fields as bytes, to be put behind a response's own: a message is the merge of its
+   * parts. Source: protobuf.dev/programming-guides/encoding, "Last One Wins".
+   */
+  encode(call: AnsweredCall): Uint8Array | undefined {
+    const fields = this.fields(call);
+    if (fields === undefined) return undefined;
+    return toBinary(RateLimitResponseSchema, create(RateLimitResponseSchema, fields));
+  }
+
+  #limitResponse({ prepared, verdict }: AnsweredCall): LimitResponse {
+    const statuses = verdict.statuses.map((status, i): StyledStatus => {
+      const descriptor = prepared.descriptors[i];
+      const rule = descriptor?.kind === "limited" ? descriptor.rule : undefined;
+      return { status, label: rule?.label ?? "override", headers: rule?.headers, body: rule?.body };
+    });
+    return limitResponse(statuses, {
+      isDenied: verdict.isDenied,
+      names: this.#options.headerNames,
+    });
+  }
+}
+
+const noExtras: LimitResponse = { headers: [] };
+
+function toHeaderValue({ name, value }: Header): HeaderValue {
+  return create(HeaderValueSchema, { key: name, value });
+}
+
+/**
+ * What was asked, and what the rules that let it pass want to say.
+ *
+ * Source: envoyproxy/ratelimit, RESPONSE_DYNAMIC_METADATA.
+ */
+function dynamicMetadata(call: AnsweredCall, message: RateLimitRequest): MessageJson {
+  const { domain, descriptors, hitsAddend } = message;
+  // The library takes nothing that is frozen.
+  const metadata: MessageJson = JSON.parse(JSON.stringify(passedMetadata(call)));
+  return {
+    domain,
+    descriptors: descriptors.map(({ entries, limit, hitsAddend: own }) => ({
+      entries: entries.map(({ key, value }) => `${key}=${value}`),
+      ...(limit === undefined ? {} : { limit: overrideText(limit) }),
+      ...(own === undefined ? {} : { hitsAddend: Number(own) }),
+    })),
+    ...(hitsAddend === 0 ? {} : { hitsAddend }),
+    ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
+  };
+}
+
+/** Of the rules whose limits were not over: the first one's word counts, maps are merged. */
+function passedMetadata({ prepared, verdict }: AnsweredCall): JsonObject {
+  let merged: JsonObject = {};
+  prepared.descriptors.forEach((descriptor, i) => {
+    if (descriptor.kind === "unmatched" || verdict.statuses[i]?.isOver !== false) return;
+    const { rule } = descriptor;
+    if (rule?.metadata !== undefined) merged = merge(merged, rule.metadata);
+  });
+  return merged;
+}
+
+function merge(first: JsonObject, second: JsonObject): JsonObject {
+  const merged = new Map(Object.entries(first));
+  for (const [name, value] of Object.entries(second)) {
+    const known = merged.get(name);
+    if (known === undefined) merged.set(name, value);
+    else if (isObject(known) && isObject(value)) merged.set(name, merge(known, value));
+  }
+  return Object.fromEntries(merged);
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

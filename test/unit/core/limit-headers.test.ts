@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { limitResponse, type StyledStatus } from "../../../src/core/limit-headers.js";
+import type { DescriptorVerdict } from "../../../src/core/verdict.js";
+import { testLimit } from "../../support/policies.js";
+
+const names = {
+  limit: "RateLimit-Limit",
+  remaining: "RateLimit-Remaining",
+  reset: "RateLimit-Reset",
+};
+
+function status(fields: Partial<DescriptorVerdict> = {}): DescriptorVerdict {
+  const currentLimit = testLimit(10, { name: "pace" });
+  const base = { isOver: false, currentLimit, limitRemaining: 7, durationUntilResetUs: 1_500_000 };
+  return { ...base, ...fields };
+}
+
+function styled(fields: Partial<StyledStatus> = {}): StyledStatus {
+  return { status: status(), label: "user", ...fields };
+}
+
+function headersOf(...statuses: readonly StyledStatus[]) {
+  const { headers } = limitResponse(statuses, { isDenied: false, names });
+  return headers.map(({ name, value }) => `${name}: ${value}`);
+}
+
+describe("limitResponse()", () => {
+  it("says the tightest limit in the process's headers", () => {
+    const tight = status({ limitRemaining: 2, currentLimit: testLimit(5) });
+    expect(headersOf(styled(), styled({ status: tight }), styled())).toEqual([
+      "RateLimit-Limit: 5",
+      "RateLimit-Remaining: 2",
+      "RateLimit-Reset: 2",
+    ]);
+  });
+
+  it("says what is over before what is tight", () => {
+    const over = status({ isOver: true, limitRemaining: 0, durationUntilResetUs: 9_000_000 });
+    const tight = status({ limitRemaining: 0 });
+    expect(headersOf(styled({ status: tight }), styled({ status: over }))[2]).toBe(
+      "RateLimit-Reset: 9",
+    );
+  });
+
+  it("has no header where nothing is limited, or where nobody asked for any", () => {
+    const unlimited = styled({ status: { isOver: false, limitRemaining: 4_294_967_295 } });
+    expect(headersOf(unlimited, styled({ status: { isOver: false } }))).toEqual([]);
+    expect(limitResponse([styled()], { isDenied: false })).toEqual({ headers: [] });
+  });
+
+  it("follows the rule of the tightest limit", () => {
+    expect(headersOf(styled({ headers: "none" }))).toEqual([]);
+    expect(headersOf(styled({ headers: "x-ratelimit" }))).toEqual([
+      "x-ratelimit-limit: 10",
+      "x-ratelimit-remaining: 7",
+      "x-ratelimit-reset: 2",
+    ]);
+  });
+
+  it("lists every limit that wants the fields of the IETF", () => {
+    const daily = status({ currentLimit: testLimit(100, { unit: "day" }), limitRemaining: 90 });
+    const statuses = [
+      styled({ headers: "ietf" }),
+      styled({ headers: "ietf", status: daily, label: 'a"\\\u00e9' }),
+      styled({ headers: "none" }),
+    ];
+    expect(headersOf(...statuses)).toEqual([
+      'ratelimit-policy: "pace";q=10;w=60, "a\\"\\\\?";q=100;w=86400',
+      'ratelimit: "pace";r=7;t=2, "a\\"\\\\?";r=90;t=2',
+    ]);
+  });
+
+  it("tells a refused caller in the body which limit it was and how long to wait", () => {
+    const over = status({ isOver: true, limitRemaining: 0, durationUntilResetUs: 1_000_000 });
+    const one = styled({ status: over, headers: "none", body: "problem+json" });
+    const refused = limitResponse([one], { isDenied: true, names });
+    expect(refused.headers).toEqual([{ name: "content-type", value: "application/problem+json" }]);
+    expect(JSON.parse(refused.body ?? "")).toEqual({
+      type: "about:blank",
+      title: "Too Many Requests",
+      status: 429,
+      detail: 'The limit "pace" is reached. Try again in 1 second.',
+      "retry-after": 1,
+    });
+    expect(limitResponse([one], { isDenied: false, names }).body).toBeUndefined();
+    const other = styled({ status: over });
+    expect(limitResponse([other], { isDenied: true, names }).body).toBeUndefined();
+  });
+});
