@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { exitCodes } from "../app/failure.js";
-import { type ParsedOption, switchOption } from "../app/option.js";
+import type { ParsedOption } from "../app/option.js";
 import { readErrorWords, readPolicyFiles } from "../app/policy-files.js";
+import { policyStartOptionRows } from "../app/xds-options.js";
 import { compareWithReference } from "../policy/comparison.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../policy/parse.js";
 import { formatProblems, visibleText } from "../policy/problem.js";
@@ -66,13 +67,8 @@ Exit codes: 0 right, 1 a file cannot be read, 2 usage, 3 invalid.`,
     });
 }
 
-const mergeOption = switchOption({
-  section: "Policy",
-  env: "MERGE_DOMAIN_CONFIG",
-  flag: "merge-domain-config",
-  docs: "Whether several files may add descriptors to one domain.",
-  defaultValue: false,
-});
+/** The service's own setting. */
+const mergeOption = policyStartOptionRows.mergesDomains;
 
 /** The flag wins over the environment; it may stand alone. An empty text is none. */
 function readMerge(options: CheckOptions, { env }: CommandContext): ParsedOption<boolean> {
