@@ -4,7 +4,7 @@ import type { Logger } from "./logger.js";
 import { remedyOf } from "./store-remedies.js";
 
 /** Connections that are known to fail: some to each node of the largest cluster. */
-const failuresMax = 4 * clusterNodesMax;
+export const failuresMax = 4 * clusterNodesMax;
 
 /**
  * Logs what happens to the connections to one Redis, of one server or many: each outage once a
@@ -13,8 +13,8 @@ const failuresMax = 4 * clusterNodesMax;
  */
 export class RedisJournal {
   readonly #logger: Logger;
-  /** By role and address: why a connection fails, as said last; empty while nobody told. */
-  readonly #failures = new Map<string, string>();
+  /** By role and address: what was said of a connection since it was well. */
+  readonly #failures = new Map<string, Set<string>>();
   /** Addresses with a connection for decisions. */
   readonly #deciding = new Set<string>();
 
@@ -45,12 +45,12 @@ export class RedisJournal {
       if (event.kind === "redisConnected") this.#logger.info(line, "Connected to Redis.");
       return;
     }
-    const before = this.#failures.get(connection);
-    const cause = event.kind === "redisFailed" ? event.code : (before ?? "");
-    // Addresses that a sentinel names, or a name leads to, have no end of their own.
+    const said = this.#failures.get(connection) ?? new Set();
+    const isNew = event.kind === "redisFailed" ? !said.has(event.code) : said.size === 0;
+    // Addresses that sentinels name have no end of their own.
     if (this.#failures.size >= failuresMax) this.#failures.clear();
-    this.#failures.set(connection, cause);
-    if (cause === before) {
+    this.#failures.set(connection, said.add(event.kind === "redisFailed" ? event.code : kind));
+    if (!isNew) {
       this.#logger.debug(line, "The connection to Redis failed again.");
       return;
     }

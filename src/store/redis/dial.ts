@@ -12,6 +12,8 @@ export interface Dial {
   readonly address: RedisAddress | MovingAddress;
   /** Default: what Node trusts, and no certificate of our own. */
   readonly tls?: TlsSource;
+  /** The longest silence amid a TCP connect or TLS handshake, in milliseconds. */
+  readonly connectMs: number;
 }
 
 /** How long a closed socket may linger before it is destroyed. */
@@ -21,7 +23,7 @@ export const lingerMs = 100;
  * Makes sockets for the client library, which by itself knows one address and one set of
  * certificates for as long as it lives.
  */
-export function connectorFor({ address, tls }: Dial): new () => AbstractConnector {
+export function connectorFor({ address, tls, connectMs }: Dial): new () => AbstractConnector {
   return class extends AbstractConnector {
     constructor() {
       super(lingerMs);
@@ -36,6 +38,7 @@ export function connectorFor({ address, tls }: Dial): new () => AbstractConnecto
       socket.once("error", (error) => {
         this.firstError = error;
       });
+      limitConnect(socket, place, connectMs);
       this.stream = socket;
       return socket;
     }
@@ -52,6 +55,27 @@ function openSocket(address: RedisAddress, tls: TlsSource | undefined): Socket {
   const { host, port, isTls } = address;
   if (!isTls) return connectNet({ host, port });
   return connectTls({ host, port, ...serverName(host), ...tls?.() });
+}
+
+/** The library would call both ends "ETIMEDOUT", and only one of them is about TLS. */
+function limitConnect(socket: Socket, address: RedisAddress, connectMs: number): void {
+  const isTls = address.kind === "tcp" && address.isTls;
+  let isReached = false;
+  socket.once("connect", () => {
+    isReached = true;
+  });
+  const giveUp = (): void => {
+    const detail = "It does not answer a TLS handshake; does it speak TLS there?";
+    const error = isReached
+      ? new ServiceError("STORE_TLS_FAILED", detail)
+      : new ServiceError("STORE_UNAVAILABLE", "Its address cannot be reached.");
+    socket.destroy(error);
+  };
+  socket.setTimeout(connectMs, giveUp);
+  socket.once(isTls ? "secureConnect" : "connect", () => {
+    socket.off("timeout", giveUp);
+    socket.setTimeout(0);
+  });
 }
 
 /** What SNI asks for; addresses have no names. */

@@ -31,8 +31,9 @@ export function libraryOptions(
   nextDelayMs: () => number,
 ): RedisOptions & { readonly replyMapping: "legacy" } {
   const { address } = target;
+  const connectMs = Math.min(Math.max(timeoutMs, connectMsMin), connectMsMax);
   return {
-    Connector: connectorFor({ address, ...(tls === undefined ? {} : { tls }) }),
+    Connector: connectorFor({ address, connectMs, ...(tls === undefined ? {} : { tls }) }),
     // Only tells the library to wait for the end of the handshake.
     ...(address.kind !== "unix" && address.isTls ? { tls: {} } : {}),
     ...(target.username === undefined ? {} : { username: target.username }),
@@ -45,7 +46,8 @@ export function libraryOptions(
     protocol: 2,
     replyMapping: "legacy",
     lazyConnect: false,
-    connectTimeout: Math.min(Math.max(timeoutMs, connectMsMin), connectMsMax),
+    // The connector has its own, which tells a silent handshake from a host that is not there.
+    connectTimeout: 0,
     disconnectTimeout: lingerMs,
     keepAlive: 10_000,
     noDelay: true,
