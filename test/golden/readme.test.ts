@@ -54,6 +54,13 @@ async function renderMetrics(): Promise<string> {
     inFlightCount: () => 0,
     replicaCount: () => 1,
     memoryKeyCount: () => 0,
+    tlsStatus: () => ({
+      expiryEpochUs: 0,
+      isStale: false,
+      loadedCount: 0,
+      refusedCount: 0,
+      refusedByCause: new Map(),
+    }),
     storeKind: "memory",
     version: "0",
   });
