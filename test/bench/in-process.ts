@@ -223,7 +223,11 @@ function createDecider(policy: Policy, store: LimitStore, counters: DecisionCoun
   });
 }
 
-function createPolicy({ ruleCount = 1, hitsPerSecond = 4_294_967_295 }: InProcessScenario): Policy {
+/** A policy with the scenario's rules, whose limits refuse nobody unless it says so. */
+export function createPolicy({
+  ruleCount = 1,
+  hitsPerSecond = 4_294_967_295,
+}: InProcessScenario): Policy {
   const limit = `rate_limit: { unit: second, requests_per_unit: ${hitsPerSecond} }`;
   const others = Array.from(
     { length: ruleCount - 1 },

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { RedisServer } from "../support/redis-server.js";
 import { type InProcessRow, inProcessScenarios, measureInProcess } from "./in-process.js";
-import { formatInProcess, formatTable, type Row } from "./report.js";
+import { type MemoryRow, measureMemory } from "./memory-row.js";
+import { formatInProcess, formatMemory, formatTable, type Row } from "./report.js";
 import { measure, type Scenario } from "./scenario.js";
 import { startEmptyServer, startHeadgate } from "./servers.js";
 
@@ -47,10 +48,11 @@ async function main(): Promise<void> {
   try {
     const rows = await runServers({ directory, measureMs, only: values.only });
     const inProcess = await runInProcess({ measureMs, only: values.only });
+    const memory = await runMemory({ measureMs, only: values.only });
     const text =
       values.output === "json"
-        ? JSON.stringify({ rows, inProcess }, undefined, 2)
-        : [formatTable(rows), formatInProcess(inProcess)]
+        ? JSON.stringify({ rows, inProcess, memory }, undefined, 2)
+        : [formatTable(rows), formatInProcess(inProcess), ...memory.map(formatMemory)]
             .filter((part) => part !== "")
             .join("\n\n");
     process.stdout.write(`${text}\n`);
@@ -118,5 +120,15 @@ async function runInProcess({
 }
 
 const decisionsPerMs = 50;
+
+/** Ten steps; at the default of five seconds they are ten million decisions. */
+async function runMemory({
+  measureMs,
+  only,
+}: Pick<Order, "measureMs" | "only">): Promise<readonly MemoryRow[]> {
+  if (!"in process, memory".includes(only)) return [];
+  process.stderr.write("in process, memory ...\n");
+  return [await measureMemory(10, measureMs * 200)];
+}
 
 await main();

@@ -1,4 +1,5 @@
 import type { InProcessRow } from "./in-process.js";
+import type { MemoryRow } from "./memory-row.js";
 
 /** One measured row. Times are of one call as the client sees it; CPU is the server process's. */
 export interface Row {
@@ -38,11 +39,24 @@ export function formatTable(rows: readonly Row[]): string {
   ]);
 }
 
-/** What decisions cost without a transport. */
+/** What decisions cost without a transport; parts below their whole. */
 export function formatInProcess(rows: readonly InProcessRow[]): string {
   if (rows.length === 0) return "";
-  const cells = rows.map(({ name, cpuUsPerDecision }) => [name, cpuUsPerDecision.toFixed(2)]);
-  return layOut([["bytes to bytes in process, embedded store", "CPU us/decision"], ...cells]);
+  const cells = rows.flatMap(({ name, cpuUsPerDecision, redisCpuUsPerDecision, parts = {} }) => [
+    [name, cpuUsPerDecision.toFixed(2), redisCpuUsPerDecision?.toFixed(2) ?? ""],
+    ...Object.entries(parts).map(([part, us]) => [`  of which ${part}`, us.toFixed(2), ""]),
+  ]);
+  const header = ["bytes to bytes in process", "CPU us/decision", "Redis us/decision"];
+  return layOut([header, ...cells]);
+}
+
+/** What a process holds as it goes on deciding. */
+export function formatMemory({ name, residentMegabytes, decisionsPerStep }: MemoryRow): string {
+  const cells = residentMegabytes.map((megabytes, step) => {
+    const decided = ((step + 1) * decisionsPerStep).toLocaleString("en-US");
+    return [`${name}, after ${decided} decisions more`, String(megabytes)];
+  });
+  return layOut([["resident memory", "MB"], ...cells]);
 }
 
 /** The first column to the left, numbers to the right. */
