@@ -139,6 +139,12 @@ describe("loadConfig()", () => {
     expect(configOf({ ...env, HEADGATE_POLICY: "p.yaml" }).watchedDirectories).toEqual([]);
   });
 
+  it("reads the runtime's files as envoyproxy/ratelimit does, and others by their ending", () => {
+    expect(configOf({}).policyStyle).toBe("allFiles");
+    expect(configOf({ RUNTIME_IGNOREDOTFILES: "true" }).policyStyle).toBe("allButDotFiles");
+    expect(configOf({ HEADGATE_POLICY: "directory" }).policyStyle).toBe("yamlFiles");
+  });
+
   it.each([
     ["500ms", 500],
     ["24h", 86_400_000],

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
+  type PolicyFileStyle,
+  policyDirectoriesMax,
   policyFileBytesMax,
   policyFilesMax,
   readPolicyFiles,
@@ -54,6 +56,51 @@ describe("readPolicyFiles()", () => {
       "b",
       "c",
     ]);
+  });
+
+  describe.each<{ style: PolicyFileStyle; texts: readonly string[] }>([
+    { style: "yamlFiles", texts: ["a"] },
+    { style: "allButDotFiles", texts: ["a", "json", "below", "no ending"] },
+    { style: "allFiles", texts: ["dot directory", "dot file", "a", "json", "below", "no ending"] },
+  ])("as $style", ({ style, texts }) => {
+    it("reads the files that count, by their paths, and never those of two dots", async () => {
+      await write("a.yaml", "a");
+      await write("b.json", "json");
+      await write("z", "no ending");
+      await write(".hidden.yaml", "dot file");
+      for (const directory of ["nested/deep", ".git", "..2026_11_21"]) {
+        await mkdir(join(folder, directory), { recursive: true });
+      }
+      await write("nested/deep/c.yaml", "below");
+      await write(".git/d.yaml", "dot directory");
+      await write("..2026_11_21/a.yaml", "bookkeeping");
+      await write("..twodots.yaml", "bookkeeping");
+      await symlink("..2026_11_21", join(folder, "..data"));
+      await symlink("nowhere", join(folder, "dangling.yaml"));
+      const read = await readPolicyFiles(folder, style);
+      expect(read.kind === "sources" && read.sources.map(({ text }) => text)).toEqual(texts);
+    });
+  });
+
+  it("follows links to files, and none to directories", async () => {
+    await mkdir(join(folder, "config"));
+    await mkdir(join(folder, "elsewhere"));
+    await write("elsewhere/a.yaml", "a");
+    await symlink("../elsewhere/a.yaml", join(folder, "config", "link.yaml"));
+    await symlink("../elsewhere", join(folder, "config", "directory"));
+    const read = await readPolicyFiles(join(folder, "config"), "allFiles");
+    expect(read.kind === "sources" && read.sources.map(({ text }) => text)).toEqual(["a"]);
+  });
+
+  it(`looks into ${policyDirectoriesMax} directories within each other, and no deeper`, async () => {
+    let name = "";
+    for (let depth = 1; depth <= policyDirectoriesMax + 1; depth += 1) {
+      await write(`${name}${depth}.yaml`, String(depth));
+      await mkdir(join(folder, `${name}d`));
+      name += "d/";
+    }
+    const read = await readPolicyFiles(folder, "allFiles");
+    expect(read.kind === "sources" && read.sources).toHaveLength(policyDirectoriesMax);
   });
 
   it("gives equal texts one version wherever they lie, and other texts another", async () => {

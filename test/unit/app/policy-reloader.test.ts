@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { LogEvent, Logger } from "../../../src/app/logger.js";
+import type { PolicyFileStyle } from "../../../src/app/policy-files.js";
 import { PolicyReloader } from "../../../src/app/policy-reloader.js";
 import { realClock } from "../../support/real-clock.js";
 import { waitFor } from "../../support/wait.js";
@@ -43,8 +44,10 @@ const brokenText = "domain: shop\ndescriptors:\n  - key: user\n    rate_limit: {
 async function watching(
   path: string,
   watchedDirectories: readonly string[] = [],
+  style: PolicyFileStyle = "yamlFiles",
 ): Promise<PolicyReloader> {
-  const reloader = new PolicyReloader({ path, watchedDirectories, clock: realClock, logger });
+  const parts = { path, watchedDirectories, style, clock: realClock, logger };
+  const reloader = new PolicyReloader(parts);
   reloaders.push(reloader);
   await reloader.look();
   reloader.watch();
@@ -121,6 +124,20 @@ describe("PolicyReloader", () => {
       await rm(join(folder, `..${wanted - 1}`), { recursive: true });
       await inForce(reloader, wanted);
     }
+  });
+
+  it("follows a ConfigMap that is the runtime's own directory, whatever dot files are", async () => {
+    const directory = join(folder, "config");
+    await layOut("config/..1", policyText(1));
+    await symlink("..1", join(directory, "..data"));
+    await symlink(join("..data", "policy.yaml"), join(directory, "policy.yaml"));
+    const reloader = await watching(directory, [], "allFiles");
+    expect(hits(reloader)).toBe(1);
+    await layOut("config/..2", policyText(2));
+    await symlink("..2", join(directory, "..data_tmp"));
+    await rename(join(directory, "..data_tmp"), join(directory, "..data"));
+    await rm(join(directory, "..1"), { recursive: true });
+    await inForce(reloader, 2);
   });
 
   it("follows a swap of the runtime root", async () => {
