@@ -35,7 +35,7 @@ export function compensationUnits(compensation: Compensation, nowUs: number): nu
 
 /**
  * The bucket after a charge was undone; the same object when that changes nothing. A bucket from
- * the future is left for the next charge to clamp.
+ * the future is left for the next charge to bring back.
  */
 export function compensate(compensation: Compensation, bucket: Bucket, nowUs: number): Bucket {
   const units = compensationUnits(compensation, nowUs);

@@ -1,5 +1,5 @@
 import { ceilMulDiv, floorMulDiv } from "./exact.js";
-import type { LimitKey, Role } from "./limit.js";
+import { hitsMax, type LimitKey, type Role } from "./limit.js";
 
 /**
  * GCRA in its continuous-state leaky-bucket form. A bucket holds `level` (what is used) at a time;
@@ -7,7 +7,17 @@ import type { LimitKey, Role } from "./limit.js";
  *
  * Promise: in any interval of length t a key admits at most burst + floor(t * rate) hits, net of
  * callers' refunds. Rounding always goes against admission: less than one part in 2^20 of a hit a
- * charge.
+ * charge. Where limits differ, as while an edit is on its way to all replicas, burst and rate are
+ * the largest of those that decided in the interval.
+ *
+ * Why: let A be the level of an ideal bucket that starts empty with the interval, takes what the
+ * interval admits, and drains at its largest rate. The stored level is never below A: both take the
+ * same, the stored one drains no faster, and it is forgotten only when the one who wrote it would
+ * have seen it empty, at a rate no larger than A's. Whoever admits leaves the stored level, so A
+ * too, within a burst of the interval. What drained and what A holds is all that was admitted.
+ *
+ * So no decision may lower a level but by draining and refunds, not even one that is far above the
+ * burst of who decides: others may know a larger burst, and would admit again what was forgotten.
  *
  * Source: ITU-T I.371, annex A, the continuous-state leaky bucket algorithm.
  */
@@ -18,9 +28,12 @@ export const unitsPerHit = 1_048_576;
 /** The largest cost of one charge in hits; more than any bucket holds, also in debt. */
 export const costHitsMax = 8_589_934_592;
 
-/** A bucket's state as stored. Both are whole and below 2^53. */
+/** What no bucket holds more than: two of the largest bursts, one of them debt. Below 2^53. */
+export const levelUnitsMax = 2 * hitsMax * unitsPerHit;
+
+/** A bucket's state as stored. Both are whole and not negative. */
 export interface Bucket {
-  /** What is used, in units of 2^-20 hit. */
+  /** What is used, in units of 2^-20 hit, up to `levelUnitsMax`. */
   readonly level: number;
   /** The store's time at which `level` was true, in microseconds. */
   readonly tUs: number;
@@ -30,7 +43,7 @@ export interface Bucket {
 export interface Charge {
   /**
    * A request's charges on one key are of one limit. Where callers' overrides differ all the same,
-   * the first says how the bucket drains and is clamped, and each its own burst.
+   * the first says how the bucket drains, and each its own burst.
    */
   readonly key: LimitKey;
   /** Hits that drain in `periodUs`: 0 to 2^32 - 1. */
@@ -96,7 +109,10 @@ export interface BucketTable {
 /** The part of a charge that says how its bucket drains. */
 export type Drain = Pick<Charge, "hits" | "periodUs">;
 
-/** A full debt of two bursts, each of ten years, is below this: 2^50 us are 35 years. */
+/**
+ * A full debt of two bursts, each of ten years, is below this: 2^50 us are 35 years. What an edit
+ * left above that is told and kept for no longer.
+ */
 const drainTimeCapUs = 2 ** 50;
 
 /** Units that drain in `elapsedUs`, rounded down, at most `level`. */
@@ -111,22 +127,10 @@ function drainTimeUs(drain: Drain, units: number): number | undefined {
   return ceilMulDiv(units, drain.periodUs, drain.hits * unitsPerHit, drainTimeCapUs);
 }
 
-/**
- * A stored bucket as of now, before draining. A clock that stepped back leaves a time in the
- * future: it becomes now. An edited limit leaves a level above what the limit can hold: it becomes
- * full. Refunds and other roles share the bounds: one burst, or two where debt is allowed.
- */
-function clampBucket(charge: Charge, bucket: Bucket | undefined, nowUs: number): Bucket {
+/** A stored bucket, not in the future: where a clock stepped back its time becomes now. */
+function pastBucket(bucket: Bucket | undefined, nowUs: number): Bucket {
   if (bucket === undefined) return { level: 0, tUs: nowUs };
-  const levelMax = levelUnitsMax(charge);
-  if (bucket.tUs <= nowUs && bucket.level <= levelMax) return bucket;
-  return { level: Math.min(bucket.level, levelMax), tUs: Math.min(bucket.tUs, nowUs) };
-}
-
-/** The most a bucket may hold: the burst, and one more of debt for costs known only later. */
-function levelUnitsMax(charge: Charge): number {
-  const burstUnits = charge.burst * unitsPerHit;
-  return charge.role === "settle" ? 2 * burstUnits : burstUnits;
+  return bucket.tUs <= nowUs ? bucket : { level: bucket.level, tUs: nowUs };
 }
 
 /** The level at `nowUs` of a bucket that is not in the future. */
@@ -139,10 +143,10 @@ export function levelAt(drain: Drain, bucket: Bucket, nowUs: number): number {
 interface Draft {
   /** The first charge on the key. */
   readonly charge: Charge;
-  /** As stored, clamped: what a refused ask leaves alone. */
+  /** As stored, not in the future: what a refused ask leaves alone. */
   readonly base: Bucket;
-  /** The base differs from what is stored and is written back even when nothing is charged. */
-  readonly isClamped: boolean;
+  /** The stored time was in the future; the base is written back even when nothing is charged. */
+  readonly isSteppedBack: boolean;
   /** The base drained until now. */
   readonly levelNow: number;
   /** `levelNow` with what was charged so far. */
@@ -169,7 +173,7 @@ interface Surroundings {
  * Charges are evaluated in order on tentative state, so the same key twice counts twice. The
  * request is denied when an enforce or settle charge is over, or when it has quota charges and all
  * are over. Not denied: every charge that fits is committed. Denied: only settle charges and
- * refunds are. A refused ask writes nothing, except a bucket that had to be clamped.
+ * refunds are. A refused ask writes nothing, except a bucket whose time was in the future.
  */
 export function decideRequest(
   charges: readonly Charge[],
@@ -233,22 +237,22 @@ export function decideRepeated(
 }
 
 /**
- * How often the charge's cost fits above a level, rounded down. The quotient of whole numbers below
- * 2^53 is never rounded up to a whole one, so the floor is exact.
+ * How often the charge's cost fits above a level, rounded down; 0 above the burst. The quotient of
+ * whole numbers below 2^53 is never rounded up to a whole one, so the floor is exact.
  */
 function fittingCount(charge: Charge, level: number): number {
   const free = charge.burst * unitsPerHit - level;
-  return Math.floor(free / (charge.cost * unitsPerHit));
+  return free <= 0 ? 0 : Math.floor(free / (charge.cost * unitsPerHit));
 }
 
 /** The draft of the charge's key; the first charge on a key reads its bucket. */
 function draftFor(charge: Charge, drafts: Draft[], { table, nowUs }: Surroundings): Draft {
   for (const earlier of drafts) if (earlier.charge.key === charge.key) return earlier;
   const stored = table.get(charge.key);
-  const base = clampBucket(charge, stored, nowUs);
+  const base = pastBucket(stored, nowUs);
   const levelNow = levelAt(charge, base, nowUs);
-  const isClamped = stored !== undefined && base !== stored;
-  const draft = { charge, base, isClamped, levelNow, level: levelNow, isTouched: false };
+  const isSteppedBack = stored !== undefined && base !== stored;
+  const draft = { charge, base, isSteppedBack, levelNow, level: levelNow, isTouched: false };
   drafts.push(draft);
   return draft;
 }
@@ -267,7 +271,7 @@ function evaluate(charge: Charge, draft: Draft, nowUs: number): ChargeResult {
   }
   if (charge.role === "settle") {
     const isOver = draft.level + cost > burst;
-    touch(draft, Math.min(draft.level + cost, 2 * burst));
+    touch(draft, Math.max(draft.level, Math.min(draft.level + cost, 2 * burst)));
     return { isOver, bucket: draftBucket(draft, nowUs) };
   }
   const isOver = draft.level + cost > burst;
@@ -326,8 +330,10 @@ function withdraw(asks: readonly Ask[], drafts: readonly Draft[], nowUs: number)
 }
 
 function commit(draft: Draft, { table, nowUs }: Surroundings): void {
-  if (!draft.isTouched && !draft.isClamped) return;
+  if (!draft.isTouched && !draft.isSteppedBack) return;
   const { charge } = draft;
+  // A limit that blocks everything holds nothing: what it finds, others stored and may still need.
+  if (charge.hits === 0) return;
   const bucket = draftBucket(draft, nowUs);
   const timeToFullUs = bucketTimeToFullUs(charge, bucket, nowUs) ?? 0;
   if (timeToFullUs > 0) table.set(charge.key, bucket, timeToFullUs);

@@ -20,7 +20,7 @@ export interface KeyEntry extends DescriptorEntry {
 export const keyValueLengthMax = 256;
 
 /** Changes when the stored state changes its meaning, so that old state is never misread. */
-const formatVersion = "1";
+const formatVersion = "2";
 
 /** How the bucket under a key is decided; each keeps its state apart. */
 const gcraAlgorithm = "g";
@@ -31,7 +31,7 @@ const gcraAlgorithm = "g";
  * Every part is preceded by its length, so no choice of values makes two identities meet. Rate,
  * burst and position are left out: editing them keeps what was used. A limit without a name is
  * known by its period. Example: `limitKey("shop", [{key: "user", value: "7"}], {…minute})` is
- * `1g4:shop4:user1:7p3:60s`, behind the store's own prefix.
+ * `2g4:shop4:user1:7p3:60s`, behind the store's own prefix.
  *
  * Texts must be well-formed UTF-16, which both of the API's encodings see to: a store that keeps
  * UTF-8 cannot tell one lone surrogate from another.

@@ -1,12 +1,13 @@
 import fc from "fast-check";
 import type { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import {
   type Bucket,
   type BucketTable,
   type Charge,
   costHitsMax,
   decideRepeated,
+  levelUnitsMax,
   multiplicityMax,
   type RepeatedResult,
   unitsPerHit,
@@ -14,8 +15,8 @@ import {
 import { drainTimeUsMax, hitsMax, type LimitKey } from "../../src/core/limit.js";
 import type { StoreRequest } from "../../src/store/limit-store.js";
 import { testKey } from "../support/charges.js";
-import { type RedisEngine, RedisServer } from "../support/redis-server.js";
-import { openTestStore, soon, type TestRedisStore } from "../support/redis-store.js";
+import type { RedisEngine } from "../support/redis-server.js";
+import { shareTestStore, soon, storedValue } from "../support/redis-store.js";
 
 const historyCount = 300;
 const keyCount = 6;
@@ -70,7 +71,7 @@ const seedArbitrary = fc.record({
   key: fc.integer({ min: 1, max: keyCount }).map((i) => testKey(`key ${i}`)),
   level: fc.oneof(
     fc.integer({ min: 1, max: 20 }).map((hits) => hits * unitsPerHit),
-    fc.maxSafeInteger().map(Math.abs),
+    fc.integer({ min: 1, max: levelUnitsMax }),
   ),
   agoUs: fc.oneof(
     fc.integer({ min: -7_200 * second, max: 7_200 * second }),
@@ -109,22 +110,10 @@ const stepArbitrary = fc.record({
 const engines: readonly RedisEngine[] = ["redis", "valkey"];
 
 describe.each(engines)("the take script on %s", (engine) => {
-  let server: RedisServer;
-  let opened: TestRedisStore;
-  let control: Redis;
-
-  beforeAll(async () => {
-    server = await RedisServer.start({ engine });
-    opened = await openTestStore(server);
-    control = server.client();
-  });
-
-  afterAll(async () => {
-    await opened?.store.close();
-    await server?.stop();
-  });
+  const shared = shareTestStore(engine);
 
   it("decides and stores what core/gcra does, to the last bit", { timeout: 120_000 }, async () => {
+    const { control, opened } = shared;
     let requestCount = 0;
     const property = fc.asyncProperty(
       fc.array(stepArbitrary, { minLength: 1, maxLength: 8 }),
@@ -201,9 +190,9 @@ async function writeSeeds(control: Redis, seeds: readonly Seed[]): Promise<void>
   const [seconds, micros] = await control.time();
   const nowUs = Number(seconds) * second + Number(micros);
   for (const { key, level, agoUs } of seeds) {
-    const value = Buffer.alloc(16);
-    value.writeDoubleLE(level, 0);
-    value.writeDoubleLE(Math.max(0, nowUs - agoUs), 8);
+    // One that says it is kept for long enough, and one that says nothing of it.
+    const expiresMs = level % 2 === 0 ? Math.floor(nowUs / 1_000) + drainTimeUsMax : 0;
+    const value = storedValue({ level, tUs: Math.max(0, nowUs - agoUs) }, expiresMs);
     await control.set(`headgate:${key}`, value);
   }
 }
@@ -222,7 +211,7 @@ async function readBuckets(control: Redis): Promise<Map<LimitKey, Bucket>> {
   keys.forEach((key, i) => {
     const value = values[i];
     if (value === null || value === undefined) return;
-    expect(value.length).toBe(16);
+    expect(value.length).toBe(24);
     buckets.set(key, { level: value.readDoubleLE(0), tUs: value.readDoubleLE(8) });
   });
   return buckets;

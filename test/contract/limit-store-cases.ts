@@ -230,7 +230,9 @@ export const cases: readonly Case[] = [
         isOver: [false],
         used: { a: 20 },
       },
-      { ask: [slow("a", { burst: 5 })], isDenied: true, isOver: [true], used: { a: 5 } },
+      { ask: [slow("a", { burst: 5 })], isDenied: true, isOver: [true], used: { a: 20 } },
+      { ask: [slow("a", { burst: 21, cost: 2 })], isDenied: true, isOver: [true] },
+      { ask: [slow("a", { burst: 21 })], isDenied: false, isOver: [false], used: { a: 21 } },
     ],
   },
   {

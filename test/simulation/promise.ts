@@ -97,8 +97,6 @@ function findExcessOf(most: Allowance, happenings: readonly Happening[]): Excess
   const { partsPerUs, burst } = most;
   let excess = 0;
   let lastUs = 0;
-  /** When the bucket was written last; endlessly long ago when another took its place. */
-  let writtenUs = Number.NEGATIVE_INFINITY;
   const shrink = (byParts: number): void => {
     excess = Math.max(0, excess - byParts);
   };
@@ -107,58 +105,48 @@ function findExcessOf(most: Allowance, happenings: readonly Happening[]): Excess
     lastUs = one.atUs;
     if (one.kind === "clockForward") {
       shrink(one.byUs * partsPerUs);
-      writtenUs -= one.byUs;
     } else if (one.kind === "clockBack") {
       // It makes nothing fit that did not fit before.
     } else if (one.kind === "lost") {
       shrink(one.hits * partsPerHit);
-      writtenUs = Number.NEGATIVE_INFINITY;
     } else if (one.allowance.partsPerUs > partsPerUs || one.allowance.burst > burst) {
       excess = 0;
     } else {
-      const asked = one.allowance.burst;
-      if (asked < burst) {
-        const held = heldParts({ partsPerUs, burst: asked }, one.atUs - writtenUs);
-        excess = Math.min(excess, held);
-      }
       shrink(one.refundedHits * partsPerHit);
       excess = whole(excess + one.takenHits * partsPerHit);
       if (one.takenHits > 0 && excess > burst * partsPerHit) {
         return { atUs: one.atUs, hits: excess / partsPerHit, burst };
       }
     }
-    if (one.kind === "asked" && one.takenHits + one.refundedHits > 0) writtenUs = one.atUs;
   }
   return undefined;
 }
 
 /**
- * The most that a bucket holds after it was asked under a burst: what is above is forgotten as of
- * when the bucket was written, for those too whose burst is larger. It may drain at any rate since.
- */
-function heldParts({ partsPerUs, burst }: Allowance, sinceUs: number): number {
-  if (sinceUs === Number.POSITIVE_INFINITY) return 0;
-  return Math.max(0, burst * partsPerHit - sinceUs * partsPerUs);
-}
-
-/**
  * The first time that a charge was refused although nothing had been taken for as long as a full
- * bucket takes to drain; undefined when there is none. A clock that stepped back starts that time
- * anew when the key is next asked: its bucket then seems to have been written now.
+ * bucket takes to drain; undefined when there is none. Full is what the largest limit so far may
+ * have left, and it drains as whoever wrote it last has it. A clock that stepped back starts that
+ * time anew when the key is next asked: its bucket then seems to have been written now.
  */
 export function findStuck(happenings: readonly Happening[]): number | undefined {
   const mayOwe = happenings.some((one) => one.kind === "asked" && one.isSettled);
-  let sinceUs = Number.NEGATIVE_INFINITY;
+  let burstMost = 0;
+  let drainedUs = Number.NEGATIVE_INFINITY;
   let isSteppedBack = false;
   for (const one of happenings) {
     // What a replica of the store has may be from before the step.
     if (one.kind === "clockBack" || one.kind === "lost") isSteppedBack = true;
     if (one.kind !== "asked") continue;
     const { partsPerUs, burst } = one.allowance;
-    if (isSteppedBack || one.takenHits + one.refundedHits > 0 || one.isSettled) sinceUs = one.atUs;
+    // A limit that blocks everything refuses for ever, and writes nothing.
+    if (partsPerUs === 0) continue;
+    burstMost = Math.max(burstMost, burst);
+    if (isSteppedBack || one.takenHits + one.refundedHits > 0 || one.isSettled) {
+      const drainUs = ((mayOwe ? 2 : 1) * burstMost * partsPerHit) / partsPerUs;
+      drainedUs = Math.max(drainedUs, one.atUs + drainUs);
+    }
     isSteppedBack = false;
-    const drainUs = ((mayOwe ? 2 : 1) * burst * partsPerHit) / partsPerUs;
-    if (one.isRefused && one.atUs - sinceUs > drainUs + 1) return one.atUs;
+    if (one.isRefused && one.atUs > drainedUs + 1) return one.atUs;
   }
   return undefined;
 }

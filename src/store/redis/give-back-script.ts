@@ -1,6 +1,6 @@
 import type { Compensation } from "../../core/compensation.js";
 import { ServiceError } from "../../core/errors.js";
-import type { Bucket } from "../../core/gcra.js";
+import { type Bucket, levelUnitsMax } from "../../core/gcra.js";
 import type { LimitKey } from "../../core/limit.js";
 import type { StoreScript } from "../connection.js";
 import type { GivenBack } from "../split-part.js";
@@ -58,28 +58,31 @@ export function decodeGivenBack(reply: unknown, compensationCount: number): Give
  * `core/compensation` a second time, in Lua, for several charges; a contract test holds them equal.
  *
  * KEYS: each distinct key once. ARGV[1]: as `encodeCompensations` packs it. Replies one string that
- * `decodeGivenBack` reads. A missing bucket, or one that is not ours, has nothing to give back.
+ * `decodeGivenBack` reads. A missing bucket, or one that is not ours, has nothing to give back. A
+ * key keeps its expiry: what is left drains sooner than what was there.
  */
 export const giveBackScript: StoreScript = {
   name: "give-back",
   text: `
-local max, floor = math.max, math.floor
+local max = math.max
 local pack, unpackStruct = struct.pack, struct.unpack
-local unitsPerHit, drainTimeCapUs = 1048576, 1125899906842624
+local unitsPerHit = 1048576
 
 ${exactText}
 local time = redis.call('TIME')
 local nowUs = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local storedLevel, storedTUs, ttlMs = {}, {}, {}
+local storedLevel, storedTUs, storedExpiry, isChanged = {}, {}, {}, {}
 
-local function isWhole(value)
-  return value >= 0 and value <= exactMax and floor(value) == value
+local function isWhole(value, most)
+  return value >= 0 and value <= most and value % 1 == 0
 end
 
 for k, value in ipairs(redis.call('MGET', unpack(KEYS))) do
-  if value and #value == 16 then
-    local level, tUs = unpackStruct('<dd', value)
-    if isWhole(level) and isWhole(tUs) then storedLevel[k], storedTUs[k] = level, tUs end
+  if value and #value == 24 then
+    local level, tUs, expiresMs = unpackStruct('<ddd', value)
+    if isWhole(level, ${levelUnitsMax}) and isWhole(tUs, exactMax) then
+      storedLevel[k], storedTUs[k], storedExpiry[k] = level, tUs, expiresMs
+    end
   end
 end
 
@@ -91,13 +94,7 @@ local function giveBack(k, hits, periodUs, charged, chargedUs)
   local units = charged - ceilMulDiv(nowUs - chargedUs, drain, periodUs, charged)
   if units == 0 then return end
   level = level - floorMulDiv(nowUs - tUs, drain, periodUs, level)
-  level = max(0, level - units)
-  storedLevel[k], storedTUs[k] = level, nowUs
-  ttlMs[k] = 0
-  if level > 0 then
-    local timeToFullUs = ceilMulDiv(level, periodUs, drain, drainTimeCapUs)
-    ttlMs[k] = math.ceil(timeToFullUs / 1000) + 1
-  end
+  storedLevel[k], storedTUs[k], isChanged[k] = max(0, level - units), nowUs, true
 end
 
 local list, at = ARGV[1], 1
@@ -109,10 +106,10 @@ while at <= #list do
   reply[#reply + 1] = pack('<dd', storedLevel[k] or 0, storedTUs[k] or nowUs)
 end
 
-for k, ttl in pairs(ttlMs) do
-  if ttl > 0 then
-    redis.call('SET', KEYS[k], pack('<dd', storedLevel[k], storedTUs[k]),
-      'PX', string.format('%.0f', ttl))
+for k in pairs(isChanged) do
+  if storedLevel[k] > 0 then
+    local value = pack('<ddd', storedLevel[k], storedTUs[k], storedExpiry[k])
+    redis.call('SET', KEYS[k], value, 'KEEPTTL')
   else
     redis.call('DEL', KEYS[k])
   end

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../core/errors.js";
-import type { Bucket, Charge, ChargeResult } from "../../core/gcra.js";
+import { type Bucket, type Charge, type ChargeResult, levelUnitsMax } from "../../core/gcra.js";
 import type { LimitKey, Role } from "../../core/limit.js";
 import type { StoreOutcome, StoreRequest } from "../limit-store.js";
 
@@ -24,9 +24,12 @@ export interface UnpackedReply {
 
 const requestBytes = 6;
 const chargeBytes = 27;
+/** A bucket as stored. */
+const bucketBytes = 24;
+
 const replyHeadBytes = 12;
 const replyRequestBytes = 4;
-const replyChargeBytes = 17;
+const replyChargeBytes = 1 + bucketBytes;
 
 /** Flags of a charge: the role in the lowest two bits, then one bit each. */
 const roleBits: Readonly<Record<Role, number>> = { enforce: 0, shadow: 1, quota: 2, settle: 3 };
@@ -86,8 +89,8 @@ function isFirstOnKey(charges: readonly Charge[], index: number): boolean {
 
 /**
  * Reads the take script's reply to a batch: store time in us (double), bad buckets (uint32), then a
- * request: how many were granted (uint32), and for each of its charges: over (uint8), level
- * (double), time (double). Throws STORE_PROTOCOL when it is anything else.
+ * request: how many were granted (uint32), and for each of its charges: over (uint8), its bucket
+ * packed as it is stored. Throws STORE_PROTOCOL when it is anything else.
  */
 export function decodeReply(reply: unknown, batch: readonly StoreRequest[]): UnpackedReply {
   let lengthBytes = replyHeadBytes;
@@ -113,11 +116,15 @@ export function decodeReply(reply: unknown, batch: readonly StoreRequest[]): Unp
   return { outcomes, badBucketCount: reply.readUInt32LE(8) };
 }
 
-/** A bucket as stored: level and time as little-endian doubles; its version lies in the key. */
+/**
+ * A bucket as stored, in little-endian doubles: level, time in us, and when its key expires in ms,
+ * which says nothing of the bucket. The version of all this lies in the key.
+ */
 export function decodeBucket(value: Buffer): Bucket | undefined {
-  if (value.length !== 16) return undefined;
+  if (value.length !== bucketBytes) return undefined;
   const bucket = readBucket(value, 0);
-  const isGood = isStorable(bucket.level) && isStorable(bucket.tUs);
+  const isGood =
+    isStorable(bucket.level) && bucket.level <= levelUnitsMax && isStorable(bucket.tUs);
   return isGood ? bucket : undefined;
 }
 

@@ -108,7 +108,7 @@ function fittingCount(charge: Charge, table: RecordedTable): bigint {
   if (peeked === undefined) throw new Error("a charge has no result");
   const levelNow = levelAt(charge, peeked.bucket, nowUs);
   const free = BigInt(charge.burst) * BigInt(unitsPerHit) - BigInt(levelNow);
-  return free / (BigInt(charge.cost) * BigInt(unitsPerHit));
+  return free < 0n ? 0n : free / (BigInt(charge.cost) * BigInt(unitsPerHit));
 }
 
 const meetingLists = fc.array(meetings, { minLength: 1, maxLength: 4 });

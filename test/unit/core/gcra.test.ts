@@ -361,24 +361,52 @@ describe("decideRequest() on state that no longer fits", () => {
     expect(remainingOf([grown], result, 0)).toEqual([92]);
   });
 
-  it("takes a level above an edited burst for a full bucket, and writes that back", () => {
+  it("refuses above an edited burst until it has drained, and forgets none of it", () => {
     const table = new RecordedTable();
-    decideRequest([testCharge({ hits: 100, burst: 100, cost: 80 })], table, 0);
-    table.takeWrites();
-    const refused = testCharge({ cost: 1 });
-    expect(decideRequest([refused], table, secondUs).isDenied).toBe(true);
-    const clamped = { level: 10 * unitsPerHit, tUs: 0 };
-    const key = testKey("k");
-    expect(table.takeWrites()).toEqual([{ key, bucket: clamped, timeToFullUs: 59 * secondUs }]);
-    expect(decideRequest([refused], table, secondUs).isDenied).toBe(true);
+    const wide = testCharge({ burst: 100 });
+    const narrow = testCharge();
+    decideRequest([{ ...wide, cost: 80 }], table, 0);
+    const before = table.takeWrites();
+    // Replicas that hold one burst or the other, as an edit is on its way: 71 hits drain in 426 s.
+    const answers = [0, 1, 2, 425, 426].map((seconds) =>
+      decideRequest([narrow], table.copy(), seconds * secondUs),
+    );
+    expect(answers.map((answer) => answer.isDenied)).toEqual([true, true, true, true, false]);
+    for (const seconds of [0, 1, 2]) decideRequest([narrow], table, seconds * secondUs);
     expect(table.takeWrites()).toEqual([]);
+    expect(table.get(testKey("k"))).toEqual(before[0]?.bucket);
+    expect(decideRequest([{ ...wide, cost: 21 }], table, 2 * secondUs).isDenied).toBe(true);
+    expect(decideRequest([{ ...wide, cost: 20 }], table, 2 * secondUs).isDenied).toBe(false);
   });
 
-  it("takes debt for a full bucket when the limit no longer allows debt", () => {
+  it("tells how long a level above an edited burst refuses", () => {
+    const table = new RecordedTable();
+    decideRequest([testCharge({ burst: 100, cost: 80 })], table, 0);
+    const narrow = testCharge();
+    const [found] = decideRequest([narrow], table, secondUs).results;
+    if (found === undefined) throw new Error("a charge has no result");
+    expect(remainingHits(narrow, found.bucket, secondUs)).toBe(0);
+    expect(retryAfterUs(narrow, found.bucket, secondUs)).toBe(425 * secondUs);
+  });
+
+  it("keeps debt for a limit that no longer allows debt, and for one of less debt", () => {
     const table = new RecordedTable();
     decideRequest([testCharge({ role: "settle", cost: 20 })], table, 0);
-    expect(decideRequest([testCharge({ cost: 0 })], table, 0).isDenied).toBe(false);
+    table.takeWrites();
+    expect(decideRequest([testCharge({ cost: 0 })], table, 0).isDenied).toBe(true);
+    const less = testCharge({ role: "settle", burst: 5, cost: 3 });
+    expect(decideRequest([less], table, 6 * secondUs).isDenied).toBe(true);
+    expect(table.takeWrites()).toEqual([]);
+    // Once the debt is less than that limit's own may be, it is charged again.
+    decideRequest([less], table, 66 * secondUs);
     expect(levelHits(table, "k")).toBe(10);
+  });
+
+  it("refunds from a level above the burst what was asked, and no more", () => {
+    const table = new RecordedTable();
+    decideRequest([testCharge({ burst: 100, cost: 80 })], table, 0);
+    decideRequest([testCharge({ cost: 30, isRefund: true })], table, 0);
+    expect(levelHits(table, "k")).toBe(50);
   });
 
   it("takes a time in the future for now, and writes that back even when it refuses", () => {
@@ -392,11 +420,17 @@ describe("decideRequest() on state that no longer fits", () => {
     expect(decideRequest([testCharge()], table, 16 * secondUs).isDenied).toBe(false);
   });
 
-  it("forgets a bucket that an edit to 0 leaves nothing of", () => {
+  it("leaves alone what it finds where an edit to 0 lets nothing in", () => {
     const table = new RecordedTable();
-    decideRequest([testCharge({ cost: 5 })], table, 0);
-    decideRequest([testCharge({ hits: 0, burst: 0 })], table, 0);
-    expect(table.buckets.size).toBe(0);
+    decideRequest([testCharge({ cost: 5 })], table, 9);
+    table.takeWrites();
+    const blocked = testCharge({ hits: 0, burst: 0 });
+    for (const nowUs of [9, 8]) {
+      expect(decideRequest([blocked], table, nowUs).isDenied).toBe(true);
+      decideRequest([{ ...blocked, cost: 2, isRefund: true }], table, nowUs);
+    }
+    expect(table.takeWrites()).toEqual([]);
+    expect(levelHits(table, "k")).toBe(5);
   });
 
   it("lets the first of two overrides on one key say how its bucket drains", () => {

@@ -101,7 +101,7 @@ function shifted({ key, value }: DescriptorEntry): DescriptorEntry {
 
 describe("limitKey()", () => {
   it("reads as its docstring says", () => {
-    expect(limitKey("shop", [{ key: "user", value: "7" }], minute)).toBe("1g4:shop4:user1:7p3:60s");
+    expect(limitKey("shop", [{ key: "user", value: "7" }], minute)).toBe("2g4:shop4:user1:7p3:60s");
   });
 
   it("gives one key to one identity and another to any other", () => {
@@ -151,7 +151,7 @@ describe("limitKey()", () => {
     for (const seconds of periods) {
       const text = `${seconds}s`;
       expect(limitKey("d", [], { periodUs: seconds * 1_000_000 })).toBe(
-        `1g1:dp${text.length}:${text}`,
+        `2g1:dp${text.length}:${text}`,
       );
     }
   });

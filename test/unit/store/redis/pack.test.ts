@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { costHitsMax, multiplicityMax } from "../../../../src/core/gcra.js";
+import { costHitsMax, levelUnitsMax, multiplicityMax } from "../../../../src/core/gcra.js";
 import { drainTimeUsMax, hitsMax } from "../../../../src/core/limit.js";
 import { decodeBucket, decodeReply, encodeBatch } from "../../../../src/store/redis/pack.js";
 import { once, testCharge } from "../../../support/charges.js";
@@ -72,13 +72,13 @@ describe("decodeReply()", () => {
   const batch = [once(testCharge(), testCharge({ key: "x" })), once(testCharge())];
 
   function reply(): Buffer {
-    const bytes = Buffer.alloc(12 + 2 * 4 + 3 * 17);
+    const bytes = Buffer.alloc(12 + 2 * 4 + 3 * 25);
     bytes.writeDoubleLE(1_700_000_000_000_001, 0);
     bytes.writeUInt32LE(2, 8);
     bytes.writeUInt32LE(multiplicityMax, 12);
-    bytes[33] = 1;
-    bytes.writeDoubleLE(5, 34);
-    bytes.writeDoubleLE(1_699_999_999_999_999, 42);
+    bytes[41] = 1;
+    bytes.writeDoubleLE(5, 42);
+    bytes.writeDoubleLE(1_699_999_999_999_999, 50);
     return bytes;
   }
 
@@ -108,12 +108,16 @@ describe("decodeReply()", () => {
 
 describe("decodeBucket()", () => {
   it("reads what the script wrote, and nothing else", () => {
-    const value = Buffer.alloc(16);
+    const value = Buffer.alloc(24);
     value.writeDoubleLE(7, 0);
     value.writeDoubleLE(8, 8);
     expect(decodeBucket(value)).toEqual({ level: 7, tUs: 8 });
     expect(decodeBucket(value.subarray(1))).toBeUndefined();
-    value.writeDoubleLE(0.5, 0);
-    expect(decodeBucket(value)).toBeUndefined();
+    for (const level of [0.5, -1, levelUnitsMax + 1, Number.NaN]) {
+      value.writeDoubleLE(level, 0);
+      expect(decodeBucket(value)).toBeUndefined();
+    }
+    value.writeDoubleLE(levelUnitsMax, 0);
+    expect(decodeBucket(value)?.level).toBe(levelUnitsMax);
   });
 });

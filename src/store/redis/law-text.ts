@@ -1,0 +1,117 @@
+/**
+ * Decides requests of any kind, each asked once, as `decideRequest` of `core/gcra` does: a part of
+ * the take script. It is made when the first one comes that is not plain: most batches need none of
+ * this.
+ */
+export const lawText = `
+  -- The charges of the request in hand, by position in it, and what was found for them.
+
+  local keyOf, flagsOf, hitsOf, burstOf, periodOf, costOf = {}, {}, {}, {}, {}, {}
+  local isOver, result = {}, {}
+
+  -- The drafts of the request in hand, by position of their key.
+
+  local openedFor, base, expiresMs, levelNow, level, isTouched = {}, {}, {}, {}, {}, {}
+  local request = 0
+
+  local function openDraft(i)
+    local k = keyOf[i]
+    if openedFor[k] == request then return false end
+    openedFor[k] = request
+    levelNow[k], expiresMs[k], base[k] = read(k, hitsOf[i], periodOf[i])
+    level[k], isTouched[k] = levelNow[k], false
+    return true
+  end
+
+  local function touch(k, to)
+    if level[k] ~= to then level[k], isTouched[k] = to, true end
+  end
+
+  local function noteBucket(i)
+    local k = keyOf[i]
+    result[i] = isTouched[k] and pack('<ddd', level[k], nowUs, 0) or base[k] or packEmpty()
+  end
+
+  local function evaluate(i)
+    local k, flags = keyOf[i], flagsOf[i]
+    local burst, cost = burstOf[i] * unitsPerHit, costOf[i] * unitsPerHit
+    local over = false
+    if flags % 8 >= 4 then
+      touch(k, max(0, level[k] - cost))
+    elseif cost == 0 then
+      local wanted = level[k]
+      if flags >= 8 then wanted = wanted + unitsPerHit end
+      over = wanted > burst
+    else
+      over = level[k] + cost > burst
+      if flags % 4 == 3 then
+        touch(k, max(level[k], min(level[k] + cost, 2 * burst)))
+      elseif not over then
+        touch(k, level[k] + cost)
+      end
+    end
+    noteBucket(i)
+    return over
+  end
+
+  local function isDenied(count)
+    local quotaCount, quotaOverCount = 0, 0
+    for i = 1, count do
+      local role = flagsOf[i] % 4
+      if isOver[i] and (role == 0 or role == 3) then return true end
+      if role == 2 then
+        quotaCount = quotaCount + 1
+        if isOver[i] then quotaOverCount = quotaOverCount + 1 end
+      end
+    end
+    return quotaCount > 0 and quotaOverCount == quotaCount
+  end
+
+  local function withdraw(count)
+    for i = 1, count do
+      local k = keyOf[i]
+      level[k], isTouched[k] = levelNow[k], false
+    end
+    for i = 1, count do
+      if flagsOf[i] % 8 >= 4 or flagsOf[i] % 4 == 3 then
+        evaluate(i)
+      elseif not isOver[i] then
+        noteBucket(i)
+      end
+    end
+  end
+
+  local function decide(count)
+    for i = 1, count do isOver[i] = evaluate(i) end
+    if not isDenied(count) then return 1 end
+    withdraw(count)
+    return 0
+  end
+
+  -- Decides the request at this place of the batch, and says where the next one begins.
+
+  return function(at)
+    request = request + 1
+    local count
+    count, at = unpackStruct('<I2xxxx', batch, at)
+    local firsts = {}
+    for i = 1, count do
+      keyOf[i], flagsOf[i], hitsOf[i], burstOf[i], periodOf[i], costOf[i], at =
+        unpackStruct('<I2BI4I4dd', batch, at)
+      if openDraft(i) then firsts[#firsts + 1] = i end
+    end
+    local granted = decide(count)
+    for _, i in ipairs(firsts) do
+      local k = keyOf[i]
+      if isTouched[k] then keep(k, level[k], expiresMs[k], hitsOf[i], periodOf[i]) end
+    end
+    reply[replyCount + 1] = pack('<I4', granted)
+    replyCount = replyCount + 1
+    for i = 1, count do
+      reply[replyCount + 2 * i - 1] = isOver[i] and '\\1' or '\\0'
+      reply[replyCount + 2 * i] = result[i]
+    end
+    replyCount = replyCount + 2 * count
+    return at
+  end
+`;
