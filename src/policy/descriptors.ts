@@ -102,7 +102,7 @@ function draftRule(
   { read, settings }: { readonly read: ReadEffect; readonly settings: RuleSettings },
 ): RuleDraft {
   const { effect, replaces } = read;
-  const { metadata, headers, isDetailedMetric } = settings;
+  const { metadata, headers, body, isDetailedMetric } = settings;
   const rule = { domain, path, effect, label };
   if (effect.kind === "none") return rule;
   const metrics = isDetailedMetric ? detailedMetric(path, sharePatterns) : metricPath;
@@ -112,6 +112,7 @@ function draftRule(
     ...(metrics.some(({ kind }) => kind === "request") && { metricPath: metrics }),
     ...(metadata !== undefined && { metadata }),
     ...(headers !== undefined && { headers }),
+    ...(body !== undefined && { body }),
   };
   return { ...rule, ...extras };
 }

@@ -1,5 +1,6 @@
 import type { JsonObject } from "../core/json.js";
 import {
+  type BodyStyle,
   type FailureMode,
   type HeaderStyle,
   isPattern,
@@ -22,6 +23,7 @@ export interface RuleSettings {
   readonly isValueInMetric: boolean;
   readonly metadata: JsonObject | undefined;
   readonly headers: HeaderStyle | undefined;
+  readonly body: BodyStyle | undefined;
 }
 
 /** Settings that act on the limit of their own descriptor, and are not inherited. */
@@ -31,6 +33,7 @@ export const limitSettingNames: readonly string[] = [
   "detailed_metric",
   "metadata",
   "headers",
+  "body",
 ];
 
 /** Reads the settings of a descriptor; what is wrong is reported, and reads as left out. */
@@ -43,6 +46,7 @@ export function readSettings(reader: NodeReader, fields: Fields, dialect: Dialec
   const failure = field("on_store_failure");
   const metadata = field("metadata");
   const headers = field("headers");
+  const body = field("body");
   return {
     mode: readMode(reader, {
       fields,
@@ -58,10 +62,12 @@ export function readSettings(reader: NodeReader, fields: Fields, dialect: Dialec
     headers:
       headers &&
       reader.readChoice(headers, headerStyles, { id: "HG133", what: "a kind of headers" }),
+    body: body && reader.readChoice(body, bodyStyles, { id: "HG133", what: "a kind of body" }),
   };
 }
 
 const headerStyles: readonly HeaderStyle[] = ["x-ratelimit", "ietf", "none"];
+const bodyStyles: readonly BodyStyle[] = ["problem+json"];
 
 /** A limit that denies nobody has no part in a quota either: shadow wins, as in the reference. */
 function readMode(

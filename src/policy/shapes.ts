@@ -30,7 +30,7 @@ const descriptorNames = [
   "share_threshold",
   "metadata",
 ];
-const ownDescriptorNames = ["rate_limits", "on_store_failure", "headers"];
+const ownDescriptorNames = ["rate_limits", "on_store_failure", "headers", "body"];
 const rateLimitNames = ["unit", "requests_per_unit", "unlimited", "name", "replaces"];
 const ownRateLimitNames = ["burst", "period", "charge", "peek", "algorithm", "time_zone"];
 
