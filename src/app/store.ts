@@ -117,7 +117,7 @@ function openSide(
   parts: StoreParts & { readonly tls: TlsSource | undefined },
 ): OpenSide {
   const { config, clock, random, logger, tls } = parts;
-  const journal = new RedisJournal(logger);
+  const journal = new RedisJournal({ logger, clock });
   const isAway = (): boolean => journal.isAway;
   const { timeoutMs } = choice;
   const common = {

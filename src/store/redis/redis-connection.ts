@@ -173,7 +173,9 @@ export class RedisConnection implements StoreConnection {
         },
         (error: unknown) => {
           this.#inFlightCount -= 1;
-          fail(toStoreError(error));
+          const failure = toStoreError(error);
+          if (failure.code === "STORE_READ_ONLY") this.#noteReadOnly(failure);
+          fail(failure);
         },
       );
     });
@@ -273,6 +275,13 @@ export class RedisConnection implements StoreConnection {
       this.#tellFailure(failure);
     });
     this.#redis.on("end", () => this.#revive());
+  }
+
+  /** The library leaves a replica at once; until the next server is met, calls may say why. */
+  #noteReadOnly(failure: ServiceError): void {
+    if (this.#refusal?.code === failure.code) return;
+    this.#refusal = failure;
+    this.#tellFailure(failure);
   }
 
   #tellFailure({ code, message }: ServiceError): void {

@@ -1,8 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { Logger } from "../../../src/app/logger.js";
-import { failuresMax, RedisJournal } from "../../../src/app/redis-journal.js";
+import {
+  journalConnectionsMax,
+  newsAfterMs,
+  RedisJournal,
+} from "../../../src/app/redis-journal.js";
 import type { ErrorCode } from "../../../src/core/errors.js";
 import type { RedisEvent, RedisPeer } from "../../../src/store/redis/redis-connection.js";
+import { FakeClock } from "../../support/fake-clock.js";
 
 interface Line {
   readonly level: string;
@@ -18,8 +23,9 @@ function createJournal() {
     warn: write("warn"),
     error: write("error"),
   };
-  const journal = new RedisJournal(logger);
-  return { journal, lines };
+  const clock = new FakeClock();
+  const journal = new RedisJournal({ logger, clock });
+  return { journal, lines, clock };
 }
 
 function failed(code: ErrorCode, role: RedisPeer = "decision"): RedisEvent {
@@ -32,7 +38,7 @@ const retrying: RedisEvent = { kind: "redisRetrying", role: "decision", attempt:
 
 describe("RedisJournal", () => {
   it("warns once of each cause while an outage lasts, and of the same again after it", () => {
-    const { journal, lines } = createJournal();
+    const { journal, lines, clock } = createJournal();
     const outage = [
       lost,
       retrying,
@@ -42,9 +48,22 @@ describe("RedisJournal", () => {
       failed("STORE_TLS_FAILED"),
       lost,
     ];
-    for (const event of [...outage, connected, ...outage]) journal.note(event, "a:1");
+    for (const event of [...outage, connected]) journal.note(event, "a:1");
+    clock.advance(newsAfterMs);
+    for (const event of outage) journal.note(event, "a:1");
     const levels = ["warn", "debug", "warn", "warn", "debug", "debug", "debug"];
     expect(lines.map(({ level }) => level)).toEqual([...levels, "info", ...levels]);
+  });
+
+  it("says nothing new of a connection that comes and goes for the same cause", () => {
+    const { journal, lines, clock } = createJournal();
+    const flap = [connected, failed("STORE_READ_ONLY"), lost, retrying];
+    for (let i = 0; i < 20; i += 1) {
+      for (const event of flap) journal.note(event, "a:1");
+      clock.advance(newsAfterMs / 20);
+    }
+    expect(lines.slice(0, 2).map(({ level }) => level)).toEqual(["info", "warn"]);
+    expect(new Set(lines.slice(2).map(({ level }) => level))).toEqual(new Set(["debug"]));
   });
 
   it("says what to do next, and where", () => {
@@ -90,9 +109,10 @@ describe("RedisJournal", () => {
 
   it("forgets what it said when there is too much of it", () => {
     const { journal, lines } = createJournal();
-    for (let i = 0; i < failuresMax; i += 1) journal.note(lost, `a:${i}`);
+    for (let i = 0; i < journalConnectionsMax; i += 1) journal.note(lost, `a:${i}`);
     lines.length = 0;
-    for (const place of [`a:${failuresMax}`, `a:${failuresMax}`, "a:1"]) journal.note(lost, place);
+    for (const place of [`a:${journalConnectionsMax}`, `a:${journalConnectionsMax}`, "a:1"])
+      journal.note(lost, place);
     expect(lines.map(({ level }) => level)).toEqual(["warn", "debug", "warn"]);
   });
 });
