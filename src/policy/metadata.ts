@@ -122,8 +122,11 @@ class MetadataReading {
 
 type MetadataMap = YAMLMap<ParsedNode, ParsedNode | null>;
 
-/** Neither octal in an older YAML, nor infinite, nor so large that a double rounds it. */
+/**
+ * Neither octal in an older YAML, nor infinite, nor a whole number that a double rounds; what is
+ * written with a fraction or an exponent is a double for every reader.
+ */
 function isPlainNumber(written: string, value: number): boolean {
   if (!Number.isFinite(value) || /^[-+]?0[0-9]/.test(written)) return false;
-  return !Number.isInteger(value) || Number.isSafeInteger(value);
+  return !Number.isInteger(value) || Number.isSafeInteger(value) || /[.e]/i.test(written);
 }

@@ -1,4 +1,4 @@
-import { fromBinary, type JsonObject } from "@bufbuild/protobuf";
+import { fromBinary, type JsonValue } from "@bufbuild/protobuf";
 import {
   type RateLimitConfig,
   RateLimitConfigSchema,
@@ -166,17 +166,24 @@ function limitText(policy: RateLimitPolicy): string {
   return `{${parts.join(", ")}}`;
 }
 
-function jsonText(value: JsonObject): string {
-  return escapeRest(JSON.stringify(value, finite));
+/** Numbers are doubles in the message, so large whole ones are written as such: 1e+21, not 1000... */
+function jsonText(value: JsonValue): string {
+  if (Array.isArray(value)) return `[${value.map(jsonText).join(",")}]`;
+  if (typeof value === "number") return numberText(value);
+  if (typeof value !== "object" || value === null) return quote(value);
+  const parts = Object.entries(value).map(([name, one]) => `${quote(name)}:${jsonText(one)}`);
+  return `{${parts.join(",")}}`;
 }
 
-/** JSON has no word for the others, and would write null for them. */
-function finite(_name: string, value: unknown): unknown {
-  return typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
+function numberText(value: number): string {
+  // JSON has no word for these.
+  if (!Number.isFinite(value)) return quote(String(value));
+  const isLarge = Number.isInteger(value) && !Number.isSafeInteger(value);
+  return isLarge ? value.toExponential() : JSON.stringify(value);
 }
 
-function quote(text: string): string {
-  return escapeRest(JSON.stringify(text));
+function quote(value: string | boolean | null): string {
+  return escapeRest(JSON.stringify(value));
 }
 
 /** JSON is YAML, but for characters that JSON leaves as they are and YAML does not allow. */

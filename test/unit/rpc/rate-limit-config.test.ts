@@ -172,6 +172,18 @@ descriptors:
     expect(read).toEqual({ kind: "unreadable", message: "resource 2 cannot be decoded" });
   });
 
+  it("keeps every number and text of metadata as it is", () => {
+    const metadata = {
+      numbers: [0.1, -0.5, 1e-9, 1e21, 2 ** 53, -(2 ** 60), 1.797e308, 5e-324, 4_294_967_296],
+      texts: ["yes", "0x10", "1e3", "~", "", "<<", "\u0085"],
+      "<<": { off: true, none: null, "01": [] },
+    };
+    const parsed = parsePolicy(
+      texts({ domain: "d", descriptors: [{ key: "k", metadata, rateLimit: minute }] }),
+    );
+    expect(parsed).toMatchObject({ rules: [{ metadata }] });
+  });
+
   it("writes a number in metadata that JSON cannot have as its name", () => {
     // metadata {fields {key: "n" value {number_value: NaN}}}
     const nan = [0x11, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f];
