@@ -133,13 +133,25 @@ describe("a connection without clients' certificates", () => {
     expect(socket.getCipher().name).toMatch(/^ECDHE-ECDSA-.*(?:GCM|POLY1305)/);
   });
 
+  it("may be made with an RSA key, as Envoy Gateway makes them", async () => {
+    const running = await start({ material: materialOf(authority.issue({ rsaBits: 2_048 })) });
+    for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
+      const socket = dial(running, { maxVersion, checkServerIdentity: () => undefined });
+      expect(await echo(socket, "hello")).toBe("hello");
+    }
+  });
+
   it.each<readonly [string, ConnectionOptions, TlsRefusal]>([
     [
       "TLS 1.1",
       { minVersion: "TLSv1.1", maxVersion: "TLSv1.1", ciphers: "ALL@SECLEVEL=0" },
       "tlsVersion",
     ],
-    ["a cipher suite of old", { maxVersion: "TLSv1.2", ciphers: "AES128-SHA" }, "tlsVersion"],
+    [
+      "a cipher suite of old",
+      { maxVersion: "TLSv1.2", ciphers: "ECDHE-ECDSA-AES128-SHA" },
+      "tlsVersion",
+    ],
     ["another protocol", { ALPNProtocols: ["http/1.1"] }, "notHttp2"],
     // Node leaves without the word that other clients say.
     ["other authorities", { ca: stranger.certificate }, "connectionLost"],
