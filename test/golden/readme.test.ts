@@ -1,9 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { renderIgnoredTable } from "../../src/app/ignored-options.js";
 import { createMetrics } from "../../src/app/metrics.js";
 import { renderOptionTable } from "../../src/app/option-table.js";
-import { errorRows } from "../../src/core/errors.js";
+import { remedyOf } from "../../src/app/store-remedies.js";
+import { type ErrorCode, errorRows } from "../../src/core/errors.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
 import { type DifferenceRow, differenceRows } from "../../src/policy/differences.js";
 import { parsePolicy } from "../../src/policy/parse.js";
@@ -36,9 +38,14 @@ function escapeCell(text: string): string {
 
 function renderErrors(): string {
   const rows = Object.entries(errorRows).map(([code, row]) => {
-    return [`\`${code}\``, row.meaning, row.transient ? "yes" : "no"];
+    const remedy = isErrorCode(code) ? remedyOf(code) : undefined;
+    return [`\`${code}\``, row.meaning, row.transient ? "yes" : "no", remedy ?? ""];
   });
-  return table(["code", "meaning", "may pass by itself"], rows);
+  return table(["code", "meaning", "may pass by itself", "what to do"], rows);
+}
+
+function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(errorRows, code);
 }
 
 async function renderMetrics(): Promise<string> {
@@ -78,6 +85,7 @@ const generated: Readonly<Record<string, () => string | Promise<string>>> = {
   metrics: renderMetrics,
   errors: renderErrors,
   options: renderOptionTable,
+  ignored: renderIgnoredTable,
 };
 
 /** What stands between the marks of a generated part. */

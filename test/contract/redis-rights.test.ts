@@ -1,0 +1,49 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { loadConfig } from "../../src/app/config.js";
+import { joinFleet } from "../../src/app/fleet.js";
+import { silentLogger } from "../../src/app/logger.js";
+import { openStore } from "../../src/app/store.js";
+import { takeOne, testCharge, testKey } from "../support/charges.js";
+import { realClock, realRandom } from "../support/real-clock.js";
+import { startRedis } from "../support/redis.js";
+import { soon } from "../support/redis-store.js";
+import { useStage } from "../support/stage.js";
+import { waitFor } from "../support/wait.js";
+
+const stage = useStage("test");
+
+/** What the README tells people to enter. */
+function readmeWords(): readonly string[] {
+  const block = /<!-- test: acl -->\n```text\n(.*)\n```/.exec(readFileSync("README.md", "utf8"));
+  return block?.[1]?.split(" ") ?? [];
+}
+
+describe.each(["redis", "valkey"] as const)("the rights of a user on %s", (engine) => {
+  it("as the README has them are enough for everything, and no more than that", async () => {
+    const server = await startRedis(stage, { engine });
+    const control = server.client();
+    const [acl = "", ...words] = readmeWords();
+    await control.call(acl, ...words);
+    const env = { REDIS_URL: `127.0.0.1:${server.port}`, REDIS_AUTH: "gate:PASSWORD" };
+    const loaded = loadConfig({ flags: {}, env });
+    if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
+    const { config } = loaded;
+    const parts = { config, clock: realClock, random: realRandom, logger: silentLogger };
+    const opened = await openStore({ ...parts, onBadBuckets: () => {} });
+    stage.atEnd(() => opened.store.close());
+    const charge = testCharge({ key: "k", hits: 1, periodUs: 60_000_000, burst: 10 });
+    expect((await takeOne(opened.store, [charge], soon())).isDenied).toBe(false);
+    expect(await opened.store.peek(testKey("k"), soon())).toBeDefined();
+    expect(await opened.store.forget([testKey("k")], soon())).toBe(1);
+    const fleet = joinFleet(opened, parts);
+    await waitFor("its heartbeat is there", async () => (await control.keys("*")).length === 1);
+    await fleet.leave();
+    expect(await control.keys("*")).toEqual([]);
+    expect(await control.call("acl", "log")).toEqual([]);
+    const forbidden = ["eval x 0", "flushall", "keys *", "config get x", "get headgate:k"];
+    for (const command of [...forbidden, "set other:k v"]) {
+      expect(await control.call("acl", "dryrun", "gate", ...command.split(" "))).not.toBe("OK");
+    }
+  });
+});
