@@ -124,7 +124,7 @@ function readMetadata(text: string, found: Findings): Readonly<Record<string, st
   const pairs = parts.map((part) => splitOnce(part, "="));
   const good = pairs.filter((pair) => pair !== undefined);
   if (good.length < pairs.length) {
-    found.notices.push(`${setting} holds parts without "=", which are left out: write name=value.`);
+    found.notices.push(`${setting} holds parts without "=", left out: write name=value.`);
   }
   return Object.fromEntries(good);
 }

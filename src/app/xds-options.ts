@@ -98,7 +98,7 @@ export const xdsOptionRows = {
     env: "CONFIG_GRPC_XDS_SERVER_TLS_CACERT",
     flag: "xds-server-tls-cacert",
     valueName: "PATH",
-    docs: "Authorities that vouch for the control plane, as PEM, in place of those that Node knows.",
+    docs: "Authorities that vouch for the control plane, as PEM, in place of those Node knows.",
   }),
   xdsServerSan: optionalTextOption({
     section: "Control plane",

@@ -40,7 +40,7 @@ export interface AdsTls {
  * Silence after which we ask whether the server is still there: servers written in Go take a ping
  * within five minutes of the last one for an attack. Source: grpc-go, EnforcementPolicy.MinTime.
  */
-export const keepaliveMs = 330_000;
+const keepaliveMs = 330_000;
 
 const keepaliveAnswerMs = 20_000;
 

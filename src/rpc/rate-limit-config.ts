@@ -31,8 +31,8 @@ export const resourcesMax = 10_000;
 const nameCharsMax = 200;
 
 /**
- * Turns a set of `RateLimitConfig` resources into texts of envoyproxy/ratelimit's YAML, in the order
- * of their names: so the rules and the located problems of policy files hold for them too. What is
+ * Turns a set of `RateLimitConfig` resources into texts of envoyproxy/ratelimit's YAML, in the
+ * order of their names: so the rules and the located problems of policy files hold for them too. What is
  * at its default in the message is left out, except where 0 and UNKNOWN mean something.
  *
  * Source: api/ratelimit/config/ratelimit/v3/rls_conf.proto of envoyproxy/ratelimit.
@@ -166,7 +166,7 @@ function limitText(policy: RateLimitPolicy): string {
   return `{${parts.join(", ")}}`;
 }
 
-/** Numbers are doubles in the message, so large whole ones are written as such: 1e+21, not 1000... */
+/** Numbers are doubles in the message, so large whole ones are written as such: 1e+21. */
 function jsonText(value: JsonValue): string {
   if (Array.isArray(value)) return `[${value.map(jsonText).join(",")}]`;
   if (typeof value === "number") return numberText(value);

@@ -146,7 +146,7 @@ function policyLoads(headgate: HeadgateProcess): Promise<number> {
 }
 
 describe("the environment of Envoy Gateway's rate-limit pod", () => {
-  it("starts Headgate before the control plane, which then gives and changes the policy", async () => {
+  it("starts Headgate before the control plane, which then gives and changes a policy", async () => {
     const port = await freePort();
     const headgate = await startPod(port);
     expect(await ask(headgate, "a")).toBe("UNAVAILABLE");
@@ -181,7 +181,7 @@ describe("the environment of Envoy Gateway's rate-limit pod", () => {
     expect(await headgate.terminate()).toEqual({ code: 0 });
   });
 
-  it("keeps deciding while the control plane is away, and takes what it says afterwards", async () => {
+  it("keeps deciding while the control plane is away, and hears what it says after", async () => {
     const plane = await startControlPlane(0);
     await plane.hold("1", [listenerConfig(1)]);
     const headgate = await startPod(plane.port);

@@ -1,6 +1,10 @@
 import { fileURLToPath } from "node:url";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
-import { RateLimitConfigSchema } from "../../src/gen/api/ratelimit/config/ratelimit/v3/rls_conf_pb.js";
+import type { GenMessage } from "@bufbuild/protobuf/codegenv2";
+import {
+  type RateLimitConfig,
+  RateLimitConfigSchema,
+} from "../../src/gen/api/ratelimit/config/ratelimit/v3/rls_conf_pb.js";
 import { rateLimitConfigTypeUrl } from "../../src/rpc/rate-limit-config.js";
 import type { ChildProgram } from "./child-program.js";
 import type { Stage } from "./stage.js";
@@ -56,7 +60,7 @@ export type XdsCommand =
   | { readonly kind: "endStreams"; readonly code: number; readonly details: string };
 
 /** One configuration; fields that are left out have their protobuf default. */
-export type ConfigInit = MessageInitShape<typeof RateLimitConfigSchema>;
+export type ConfigInit = MessageInitShape<GenMessage<RateLimitConfig>>;
 
 /** A control plane in a process of its own, on loopback. */
 export class XdsServer {

@@ -92,7 +92,7 @@ describe("readPolicyFiles()", () => {
     expect(read.kind === "sources" && read.sources.map(({ text }) => text)).toEqual(["a"]);
   });
 
-  it(`looks into ${policyDirectoriesMax} directories within each other, and no deeper`, async () => {
+  it(`looks into ${policyDirectoriesMax} directories inside each other, no deeper`, async () => {
     let name = "";
     for (let depth = 1; depth <= policyDirectoriesMax + 1; depth += 1) {
       await write(`${name}${depth}.yaml`, String(depth));

@@ -126,7 +126,7 @@ describe("PolicyReloader", () => {
     }
   });
 
-  it("follows a ConfigMap that is the runtime's own directory, whatever dot files are", async () => {
+  it("follows a ConfigMap that is the runtime's directory, whatever dot files are", async () => {
     const directory = join(folder, "config");
     await layOut("config/..1", policyText(1));
     await symlink("..1", join(directory, "..data"));

@@ -116,7 +116,7 @@ describe("XdsPolicies", () => {
     expect(policies.current()?.domains.size).toBe(0);
   });
 
-  it("refuses a set that is wrong in one part, says where, and keeps the last good one", async () => {
+  it("refuses a set that is wrong in a part, says where, and keeps the last good one", async () => {
     const server = await XdsServer.start(stage);
     const policies = open(server.address);
     await server.hold("1", [config("shop")]);

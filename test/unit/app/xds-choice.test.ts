@@ -124,7 +124,7 @@ describe("chooseXds()", () => {
     const env = { CONFIG_GRPC_XDS_NODE_METADATA: "zone:a,b=c" };
     expect(choiceOf(env).nodeMetadata).toEqual({ b: "c" });
     expect(noticesOf(env)).toEqual([
-      'CONFIG_GRPC_XDS_NODE_METADATA holds parts without "=", which are left out: write name=value.',
+      'CONFIG_GRPC_XDS_NODE_METADATA holds parts without "=", left out: write name=value.',
     ]);
   });
 

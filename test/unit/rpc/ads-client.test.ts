@@ -69,7 +69,7 @@ const one = [{ name: "one", domain: "one" }];
 const two = [...one, { name: "two", domain: "two" }];
 
 describe("AdsClient", () => {
-  it("subscribes to everything of its type, and acknowledges each set by version and nonce", async () => {
+  it("subscribes to all of its type, and acknowledges sets by version and nonce", async () => {
     const server = await XdsServer.start(stage);
     await server.hold("v1", one);
     const headers = new Map([["x-team", "edge"]]);
