@@ -32,8 +32,8 @@ const nameCharsMax = 200;
 
 /**
  * Turns a set of `RateLimitConfig` resources into texts of envoyproxy/ratelimit's YAML, in the
- * order of their names: so the rules and the located problems of policy files hold for them too. What is
- * at its default in the message is left out, except where 0 and UNKNOWN mean something.
+ * order of their names: so the rules and the located problems of policy files hold for them too.
+ * What is at its default in the message is left out, except where 0 and UNKNOWN mean something.
  *
  * Source: api/ratelimit/config/ratelimit/v3/rls_conf.proto of envoyproxy/ratelimit.
  */

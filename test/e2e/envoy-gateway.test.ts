@@ -146,7 +146,7 @@ function policyLoads(headgate: HeadgateProcess): Promise<number> {
 }
 
 describe("the environment of Envoy Gateway's rate-limit pod", () => {
-  it("starts Headgate before the control plane, which then gives and changes a policy", async () => {
+  it("starts Headgate before the control plane, which gives and changes a policy", async () => {
     const port = await freePort();
     const headgate = await startPod(port);
     expect(await ask(headgate, "a")).toBe("UNAVAILABLE");

@@ -61,6 +61,13 @@ async function renderMetrics(): Promise<string> {
     inFlightCount: () => 0,
     replicaCount: () => 1,
     memoryKeyCount: () => 0,
+    xdsStatus: () => ({
+      isConnected: false,
+      ackCount: 0,
+      nackCount: 0,
+      ignoredCount: 0,
+      endCounts: new Map(),
+    }),
     tlsStatus: () => ({
       expiryEpochUs: 0,
       isStale: false,

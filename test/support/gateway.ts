@@ -7,7 +7,7 @@ import { startUpstream, type Upstream } from "./upstream.js";
 
 /** What stands in a row: client, Envoy, upstream; and beside Envoy, Headgate. */
 export interface GatewayOptions {
-  readonly policy: HeadgateOptions["policy"];
+  readonly policy: NonNullable<HeadgateOptions["policy"]>;
   /** Settings of each Headgate. Default: one, with the embedded store. */
   readonly headgateEnvs?: readonly Readonly<Record<string, string>>[];
   /**
