@@ -5,13 +5,21 @@ import { parseArgs } from "node:util";
 import { RedisServer } from "../support/redis-server.js";
 import { type InProcessRow, inProcessScenarios, measureInProcess } from "./in-process.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
-import { formatInProcess, formatMemory, formatTable, type Row } from "./report.js";
+import { measureRedisScript, redisScriptScenarios } from "./redis-script.js";
+import {
+  formatInProcess,
+  formatMemory,
+  formatRedisScript,
+  formatTable,
+  type Row,
+} from "./report.js";
 import { measure, type Scenario } from "./scenario.js";
 import { startEmptyServer, startHeadgate } from "./servers.js";
 
 const help = `Usage: npm run bench -- [options]
 
-What a decision costs: over gRPC next to a server that decides nothing, then without any transport.
+What a decision costs: over gRPC next to a server that decides nothing, then without any transport,
+and what the script of a batch costs Redis.
 Every row is measured in this run, on this machine; compare rows, not machines.
 
   --seconds N   how long each row is measured (default 5)
@@ -49,10 +57,19 @@ async function main(): Promise<void> {
     const rows = await runServers({ directory, measureMs, only: values.only });
     const inProcess = await runInProcess({ measureMs, only: values.only });
     const memory = await runMemory({ measureMs, only: values.only });
+    const redisScript = await measureRedisScript(
+      redisScriptScenarios.filter(({ name }) => `script, ${name}`.includes(values.only)),
+      measureMs,
+    );
     const text =
       values.output === "json"
-        ? JSON.stringify({ rows, inProcess, memory }, undefined, 2)
-        : [formatTable(rows), formatInProcess(inProcess), ...memory.map(formatMemory)]
+        ? JSON.stringify({ rows, inProcess, memory, redisScript }, undefined, 2)
+        : [
+            formatTable(rows),
+            formatInProcess(inProcess),
+            ...memory.map(formatMemory),
+            formatRedisScript(redisScript),
+          ]
             .filter((part) => part !== "")
             .join("\n\n");
     process.stdout.write(`${text}\n`);

@@ -1,5 +1,6 @@
 import type { InProcessRow } from "./in-process.js";
 import type { MemoryRow } from "./memory-row.js";
+import type { RedisScriptRow } from "./redis-script.js";
 
 /** One measured row. Times are of one call as the client sees it; CPU is the server process's. */
 export interface Row {
@@ -57,6 +58,17 @@ export function formatMemory({ name, residentMegabytes, decisionsPerStep }: Memo
     return [`${name}, after ${decided} decisions more`, String(megabytes)];
   });
   return layOut([["resident memory", "MB"], ...cells]);
+}
+
+/** What the script costs the Redis process. */
+export function formatRedisScript(rows: readonly RedisScriptRow[]): string {
+  if (rows.length === 0) return "";
+  const cells = rows.map(({ name, redisCpuUsPerDecision, redisCpuUsPerRun }) => [
+    name,
+    redisCpuUsPerDecision.toFixed(2),
+    redisCpuUsPerRun.toFixed(1),
+  ]);
+  return layOut([["script of a batch", "Redis CPU us/decision", "us/run"], ...cells]);
 }
 
 /** The first column to the left, numbers to the right. */

@@ -145,11 +145,12 @@ end
  * A stored value that is not one of ours (wrong length, not whole, negative, too large) counts as
  * absent and is overwritten by the next charge: it must not fail the neighbours in the batch.
  *
- * A value is level, time in us and expiry in ms, so that the script sees when the key's expiry
- * still suffices: SET with KEEPTTL takes 0.5 us of Redis, with an expiry of its own 1.2. Therefore
- * a new one reaches further than is needed. What else the shape of this text buys, at batches of
- * 16: buckets read when asked for and replied as packed 0.3 us a charge, exact arithmetic and the
- * law made only when needed 1 us a run.
+ * A value is level, time in us and expiry in ms, so that the script sees when the expiry that the
+ * key has still suffices: SET with KEEPTTL takes 0.5 us of Redis, with an expiry of its own 1.2.
+ * Therefore a new one reaches further than is needed. With it, buckets that are read when they are
+ * asked for and answered as they are packed, and functions made only where they are needed, took a
+ * run of 16 charges from 4.8 to 3.4 us a charge, and one of a single hot key from 16 to 12 us, of
+ * which Redis itself takes 6 for a script that does nothing.
  */
 export const takeScript: StoreScript = {
   name: "take",
