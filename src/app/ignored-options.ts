@@ -1,14 +1,5 @@
+import type { IgnoredOptionRow } from "./option.js";
 import { redisIgnoredRows } from "./redis-options.js";
-
-/**
- * Names of envoyproxy/ratelimit's environment that are taken as they come, whatever their value,
- * and change nothing here. Who brings a configuration along is told so once, at the start.
- */
-export interface IgnoredOptionRow {
-  readonly names: readonly string[];
-  /** Why nothing is lost: one clause, Markdown, without a capital and without a full stop. */
-  readonly reason: string;
-}
 
 /** All of them; no name is also an option. */
 export const ignoredOptionRows: readonly IgnoredOptionRow[] = [...redisIgnoredRows];

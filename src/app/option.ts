@@ -33,6 +33,16 @@ export interface OptionRow<T> {
   readonly parse: (text: string) => ParsedOption<T>;
 }
 
+/**
+ * Names of envoyproxy/ratelimit's environment that are taken as they come, whatever their value,
+ * and change nothing here. Who brings a configuration along is told so once, at the start.
+ */
+export interface IgnoredOptionRow {
+  readonly names: readonly string[];
+  /** Why nothing is lost: one clause, Markdown, without a capital and without a full stop. */
+  readonly reason: string;
+}
+
 /** What every kind of option is described by. */
 export interface OptionText {
   readonly section: OptionSection;

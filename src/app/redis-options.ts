@@ -1,8 +1,8 @@
 import { clusterTagsMax } from "../store/redis/cluster-tags.js";
-import type { IgnoredOptionRow } from "./ignored-options.js";
 import {
   choiceOption,
   durationOption,
+  type IgnoredOptionRow,
   optionalTextOption,
   secretOption,
   switchOption,

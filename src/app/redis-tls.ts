@@ -4,16 +4,7 @@ import { type ConnectionOptions, createSecureContext } from "node:tls";
 import type { TlsSource } from "../store/redis/dial.js";
 import { exitCodes, StartFailure } from "./failure.js";
 import type { Logger } from "./logger.js";
-
-/** What connections to Redis prove themselves with, and whom they trust, as configured. */
-export interface RedisTlsChoice {
-  /** Authorities, in place of those that Node knows. */
-  readonly authorityPath?: string;
-  /** Our own certificate and its key. */
-  readonly pair?: { readonly certificatePath: string; readonly keyPath: string };
-  /** Whether a trusted certificate may be for another host. */
-  readonly skipsHostName: boolean;
-}
+import type { RedisTlsChoice } from "./store-choice.js";
 
 /** The largest of these files, in bytes: the authorities of a whole system are half of it. */
 export const redisTlsFileBytesMax = 524_288;

@@ -10,7 +10,6 @@ import {
 } from "../store/redis/target.js";
 import type { OptionValues } from "./options.js";
 import type { RedisSocketType, RedisType } from "./redis-options.js";
-import type { RedisTlsChoice } from "./redis-tls.js";
 
 /** One Redis, as configured. */
 export type RedisChoice = RedisPlace & {
@@ -22,6 +21,16 @@ type RedisPlace =
   | { readonly kind: "single"; readonly target: RedisTarget }
   | { readonly kind: "cluster"; readonly target: ClusterTarget }
   | { readonly kind: "sentinel"; readonly target: SentinelTarget };
+
+/** What connections to Redis prove themselves with, and whom they trust, as configured. */
+export interface RedisTlsChoice {
+  /** Authorities, in place of those that Node knows. */
+  readonly authorityPath?: string;
+  /** Our own certificate and its key. */
+  readonly pair?: { readonly certificatePath: string; readonly keyPath: string };
+  /** Whether a trusted certificate may be for another host. */
+  readonly skipsHostName: boolean;
+}
 
 /** Where limits are kept. */
 export type StoreChoice =

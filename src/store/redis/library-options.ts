@@ -19,7 +19,7 @@ export interface ConnectionIdentity {
  */
 export const connectMsMin = 100;
 /** See `connectMsMin`. */
-export const connectMsMax = 1_000;
+const connectMsMax = 1_000;
 
 /**
  * Every option of the client library that matters to us, spelled out.

@@ -4,13 +4,11 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { StartFailure } from "../../../src/app/failure.js";
 import { type Logger, silentLogger } from "../../../src/app/logger.js";
-import {
-  openRedisTls,
-  type RedisTlsChoice,
-  redisTlsFileBytesMax,
-} from "../../../src/app/redis-tls.js";
+import { openRedisTls, redisTlsFileBytesMax } from "../../../src/app/redis-tls.js";
+import type { RedisTlsChoice } from "../../../src/app/store-choice.js";
 import { TestAuthority } from "../../support/certificates.js";
 
+const begin = "-----BEGIN CERTIFICATE-----";
 const authority = new TestAuthority();
 let folder: string;
 let choice: RedisTlsChoice;
@@ -65,8 +63,8 @@ describe("openRedisTls()", () => {
 
   it.each<[string, string, RegExp]>([
     ["ca.crt", "", /^REDIS_TLS_CACERT .* without whole certificates/],
-    ["ca.crt", "-----BEGIN CERTIFICATE-----\nAA", /^REDIS_TLS_CACERT .* without whole/],
-    ["ca.crt", "-----BEGIN CERTIFICATE-----\nAA\n-----END CERTIFICATE-----", /^REDIS_TLS_CACERT/],
+    ["ca.crt", `${begin}\nAA`, /^REDIS_TLS_CACERT .* without whole certificates/],
+    ["ca.crt", `${begin}\nAA\n-----END CERTIFICATE-----`, /^REDIS_TLS_CACERT/],
     ["tls.crt", "hunter2", /no pair/],
     ["tls.key", "hunter2", /no pair/],
   ])("refuses at the start a file %s of %j, by its setting", (name, text, words) => {
@@ -81,7 +79,7 @@ describe("openRedisTls()", () => {
     expect(refusalOf(choice)).toMatch(/without whole certificates/);
   });
 
-  it("refuses at the start a file that is not there, and not the reason that the system has", () => {
+  it("refuses at the start a file that is not there, and does not repeat its path", () => {
     const missing = { ...choice, authorityPath: join(folder, "none-73") };
     expect(refusalOf(missing)).toMatch(/^REDIS_TLS_CACERT names a file that cannot be read/);
     expect(refusalOf(missing)).not.toContain("none-73");

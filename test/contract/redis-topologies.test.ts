@@ -1,0 +1,136 @@
+import { describe, expect, it } from "vitest";
+import { loadConfig } from "../../src/app/config.js";
+import { silentLogger } from "../../src/app/logger.js";
+import { type OpenStore, openStore } from "../../src/app/store.js";
+import { connectMsMin } from "../../src/store/redis/library-options.js";
+import { once, testCharge } from "../support/charges.js";
+import { realClock, realRandom } from "../support/real-clock.js";
+import { startRedis } from "../support/redis.js";
+import { RedisCluster } from "../support/redis-cluster.js";
+import { RedisSentinels } from "../support/redis-sentinels.js";
+import { soon } from "../support/redis-store.js";
+import { useStage } from "../support/stage.js";
+import { TcpFaultProxy } from "../support/tcp-fault-proxy.js";
+import { waitFor } from "../support/wait.js";
+
+const stage = useStage("test");
+
+async function open(env: Readonly<Record<string, string>>): Promise<OpenStore> {
+  const loaded = loadConfig({ flags: {}, env });
+  if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
+  const opened = await openStore({
+    config: loaded.config,
+    clock: realClock,
+    random: realRandom,
+    logger: silentLogger,
+    onBadBuckets: () => {},
+  });
+  stage.atEnd(() => opened.store.close());
+  return opened;
+}
+
+/** So wide that nothing drains while a test looks. */
+const wide = { burst: 100_000_000, cost: 1_000_000, hits: 1 };
+const bySecond = testCharge({ ...wide, key: "s", periodUs: 1_000_000 });
+const byMinute = testCharge({ ...wide, key: "m", periodUs: 60_000_000 });
+
+async function chargeBoth({ store }: OpenStore): Promise<void> {
+  const outcomes = await store.take([once(bySecond), once(byMinute)], soon());
+  expect(outcomes.map(({ kind }) => kind)).toEqual(["decided", "decided"]);
+}
+
+describe("a second Redis", () => {
+  it("may be behind sentinels, beside a first one that is not", async () => {
+    const first = await startRedis(stage);
+    const group = await RedisSentinels.start({
+      password: "hunter-1",
+      sentinelPassword: "hunter-2",
+    });
+    stage.atEnd(() => group.stop());
+    const opened = await open({
+      REDIS_URL: `127.0.0.1:${first.port}`,
+      REDIS_PERSECOND: "true",
+      REDIS_PERSECOND_TYPE: "SENTINEL",
+      REDIS_PERSECOND_URL: group.url,
+      REDIS_PERSECOND_AUTH: "hunter-1",
+      REDIS_PERSECOND_SENTINEL_AUTH: "hunter-2",
+    });
+    await chargeBoth(opened);
+    expect(await first.client().keys("*")).toEqual(["headgate:m"]);
+    expect(await (await group.primary()).client().keys("*")).toEqual(["headgate:s"]);
+    expect(opened.kind === "redis" && opened.isAway()).toBe(false);
+    await first.kill();
+    await waitFor("one of the two is away", () => opened.kind === "redis" && opened.isAway());
+  });
+
+  it("may be behind a Unix socket, as an ACL user", async () => {
+    const first = await startRedis(stage);
+    const second = await startRedis(stage);
+    const rights = ["on", ">p:w@73", "~headgate:*", "+@all"];
+    await second.client().call("acl", "setuser", "gate", ...rights);
+    const opened = await open({
+      REDIS_URL: `127.0.0.1:${first.port}`,
+      REDIS_PERSECOND: "true",
+      REDIS_PERSECOND_SOCKET_TYPE: "unix",
+      REDIS_PERSECOND_URL: second.socketPath,
+      REDIS_PERSECOND_AUTH: "gate:p:w@73",
+    });
+    await chargeBoth(opened);
+    expect(await second.client().keys("*")).toEqual(["headgate:s"]);
+  });
+});
+
+describe("a cluster whose nodes announce other addresses", () => {
+  it("is reached at those, and nowhere else", async () => {
+    const cluster = await RedisCluster.start("redis");
+    stage.atEnd(() => cluster.stop());
+    const proxies: TcpFaultProxy[] = [];
+    for (const [i, { port }] of cluster.nodes.entries()) {
+      const proxy = await TcpFaultProxy.start(stage, { targetPort: port, random: realRandom });
+      proxies.push(proxy);
+      await cluster.control(i).config("SET", "cluster-announce-port", String(proxy.port));
+    }
+    await waitFor("all nodes know them", async () => {
+      const told = await Promise.all([0, 1, 2].map((i) => cluster.control(i).cluster("SLOTS")));
+      return proxies.every(({ port }) =>
+        told.every((one) => JSON.stringify(one).includes(`${port}`)),
+      );
+    });
+    const opened = await open({
+      REDIS_TYPE: "cluster",
+      REDIS_URL: `127.0.0.1:${proxies[0]?.port}`,
+    });
+    const keys = Array.from({ length: 30 }, (_, i) => once(testCharge({ ...wide, key: `k${i}` })));
+    const outcomes = await opened.store.take(keys, soon());
+    expect(outcomes.filter(({ kind }) => kind !== "decided")).toEqual([]);
+    expect(Math.min(...proxies.map(({ linkCount }) => linkCount))).toBeGreaterThan(0);
+    const list = await Promise.all([0, 1, 2].map((n) => cluster.control(n).call("client", "list")));
+    const direct = String(list)
+      .split("\n")
+      .filter((line) => line.includes("name=headgate"));
+    expect(direct.length).toBe(proxies.reduce((sum, { linkCount }) => sum + linkCount, 0));
+  });
+});
+
+describe("REDIS_TIMEOUT", () => {
+  it("shortens a call whose deadline is later, and leaves a connect the time that it needs", async () => {
+    const server = await startRedis(stage);
+    const timeoutMs = 40;
+    expect(timeoutMs).toBeLessThan(connectMsMin);
+    const opened = await open({
+      REDIS_URL: `127.0.0.1:${server.port}`,
+      REDIS_TIMEOUT: `${timeoutMs}ms`,
+    });
+    await waitFor("it is well", async () => {
+      const outcomes = await opened.store.take([once(byMinute)], soon()).catch(() => []);
+      return outcomes.length === 1;
+    });
+    server.pause();
+    const startMs = realClock.monotonicMs();
+    await expect(opened.store.take([once(byMinute)], soon())).rejects.toMatchObject({
+      code: "STORE_TIMEOUT",
+    });
+    expect(realClock.monotonicMs() - startMs).toBeLessThan(10 * timeoutMs);
+    server.resume();
+  });
+});
