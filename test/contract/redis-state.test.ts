@@ -24,8 +24,8 @@ describe.each(engines)("RedisLimitStore's state on %s", (engine) => {
     return testCharge({ periodUs: hourUs, ...overrides });
   }
 
-  async function seed(level: number, agoUs: number): Promise<void> {
-    const value = storedValue({ level, tUs: (await storeUs()) - agoUs });
+  async function seed(level: number): Promise<void> {
+    const value = storedValue({ level, tUs: await storeUs() });
     await shared.control.set("headgate:k", value);
   }
 
@@ -108,7 +108,11 @@ describe.each(engines)("RedisLimitStore's state on %s", (engine) => {
   });
 
   it("clamps a time in the future to now, and writes that back though it refuses", async () => {
-    await seed(10 * unitsPerHit, -2 * hourUs);
+    // As it was written two hours from now, to be kept for an hour and more from then.
+    const tUs = (await storeUs()) + 2 * hourUs;
+    const expiresMs = Math.floor(tUs / 1_000) + 4_500_000;
+    const ahead = storedValue({ level: 10 * unitsPerHit, tUs }, expiresMs);
+    await shared.control.set("headgate:k", ahead, "PXAT", expiresMs);
     const { isDenied, nowUs } = await takeOne(shared.opened.store, [hourly()], soon());
     expect(isDenied).toBe(true);
     const left = await shared.opened.store.peek(testKey("k"), soon());
@@ -118,7 +122,7 @@ describe.each(engines)("RedisLimitStore's state on %s", (engine) => {
   });
 
   it("refuses above what the limit holds, and leaves that alone", async () => {
-    await seed(80 * unitsPerHit, 0);
+    await seed(80 * unitsPerHit);
     const before = await shared.control.getBuffer("headgate:k");
     const batch = [once(hourly()), once(hourly(), testCharge({ key: "near" }))];
     for (const outcome of await shared.opened.store.take(batch, soon())) {
