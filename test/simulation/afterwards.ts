@@ -1,10 +1,23 @@
+import type { LimitKey } from "../../src/core/limit.js";
+import { tagIndex } from "../../src/store/redis/cluster-tags.js";
+import type { FaultKind } from "./faults.js";
 import type { Fleet } from "./fleet.js";
 import { findExcess, findStuck } from "./promise.js";
 import type { Replica } from "./replica.js";
+import { sides } from "./stores.js";
+
+/** What is known of a run that is over. */
+export interface FinishedRun {
+  readonly faults: readonly FaultKind[];
+  /** From then on all faults had been over for long enough. */
+  readonly recoveredMs: number;
+}
 
 /** Looks at a run that is over, and notes in it all that is wrong. */
-export function checkAfterwards(fleet: Fleet, recoveredMs: number): void {
+export function checkAfterwards(fleet: Fleet, { faults, recoveredMs }: FinishedRun): void {
   checkPromise(fleet);
+  if (faults.length === 0) checkTaken(fleet);
+  if (faults.every((kind) => kind === "slotsMove")) checkMoving(fleet);
   checkRecovery(fleet, recoveredMs);
   for (const replica of fleet.replicas) {
     if (replica.isAlive) checkReplica(fleet, replica);
@@ -21,6 +34,46 @@ function checkPromise(fleet: Fleet): void {
     fleet.violate(`${bucket} held ${hits} hits of ${burst} at ${atUs} us`);
   }
 }
+
+/** Without any fault, what was granted is all that was taken and not given back. */
+function checkTaken(fleet: Fleet): void {
+  const taken = new Map<LimitKey, number>();
+  for (const { store } of fleet.replicas) {
+    for (const [key, hits] of store.ledger.takenHits) taken.set(key, (taken.get(key) ?? 0) + hits);
+  }
+  for (const [key, hits] of taken) {
+    const happenings = sides.flatMap((side) => fleet.happenings.get(`${side} ${key}`) ?? []);
+    const inVainHits = sum(
+      happenings.map((one) => {
+        return one.kind === "asked" && one.role === "enforce" ? one.inVainHits : 0;
+      }),
+    );
+    const grantedHits = fleet.grantedHits.get(key) ?? 0;
+    const keptHits = hits - inVainHits;
+    if (keptHits !== grantedHits) {
+      fleet.violate(`${grantedHits} hits of ${key} were granted, and ${keptHits} taken`);
+    }
+  }
+}
+
+/** Slots may move all the time: a request with one key in each of them is decided by the store. */
+function checkMoving(fleet: Fleet): void {
+  const tagCount = fleet.stores.cluster?.tagCount ?? 1;
+  const lost = fleet.answers.filter(({ source, ask }) => {
+    const keys = new Set(ask.prepared.asks.map(({ charge }) => charge.key));
+    const tags = new Set([...keys].map((key) => tagIndex(key, tagCount)));
+    const isPatient = ask.deadlineMs - ask.startMs >= patientMs;
+    const isKnown = ask.startMs >= knownMs;
+    return source === "fallback" && keys.size === tags.size && isPatient && isKnown;
+  });
+  if (lost.length > 0) fleet.violate(`${lost.length} calls were lost while slots moved`);
+}
+
+/** When every replica has found out which node has which slots. */
+const knownMs = 50;
+
+/** Who waits so long leaves the store its whole budget. */
+const patientMs = 20;
 
 /** Once all faults have been over for a while, the store decides whatever is asked. */
 function checkRecovery(fleet: Fleet, recoveredMs: number): void {

@@ -3,13 +3,15 @@ import type { LimitKey } from "../../src/core/limit.js";
 import type { RateLimitQuery } from "../../src/decide/query.js";
 import type { Policy } from "../../src/policy/policy.js";
 import { FakeRandom } from "../support/fake-random.js";
-import { type KeyEvent, SimulatedServer } from "../support/simulated-server.js";
+import type { KeyEvent } from "../support/simulated-events.js";
+import type { Incident } from "../support/simulated-link.js";
 import { SimulatedTime } from "../support/simulated-time.js";
 import type { AnswerSource, Ask } from "./ask.js";
 import { Dice } from "./dice.js";
 import { drawLimits, drawQueries, editLimits, type Limits, policyOf } from "./policies.js";
-import { type Happening, happeningOf } from "./promise.js";
+import { type Happening, happeningOf, markInVain } from "./promise.js";
 import { Replica } from "./replica.js";
+import { Stores } from "./stores.js";
 
 /** The most replicas at a time; shares of limits are exact for as many. */
 const replicasMax = 6;
@@ -26,11 +28,18 @@ export interface Answer {
   readonly isMany: boolean;
 }
 
+/** Something that happened to a key in the store. */
+interface KeyChange {
+  readonly key: LimitKey;
+  readonly event: KeyEvent;
+  readonly atUs: number;
+}
+
 /** Several replicas on one store, what they are asked, and a record of all that happens. */
 export class Fleet {
   readonly time = new SimulatedTime();
   readonly dice: Dice;
-  readonly server: SimulatedServer;
+  readonly stores: Stores;
   readonly queries: readonly RateLimitQuery[];
   readonly replicas: Replica[] = [];
   readonly answers: Answer[] = [];
@@ -38,6 +47,10 @@ export class Fleet {
   readonly violations: string[] = [];
   /** What happened to each key in the store, and to each local share. */
   readonly happenings = new Map<string, Happening[]>();
+  /** Hits of each key that callers were granted by the store. */
+  readonly grantedHits = new Map<LimitKey, number>();
+  /** How often calls met what may happen to them on their way. */
+  readonly incidents = new Map<Incident, number>();
   readonly #random: FakeRandom;
   readonly #configuredReplicaCount: number;
   readonly #loosenedMs = new Map<LimitKey, number>();
@@ -51,8 +64,10 @@ export class Fleet {
   constructor(seed: number) {
     this.#random = new FakeRandom(seed);
     this.dice = new Dice(this.#random);
-    this.server = new SimulatedServer(this.time, (key, event, atUs) => {
-      this.#noteKey(key, event, atUs);
+    this.stores = new Stores({
+      time: this.time,
+      dice: this.dice,
+      onKeyEvent: (place, change) => this.#noteKey(place, change),
     });
     this.#limits = drawLimits(this.dice);
     this.#policy = policyOf(this.#limits, 1);
@@ -74,12 +89,18 @@ export class Fleet {
     const replica = new Replica({
       name,
       time: this.time,
-      server: this.server,
+      stores: this.stores,
       random: this.#random,
       policy: this.#policy,
       knownReplicaCount: this.#configuredReplicaCount,
       isLoosened: (charge, sinceMs) => this.#isLoosened(charge, sinceMs),
       onViolation: (what) => this.violate(what),
+      onGranted: (key, hits) => {
+        this.grantedHits.set(key, (this.grantedHits.get(key) ?? 0) + hits);
+      },
+      onIncident: (incident) => {
+        this.incidents.set(incident, (this.incidents.get(incident) ?? 0) + 1);
+      },
       onLocal: (bucket, happening) => this.#note(bucket, happening),
       onAnswer: (ask, source, isMany) => {
         this.answers.push({ replicaName: name, ask, source, isMany });
@@ -122,14 +143,19 @@ export class Fleet {
     const { length } = this.liveReplicas();
     for (const replica of this.liveReplicas()) {
       this.time.after(this.dice.between(0, membershipMsMax), () => {
-        if (this.server.health.kind !== "well") return;
+        if (this.stores.servers[0]?.health.kind !== "well") return;
         replica.knownReplicaCount = Math.max(length, this.#configuredReplicaCount);
       });
     }
   }
 
-  #noteKey(key: LimitKey, event: KeyEvent, atUs: number): void {
-    this.#note(`store ${key}`, happeningOf(event, atUs));
+  #noteKey(place: string, { key, event, atUs }: KeyChange): void {
+    if (event.kind === "givenBack") {
+      const isKnown = markInVain(this.happenings.get(place) ?? [], { ...event, atUs });
+      if (!isKnown) this.violate(`${place} gave ${event.hits} hits back that nobody took`);
+    } else {
+      this.#note(place, happeningOf(event, atUs));
+    }
     if (this.#isLoosening(key, event)) this.#loosenedMs.set(key, this.time.nowMs);
   }
 

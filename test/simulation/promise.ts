@@ -1,5 +1,5 @@
-import type { Limit } from "../../src/core/limit.js";
-import type { KeyEvent } from "../support/simulated-server.js";
+import type { Limit, Role } from "../../src/core/limit.js";
+import type { KeyEvent } from "../support/simulated-events.js";
 
 /**
  * The promise, computed exactly: in any interval a key admits at most its burst and what its rate
@@ -24,11 +24,15 @@ export type Happening =
       readonly atUs: number;
       readonly allowance: Allowance;
       readonly takenHits: number;
+      /** Of these, hits that were admitted to nobody, and were given back. */
+      inVainHits: number;
+      /** What is settled may hold a second burst. */
+      readonly role: Role;
       readonly refundedHits: number;
+      /** When, by the clock of the server. */
+      readonly serverUs: number;
       /** A lone charge of at most the burst did not fit. */
       readonly isRefused: boolean;
-      /** What is settled may hold a second burst. */
-      readonly isSettled: boolean;
     }
   | { readonly kind: "clockForward"; readonly atUs: number; readonly byUs: number }
   | { readonly kind: "clockBack"; readonly atUs: number }
@@ -52,18 +56,51 @@ export function allowanceOf(
 }
 
 /** What the store told of a key, as the promise sees it. */
-export function happeningOf(event: KeyEvent, atUs: number): Happening {
+export function happeningOf(
+  event: Exclude<KeyEvent, { kind: "givenBack" }>,
+  atUs: number,
+): Happening {
   if (event.kind !== "asked") return { ...event, atUs };
-  const { charge, takenHits, refundedHits, isOverAlone } = event;
+  const { charge, takenHits, refundedHits, isOverAlone, serverUs } = event;
   return {
     kind: "asked",
     atUs,
     allowance: allowanceOf(charge),
     takenHits,
+    inVainHits: 0,
+    role: charge.role,
     refundedHits,
+    serverUs,
     isRefused: isOverAlone && charge.cost <= charge.burst,
-    isSettled: charge.role === "settle",
   };
+}
+
+/** A charge of the store's own, undone because another part denied the rest of the request. */
+export interface GivingBack {
+  readonly hits: number;
+  /** When they were taken, by the clock of the server. */
+  readonly chargedUs: number;
+  readonly atUs: number;
+}
+
+/**
+ * Notes that hits were admitted to nobody; false when nobody took them. A clock that went back in
+ * between makes it look as if less had drained, and up to all of them are given back too much.
+ */
+export function markInVain(happenings: Happening[], back: GivingBack): boolean {
+  let leftHits = back.hits;
+  let isSteppedBack = false;
+  // Which of the charges of one time it was makes no difference.
+  for (let i = happenings.length - 1; i >= 0 && leftHits > 0; i -= 1) {
+    const one = happenings[i];
+    if (one?.kind === "clockBack") isSteppedBack = true;
+    if (one?.kind !== "asked" || one.serverUs !== back.chargedUs) continue;
+    const hits = Math.min(leftHits, one.takenHits - one.inVainHits);
+    one.inVainHits += hits;
+    leftHits -= hits;
+  }
+  if (isSteppedBack) happenings.push({ kind: "lost", atUs: back.atUs, hits: back.hits });
+  return leftHits === 0;
 }
 
 /**
@@ -113,8 +150,9 @@ function findExcessOf(most: Allowance, happenings: readonly Happening[]): Excess
       excess = 0;
     } else {
       shrink(one.refundedHits * partsPerHit);
-      excess = whole(excess + one.takenHits * partsPerHit);
-      if (one.takenHits > 0 && excess > burst * partsPerHit) {
+      const admittedHits = one.takenHits - one.inVainHits;
+      excess = whole(excess + admittedHits * partsPerHit);
+      if (admittedHits > 0 && excess > burst * partsPerHit) {
         return { atUs: one.atUs, hits: excess / partsPerHit, burst };
       }
     }
@@ -129,7 +167,7 @@ function findExcessOf(most: Allowance, happenings: readonly Happening[]): Excess
  * time anew when the key is next asked: its bucket then seems to have been written now.
  */
 export function findStuck(happenings: readonly Happening[]): number | undefined {
-  const mayOwe = happenings.some((one) => one.kind === "asked" && one.isSettled);
+  const mayOwe = happenings.some((one) => one.kind === "asked" && one.role === "settle");
   let burstMost = 0;
   let drainedUs = Number.NEGATIVE_INFINITY;
   let isSteppedBack = false;
@@ -141,7 +179,7 @@ export function findStuck(happenings: readonly Happening[]): number | undefined 
     // A limit that blocks everything refuses for ever, and writes nothing.
     if (partsPerUs === 0) continue;
     burstMost = Math.max(burstMost, burst);
-    if (isSteppedBack || one.takenHits + one.refundedHits > 0 || one.isSettled) {
+    if (isSteppedBack || one.takenHits + one.refundedHits > 0 || one.role === "settle") {
       const drainUs = ((mayOwe ? 2 : 1) * burstMost * partsPerHit) / partsPerUs;
       drainedUs = Math.max(drainedUs, one.atUs + drainUs);
     }

@@ -2,6 +2,7 @@ import { sha256 } from "../../src/app/digest.js";
 import type { Random } from "../../src/core/clock.js";
 import { isServiceError } from "../../src/core/errors.js";
 import { type Charge, isRepeatable } from "../../src/core/gcra.js";
+import type { LimitKey } from "../../src/core/limit.js";
 import type { Verdict } from "../../src/core/verdict.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
 import { Decider } from "../../src/decide/decider.js";
@@ -10,21 +11,22 @@ import { Pressure } from "../../src/decide/pressure.js";
 import type { RateLimitQuery } from "../../src/decide/query.js";
 import { noSwitches } from "../../src/decide/switches.js";
 import type { Policy } from "../../src/policy/policy.js";
-import type { StoreResult } from "../../src/store/limit-store.js";
+import type { StoreOutcome, StoreResult } from "../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
-import type { SimulatedServer } from "../support/simulated-server.js";
+import type { Incident } from "../support/simulated-link.js";
 import { type SentBatch, SimulatedStore } from "../support/simulated-store.js";
 import { SimulatedClock, type SimulatedTime } from "../support/simulated-time.js";
 import { checkAnswer } from "./answers.js";
 import { type AnswerSource, type Ask, storeBudgetMs } from "./ask.js";
 import { KnownRefusals } from "./known-refusals.js";
 import { allowanceOf, type Happening } from "./promise.js";
+import type { Stores } from "./stores.js";
 
 /** What a replica shares with the world around it. */
 export interface ReplicaParts {
   readonly name: string;
   readonly time: SimulatedTime;
-  readonly server: SimulatedServer;
+  readonly stores: Stores;
   readonly random: Random;
   readonly policy: Policy;
   /** How many replicas it begins with knowing, from 1. */
@@ -33,6 +35,9 @@ export interface ReplicaParts {
   readonly isLoosened: (charge: Charge, sinceMs: number) => boolean;
   /** Told of everything that may not happen. */
   readonly onViolation: (what: string) => void;
+  /** Told of what the store granted a caller who may not know of it any more. */
+  readonly onGranted: (key: LimitKey, hits: number) => void;
+  readonly onIncident: (incident: Incident) => void;
   /** Told of what a local share let in, for each time it was begun anew. */
   readonly onLocal: (bucket: string, happening: Happening) => void;
   readonly onAnswer: (ask: Ask, source: AnswerSource, isMany: boolean) => void;
@@ -41,7 +46,10 @@ export interface ReplicaParts {
 /** A batch whose answer has just been handed over. */
 interface Delivery {
   readonly batch: SentBatch;
-  readonly results: readonly StoreResult[];
+  /** Nothing for a request that failed. */
+  readonly results: readonly (StoreResult | undefined)[];
+  /** Of requests that failed. */
+  readonly failedIdentities: ReadonlySet<string>;
   readonly eventCount: number;
   readonly okCounts: Map<string, number>;
 }
@@ -69,16 +77,18 @@ export class Replica {
     this.#parts = parts;
     this.policy = parts.policy;
     this.knownReplicaCount = parts.knownReplicaCount;
-    const { time, server, random } = parts;
+    const { time, stores, random } = parts;
     this.clock = new SimulatedClock(time, Math.floor(random.next() * 1_000_000));
     this.store = new SimulatedStore({
-      server,
+      sides: stores.sides,
       time,
       clock: this.clock,
       random,
       watcher: {
         sent: (batch) => this.#noteSent(batch),
-        delivered: (batch, results) => this.#noteDelivered(batch, results),
+        delivered: (batch, outcomes) => this.#noteDelivered(batch, outcomes),
+        met: parts.onIncident,
+        violated: (what) => this.#violate(what),
       },
     });
     this.#decider = new Decider({
@@ -168,7 +178,7 @@ export class Replica {
 
   /** A refusal from memory needs a reason, and a reason needs no second question. */
   #checkMemory(prepared: PreparedQuery, charges: readonly Charge[], isRefused: boolean): void {
-    const { time, server, isLoosened } = this.#parts;
+    const { time, stores, isLoosened } = this.#parts;
     const { nowMs } = time;
     const held = !isRepeatable(charges)
       ? []
@@ -188,7 +198,7 @@ export class Replica {
     }
     if (held.length === 0) this.#violate("refused from memory what it may not know");
     const isExcused = held.some(({ charge, sentMs }) => isLoosened(charge, sentMs));
-    if (!isExcused && server.wouldGrant(charges)) {
+    if (!isExcused && stores.wouldGrant(charges)) {
       this.#violate("refused from memory what the store would grant");
     }
   }
@@ -211,17 +221,35 @@ export class Replica {
     }
   }
 
-  #noteDelivered(batch: SentBatch, results: readonly StoreResult[]): void {
+  #noteDelivered(batch: SentBatch, outcomes: readonly StoreOutcome[]): void {
     if (!this.#isAlive) return;
     const { time } = this.#parts;
     const { eventCount } = time;
     const asks = this.#inFlight.get(batch) ?? [];
     this.#inFlight.delete(batch);
-    const delivery: Delivery = { batch, results, eventCount, okCounts: new Map() };
+    const results = outcomes.map((one) => (one.kind === "decided" ? one.result : undefined));
+    const failedIdentities = new Set(
+      batch.requests.flatMap(({ charges }, i) => {
+        return results[i] === undefined ? [charges.map(chargeText).join()] : [];
+      }),
+    );
+    const okCounts = new Map<string, number>();
+    const delivery: Delivery = { batch, results, failedIdentities, eventCount, okCounts };
+    this.#noteGranted(delivery);
     this.#delivery = delivery;
     const waiting = asks.filter((ask) => ask.outcome === "waiting");
     this.#noteRefusals(delivery, waiting);
     time.afterTurn(() => this.#checkDelivery(delivery, waiting));
+  }
+
+  /** What was granted was taken, whoever still waits for it. */
+  #noteGranted({ batch, results }: Delivery): void {
+    batch.requests.forEach(({ charges }, i) => {
+      for (const { key, cost, role, isRefund } of charges) {
+        const hits = role === "enforce" && !isRefund ? cost * (results[i]?.grantedCount ?? 0) : 0;
+        if (hits > 0) this.#parts.onGranted(key, hits);
+      }
+    });
   }
 
   /** What is refused is known, as long as somebody was waiting for it. */
@@ -243,10 +271,11 @@ export class Replica {
   }
 
   /** As many were let in as the store granted, and everybody was answered. */
-  #checkDelivery({ batch, results, okCounts }: Delivery, waiting: readonly Ask[]): void {
+  #checkDelivery(delivery: Delivery, waiting: readonly Ask[]): void {
     if (!this.#isAlive) return;
     const left = waiting.filter((ask) => ask.outcome === "waiting");
     if (left.length > 0) this.#violate(`left ${left.length} without the answer that came`);
+    const { batch, results, failedIdentities, okCounts } = delivery;
     const granted = new Map<string, number>();
     const asked = new Map<string, number>();
     batch.requests.forEach(({ charges, multiplicity }, i) => {
@@ -256,6 +285,11 @@ export class Replica {
       asked.set(identity, (asked.get(identity) ?? 0) + multiplicity);
     });
     for (const [identity, grantedCount] of granted) {
+      // Requests alike need the same parts, and fail together.
+      if (failedIdentities.has(identity)) {
+        if (grantedCount > 0) this.#violate(`failed and granted ${identity} in one batch`);
+        continue;
+      }
       const okCount = okCounts.get(identity) ?? 0;
       const waitingCount = waiting.filter((ask) => ask.identity === identity).length;
       const goneCount = (asked.get(identity) ?? 0) - waitingCount;
@@ -293,7 +327,8 @@ export class Replica {
     if (ask.prepared.asks.length === 0) return "nobody";
     const delivery = this.#delivery;
     const isNow = delivery?.eventCount === this.#parts.time.eventCount;
-    return isNow && delivery.batch === ask.batch ? "store" : "fallback";
+    if (!isNow || delivery.batch !== ask.batch) return "fallback";
+    return delivery.failedIdentities.has(ask.identity) ? "fallback" : "store";
   }
 
   /** Enforced limits that answered by their local share, each with what it let in. */
@@ -310,9 +345,11 @@ export class Replica {
         atUs: time.nowUs,
         allowance: allowanceOf(limit, this.knownReplicaCount),
         takenHits: isTaken && !charge.isRefund ? hits : 0,
+        inVainHits: 0,
+        serverUs: time.nowUs,
         refundedHits: charge.isRefund ? hits : 0,
         isRefused: false,
-        isSettled: limit.role === "settle",
+        role: limit.role,
       });
     }
   }

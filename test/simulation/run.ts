@@ -1,7 +1,9 @@
+import type { Incident } from "../support/simulated-link.js";
 import { checkAfterwards } from "./afterwards.js";
 import type { AnswerSource } from "./ask.js";
 import { type FaultKind, faultKinds, faults } from "./faults.js";
 import { Fleet } from "./fleet.js";
+import type { Shape } from "./stores.js";
 
 /** Faults begin after this time and before `faultsEndMs`, by which all of them are over. */
 const faultsBeginMs = 300;
@@ -26,6 +28,9 @@ export interface RunReport {
   /** What may not happen and did; empty when all is well. */
   readonly violations: readonly string[];
   readonly faults: readonly FaultKind[];
+  readonly shape: Shape;
+  /** What calls met on their way, and how often. */
+  readonly incidents: ReadonlyMap<Incident, number>;
   readonly answersBySource: Readonly<Record<AnswerSource, number>>;
   /** Answers of calls that were asked of the store together with identical ones. */
   readonly togetherCount: number;
@@ -37,23 +42,28 @@ export async function runSeed(seed: number): Promise<RunReport> {
   const struck = scheduleFaults(fleet);
   scheduleCallers(fleet);
   await fleet.time.runUntil(endMs);
-  checkAfterwards(fleet, faultsEndMs + recoveryMsMax);
+  checkAfterwards(fleet, { faults: struck, recoveredMs: faultsEndMs + recoveryMsMax });
   const answersBySource = { store: 0, memory: 0, fallback: 0, nobody: 0 };
   for (const { source } of fleet.answers) answersBySource[source] += 1;
   return {
     seed,
     violations: fleet.violations,
     faults: struck,
+    shape: fleet.stores.shape,
+    incidents: fleet.incidents,
     answersBySource,
     togetherCount: fleet.answers.filter(({ isMany }) => isMany).length,
   };
 }
 
-/** Some kinds of faults, each once or several times; one run in ten has none. */
+/** Some kinds of faults, each once or several times; one run in ten has none, one only moves. */
 function scheduleFaults(fleet: Fleet): readonly FaultKind[] {
   const { dice, time } = fleet;
   if (dice.chance(0.1)) return [];
-  const met = faultKinds.filter(() => dice.chance(0.3));
+  const isMoving = dice.chance(0.1);
+  const met = faultKinds.filter((kind) => {
+    return isMoving ? kind === "slotsMove" : dice.chance(0.3);
+  });
   const struck: FaultKind[] = [];
   for (const kind of met) {
     const count = 1 + dice.below(4);

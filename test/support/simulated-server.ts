@@ -1,7 +1,15 @@
+import { type Compensation, compensate } from "../../src/core/compensation.js";
 import { type ErrorCode, ServiceError } from "../../src/core/errors.js";
-import { type Bucket, type BucketTable, type Charge, decideRepeated } from "../../src/core/gcra.js";
+import {
+  type Bucket,
+  type BucketTable,
+  bucketTimeToFullUs,
+  decideRepeated,
+} from "../../src/core/gcra.js";
 import type { LimitKey } from "../../src/core/limit.js";
 import type { StoreRequest, StoreResult } from "../../src/store/limit-store.js";
+import type { GivenBack } from "../../src/store/split-part.js";
+import type { KeyEvent, KeyEventSink } from "./simulated-events.js";
 import type { SimulatedTime } from "./simulated-time.js";
 
 /** How the server answers whatever arrives. */
@@ -10,34 +18,29 @@ export type ServerHealth =
   /** Answers at once with an error, and charges nothing. */
   | { readonly kind: "refusing"; readonly code: ErrorCode }
   /** Takes what arrives, and works on it when it is well again: also for those who gave up. */
-  | { readonly kind: "hung" };
+  | { readonly kind: "hung" }
+  /** Nothing listens at its address. */
+  | { readonly kind: "gone" };
+
+/** What the server is asked to run. */
+export type ServerCall =
+  | { readonly kind: "take"; readonly batch: readonly StoreRequest[] }
+  | { readonly kind: "giveBack"; readonly compensations: readonly Compensation[] };
+
+/** A call on its arrival. */
+export interface Visit {
+  readonly call: ServerCall;
+  readonly bringsScript: boolean;
+  /** Why the server does not run it, looked at when it would; nothing for a server alone. */
+  readonly refuse?: () => ServiceError | undefined;
+}
 
 /** What the server tells of one arrival; `noScript` asks for the program first. */
 export type ServerReply =
   | { readonly kind: "decided"; readonly results: readonly StoreResult[] }
+  | { readonly kind: "givenBack"; readonly givenBack: GivenBack }
   | { readonly kind: "noScript" }
   | { readonly kind: "refused"; readonly error: ServiceError };
-
-/** What happened to a key in the store, in the order of its happening. */
-export type KeyEvent =
-  /** A charge was decided: `takenHits` and `refundedHits` say what it changed. */
-  | {
-      readonly kind: "asked";
-      readonly charge: Charge;
-      readonly takenHits: number;
-      readonly refundedHits: number;
-      /** Over, although it was the request's only charge on the key. */
-      readonly isOverAlone: boolean;
-    }
-  /** The store's clock went forward by itself. */
-  | { readonly kind: "clockForward"; readonly byUs: number }
-  /** The store's clock went back by itself. */
-  | { readonly kind: "clockBack" }
-  /** Hits that had been taken were forgotten. */
-  | { readonly kind: "lost"; readonly hits: number };
-
-/** Told of everything that changes keys; `atUs` is true time, whatever the server's clock says. */
-export type KeyEventSink = (key: LimitKey, event: KeyEvent, atUs: number) => void;
 
 interface Entry {
   readonly bucket: Bucket;
@@ -51,6 +54,17 @@ interface Write {
   readonly hits: number;
   readonly atUs: number;
 }
+
+/** What a `SimulatedServer` is made of. */
+export interface SimulatedServerParts {
+  readonly time: SimulatedTime;
+  /** How far its clock is ahead of those of others, in whole microseconds. Default 0. */
+  readonly aheadUs?: number;
+  readonly onKeyEvent: KeyEventSink;
+}
+
+/** More hits than any bucket holds: all of them. */
+const allHits = Number.MAX_SAFE_INTEGER;
 
 /** How long a replica of the server is behind at most, in microseconds. */
 export const replicaLagUsMax = 1_000_000;
@@ -66,13 +80,16 @@ export class SimulatedServer {
   #replicaTable = new Map<LimitKey, Entry>();
   /** What the replica has not been given yet. */
   #unreplicated: Write[] = [];
-  #clockOffsetUs = 1_700_000_000_000_000;
-  #hasScript = false;
+  #clockOffsetUs: number;
+  readonly #scripts = new Set<ServerCall["kind"]>();
   #health: ServerHealth = { kind: "well" };
   #arrived: (() => void)[] = [];
+  /** Whether a key is this server's business: in a cluster, as long as its slot is. */
+  holds: (key: LimitKey) => boolean = () => true;
 
-  constructor(time: SimulatedTime, onKeyEvent: KeyEventSink) {
+  constructor({ time, aheadUs = 0, onKeyEvent }: SimulatedServerParts) {
     this.#time = time;
+    this.#clockOffsetUs = 1_700_000_000_000_000 + aheadUs;
     this.#onKeyEvent = onKeyEvent;
   }
 
@@ -80,21 +97,18 @@ export class SimulatedServer {
     return this.#health;
   }
 
-  /** Works on a batch now or when it can, and hands the reply to `answer`. */
-  arrive(
-    batch: readonly StoreRequest[],
-    bringsScript: boolean,
-    answer: (reply: ServerReply) => void,
-  ): void {
+  /** Works on a call now or when it can, and hands the reply to `answer`. */
+  arrive(visit: Visit, answer: (reply: ServerReply) => void): void {
     const { kind } = this.#health;
-    if (kind === "hung") this.#arrived.push(() => answer(this.#run(batch, bringsScript)));
-    else answer(this.#run(batch, bringsScript));
+    if (kind === "hung") this.#arrived.push(() => answer(this.#run(visit)));
+    else answer(this.#run(visit));
   }
 
   /** Changes how it is; one that is well again first works on what arrived meanwhile. */
   become(health: ServerHealth): void {
     this.#health = health;
     if (health.kind === "hung") return;
+    if (health.kind === "gone") this.#arrived = [];
     for (const work of this.#arrived.splice(0)) work();
   }
 
@@ -102,14 +116,14 @@ export class SimulatedServer {
   stepClock(byUs: number): void {
     this.#clockOffsetUs += byUs;
     if (byUs === 0) return;
-    for (const key of this.#keys()) {
+    for (const key of this.keys()) {
       this.#tell(key, byUs > 0 ? { kind: "clockForward", byUs } : { kind: "clockBack" });
     }
   }
 
   /** Starts anew without data and without scripts; what waited is lost with its connections. */
   restart(): void {
-    this.#failTo(new Map(), this.#keys());
+    this.#failTo(new Map(), this.keys());
   }
 
   /** The replica takes over as it was `lagUs` ago; its clock differs by `clockStepUs`. */
@@ -120,34 +134,66 @@ export class SimulatedServer {
     this.stepClock(clockStepUs);
   }
 
-  /** Whether the charges would be granted now; nothing is charged. */
-  wouldGrant(charges: readonly Charge[]): boolean {
-    const table: BucketTable = { get: (key) => this.#read(key), set() {}, delete() {} };
-    return decideRepeated({ charges, multiplicity: 1 }, table, this.#nowUs()).grantedCount > 0;
+  /** The key's bucket, as a clock sees it that shows this time. */
+  bucketAt(key: LimitKey, atUs: number): Bucket | undefined {
+    const bucket = this.#read(key);
+    return bucket && { level: bucket.level, tUs: bucket.tUs + (atUs - this.#nowUs()) };
   }
 
-  #failTo(table: Map<LimitKey, Entry>, lostKeys: ReadonlySet<LimitKey>): void {
+  /** Whether it holds the key's bucket, drained or not. */
+  has(key: LimitKey): boolean {
+    return this.#read(key) !== undefined;
+  }
+
+  /** The keys whose buckets it holds. */
+  keys(): ReadonlySet<LimitKey> {
+    return new Set(this.#table.keys());
+  }
+
+  /** Hands a key's bucket over, for as long as it had left, as MIGRATE does. */
+  moveTo(other: SimulatedServer, key: LimitKey): void {
+    const bucket = this.#read(key);
+    const expiresUs = this.#table.get(key)?.expiresUs;
+    if (bucket === undefined || expiresUs === undefined) return;
+    const aheadUs = other.#nowUs() - this.#nowUs();
+    // Who loses one of these writes brings back a bucket of long ago.
+    this.#write(key, undefined, allHits);
+    other.#write(key, { bucket, expiresUs: expiresUs + aheadUs }, allHits);
+    if (aheadUs > 0) this.#tell(key, { kind: "clockForward", byUs: aheadUs });
+    if (aheadUs < 0) this.#tell(key, { kind: "clockBack" });
+  }
+
+  #failTo(table: ReadonlyMap<LimitKey, Entry>, lostKeys: ReadonlySet<LimitKey>): void {
     for (const key of lostKeys) {
+      if (!this.holds(key)) continue;
       const isAllLost = !table.has(key);
       const lost = this.#unreplicated.filter((write) => write.key === key);
       const hits = lost.reduce((sum, write) => sum + write.hits, 0);
-      this.#tell(key, { kind: "lost", hits: isAllLost ? Number.MAX_SAFE_INTEGER : hits });
+      this.#tell(key, { kind: "lost", hits: isAllLost ? allHits : hits });
     }
-    this.#table = table;
-    this.#replicaTable = new Map(table);
+    this.#table = new Map([...table].filter(([key]) => this.holds(key)));
+    this.#replicaTable = new Map(this.#table);
     this.#unreplicated = [];
     this.#arrived = [];
-    this.#hasScript = false;
+    this.#scripts.clear();
   }
 
-  #run(batch: readonly StoreRequest[], bringsScript: boolean): ServerReply {
-    if (this.#health.kind === "refusing") {
+  #run({ call, bringsScript, refuse }: Visit): ServerReply {
+    const { kind } = this.#health;
+    if (kind === "gone") return { kind: "refused", error: new ServiceError("STORE_UNAVAILABLE") };
+    const refusal = refuse?.();
+    if (refusal !== undefined) return { kind: "refused", error: refusal };
+    if (kind === "refusing") {
       return { kind: "refused", error: new ServiceError(this.#health.code) };
     }
-    if (!this.#hasScript && !bringsScript) return { kind: "noScript" };
-    this.#hasScript = true;
+    if (!this.#scripts.has(call.kind) && !bringsScript) return { kind: "noScript" };
+    this.#scripts.add(call.kind);
     this.#replicateUntil(this.#time.nowUs - replicaLagUsMax);
-    return { kind: "decided", results: batch.map((request) => this.#decide(request)) };
+    if (call.kind === "take") {
+      return { kind: "decided", results: call.batch.map((request) => this.#decide(request)) };
+    }
+    const buckets = call.compensations.map((one) => this.#giveBack(one));
+    return { kind: "givenBack", givenBack: { buckets, nowUs: this.#nowUs() } };
   }
 
   #decide(request: StoreRequest): StoreResult {
@@ -156,9 +202,7 @@ export class SimulatedServer {
     const table: BucketTable = {
       get: (key) => this.#read(key),
       set: (key, bucket, timeToFullUs) => {
-        // As the script does: whole milliseconds, rounded up, and one more.
-        const expiresUs = nowUs + (Math.ceil(timeToFullUs / 1_000) + 1) * 1_000;
-        written.set(key, { bucket, expiresUs });
+        written.set(key, { bucket, expiresUs: expiryUs(nowUs, timeToFullUs) });
       },
       delete: (key) => written.set(key, undefined),
     };
@@ -172,10 +216,25 @@ export class SimulatedServer {
       const refundedHits = isRefund ? cost : 0;
       const isAlone = request.charges.every((other) => other === charge || other.key !== key);
       const isOverAlone = isOver && isAlone;
-      this.#tell(key, { kind: "asked", charge, takenHits: taken, refundedHits, isOverAlone });
+      const changed = { takenHits: taken, refundedHits, serverUs: nowUs };
+      this.#tell(key, { kind: "asked", charge, ...changed, isOverAlone });
     });
     for (const [key, entry] of written) this.#write(key, entry, takenHits.get(key) ?? 0);
     return { ...decided, nowUs };
+  }
+
+  #giveBack(compensation: Compensation): Bucket {
+    const { key, cost, chargedUs } = compensation;
+    const nowUs = this.#nowUs();
+    const stored = this.#read(key);
+    this.#tell(key, { kind: "givenBack", hits: cost, chargedUs });
+    if (stored === undefined) return { level: 0, tUs: nowUs };
+    const bucket = compensate(compensation, stored, nowUs);
+    if (bucket === stored) return bucket;
+    const timeToFullUs = bucketTimeToFullUs(compensation, bucket, nowUs) ?? 0;
+    const expiresUs = expiryUs(nowUs, timeToFullUs);
+    this.#write(key, timeToFullUs > 0 ? { bucket, expiresUs } : undefined, 0);
+    return bucket;
   }
 
   #nowUs(): number {
@@ -206,10 +265,6 @@ export class SimulatedServer {
     this.#unreplicated.splice(0, count);
   }
 
-  #keys(): ReadonlySet<LimitKey> {
-    return new Set(this.#table.keys());
-  }
-
   #tell(key: LimitKey, event: KeyEvent): void {
     this.#onKeyEvent(key, event, this.#time.nowUs);
   }
@@ -221,6 +276,11 @@ export class SimulatedServer {
  */
 function countTaken({ multiplicity }: StoreRequest, grantedCount: number, isOver: boolean): number {
   return isOver && multiplicity === 1 ? 0 : grantedCount;
+}
+
+/** As the scripts do: whole milliseconds, rounded up, and one more. */
+function expiryUs(nowUs: number, timeToFullUs: number): number {
+  return nowUs + (Math.ceil(timeToFullUs / 1_000) + 1) * 1_000;
 }
 
 function setEntry(table: Map<LimitKey, Entry>, key: LimitKey, entry: Entry | undefined): void {

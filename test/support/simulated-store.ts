@@ -1,38 +1,43 @@
 import type { Random } from "../../src/core/clock.js";
-import { type ErrorCode, ServiceError } from "../../src/core/errors.js";
-import { assertBatch } from "../../src/store/batch.js";
+import { ServiceError } from "../../src/core/errors.js";
+import type { StoreConnection } from "../../src/store/connection.js";
 import type {
   LimitStore,
   StoredBucket,
   StoreOutcome,
   StoreRequest,
-  StoreResult,
 } from "../../src/store/limit-store.js";
-import type { ServerReply, SimulatedServer } from "./simulated-server.js";
+import { ClusterConnection } from "../../src/store/redis/cluster-connection.js";
+import type { NodeConnection, NodeLinks } from "../../src/store/redis/cluster-nodes.js";
+import { ClusterRefresh } from "../../src/store/redis/cluster-refresh.js";
+import { ClusterTopology, type NodeAddress } from "../../src/store/redis/cluster-topology.js";
+import type { RedisConnections } from "../../src/store/redis/connections.js";
+import type { RedisSide } from "../../src/store/redis/split-redis.js";
+import { createRedisStore } from "../../src/store/redis/split-redis.js";
+import type { SimulatedCluster } from "./simulated-cluster.js";
+import { SimulatedLedger } from "./simulated-ledger.js";
+import {
+  fairWeather,
+  type Incident,
+  type NetworkWeather,
+  SimulatedLink,
+} from "./simulated-link.js";
+import type { SimulatedServer } from "./simulated-server.js";
 import type { SimulatedClock, SimulatedTime } from "./simulated-time.js";
 
-/** One way between a replica and the server, for all that travels from now on. */
-export interface NetworkWeather {
-  /** Each way takes between these, in milliseconds. */
-  readonly delayMsMin: number;
-  readonly delayMsMax: number;
-  /** Parts of the requests, and of the replies, that never arrive, 0 to 1. */
-  readonly lostRequestRatio: number;
-  readonly lostReplyRatio: number;
-  /** The server's address refuses connections: calls fail at once, uncharged. */
-  readonly isRefused: boolean;
+/** A single server, or a cluster. */
+export type SimulatedSide =
+  | { readonly kind: "single"; readonly server: SimulatedServer }
+  | { readonly kind: "cluster"; readonly cluster: SimulatedCluster };
+
+/** All that Redis is to the replicas. */
+export interface SimulatedSides {
+  readonly main: SimulatedSide;
+  /** Of limits by the second. */
+  readonly perSecond?: SimulatedSide;
 }
 
-/** A network that only takes its time. */
-export const fairWeather: NetworkWeather = {
-  delayMsMin: 0.05,
-  delayMsMax: 1,
-  lostRequestRatio: 0,
-  lostReplyRatio: 0,
-  isRefused: false,
-};
-
-/** A batch that the replica sent, and what it was told. */
+/** A batch that the replica sent. */
 export interface SentBatch {
   readonly requests: readonly StoreRequest[];
   readonly sentMs: number;
@@ -41,12 +46,15 @@ export interface SentBatch {
 /** Told of each batch when it is sent and just before its answer is handed over. */
 export interface StoreWatcher {
   sent(batch: SentBatch): void;
-  delivered(batch: SentBatch, results: readonly StoreResult[]): void;
+  delivered(batch: SentBatch, outcomes: readonly StoreOutcome[]): void;
+  met(incident: Incident): void;
+  /** Told of everything that may not happen. */
+  violated(what: string): void;
 }
 
 /** What a `SimulatedStore` is made of. */
 export interface SimulatedStoreParts {
-  readonly server: SimulatedServer;
+  readonly sides: SimulatedSides;
   readonly time: SimulatedTime;
   readonly clock: SimulatedClock;
   readonly random: Random;
@@ -54,48 +62,45 @@ export interface SimulatedStoreParts {
 }
 
 /**
- * The store as one replica sees it: a server behind a network. It behaves as the store in Redis
- * does: a call ends at its deadline, nothing that may have charged is sent twice, and only a
- * missing script is brought along in a second attempt.
+ * The store as one replica sees it: the real one for Redis, down to its connections, over simulated
+ * servers behind a network.
  */
 export class SimulatedStore implements LimitStore {
   readonly kind = "redis";
   readonly #parts: SimulatedStoreParts;
-  weather: NetworkWeather = fairWeather;
+  readonly #inner: LimitStore;
+  /** What is asked of it and what it sends. */
+  readonly ledger = new SimulatedLedger();
+  readonly #weathers = new Map<SimulatedServer, NetworkWeather>();
 
   constructor(parts: SimulatedStoreParts) {
     this.#parts = parts;
+    const { main, perSecond } = parts.sides;
+    this.#inner = createRedisStore({
+      main: this.#open(main),
+      ...(perSecond === undefined ? {} : { perSecond: this.#open(perSecond) }),
+      keyPrefix: "headgate:",
+      onBadBuckets: () => {},
+      clock: parts.clock,
+    });
   }
 
-  take(batch: readonly StoreRequest[], deadlineMs: number): Promise<readonly StoreOutcome[]> {
-    assertBatch(batch);
-    const { time, clock, watcher } = this.#parts;
+  /** Changes the weather on the way to a server. */
+  setWeather(server: SimulatedServer, weather: NetworkWeather): void {
+    this.#weathers.set(server, weather);
+  }
+
+  async take(batch: readonly StoreRequest[], deadlineMs: number): Promise<readonly StoreOutcome[]> {
+    const { time, watcher } = this.#parts;
     const sent: SentBatch = { requests: batch, sentMs: time.nowMs };
     watcher.sent(sent);
-    return new Promise((resolve, reject) => {
-      let isOver = false;
-      const fail = (code: ErrorCode): void => {
-        isOver = true;
-        cancel();
-        reject(new ServiceError(code));
-      };
-      const cancel = clock.schedule(deadlineMs - clock.monotonicMs(), () => fail("STORE_TIMEOUT"));
-      const take = (reply: ServerReply): void => {
-        if (isOver) return;
-        if (reply.kind === "noScript") {
-          this.#exchange(batch, true, take);
-        } else if (reply.kind === "refused") {
-          fail(reply.error.code);
-        } else {
-          isOver = true;
-          cancel();
-          watcher.delivered(sent, reply.results);
-          resolve(reply.results.map((result) => ({ kind: "decided", result })));
-        }
-      };
-      if (this.weather.isRefused) fail("STORE_UNAVAILABLE");
-      else this.#exchange(batch, false, take);
-    });
+    this.ledger.ask(batch, deadlineMs);
+    const outcomes = await this.#inner.take(batch, deadlineMs);
+    const results = outcomes.map((one) => (one.kind === "decided" ? one.result : undefined));
+    const key = this.ledger.grant(batch, results, deadlineMs);
+    if (key !== undefined) watcher.violated(`granted more hits of ${key} than were taken`);
+    watcher.delivered(sent, outcomes);
+    return outcomes;
   }
 
   async peek(): Promise<StoredBucket | undefined> {
@@ -110,23 +115,76 @@ export class SimulatedStore implements LimitStore {
 
   async close(): Promise<void> {}
 
-  #exchange(
-    batch: readonly StoreRequest[],
-    bringsScript: boolean,
-    take: (reply: ServerReply) => void,
-  ): void {
-    const { server, time, random } = this.#parts;
-    if (random.next() < this.weather.lostRequestRatio) return;
-    time.after(this.#delayMs(), () => {
-      server.arrive(batch, bringsScript, (reply) => {
-        if (random.next() < this.weather.lostReplyRatio) return;
-        time.after(this.#delayMs(), () => take(reply));
-      });
+  #open(side: SimulatedSide): RedisSide {
+    if (side.kind === "single") return { connections: only(this.#link(side.server)) };
+    const { cluster } = side;
+    const { clock } = this.#parts;
+    const topology = new ClusterTopology();
+    const nodes = this.#nodesOf(cluster);
+    const seeds = cluster.servers.map((_, node) => cluster.addressOf(node));
+    const refresh = new ClusterRefresh({ seeds, topology, nodes, clock });
+    const connection = new ClusterConnection({
+      role: "decision",
+      topology,
+      nodes,
+      whyUnknown: () => refresh.failure,
+      onDoubt: (hint) => refresh.doubt(hint),
+    });
+    return { connections: only(connection), tagCount: cluster.tagCount };
+  }
+
+  #nodesOf(cluster: SimulatedCluster): NodeLinks {
+    const links = new Map<NodeAddress, NodeConnection>();
+    const isReady = (server: SimulatedServer): boolean => {
+      return server.health.kind !== "gone" && !this.#weatherOf(server).isRefused;
+    };
+    const connection = (address: NodeAddress): NodeConnection => {
+      const known = links.get(address);
+      if (known !== undefined) return known;
+      const server = cluster.nodeAt(address);
+      const made: NodeConnection = {
+        connection: this.#link(server, cluster),
+        isReady: () => isReady(server),
+        whenReady: async () => {},
+      };
+      links.set(address, made);
+      return made;
+    };
+    return {
+      isClosed: false,
+      connection,
+      readyAddresses: () => [...links].filter(([, link]) => link.isReady()).map(([at]) => at),
+      closeOthers: () => {},
+    };
+  }
+
+  #link(server: SimulatedServer, cluster?: SimulatedCluster): SimulatedLink {
+    const { time, clock, random, watcher } = this.#parts;
+    return new SimulatedLink({
+      server,
+      ...(cluster === undefined ? {} : { cluster }),
+      time,
+      clock,
+      random,
+      weather: () => this.#weatherOf(server),
+      ledger: this.ledger,
+      onIncident: (incident) => watcher.met(incident),
+      onViolation: (what) => watcher.violated(what),
     });
   }
 
-  #delayMs(): number {
-    const { delayMsMin, delayMsMax } = this.weather;
-    return delayMsMin + this.#parts.random.next() * (delayMsMax - delayMsMin);
+  #weatherOf(server: SimulatedServer): NetworkWeather {
+    return this.#weathers.get(server) ?? fairWeather;
   }
+}
+
+/** Decisions are all that a simulation asks for. */
+function only(connection: StoreConnection): RedisConnections {
+  return {
+    decision: connection,
+    decisionPatiently: connection,
+    fleet: connection,
+    background: connection,
+    close: async () => {},
+  };
 }
