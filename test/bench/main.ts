@@ -15,6 +15,7 @@ import {
 } from "./report.js";
 import { measure, type Scenario } from "./scenario.js";
 import { startEmptyServer, startHeadgate } from "./servers.js";
+import { runSeeds } from "./simulation.js";
 
 const help = `Usage: npm run bench -- [options]
 
@@ -22,10 +23,12 @@ What a decision costs: over gRPC next to a server that decides nothing, then wit
 and what the script of a batch costs Redis.
 Every row is measured in this run, on this machine; compare rows, not machines.
 
-  --seconds N   how long each row is measured (default 5)
-  --only TEXT   rows whose name holds this text
-  -o json       the rows as JSON on standard output
-  -h, --help    this text`;
+  --seconds N     how long each row is measured (default 5)
+  --only TEXT     rows whose name holds this text
+  -o json         the rows as JSON on standard output
+  --simulation N  instead of all this: N seeds of the simulation against the exact promise
+  --first SEED    the first of them (default 1), to run several parts side by side
+  -h, --help      this text`;
 
 /** What every limit of the bench allows: as much as there is, so that no row is about denials. */
 const policyText = `domain: bench
@@ -43,11 +46,17 @@ async function main(): Promise<void> {
       seconds: { type: "string", default: "5" },
       only: { type: "string", default: "" },
       output: { type: "string", short: "o", default: "table" },
+      simulation: { type: "string" },
+      first: { type: "string", default: "1" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
   if (values.help) {
     process.stdout.write(`${help}\n`);
+    return;
+  }
+  if (values.simulation !== undefined) {
+    await simulate(Number(values.simulation), Number(values.first));
     return;
   }
   const measureMs = Number(values.seconds) * 1_000;
@@ -76,6 +85,13 @@ async function main(): Promise<void> {
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+async function simulate(count: number, first: number): Promise<void> {
+  if (!(count >= 1 && first >= 0)) throw new Error("--simulation and --first take whole numbers");
+  const failure = await runSeeds({ first, count });
+  process.stdout.write(failure === undefined ? "No seed failed.\n" : `${failure}\n`);
+  if (failure !== undefined) process.exitCode = 1;
 }
 
 interface Order {
