@@ -8,7 +8,12 @@ import { openRedisSentinel } from "../../src/store/redis/sentinel.js";
 import { parseSentinelTarget, type SentinelTargetText } from "../../src/store/redis/target.js";
 import { once, testCharge, testKey } from "../support/charges.js";
 import { realClock, realRandom } from "../support/real-clock.js";
-import { RedisSentinels, type RedisSentinelsOptions } from "../support/redis-sentinels.js";
+import {
+  RedisSentinel,
+  RedisSentinels,
+  type RedisSentinelsOptions,
+  sentinelPrimaryName,
+} from "../support/redis-sentinels.js";
 import { RedisServer } from "../support/redis-server.js";
 import { loopbackTarget, soon } from "../support/redis-store.js";
 import { waitFor } from "../support/wait.js";
@@ -127,6 +132,38 @@ describe("openRedisSentinel()", () => {
       return (await codeOf(store)) === "none" && (await control.exists("headgate:any")) === 1;
     });
     expect(events.some(({ kind }) => kind === "redisLost")).toBe(true);
+  });
+
+  it("leaves a primary that is well and knows of nothing, when it is told of another", async () => {
+    const group = await startGroup();
+    const { store } = open({ url: group.url });
+    await store.verify(soon());
+    const other = await RedisServer.start({ engine: "redis" });
+    cleanups.push(() => other.stop());
+    for (const sentinel of group.sentinels) {
+      await sentinel.forget();
+      await sentinel.monitor(sentinelPrimaryName, other.port);
+    }
+    const control = other.client();
+    await waitFor("decisions go there", async () => {
+      return (await codeOf(store)) === "none" && (await control.exists("headgate:any")) === 1;
+    });
+  });
+
+  it("does not use what the sentinels name when that calls itself a replica", async () => {
+    const server = await RedisServer.start({ engine: "redis" });
+    cleanups.push(() => server.stop());
+    const control = server.client();
+    await control.config("SET", "replica-read-only", "no");
+    await control.replicaof("127.0.0.1", "1");
+    const sentinel = await RedisSentinel.start(server.port, {});
+    cleanups.push(() => sentinel.stop());
+    const { store, events } = open({ url: `${sentinelPrimaryName},127.0.0.1:${sentinel.port}` });
+    await waitFor("it is left", () =>
+      events.some((event) => event.kind === "redisFailed" && event.code === "STORE_READ_ONLY"),
+    );
+    expect(await codeOf(store)).toMatch(/STORE_UNAVAILABLE|STORE_READ_ONLY/);
+    expect(await control.dbsize()).toBe(0);
   });
 
   it("needs one sentinel of several, and none that answers late", async () => {

@@ -182,6 +182,11 @@ export class RedisSentinel {
     await this.#client.call("sentinel", "failover", sentinelPrimaryName);
   }
 
+  /** Makes it forget what it watches. */
+  async forget(): Promise<void> {
+    await this.#client.call("sentinel", "remove", sentinelPrimaryName);
+  }
+
   /** Makes it watch one server more, under this name. */
   async monitor(name: string, port: number): Promise<void> {
     await this.#client.call("sentinel", "monitor", name, "127.0.0.1", port, quorum);
