@@ -1,6 +1,7 @@
 import { ceilMulDiv } from "./exact.js";
 import { type Bucket, type Drain, levelAt, unitsPerHit } from "./gcra.js";
 import type { LimitKey } from "./limit.js";
+import { windowAt } from "./window.js";
 
 /** A charge of ours that is to be undone, because another store denied the rest of its request. */
 export interface Compensation extends Drain {
@@ -27,9 +28,11 @@ export interface Compensation extends Drain {
  * Example: 5 hits charged, 10 hits a second, 0.2 s later: 3 hits.
  */
 export function compensationUnits(compensation: Compensation, nowUs: number): number {
-  const { hits, periodUs, cost, chargedUs } = compensation;
+  const { hits, periodUs, windows, cost, chargedUs } = compensation;
   const charged = cost * unitsPerHit;
   if (nowUs < chargedUs || hits === 0) return 0;
+  // Nothing drains within a window, and nothing is left of one that has ended.
+  if (windows !== undefined) return chargedUs < windowAt(windows, nowUs).startUs ? 0 : charged;
   return charged - ceilMulDiv(nowUs - chargedUs, hits * unitsPerHit, periodUs, charged);
 }
 

@@ -1,5 +1,6 @@
 import { ceilMulDiv, floorMulDiv } from "./exact.js";
 import { hitsMax, type LimitKey, type Role } from "./limit.js";
+import { type Windows, windowAt } from "./window.js";
 
 /**
  * GCRA in its continuous-state leaky-bucket form. A bucket holds `level` (what is used) at a time;
@@ -59,6 +60,11 @@ export interface Charge {
   readonly isRefund: boolean;
   /** A peek is over also when no whole hit is left, not just in debt. */
   readonly peekExhausted: boolean;
+  /**
+   * Where present, the bucket does not drain at the rate: it is emptied where a window ends, and
+   * everything else is the same.
+   */
+  readonly windows?: Windows | undefined;
 }
 
 /** What the law found for one charge. */
@@ -107,7 +113,7 @@ export interface BucketTable {
 }
 
 /** The part of a charge that says how its bucket drains. */
-export type Drain = Pick<Charge, "hits" | "periodUs">;
+export type Drain = Pick<Charge, "hits" | "periodUs" | "windows">;
 
 /**
  * A full debt of two bursts, each of ten years, is below this: 2^50 us are 35 years. What an edit
@@ -136,6 +142,9 @@ function pastBucket(bucket: Bucket | undefined, nowUs: number): Bucket {
 /** The level at `nowUs` of a bucket that is not in the future. */
 export function levelAt(drain: Drain, bucket: Bucket, nowUs: number): number {
   if (bucket.level === 0) return 0;
+  if (drain.windows !== undefined) {
+    return bucket.tUs < windowAt(drain.windows, nowUs).startUs ? 0 : bucket.level;
+  }
   return bucket.level - drainedUnits(drain, nowUs - bucket.tUs, bucket.level);
 }
 
@@ -193,16 +202,24 @@ export function decideRequest(
 }
 
 /**
- * Whether a request may be asked several times in a row by its multiplicity: every charge enforces,
- * takes something, is on a key of its own, and its bucket drains where it holds anything. Then what
- * is granted leaves each bucket one cost fuller, and from the first denial on all are denied alike.
+ * Whether a denial of the request stays true until something drains: every charge enforces, takes
+ * something and is on a key of its own, so that a denied one leaves nothing behind.
+ */
+export function isPlainRequest(charges: readonly Charge[]): boolean {
+  if (!charges.every(isPlain)) return false;
+  return charges.length < 2 || new Set(charges.map(({ key }) => key)).size === charges.length;
+}
+
+/**
+ * Whether a request may be asked several times in a row by its multiplicity: it is plain, and its
+ * buckets drain where they hold anything. Then what is granted leaves each bucket one cost fuller,
+ * and from the first denial on all are denied alike. Windows are left to be asked one by one.
  */
 export function isRepeatable(charges: readonly Charge[]): boolean {
-  for (const { role, isRefund, cost, hits, burst } of charges) {
-    if (role !== "enforce" || isRefund || cost === 0) return false;
-    if (hits === 0 && burst > 0) return false;
+  for (const { hits, burst, windows } of charges) {
+    if (windows !== undefined || (hits === 0 && burst > 0)) return false;
   }
-  return charges.length < 2 || new Set(charges.map(({ key }) => key)).size === charges.length;
+  return isPlainRequest(charges);
 }
 
 /**
@@ -387,6 +404,10 @@ export function retryAfterUs(charge: Charge, bucket: Bucket, nowUs: number): num
   const peeked = charge.peekExhausted ? 1 : 0;
   const hits = charge.cost === 0 ? peeked : charge.cost;
   if (hits > charge.burst) return undefined;
+  if (charge.windows !== undefined) {
+    const isFitting = levelAt(charge, bucket, nowUs) <= (charge.burst - hits) * unitsPerHit;
+    return isFitting ? 0 : windowAt(charge.windows, nowUs).endUs - nowUs;
+  }
   const excess = bucket.level - (charge.burst - hits) * unitsPerHit;
   const waitUs = drainTimeUs(charge, excess);
   return waitUs === undefined ? undefined : Math.max(0, waitUs - (nowUs - bucket.tUs));
@@ -398,6 +419,10 @@ export function bucketTimeToFullUs(
   bucket: Bucket,
   nowUs: number,
 ): number | undefined {
+  if (drain.windows !== undefined) {
+    const isEmpty = levelAt(drain, bucket, nowUs) === 0;
+    return isEmpty ? 0 : windowAt(drain.windows, nowUs).endUs - nowUs;
+  }
   const waitUs = drainTimeUs(drain, bucket.level);
   return waitUs === undefined ? undefined : Math.max(0, waitUs - (nowUs - bucket.tUs));
 }

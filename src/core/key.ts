@@ -1,4 +1,4 @@
-import type { Limit, LimitKey, LimitUnit, PathStep } from "./limit.js";
+import type { Algorithm, Limit, LimitKey, PathStep } from "./limit.js";
 
 /**
  * One entry of a request's descriptor.
@@ -23,7 +23,10 @@ export const keyValueLengthMax = 256;
 const formatVersion = "2";
 
 /** How the bucket under a key is decided; each keeps its state apart. */
-const gcraAlgorithm = "g";
+const algorithmLetters: Readonly<Record<Algorithm["kind"], string>> = {
+  gcra: "g",
+  fixed_window: "w",
+};
 
 /**
  * The key of a policy limit's bucket for the entries of one descriptor.
@@ -41,11 +44,11 @@ export function limitKey(
   entries: readonly KeyEntry[],
   limit: LimitIdentity,
 ): LimitKey {
-  return (descriptorPrefix(domain, entries) + limitIdentity(limit)) as LimitKey;
+  return (descriptorPrefix({ domain, limit }, entries) + limitIdentity(limit)) as LimitKey;
 }
 
 /** What of a limit goes into keys. */
-export type LimitIdentity = Pick<Limit, "name" | "periodUs">;
+export type LimitIdentity = Pick<Limit, "name" | "periodUs" | "algorithm">;
 
 /**
  * The key of the one bucket that new keys of a rule share while there are too many of them. It is
@@ -56,7 +59,7 @@ export function overflowKey(
   path: readonly PathStep[],
   limit: LimitIdentity,
 ): LimitKey {
-  let key = `${domainPrefix(domain)}x`;
+  let key = `${domainPrefix({ domain, limit })}x`;
   for (const { key: name, value } of path)
     key += part(name) + (value === undefined ? "*" : part(value));
   return (key + limitIdentity(limit)) as LimitKey;
@@ -70,14 +73,20 @@ function limitIdentity({ name, periodUs }: LimitIdentity): string {
 export function overrideKey(
   domain: string,
   entries: readonly KeyEntry[],
-  unit: { readonly unit: LimitUnit; readonly unitMultiplier: number },
+  limit: Pick<Limit, "unit" | "unitMultiplier" | "algorithm">,
 ): LimitKey {
-  const identity = `o${part(`${unit.unitMultiplier}${unit.unit}`)}`;
-  return (descriptorPrefix(domain, entries) + identity) as LimitKey;
+  const identity = `o${part(`${limit.unitMultiplier}${limit.unit}`)}`;
+  return (descriptorPrefix({ domain, limit }, entries) + identity) as LimitKey;
 }
 
-function descriptorPrefix(domain: string, entries: readonly KeyEntry[]): string {
-  let prefix = domainPrefix(domain);
+/** Where a key begins: whose limit it is, and how it is decided. */
+interface Place {
+  readonly domain: string;
+  readonly limit: Pick<Limit, "algorithm">;
+}
+
+function descriptorPrefix(place: Place, entries: readonly KeyEntry[]): string {
+  let prefix = domainPrefix(place);
   for (const { key, value, digest } of entries) {
     // A part begins with its length, so what begins with # is nobody's value.
     prefix += part(key) + (digest === undefined ? part(value) : `#${digest}`);
@@ -85,8 +94,9 @@ function descriptorPrefix(domain: string, entries: readonly KeyEntry[]): string 
   return prefix;
 }
 
-function domainPrefix(domain: string): string {
-  return `${formatVersion}${gcraAlgorithm}${part(domain)}`;
+function domainPrefix({ domain, limit }: Place): string {
+  const algorithm = limit.algorithm?.kind ?? "gcra";
+  return `${formatVersion}${algorithmLetters[algorithm]}${part(domain)}`;
 }
 
 function part(text: string): string {

@@ -1,6 +1,7 @@
 import { assert } from "../core/errors.js";
 import { type Charge, costHitsMax, isRepeatable, multiplicityMax } from "../core/gcra.js";
 import { drainTimeUsMax, hitsMax } from "../core/limit.js";
+import type { Windows } from "../core/window.js";
 import { batchChargesMax, requestChargesMax, type StoreRequest } from "./limit-store.js";
 
 /**
@@ -21,11 +22,19 @@ export function assertBatch(batch: readonly StoreRequest[]): void {
   assert(chargeCount <= batchChargesMax, "batch size in range");
 }
 
-function assertCharge({ hits, periodUs, burst, cost }: Charge): void {
+function assertCharge({ hits, periodUs, burst, cost, windows }: Charge): void {
   assert(isWhole(hits, hitsMax), "hits in range");
   assert(isWhole(burst, hitsMax), "burst in range");
   assert(isWhole(cost, costHitsMax), "cost in range");
   assert(isWhole(periodUs, drainTimeUsMax) && periodUs > 0, "period in range");
+  if (windows !== undefined) assertWindows(windows);
+}
+
+function assertWindows({ startUs, endUs, nextEndUs }: Windows): void {
+  for (const timeUs of [startUs, endUs, nextEndUs]) {
+    assert(isWhole(timeUs, Number.MAX_SAFE_INTEGER), "windows in range");
+  }
+  assert(startUs < endUs && endUs < nextEndUs, "windows in order");
 }
 
 function isWhole(value: number, max: number): boolean {

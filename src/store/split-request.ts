@@ -121,8 +121,9 @@ export class SplitRequest {
       const compensations = share.charges.flatMap((charge, i): Compensation[] => {
         if (!isTaken(charge) || (sent.multiplicity === 1 && result.results[i]?.isOver)) return [];
         positions.push(share.positions[i] ?? 0);
-        const { key, hits, periodUs, cost } = charge;
-        return [{ key, hits, periodUs, cost: cost * inVainCount, chargedUs: result.nowUs }];
+        const { key, hits, periodUs, windows } = charge;
+        const cost = charge.cost * inVainCount;
+        return [{ key, hits, periodUs, windows, cost, chargedUs: result.nowUs }];
       });
       if (compensations.length === 0) return [];
       const note = (givenBack: GivenBack): void => this.#noteGivenBack(positions, givenBack);

@@ -13,8 +13,10 @@ import {
   unitsPerHit,
 } from "../../src/core/gcra.js";
 import { drainTimeUsMax, hitsMax, type LimitKey } from "../../src/core/limit.js";
+import type { Windows } from "../../src/core/window.js";
 import type { StoreRequest } from "../../src/store/limit-store.js";
 import { testKey } from "../support/charges.js";
+import { realClock } from "../support/real-clock.js";
 import type { RedisEngine } from "../support/redis-server.js";
 import { shareTestStore, soon, storedValue } from "../support/redis-store.js";
 
@@ -50,6 +52,23 @@ const limitArbitrary = fc.oneof(
   },
 );
 
+/** Windows about now, as clocks ahead of the store's and behind it give them; mostly none. */
+const windowsArbitrary: fc.Arbitrary<Windows | undefined> = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(undefined) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .record({
+        lengthUs: fc.integer({ min: 1, max: 31_536_000 * second }),
+        startedAgo: fc.constantFrom(-0.5, 0, 0.5, 1, 1.5, 2, 7.25),
+      })
+      .map(({ lengthUs, startedAgo }) => {
+        const startUs = Math.max(0, Math.floor(realClock.epochUs() - startedAgo * lengthUs));
+        return { startUs, endUs: startUs + lengthUs, nextEndUs: startUs + 2 * lengthUs };
+      }),
+  },
+);
+
 const chargeArbitrary: fc.Arbitrary<Charge> = fc
   .record({
     key: fc.integer({ min: 1, max: keyCount }).map((i) => testKey(`key ${i}`)),
@@ -63,6 +82,7 @@ const chargeArbitrary: fc.Arbitrary<Charge> = fc
     ),
     isRefund: fc.integer({ min: 0, max: 9 }).map((roll) => roll === 0),
     peekExhausted: fc.boolean(),
+    windows: windowsArbitrary,
   })
   .map(({ limit, ...rest }) => ({ ...rest, ...limit }) as Charge);
 
@@ -172,7 +192,8 @@ function burstMax({ hits, periodUs }: { hits: number; periodUs: number }): numbe
 }
 
 function repeatable(charge: Charge): Charge {
-  return { ...charge, role: "enforce", isRefund: false, cost: Math.max(1, charge.cost) };
+  const cost = Math.max(1, charge.cost);
+  return { ...charge, role: "enforce", isRefund: false, cost, windows: undefined };
 }
 
 function withoutTime({ grantedCount, results }: RepeatedResult): RepeatedResult {

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type Compensation, compensate } from "../../src/core/compensation.js";
 import { type Bucket, levelUnitsMax, unitsPerHit } from "../../src/core/gcra.js";
 import { drainTimeUsMax, hitsMax } from "../../src/core/limit.js";
+import type { Windows } from "../../src/core/window.js";
 import { testKey } from "../support/charges.js";
 import type { RedisEngine } from "../support/redis-server.js";
 import { shareTestStore, soon, storedValue } from "../support/redis-store.js";
@@ -22,7 +23,14 @@ const compensationArbitrary = fc.record({
   periodUs: fc.oneof(fc.constant(1_000_000), fc.integer({ min: 1, max: drainTimeUsMax })),
   cost: fc.oneof(fc.integer({ min: 0, max: 20 }), fc.integer({ min: 0, max: hitsMax })),
   agoUs: fc.integer({ min: -1_000_000, max: 2_000_000 }),
+  /** How long ago the running window began; mostly there is none. */
+  windowAgoUs: fc.option(fc.integer({ min: -1_000_000, max: 8_000_000 }), { freq: 2 }),
 });
+
+/** Windows of three seconds. */
+function windowsFrom(startUs: number): Windows {
+  return { startUs, endUs: startUs + 3_000_000, nextEndUs: startUs + 6_000_000 };
+}
 
 describe.each(engines)("RedisLimitStore.giveBack() on %s", (engine) => {
   const shared = shareTestStore(engine);
@@ -55,8 +63,9 @@ describe.each(engines)("RedisLimitStore.giveBack() on %s", (engine) => {
           model.set(`k${key}`, { level, tUs: startUs - agoUs });
           await write(`k${key}`, { level, tUs: startUs - agoUs });
         }
-        const compensations = asked.map(({ key, agoUs, ...rest }): Compensation => {
-          return { ...rest, key: testKey(`k${key}`), chargedUs: startUs - agoUs };
+        const compensations = asked.map(({ key, agoUs, windowAgoUs, ...rest }): Compensation => {
+          const windows = windowAgoUs === null ? undefined : windowsFrom(startUs - windowAgoUs);
+          return { ...rest, windows, key: testKey(`k${key}`), chargedUs: startUs - agoUs };
         });
         const givenBack = await shared.opened.store.giveBack(compensations, soon());
         for (const [i, one] of compensations.entries()) {

@@ -2,11 +2,13 @@ import type { Compensation } from "../../core/compensation.js";
 import { ServiceError } from "../../core/errors.js";
 import { type Bucket, levelUnitsMax } from "../../core/gcra.js";
 import type { LimitKey } from "../../core/limit.js";
+import type { Windows } from "../../core/window.js";
 import type { StoreScript } from "../connection.js";
 import type { GivenBack } from "../split-part.js";
 import { exactText } from "./exact-text.js";
+import { windowText } from "./window-text.js";
 
-const compensationBytes = 30;
+const compensationBytes = 54;
 const replyHeadBytes = 8;
 const replyBucketBytes = 16;
 
@@ -16,17 +18,20 @@ export interface PackedCompensations {
   readonly keys: readonly LimitKey[];
   /**
    * Little-endian, unaligned, a compensation: position of its key from 1 (uint16), hits (uint32),
-   * period in us (double), cost (double), time of the charge in us (double).
+   * period in us (double), cost (double), time of the charge in us (double), where the windows
+   * start, end and end next in us (double each; all 0 where the limit drains).
    */
   readonly bytes: Buffer;
 }
+
+const noWindows: Windows = { startUs: 0, endUs: 0, nextEndUs: 0 };
 
 /** Packs what is to be undone. */
 export function encodeCompensations(compensations: readonly Compensation[]): PackedCompensations {
   const bytes = Buffer.allocUnsafe(compensations.length * compensationBytes);
   const positions = new Map<LimitKey, number>();
   let at = 0;
-  for (const { key, hits, periodUs, cost, chargedUs } of compensations) {
+  for (const { key, hits, periodUs, windows = noWindows, cost, chargedUs } of compensations) {
     const position = positions.get(key) ?? positions.size + 1;
     positions.set(key, position);
     at = bytes.writeUInt16LE(position, at);
@@ -34,6 +39,9 @@ export function encodeCompensations(compensations: readonly Compensation[]): Pac
     at = bytes.writeDoubleLE(periodUs, at);
     at = bytes.writeDoubleLE(cost, at);
     at = bytes.writeDoubleLE(chargedUs, at);
+    at = bytes.writeDoubleLE(windows.startUs, at);
+    at = bytes.writeDoubleLE(windows.endUs, at);
+    at = bytes.writeDoubleLE(windows.nextEndUs, at);
   }
   return { keys: [...positions.keys()], bytes };
 }
@@ -86,10 +94,19 @@ for k, value in ipairs(redis.call('MGET', unpack(KEYS))) do
   end
 end
 
-local function giveBack(k, hits, periodUs, charged, chargedUs)
+${windowText}
+local function giveBack(k, hits, periodUs, charged, chargedUs, startUs, endUs, nextEndUs)
   local level, tUs = storedLevel[k], storedTUs[k]
   if not level or level == 0 or tUs > nowUs or nowUs < chargedUs then return end
   if hits == 0 then return end
+  if endUs > 0 then
+    if charged == 0 then return end
+    local from = windowAt(startUs, endUs, nextEndUs)
+    if chargedUs < from then return end
+    if tUs < from then level = 0 end
+    storedLevel[k], storedTUs[k], isChanged[k] = max(0, level - charged), nowUs, true
+    return
+  end
   local drain = hits * unitsPerHit
   local units = charged - ceilMulDiv(nowUs - chargedUs, drain, periodUs, charged)
   if units == 0 then return end
@@ -100,9 +117,10 @@ end
 local list, at = ARGV[1], 1
 local reply = { '' }
 while at <= #list do
-  local k, hits, periodUs, cost, chargedUs
-  k, hits, periodUs, cost, chargedUs, at = unpackStruct('<I2I4ddd', list, at)
-  giveBack(k, hits, periodUs, cost * unitsPerHit, chargedUs)
+  local k, hits, periodUs, cost, chargedUs, startUs, endUs, nextEndUs
+  k, hits, periodUs, cost, chargedUs, startUs, endUs, nextEndUs, at =
+    unpackStruct('<I2I4dddddd', list, at)
+  giveBack(k, hits, periodUs, cost * unitsPerHit, chargedUs, startUs, endUs, nextEndUs)
   reply[#reply + 1] = pack('<dd', storedLevel[k] or 0, storedTUs[k] or nowUs)
 end
 

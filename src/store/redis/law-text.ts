@@ -1,3 +1,5 @@
+import { windowText } from "./window-text.js";
+
 /**
  * Decides requests of any kind, each asked once, as `decideRequest` of `core/gcra` does: a part of
  * the take script. It is made when the first one comes that is not plain: most batches need none of
@@ -14,11 +16,15 @@ export const lawText = `
   local openedFor, base, expiresMs, levelNow, level, isTouched = {}, {}, {}, {}, {}, {}
   local request = 0
 
+  -- The window that a charge counts in, where it does: from when on, and until when.
+
+  local fromOf, untilOf = {}, {}
+  ${windowText}
   local function openDraft(i)
     local k = keyOf[i]
     if openedFor[k] == request then return false end
     openedFor[k] = request
-    levelNow[k], expiresMs[k], base[k] = read(k, hitsOf[i], periodOf[i])
+    levelNow[k], expiresMs[k], base[k] = read(k, hitsOf[i], periodOf[i], fromOf[i], untilOf[i])
     level[k], isTouched[k] = levelNow[k], false
     return true
   end
@@ -40,7 +46,7 @@ export const lawText = `
       touch(k, max(0, level[k] - cost))
     elseif cost == 0 then
       local wanted = level[k]
-      if flags >= 8 then wanted = wanted + unitsPerHit end
+      if flags % 16 >= 8 then wanted = wanted + unitsPerHit end
       over = wanted > burst
     else
       over = level[k] + cost > burst
@@ -98,12 +104,20 @@ export const lawText = `
     for i = 1, count do
       keyOf[i], flagsOf[i], hitsOf[i], burstOf[i], periodOf[i], costOf[i], at =
         unpackStruct('<I2BI4I4dd', batch, at)
+      fromOf[i], untilOf[i] = nil, nil
+      if flagsOf[i] >= 32 then
+        local startUs, endUs, nextEndUs
+        startUs, endUs, nextEndUs, at = unpackStruct('<ddd', batch, at)
+        fromOf[i], untilOf[i] = windowAt(startUs, endUs, nextEndUs)
+      end
       if openDraft(i) then firsts[#firsts + 1] = i end
     end
     local granted = decide(count)
     for _, i in ipairs(firsts) do
       local k = keyOf[i]
-      if isTouched[k] then keep(k, level[k], expiresMs[k], hitsOf[i], periodOf[i]) end
+      if isTouched[k] then
+        keep(k, level[k], expiresMs[k], hitsOf[i], periodOf[i], untilOf[i])
+      end
     end
     reply[replyCount + 1] = pack('<I4', granted)
     replyCount = replyCount + 1

@@ -10,7 +10,8 @@ export interface PackedBatch {
   /**
    * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32). A
    * charge: position of its key from 1 (uint16), flags (uint8), hits (uint32), burst (uint32),
-   * period in us (double), cost (double).
+   * period in us (double), cost (double); with the windows' flag, where they start, end and end
+   * next in us (double each).
    */
   readonly bytes: Buffer;
 }
@@ -24,6 +25,7 @@ export interface UnpackedReply {
 
 const requestBytes = 6;
 const chargeBytes = 27;
+const windowsBytes = 24;
 /** A bucket as stored. */
 const bucketBytes = 24;
 
@@ -42,13 +44,14 @@ const peekExhaustedBit = 8;
  */
 const plainBit = 16;
 
+/** The limit counts in windows, which follow the charge. */
+const windowsBit = 32;
+
 /**
  * Packs a batch that `assertBatch` found good; what it did not check would be cut to size here.
  */
 export function encodeBatch(batch: readonly StoreRequest[]): PackedBatch {
-  let chargeCount = 0;
-  for (const { charges } of batch) chargeCount += charges.length;
-  const bytes = Buffer.allocUnsafe(batch.length * requestBytes + chargeCount * chargeBytes);
+  const bytes = Buffer.allocUnsafe(packedBytes(batch));
   // Half the time that the methods of Buffer take, which check their arguments.
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const positions = new Map<LimitKey, number>();
@@ -74,10 +77,25 @@ export function encodeBatch(batch: readonly StoreRequest[]): PackedBatch {
       view.setFloat64(at + 11, charge.periodUs, true);
       view.setFloat64(at + 19, charge.cost, true);
       at += chargeBytes;
+      if (charge.windows === undefined) continue;
+      view.setFloat64(at, charge.windows.startUs, true);
+      view.setFloat64(at + 8, charge.windows.endUs, true);
+      view.setFloat64(at + 16, charge.windows.nextEndUs, true);
+      at += windowsBytes;
     }
     if (isPlain) view.setUint8(flagsAt, view.getUint8(flagsAt) | plainBit);
   }
   return { keys: [...positions.keys()], bytes };
+}
+
+function packedBytes(batch: readonly StoreRequest[]): number {
+  let bytes = batch.length * requestBytes;
+  for (const { charges } of batch) {
+    for (const { windows } of charges) {
+      bytes += chargeBytes + (windows === undefined ? 0 : windowsBytes);
+    }
+  }
+  return bytes;
 }
 
 /** Whether no charge before it in its request is on the same key. */
@@ -138,5 +156,6 @@ function isStorable(value: number): boolean {
 
 function flagsOf(charge: Charge): number {
   const refund = charge.isRefund ? refundBit : 0;
-  return roleBits[charge.role] + refund + (charge.peekExhausted ? peekExhaustedBit : 0);
+  const windows = charge.windows === undefined ? 0 : windowsBit;
+  return roleBits[charge.role] + refund + windows + (charge.peekExhausted ? peekExhaustedBit : 0);
 }

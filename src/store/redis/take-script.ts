@@ -21,17 +21,22 @@ local values, expiresAt, badCount = call('MGET', unpack(keys)), {}, 0
 
 local function packEmpty() return pack('<ddd', 0, nowUs, 0) end
 
--- Keeps a bucket as it is now until it has drained, and says how it is packed, and until when. One
--- that does not drain is left as others stored it.
+-- Keeps a bucket as it is now until it has drained, or its window has ended, and says how it is
+-- packed, and until when. One that does not drain is left as others stored it.
 
-local function keep(k, level, expiresMs, hits, period)
+local function keep(k, level, expiresMs, hits, period, untilUs)
   if hits == 0 then return pack('<ddd', level, nowUs, 0), expiresMs end
   if level == 0 then
     values[k], expiresAt[k] = false, forgotten
     return packEmpty(), 0
   end
-  local spanMs = level / (hits * unitsPerHit) * period / 1000
-  if spanMs > ${drainTimeMsMax} then spanMs = ${drainTimeMsMax} end
+  local spanMs
+  if untilUs then
+    spanMs = (untilUs - nowUs) / 1000
+  else
+    spanMs = level / (hits * unitsPerHit) * period / 1000
+    if spanMs > ${drainTimeMsMax} then spanMs = ${drainTimeMsMax} end
+  end
   if nowMs + spanMs + 1 > expiresMs then
     expiresMs = nowMs + spanMs * ${1 + keptLongerRatio} + ${keptLongerMs}
     expiresMs = expiresMs - expiresMs % 1
@@ -49,7 +54,7 @@ end
 
 local floorMulDiv
 
-local function read(k, hits, period)
+local function read(k, hits, period, fromUs, untilUs)
   local value = values[k]
   if not value then return 0, 0 end
   local level, tUs, expiresMs
@@ -60,9 +65,10 @@ local function read(k, hits, period)
     return 0, 0
   end
   if tUs > nowUs then
-    value, expiresMs = keep(k, level, 0, hits, period)
+    value, expiresMs = keep(k, level, 0, hits, period, untilUs)
     return level, expiresMs, value
   end
+  if fromUs then return tUs < fromUs and 0 or level, expiresMs, value end
   local elapsed, drain = nowUs - tUs, hits * unitsPerHit
   local product = elapsed * drain
   local drained = product / period
@@ -175,7 +181,7 @@ local at, batchEnd = 1, #batch
 while at <= batchEnd do
   local count, multiplicity, k, flags, hits, burst, period, cost, nextAt =
     unpackStruct('<I2I4I2BI4I4dd', batch, at)
-  if flags < 16 then
+  if flags % 32 < 16 then
     decideAny = decideAny or (function()${lawText}    end)()
     at = decideAny(at)
   elseif count > 1 then
