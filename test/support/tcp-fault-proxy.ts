@@ -23,9 +23,9 @@ interface Link {
   isDead: boolean;
 }
 
-/** A TCP proxy that breaks connections in the ways networks do. One target, on loopback. */
+/** A TCP proxy that breaks connections in the ways networks do. One target at a time, on loopback. */
 export class TcpFaultProxy {
-  readonly #targetPort: number;
+  #targetPort: number;
   readonly #random: Random;
   readonly #server: Server;
   readonly #links = new Set<Link>();
@@ -56,6 +56,11 @@ export class TcpFaultProxy {
   /** Connections that carry something. */
   get linkCount(): number {
     return [...this.#links].filter((link) => !link.isDead).length;
+  }
+
+  /** Connections are made to another server from now on, as behind an address that moves. */
+  retarget(port: number): void {
+    this.#targetPort = port;
   }
 
   /** Changes what happens from now on. */

@@ -1,0 +1,126 @@
+import { describe, expect, it } from "vitest";
+import { answerMsMax, hangMs, recoveryMsMax, storeBudgetEnv } from "../support/failure-modes.js";
+import { FakeRandom } from "../support/fake-random.js";
+import { expectUnharmed, startClient } from "../support/fault-rig.js";
+import { edgePolicy } from "../support/gateway.js";
+import { HeadgateProcess } from "../support/headgate-process.js";
+import { redisEnv, startRedis } from "../support/redis.js";
+import type { RedisServer } from "../support/redis-server.js";
+import { outcomeOf } from "../support/rls-client.js";
+import { useStage } from "../support/stage.js";
+import { TcpFaultProxy } from "../support/tcp-fault-proxy.js";
+import { Traffic } from "../support/traffic.js";
+import { waitFor } from "../support/wait.js";
+
+/** So slow that hardly anything drains during a test. */
+const limit = { perHour: 100, burst: 100 };
+
+const policy = edgePolicy(`
+  - key: account
+    rate_limit: {unit: hour, requests_per_unit: ${limit.perHour}}
+    on_store_failure: error`);
+
+const stage = useStage("test");
+
+/** The most that one key may be admitted over so long a time. */
+function promisedHits(elapsedMs: number): number {
+  return limit.burst + Math.floor((limit.perHour * elapsedMs) / 3_600_000);
+}
+
+/** A primary and its replica, whose link a test can cut, behind one address. */
+async function startPair() {
+  const random = new FakeRandom(1);
+  const primary = await startRedis(stage);
+  const replication = await TcpFaultProxy.start(stage, { targetPort: primary.port, random });
+  const follow = ["--replicaof", "127.0.0.1", String(replication.port)];
+  const replica = await startRedis(stage, { args: follow });
+  await waitFor("the replica follows", () => isFollowing(replica));
+  const address = await TcpFaultProxy.start(stage, { targetPort: primary.port, random });
+  return { primary, replica, replication, address };
+}
+
+async function isFollowing(replica: RedisServer): Promise<boolean> {
+  return (await replica.client().info("replication")).includes("master_link_status:up");
+}
+
+/** Waits until the replica has all that the primary has written so far. */
+async function replicate(primary: RedisServer): Promise<void> {
+  expect(await primary.client().wait(1, recoveryMsMax)).toBe(1);
+}
+
+describe("a failover that loses writes", () => {
+  it("admits what the promise says and what was lost, and decides well again", async () => {
+    const { primary, replica, replication, address } = await startPair();
+    const env = { ...redisEnv(address.port), ...storeBudgetEnv };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const client = startClient(stage, headgate);
+    const ask = async () => outcomeOf(await client.ask({ descriptors: [["account=one"]] }));
+    const startMs = performance.now();
+    let keptCount = 0;
+    while (keptCount < 30) if ((await ask()) === "OK") keptCount += 1;
+    await replicate(primary);
+
+    replication.setFault({ kind: "partition" });
+    const load = Traffic.start(stage, { callersCount: 8, call: ask });
+    await waitFor("the burst is used up", () => load.count("OVER_LIMIT") > 100);
+    const lostCount = load.count("OK");
+    expect(keptCount + lostCount).toBeLessThanOrEqual(promisedHits(performance.now() - startMs));
+
+    await primary.kill();
+    await waitFor("the loss is seen", () => load.count("UNAVAILABLE") > 0);
+    expect(await replica.client().replicaof("NO", "ONE")).toBe("OK");
+    address.retarget(replica.port);
+    load.beginPhase();
+    const promotedMs = performance.now();
+    await waitFor("the replica decides", () => load.count("OK") + load.count("OVER_LIMIT") > 0, {
+      withinMs: recoveryMsMax,
+    });
+    await waitFor("the burst is used up again", () => load.count("OVER_LIMIT") > 100);
+    expect(performance.now() - promotedMs).toBeLessThan(recoveryMsMax);
+
+    const { byOutcome, slowestMs } = await load.stop();
+    const admittedCount = keptCount + lostCount + (byOutcome["OK"] ?? 0);
+    const promised = promisedHits(performance.now() - startMs);
+    expect(admittedCount).toBeLessThanOrEqual(promised + lostCount);
+    // The writes were lost: without that there would be nothing to see here.
+    expect(admittedCount).toBeGreaterThan(promised);
+    expect(slowestMs).toBeLessThan(hangMs);
+    await expectUnharmed(headgate);
+  });
+
+  it("asks only the new primary, although the old one still takes itself for one", async () => {
+    const { primary, replica, replication, address } = await startPair();
+    const env = { ...redisEnv(address.port), ...storeBudgetEnv };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const client = startClient(stage, headgate);
+    const ask = () => client.ask({ descriptors: [["account=two"]] });
+    for (let i = 0; i < 20; i += 1) expect(outcomeOf(await ask())).toBe("OK");
+    await replicate(primary);
+
+    replication.setFault({ kind: "partition" });
+    address.setFault({ kind: "partition" });
+    expect((await ask()).elapsedMs).toBeLessThan(answerMsMax);
+    expect(await replica.client().replicaof("NO", "ONE")).toBe("OK");
+    address.retarget(replica.port);
+    // What was held up on the way to the old primary never arrives there.
+    address.dropLinksSilently();
+    address.setFault({ kind: "none" });
+    await waitFor("the replica decides", async () => outcomeOf(await ask()) === "OK", {
+      withinMs: recoveryMsMax,
+    });
+    const before = await primary.client().info("commandstats");
+    const load = Traffic.start(stage, {
+      callersCount: 4,
+      call: async () => outcomeOf(await ask()),
+    });
+    await waitFor("the burst is used up", () => load.count("OVER_LIMIT") > 20);
+    await load.stop();
+    expect(scriptRuns(await primary.client().info("commandstats"))).toBe(scriptRuns(before));
+    await expectUnharmed(headgate);
+  });
+});
+
+/** Scripts that a server has run. */
+function scriptRuns(stats: string): number {
+  return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0);
+}
