@@ -67,7 +67,7 @@ describe("a Redis that refuses us at start", () => {
 describe("a Redis that refuses us later", () => {
   it("by a changed password shows no secret, and is used when it knows us again", async () => {
     const redis = await startRedis(stage, { args: ["--requirepass", password], password });
-    const env = { BACKEND_TYPE: "redis", REDIS_URL: urlWith(password, redis.port) };
+    const env = { ...redisEnv(redis.port), REDIS_URL: urlWith(password, redis.port) };
     const { headgate, traffic } = await startFaultRig(stage, env);
     const admin = redis.client();
     await admin.config("SET", "requirepass", wrongPassword);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { TestAuthority } from "../support/certificates.js";
-import { failureModePolicy } from "../support/failure-modes.js";
+import { failureModePolicy, storeBudgetEnv } from "../support/failure-modes.js";
 import {
   expectUnharmed,
   faultOutcomes,
@@ -151,7 +151,8 @@ describe("a Redis that is not there at the start", () => {
   it("is used as soon as it is, without a restart", async () => {
     const redis = await startRedis(stage);
     await redis.kill();
-    const env = { ...redisEnv(redis.port), REDIS_POOL_SIZE: "50", REDIS_PIPELINE_LIMIT: "8" };
+    const ignored = { REDIS_POOL_SIZE: "50", REDIS_PIPELINE_LIMIT: "8" };
+    const env = { ...storeBudgetEnv, ...redisEnv(redis.port), ...ignored };
     const headgate = await HeadgateProcess.start(stage, { policy: failureModePolicy, env });
     const { output } = headgate.process;
     expect(output).toMatch(/REDIS_POOL_SIZE is accepted and without effect here/);
