@@ -20,6 +20,7 @@ import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { RateLimitQuery } from "./query.js";
 import { refuseFromMemory, rememberAnswer } from "./refusals.js";
 import type { Switches } from "./switches.js";
+import { WindowSource } from "./window-source.js";
 
 /** What a `Decider` is made of. */
 export interface DeciderParts {
@@ -60,6 +61,7 @@ export class Decider {
   readonly #breaker = new Breaker();
   readonly #newKeys: NewKeyGuard;
   readonly #callCounter: CallCounter;
+  readonly #windows = new WindowSource();
   #records = new KeyRecords();
   #recordsPolicy: Policy | undefined;
   #localStore: LimitStore;
@@ -125,6 +127,8 @@ export class Decider {
         newKeys: this.#newKeys,
         digest,
         nowMs: clock.monotonicMs(),
+        windowSource: this.#windows,
+        epochUs: clock.epochUs(),
       });
     } catch (thrown) {
       counters.countFailure(toServiceError(thrown).code);
@@ -148,6 +152,7 @@ export class Decider {
   ask(prepared: PreparedQuery, call: DecisionCall): void {
     const { clock, pressure } = this.#parts;
     const nowMs = clock.monotonicMs();
+    if (prepared.window !== undefined) this.#windows.renew(prepared, clock.epochUs());
     const charges = chargesFor(prepared, call.hits);
     pressure.begin();
     const decision = new Decision(this.#settling, { prepared, charges, call, startMs: nowMs });
@@ -163,11 +168,11 @@ export class Decider {
 
   /** What needs no store: nothing is limited, or the store has refused the same a moment ago. */
   #decideAtOnce(
-    { prepared, charges, isRepeatable }: Decision,
+    { prepared, charges, isPlain }: Decision,
     nowMs: number,
   ): DecidedRequest | undefined {
     if (charges.length === 0) return nothingAsked;
-    if (!isRepeatable) return undefined;
+    if (!isPlain) return undefined;
     const refused = refuseFromMemory(prepared.asks, charges, nowMs);
     if (refused === undefined) return undefined;
     const { results, nowUs } = refused;
@@ -190,11 +195,11 @@ export class Decider {
   }
 
   #remember(
-    { prepared, charges, isRepeatable }: Decision,
+    { prepared, charges, isPlain }: Decision,
     { result, askedCount, sentMs, receivedMs }: Extract<BatchOutcome, { kind: "decided" }>,
   ): void {
     // The first who still waits of those who asked the same remembers for all of them.
-    if (!isRepeatable || result.grantedCount >= askedCount || result === this.#remembered) return;
+    if (!isPlain || result.grantedCount >= askedCount || result === this.#remembered) return;
     this.#remembered = result;
     // What was asked under a policy that is gone teaches nothing about the one in force.
     if (prepared.policy !== this.#recordsPolicy) return;

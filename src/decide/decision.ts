@@ -34,7 +34,8 @@ export class Decision implements Waiting {
   readonly startMs: number;
   /** When the store's part of the caller's time is over. */
   readonly deadlineMs: number;
-  readonly isRepeatable: boolean;
+  /** Whether a refusal leaves nothing behind, so that it may be remembered. */
+  readonly isPlain: boolean;
   readonly #settle: Settle;
   #isSettled = false;
 
@@ -44,15 +45,14 @@ export class Decision implements Waiting {
     this.call = call;
     this.startMs = startMs;
     this.deadlineMs = startMs + (call.deadlineMs - startMs) * callerBudgetRatio;
-    // Other costs than one change nothing of repeatability, unless they are none.
-    this.isRepeatable =
-      prepared.isRepeatable && (this.isOneEach || charges.every(({ cost }) => cost > 0));
+    // Other costs than one change nothing of that, unless they are none.
+    this.isPlain = prepared.isPlain && (this.isOneEach || charges.every(({ cost }) => cost > 0));
     this.#settle = settle;
   }
 
   /** Only calls for one hit of repeatable limits meet others. */
   get isCoalescing(): boolean {
-    return this.isRepeatable && this.isOneEach;
+    return this.prepared.isRepeatable && this.isOneEach;
   }
 
   get isOneEach(): boolean {

@@ -5,7 +5,14 @@ import type { LimitStore, StoreResult } from "../store/limit-store.js";
 import type { DecidedRequest } from "./decided-request.js";
 
 /** What an `on_store_failure: deny` tells the caller: ask again in a second, nothing is left. */
-const deniedCharge = { hits: 1, periodUs: 1_000_000, burst: 1, cost: 1, isRefund: false } as const;
+const deniedCharge = {
+  hits: 1,
+  periodUs: 1_000_000,
+  burst: 1,
+  cost: 1,
+  isRefund: false,
+  windows: undefined,
+} as const;
 
 /** What is asked while the store is away: charges, and the failure mode of each one's limit. */
 export interface FallbackAsk {
@@ -61,11 +68,12 @@ function fallbackCharge(charge: Charge, mode: FailureMode, replicaCount: number)
  * A replica's part of a limit: the exact rate divided by the replicas (over a longer period), and
  * the burst divided and rounded down, at least 1. Example: 10 a minute over 3 replicas becomes 10
  * in three minutes with a burst of 3. A period that would pass ten years stays there with fewer
- * hits, at least 1.
+ * hits, at least 1. A limit in windows keeps them.
  */
 export function localShare(charge: Charge, replicaCount: number): Charge {
   if (charge.burst === 0) return charge;
   const burst = Math.max(1, Math.floor(charge.burst / replicaCount));
+  if (charge.windows !== undefined) return { ...charge, burst };
   const periodUs = charge.periodUs * replicaCount;
   if (periodUs <= drainTimeUsMax) return { ...charge, periodUs, burst };
   const hits = Math.max(1, Math.floor(charge.hits * (drainTimeUsMax / periodUs)));

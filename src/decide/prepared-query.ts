@@ -1,5 +1,5 @@
 import { ServiceError } from "../core/errors.js";
-import { type Charge, isRepeatable } from "../core/gcra.js";
+import { type Charge, isPlainRequest, isRepeatable } from "../core/gcra.js";
 import {
   type KeyEntry,
   keyValueLengthMax,
@@ -14,6 +14,7 @@ import {
   type Rule,
   unitSeconds,
 } from "../core/limit.js";
+import type { Window } from "../core/window.js";
 import type { Policy } from "../policy/policy.js";
 import { requestChargesMax } from "../store/limit-store.js";
 import { type CoalescingSlot, createSlot } from "./batcher.js";
@@ -22,6 +23,7 @@ import type { KeyRecord, KeyRecords } from "./key-records.js";
 import type { NewKeyGuard } from "./new-keys.js";
 import type { DescriptorQuery, LimitOverride, RateLimitQuery } from "./query.js";
 import { type Switches, switchedRole } from "./switches.js";
+import { commonWindow, type WindowSource } from "./window-source.js";
 
 /** A limit that a query asks, with all that is known of it before the call. */
 export interface PreparedAsk {
@@ -30,8 +32,8 @@ export interface PreparedAsk {
   readonly record: KeyRecord | undefined;
   /** Which descriptor of the query it belongs to. */
   readonly descriptorIndex: number;
-  /** For one hit. */
-  readonly charge: Charge;
+  /** For one hit; another one when a window has ended. */
+  charge: Charge;
 }
 
 /** What one descriptor of a query meets, and where its limits stand among the asks. */
@@ -67,9 +69,13 @@ export interface PreparedQuery {
   readonly descriptors: readonly PreparedDescriptor[];
   readonly asks: readonly PreparedAsk[];
   /** The asks' charges, for one hit each. */
-  readonly charges: readonly Charge[];
-  /** Whether identical calls may be decided together, and a refusal be remembered. */
+  charges: readonly Charge[];
+  /** How long the charges hold where limits count in windows. Source: `WindowSource.renew`. */
+  window: Window | undefined;
+  /** Whether identical calls may be decided together. */
   readonly isRepeatable: boolean;
+  /** Whether a refusal may be remembered. */
+  readonly isPlain: boolean;
   /** False when a flood of new keys sent it to a shared bucket: the next call may be luckier. */
   readonly isKeepable: boolean;
   /** Where identical calls of one turn meet. */
@@ -90,6 +96,9 @@ export interface PrepareParts {
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   readonly nowMs: number;
+  readonly windowSource: WindowSource;
+  /** The wall clock, in microseconds since 1970. */
+  readonly epochUs: number;
 }
 
 /**
@@ -115,7 +124,9 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
     descriptors,
     asks,
     charges,
+    window: commonWindow(charges),
     isRepeatable: isRepeatable(charges),
+    isPlain: isPlainRequest(charges),
     isKeepable,
     slot: createSlot(),
     isStyled: descriptors.some(isStyled),
@@ -204,7 +215,7 @@ class Preparation {
   }
 
   #ask({ index, limit, key }: { index: number; limit: Limit; key: LimitKey }): void {
-    const { records, isKept, switches } = this.#parts;
+    const { records, isKept, switches, windowSource, epochUs } = this.#parts;
     const isRefund = this.#query.descriptors[index]?.isRefund === true;
     this.asks.push({
       limit,
@@ -219,6 +230,7 @@ class Preparation {
         role: switchedRole(limit.role, switches),
         isRefund,
         peekExhausted: limit.peek === "exhausted",
+        windows: windowSource.windowsOf(limit, epochUs),
       },
     });
   }

@@ -39,13 +39,16 @@ export interface MemoryLimitStoreOptions {
 /**
  * A `LimitStore` in this process: state dies with it and nobody else sees it.
  *
- * Its time is monotonic, so steps of the wall clock change nothing. It never waits, so deadlines
+ * Its time is the wall clock's of its start and goes on monotonically from there, so later steps of
+ * the wall clock change nothing. It never waits, so deadlines
  * are ignored. Drained buckets leave as others are charged: no timer, and constant work a request.
  * The room of the most keys ever held is kept for the next ones.
  */
 export class MemoryLimitStore implements LimitStore {
   readonly kind = "memory";
   readonly #clock: Clock;
+  /** What is added to monotonic time. */
+  readonly #offsetUs: number;
   readonly #keysMax: number;
   readonly #slots = new BucketSlots();
   readonly #writes: PendingWrites;
@@ -53,6 +56,7 @@ export class MemoryLimitStore implements LimitStore {
 
   constructor({ clock, keysMax = defaultKeysMax }: MemoryLimitStoreOptions) {
     this.#clock = clock;
+    this.#offsetUs = clock.epochUs() - Math.floor(clock.monotonicMs() * 1_000);
     this.#keysMax = keysMax;
     this.#writes = new PendingWrites(this.#slots);
   }
@@ -110,7 +114,7 @@ export class MemoryLimitStore implements LimitStore {
   }
 
   #nowUs(): number {
-    return Math.floor(this.#clock.monotonicMs() * 1_000);
+    return this.#offsetUs + Math.floor(this.#clock.monotonicMs() * 1_000);
   }
 
   #read(key: LimitKey, nowUs: number): Bucket | undefined {

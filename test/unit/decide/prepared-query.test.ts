@@ -6,6 +6,7 @@ import { NewKeyGuard } from "../../../src/decide/new-keys.js";
 import { type PreparedQuery, prepareQuery } from "../../../src/decide/prepared-query.js";
 import type { DescriptorQuery } from "../../../src/decide/query.js";
 import { noSwitches, type Switches } from "../../../src/decide/switches.js";
+import { WindowSource } from "../../../src/decide/window-source.js";
 import { requestChargesMax } from "../../../src/store/limit-store.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
 
@@ -55,6 +56,8 @@ function preparer({
     newKeys,
     digest: sha256,
     nowMs: 1_000,
+    windowSource: new WindowSource(),
+    epochUs: 1_700_000_000_000_000,
   };
   return (...descriptors: readonly DescriptorQuery[]): PreparedQuery =>
     prepareQuery({ domain, descriptors }, { ...base, isKept });
