@@ -1,6 +1,13 @@
-import { noSwitches, type Switches } from "../decide/switches.js";
+import type { Algorithm, FailureMode, LimitDefaults } from "../core/limit.js";
+import type { Switches } from "../decide/switches.js";
 import type { ResponseExtrasOptions } from "../rpc/rls-extras.js";
-import { decimalOption, type OptionRow, type ParsedOption, switchOption } from "./option.js";
+import {
+  choiceOption,
+  decimalOption,
+  type OptionRow,
+  type ParsedOption,
+  switchOption,
+} from "./option.js";
 import type { OptionValues } from "./options.js";
 
 /** What a header may be called. Source: RFC 9110, section 5.6.2, token; 64 are enough for a name. */
@@ -28,6 +35,26 @@ function headerNameOption(row: {
 
 /** What the process changes about every decision and answer. */
 export const decisionOptionRows = {
+  algorithm: choiceOption<Algorithm["kind"]>({
+    section: "Decisions",
+    env: "HEADGATE_ALGORITHM",
+    flag: "algorithm",
+    choices: ["gcra", "fixed_window"],
+    defaultValue: "gcra",
+    docs:
+      "How limits are decided that do not say it: smoothly, or in windows counted from 1970, as " +
+      "envoyproxy/ratelimit has them. A limit with a `burst` is smooth in any case.",
+  }),
+  onStoreFailure: choiceOption<FailureMode>({
+    section: "Decisions",
+    env: "HEADGATE_ON_STORE_FAILURE",
+    flag: "on-store-failure",
+    choices: ["local", "allow", "deny", "error"],
+    defaultValue: "local",
+    docs:
+      "What answers while Redis is away for limits that do not say it. `error` is what " +
+      "envoyproxy/ratelimit does: Envoy's own `failure_mode_deny` decides.",
+  }),
   shadowMode: switchOption({
     section: "Decisions",
     env: "SHADOW_MODE",
@@ -100,9 +127,19 @@ export const decisionOptionRows = {
 
 type DecisionValues = Pick<OptionValues, keyof typeof decisionOptionRows>;
 
+/** What holds for limits that do not say it. */
+export function limitDefaultsOf(
+  values: Pick<DecisionValues, "algorithm" | "onStoreFailure">,
+): LimitDefaults {
+  const { algorithm, onStoreFailure } = values;
+  return { algorithm, onStoreFailure };
+}
+
 /** What the process changes about every limit. */
-export function switchesOf({ shadowMode, quotaMode, chargesDenied }: DecisionValues): Switches {
-  return { ...noSwitches, isShadow: shadowMode, isQuota: quotaMode, chargesDenied };
+export function switchesOf(values: DecisionValues): Switches {
+  const { shadowMode, quotaMode, chargesDenied } = values;
+  const defaults = limitDefaultsOf(values);
+  return { isShadow: shadowMode, isQuota: quotaMode, chargesDenied, defaults };
 }
 
 /** What the process adds to every response. */

@@ -1,5 +1,6 @@
 import type { Clock, Random } from "../core/clock.js";
 import type { Config } from "./config.js";
+import { limitDefaultsOf } from "./decision-options.js";
 import { exitCodes, StartFailure } from "./failure.js";
 import type { Logger } from "./logger.js";
 import type { PolicyFeed } from "./policy-in-force.js";
@@ -32,10 +33,11 @@ export interface PoliciesParts {
  */
 export async function openPolicies(config: Config, parts: PoliciesParts): Promise<OpenPolicies> {
   const { xds, mergesDomains } = config;
+  const defaults = limitDefaultsOf(config);
   if (xds === undefined) return openFiles(config, parts);
   const policies = new XdsPolicies({
     xds,
-    parse: { mergesDomains },
+    parse: { mergesDomains, defaults },
     programVersion: readVersion(),
     ...parts,
   });
@@ -49,7 +51,7 @@ export async function openPolicies(config: Config, parts: PoliciesParts): Promis
 
 async function openFiles(config: Config, { clock, logger }: PoliciesParts): Promise<OpenPolicies> {
   const { policyPath: path, policyStyle: style, watchedDirectories, mergesDomains } = config;
-  const parse = { mergesDomains };
+  const parse = { mergesDomains, defaults: limitDefaultsOf(config) };
   const policies = new PolicyReloader({ path, style, parse, watchedDirectories, clock, logger });
   const open: OpenPolicies = {
     feed: policies,

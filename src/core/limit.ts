@@ -67,6 +67,15 @@ export type Algorithm =
       readonly timeZone?: string;
     };
 
+/** What holds for limits that do not say it themselves. */
+export interface LimitDefaults {
+  readonly onStoreFailure: FailureMode;
+  readonly algorithm: Algorithm["kind"];
+}
+
+/** Limits that drain, and are answered by this process while the store is away. */
+export const usualDefaults: LimitDefaults = { onStoreFailure: "local", algorithm: "gcra" };
+
 /** One limit of a rule: how fast its buckets drain, how much they hold, what a full one means. */
 export interface Limit {
   /** The user's name for it; absent when the policy gives none. */

@@ -10,6 +10,7 @@ import {
 import {
   drainTimeUsMax,
   type Limit,
+  type LimitDefaults,
   type LimitKey,
   type Rule,
   unitSeconds,
@@ -191,7 +192,7 @@ class Preparation {
   }
 
   #overridden(index: number, override: LimitOverride): PreparedDescriptor {
-    const limit = overrideLimit(override);
+    const limit = overrideLimit(override, this.#parts.switches.defaults);
     const key = overrideKey(this.#query.domain, this.#entries(index), limit);
     const firstAsk = this.asks.length;
     this.#ask({ index, limit, key });
@@ -286,7 +287,10 @@ function metricLabel({ metricPath }: Rule, { entries }: DescriptorQuery): string
 const noDescriptor: DescriptorQuery = { entries: [], hits: 0, isRefund: false };
 
 /** A limit as a request carries it: enforced, with a burst of one period's hits, without a name. */
-function overrideLimit({ hits, unit, unitMultiplier }: LimitOverride): Limit {
+function overrideLimit(
+  { hits, unit, unitMultiplier }: LimitOverride,
+  { algorithm, onStoreFailure }: LimitDefaults,
+): Limit {
   const periodUs = unitSeconds[unit] * unitMultiplier * 1_000_000;
   if (periodUs > drainTimeUsMax) {
     throw new ServiceError("REQUEST_INVALID", "A limit it carries has a period above ten years.");
@@ -299,6 +303,7 @@ function overrideLimit({ hits, unit, unitMultiplier }: LimitOverride): Limit {
     burst: hits,
     role: "enforce",
     peek: "debt",
-    onStoreFailure: "local",
+    onStoreFailure,
+    ...(algorithm === "gcra" ? {} : { algorithm: { kind: algorithm } }),
   };
 }

@@ -1,4 +1,4 @@
-import type { Role } from "../core/limit.js";
+import { type LimitDefaults, type Role, usualDefaults } from "../core/limit.js";
 
 /** What the process changes about every limit, whatever the policy says of it. */
 export interface Switches {
@@ -11,10 +11,17 @@ export interface Switches {
    * a caller who keeps asking is let in again as soon as there is room.
    */
   readonly chargesDenied: boolean;
+  /** What holds for limits that requests carry themselves. */
+  readonly defaults: LimitDefaults;
 }
 
 /** Every limit as the policy says. */
-export const noSwitches: Switches = { isShadow: false, isQuota: false, chargesDenied: false };
+export const noSwitches: Switches = {
+  isShadow: false,
+  isQuota: false,
+  chargesDenied: false,
+  defaults: usualDefaults,
+};
 
 /** The part that a limit plays under the process's switches. */
 export function switchedRole(role: Role, { isShadow, isQuota, chargesDenied }: Switches): Role {

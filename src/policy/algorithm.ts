@@ -13,13 +13,22 @@ const timeZoneRule: TextRule = {
 /** Units that a calendar divides time into; those that are shorter are the same everywhere. */
 const calendarUnits: readonly LimitUnit[] = ["hour", "day", "week", "month", "year"];
 
-/** Reads `algorithm` and `time_zone`, which implies windows; undefined when they are wrong. */
-export function readAlgorithm(reader: NodeReader, fields: Fields): Algorithm | undefined {
+/**
+ * Reads `algorithm` and `time_zone`, which implies windows; undefined when they are wrong. A limit
+ * with a `burst` drains, whatever the default is: windows have none.
+ */
+export function readAlgorithm(
+  reader: NodeReader,
+  fields: Fields,
+  usual: Algorithm["kind"],
+): Algorithm | undefined {
   const field = fields.byName.get("algorithm");
   const zoneField = fields.byName.get("time_zone");
   const chosen = field
     ? reader.readChoice(field, algorithmKinds, { id: "HG133", what: "an algorithm" })
-    : zoneField && "fixed_window";
+    : zoneField
+      ? "fixed_window"
+      : usualOf(fields, usual);
   const timeZone = zoneField && readTimeZone(reader, zoneField);
   if (field !== undefined && chosen === undefined) return undefined;
   if (zoneField !== undefined && timeZone === undefined) return undefined;
@@ -29,6 +38,10 @@ export function readAlgorithm(reader: NodeReader, fields: Fields): Algorithm | u
   const burst = fields.byName.get("burst");
   if (burst !== undefined) return refuse(reader, burst, "algorithm: fixed_window");
   return timeZone === undefined ? { kind: chosen } : { kind: chosen, timeZone };
+}
+
+function usualOf(fields: Fields, usual: Algorithm["kind"]): Algorithm["kind"] {
+  return fields.byName.has("burst") ? "gcra" : usual;
 }
 
 const algorithmKinds: readonly Algorithm["kind"][] = ["gcra", "fixed_window"];

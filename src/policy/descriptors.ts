@@ -1,5 +1,5 @@
 import { isScalar, type ParsedNode } from "yaml";
-import type { FailureMode, MetricStep, PathStep, Rule } from "../core/limit.js";
+import type { LimitDefaults, MetricStep, PathStep, Rule } from "../core/limit.js";
 import type { LimitNames } from "./limit-names.js";
 import type { Field, Fields, NodeReader } from "./node-reader.js";
 import { type ReadEffect, readEffect } from "./rule-effect.js";
@@ -30,7 +30,7 @@ export interface Level {
   readonly names: LimitNames;
   readonly domain: string;
   /** What the domain says for limits that say nothing. */
-  readonly onStoreFailure: FailureMode;
+  readonly defaults: LimitDefaults;
   /** What stands beside: in a domain of several files, also what the files before said. */
   readonly siblings: Siblings;
   /** The descriptors above, outermost first. */
@@ -66,8 +66,9 @@ function readDescriptor(node: ParsedNode, level: Level): undefined {
   if (fields === undefined) return undefined;
   const step = readStep(reader, fields);
   const settings = readSettings(reader, fields, dialect);
-  const onStoreFailure = settings.onStoreFailure ?? level.onStoreFailure;
-  const read = readEffect(fields, { reader, dialect, domain, names, settings, onStoreFailure });
+  const { onStoreFailure = level.defaults.onStoreFailure } = settings;
+  const defaults = { ...level.defaults, onStoreFailure };
+  const read = readEffect(fields, { reader, dialect, domain, names, settings, defaults });
   const above = step === undefined ? level.above : below(level.above, step, settings);
   if (step !== undefined) {
     level.siblings.add(step, node, reader);

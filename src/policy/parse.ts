@@ -1,5 +1,5 @@
 import { isAlias, isMap, isScalar, type ParsedNode } from "yaml";
-import type { FailureMode, Rule } from "../core/limit.js";
+import { type LimitDefaults, type Rule, usualDefaults } from "../core/limit.js";
 import { type AliasTargets, findAliasTargets } from "./aliases.js";
 import { domainTop, readDescriptors } from "./descriptors.js";
 import { LimitNames } from "./limit-names.js";
@@ -56,6 +56,8 @@ export interface ParseOptions {
   readonly mergesDomains?: boolean;
   /** The only dialect that is taken; default both. */
   readonly onlyDialect?: Dialect;
+  /** What holds where neither a limit nor its domain says it. Default `usualDefaults`. */
+  readonly defaults?: LimitDefaults;
 }
 
 /** Reads the files of one policy, each in either dialect: all mistakes of all, or the rules. */
@@ -194,7 +196,10 @@ function readDomain(
   const domainField = reader.requiredField(fields, "domain", domainRule.expected);
   const domain = domainField && reader.readText(domainField, domainRule);
   const failureField = fields.byName.get("on_store_failure");
-  const onStoreFailure = (failureField && readFailureMode(reader, failureField)) ?? defaultMode;
+  const usual = reading.options.defaults ?? usualDefaults;
+  const onStoreFailure =
+    (failureField && readFailureMode(reader, failureField)) ?? usual.onStoreFailure;
+  const defaults = { ...usual, onStoreFailure };
   let siblings = new Siblings();
   if (domainField !== undefined && domain !== undefined) {
     // Of an aliased item the second use is wrong, not its text.
@@ -203,12 +208,9 @@ function readDomain(
   }
   const list = fields.byName.get("descriptors");
   if (list === undefined) return;
-  const place = { reader, dialect, rules, names, onStoreFailure, siblings, above: domainTop };
+  const place = { reader, dialect, rules, names, defaults, siblings, above: domainTop };
   readDescriptors(list, { ...place, domain: domain ?? "" });
 }
-
-/** What answers for a limit while the store cannot, when the policy does not say. */
-const defaultMode: FailureMode = "local";
 
 /** Makes a domain known; answers what stands in it, also where it is refused to say so twice. */
 function addDomain(

@@ -1,9 +1,9 @@
 import { isScalar, type ParsedNode } from "yaml";
 import {
   drainTimeUsMax,
-  type FailureMode,
   hitsMax,
   type Limit,
+  type LimitDefaults,
   type LimitUnit,
   type Role,
   unitSeconds,
@@ -30,7 +30,7 @@ export type RateLimit = {
 export interface LimitSetting {
   readonly dialect: Dialect;
   readonly mode: LimitMode;
-  readonly onStoreFailure: FailureMode;
+  readonly defaults: LimitDefaults;
   /** Told the name of each limit, also where the rest of the limit is wrong. */
   readonly defineName: (name: string) => void;
 }
@@ -110,10 +110,10 @@ function reportPair(reader: NodeReader, field: Field, other: string): undefined 
 function readLimit(
   reader: NodeReader,
   fields: Fields,
-  { dialect, mode, onStoreFailure }: LimitSetting,
+  { dialect, mode, defaults }: LimitSetting,
 ): Omit<Limit, "name"> | undefined {
   const pace = readPace(reader, fields);
-  const algorithm = readAlgorithm(reader, fields);
+  const algorithm = readAlgorithm(reader, fields, defaults.algorithm);
   refuseOffCalendar(reader, fields, pace?.unit);
   const hits = readHits(reader, fields, dialect);
   const burst = readBurst(reader, fields, hits);
@@ -127,6 +127,7 @@ function readLimit(
   if (charge === undefined || peek === undefined || algorithm === undefined) return undefined;
   const role = charge === "settle" ? "settle" : mode;
   const counted = algorithm.kind === "gcra" ? {} : { algorithm };
+  const { onStoreFailure } = defaults;
   return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure };
 }
 

@@ -1,5 +1,5 @@
 import type { ParsedNode } from "yaml";
-import type { FailureMode, Limit, RuleEffect } from "../core/limit.js";
+import type { Limit, LimitDefaults, RuleEffect } from "../core/limit.js";
 import type { LimitNames } from "./limit-names.js";
 import { findNearestName } from "./nearest-name.js";
 import type { Field, Fields, NodeReader } from "./node-reader.js";
@@ -19,7 +19,7 @@ export interface EffectSetting {
   readonly domain: string;
   readonly names: LimitNames;
   readonly settings: RuleSettings;
-  readonly onStoreFailure: FailureMode;
+  readonly defaults: LimitDefaults;
 }
 
 /** What a descriptor does to requests that meet it. */
@@ -31,7 +31,7 @@ export interface ReadEffect {
 
 /** Reads the limits of a descriptor; those that are wrong are reported and left out. */
 export function readEffect(fields: Fields, setting: EffectSetting): ReadEffect {
-  const { reader, dialect, settings, onStoreFailure } = setting;
+  const { reader, dialect, settings, defaults } = setting;
   const own = new Set<string>();
   const oneField = fields.byName.get("rate_limit");
   const severalField = fields.byName.get("rate_limits");
@@ -39,7 +39,7 @@ export function readEffect(fields: Fields, setting: EffectSetting): ReadEffect {
     own.add(name);
     setting.names.define(setting.domain, name);
   };
-  const limitSetting = { dialect, mode: settings.mode, onStoreFailure, defineName };
+  const limitSetting = { dialect, mode: settings.mode, defaults, defineName };
   const readOne = (node: ParsedNode): RateLimit | undefined =>
     readRateLimit(reader, node, limitSetting);
   const one = oneField && readSingle(reader, oneField, readOne);
