@@ -95,10 +95,11 @@ describe("a limit in windows", () => {
     expect([await askAgain(), await askAgain(), await askAgain()]).toEqual([false, false, true]);
     clock.advance(30_000);
     expect(await askAgain()).toBe(false);
-    expect(prepared.window).toEqual({
-      startUs: startUs + 30_000_000,
-      endUs: startUs + 90_000_000,
-    });
+    const minute = { startUs: startUs + 30_000_000, endUs: startUs + 90_000_000 };
+    expect(prepared.window).toEqual(minute);
+    clock.stepEpoch(-3_600_000_000);
+    await askAgain();
+    expect(prepared.window?.startUs).toBe(minute.startUs - 3_600_000_000);
   });
 
   it("is refused from memory, at most until its window ends", async () => {
