@@ -1,5 +1,6 @@
 import type { LimitKey } from "../../src/core/limit.js";
 import { tagIndex } from "../../src/store/redis/cluster-tags.js";
+import { storeBudgetMs } from "./ask.js";
 import type { FaultKind } from "./faults.js";
 import type { Fleet } from "./fleet.js";
 import { findExcess, findStuck } from "./promise.js";
@@ -56,15 +57,19 @@ function checkTaken(fleet: Fleet): void {
   }
 }
 
-/** Slots may move all the time: a request with one key in each of them is decided by the store. */
+/**
+ * Slots may move all the time: a request with one key in each of them is decided by the store,
+ * unless it is sent on so often that its time is over.
+ */
 function checkMoving(fleet: Fleet): void {
   const tagCount = fleet.stores.cluster?.tagCount ?? 1;
-  const lost = fleet.answers.filter(({ source, ask }) => {
+  const lost = fleet.answers.filter(({ source, ask, atMs }) => {
     const keys = new Set(ask.prepared.asks.map(({ charge }) => charge.key));
     const tags = new Set([...keys].map((key) => tagIndex(key, tagCount)));
     const isPatient = ask.deadlineMs - ask.startMs >= patientMs;
+    const isInTime = isPatient && atMs < ask.startMs + storeBudgetMs;
     const isKnown = ask.startMs >= knownMs;
-    return source === "fallback" && keys.size === tags.size && isPatient && isKnown;
+    return source === "fallback" && keys.size === tags.size && isInTime && isKnown;
   });
   if (lost.length > 0) fleet.violate(`${lost.length} calls were lost while slots moved`);
 }

@@ -26,6 +26,7 @@ export interface Answer {
   readonly source: AnswerSource;
   /** Whether identical calls were asked together with it. */
   readonly isMany: boolean;
+  readonly atMs: number;
 }
 
 /** Something that happened to a key in the store. */
@@ -57,6 +58,8 @@ export class Fleet {
   /** The limit under which each key was last asked, and last written. */
   readonly #askedUnder = new Map<LimitKey, string>();
   readonly #writtenUnder = new Map<LimitKey, string>();
+  /** Keys whose clock went back since they were written: they may expire before they drain. */
+  readonly #steppedBack = new Set<LimitKey>();
   #limits: Limits;
   #policy: Policy;
   #policyCount = 1;
@@ -103,7 +106,8 @@ export class Fleet {
       },
       onLocal: (bucket, happening) => this.#note(bucket, happening),
       onAnswer: (ask, source, isMany) => {
-        this.answers.push({ replicaName: name, ask, source, isMany });
+        const atMs = this.time.nowMs;
+        this.answers.push({ replicaName: name, ask, source, isMany, atMs });
       },
     });
     this.replicas.push(replica);
@@ -161,17 +165,25 @@ export class Fleet {
 
   /** Whether the key may now let in what it would have refused without the event. */
   #isLoosening(key: LimitKey, event: KeyEvent): boolean {
+    if (event.kind === "clockBack") this.#steppedBack.add(key);
     if (event.kind !== "asked") return true;
     const limit = limitText(event.charge);
     const last = this.#askedUnder.get(key);
     this.#askedUnder.set(key, limit);
-    if (event.takenHits + event.refundedHits > 0) this.#writtenUnder.set(key, limit);
+    if (event.takenHits + event.refundedHits > 0) {
+      // What was there before may have expired, before it had drained as this limit says.
+      const mayHaveExpired = this.#steppedBack.has(key) || this.#writtenUnder.get(key) !== limit;
+      this.#writtenUnder.set(key, limit);
+      this.#steppedBack.delete(key);
+      if (mayHaveExpired) return true;
+    }
     return event.refundedHits > 0 || (last !== undefined && last !== limit);
   }
 
   #isLoosened(charge: Charge, sinceMs: number): boolean {
     const { key } = charge;
     if ((this.#loosenedMs.get(key) ?? Number.NEGATIVE_INFINITY) >= sinceMs) return true;
+    if (this.#steppedBack.has(key)) return true;
     // What was written under a faster limit expires as that says, also for replicas with another.
     return this.#writtenUnder.get(key) !== limitText(charge);
   }

@@ -44,7 +44,7 @@ export class SimulatedLedger {
     }
   }
 
-  /** Charges are to be undone. */
+  /** Charges are to be undone, and that may have been done. */
   giveBack(compensations: readonly Compensation[], deadlineMs: number): void {
     const kept = this.#kept.get(deadlineMs);
     for (const { key, cost } of compensations) {

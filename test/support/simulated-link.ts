@@ -98,14 +98,15 @@ export class SimulatedLink implements NodeLink {
     if (call.kind === "take") {
       const key = ledger.send(call.batch, deadlineMs);
       if (key !== undefined) onViolation(`sent more hits of ${key} than it was asked for`);
-    } else {
-      ledger.giveBack(call.compensations, deadlineMs);
     }
     return this.#within<ScriptReply>(deadlineMs, (settle) => {
       const take = (reply: ServerReply): void => {
         if (settle.isOver()) return;
         if (reply.kind === "decided" && call.kind === "take") {
           ledger.note(call.batch, reply.results, deadlineMs);
+        }
+        if (call.kind === "giveBack" && reply.kind === "givenBack") {
+          ledger.giveBack(call.compensations, deadlineMs);
         }
         if (reply.kind === "noScript") this.#send(call, { keys, isAsking, take }, true);
         else if (reply.kind === "refused") settle.fail(reply.error);
@@ -115,6 +116,7 @@ export class SimulatedLink implements NodeLink {
     }).catch((error: unknown) => {
       const isRun = this.#noteFailure(call, error);
       if (call.kind === "take" && !isRun) ledger.takeBack(call.batch, deadlineMs);
+      if (call.kind === "giveBack" && isRun) ledger.giveBack(call.compensations, deadlineMs);
       throw error;
     });
   }
