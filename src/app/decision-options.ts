@@ -8,9 +8,8 @@ import {
   type ParsedOption,
   switchOption,
 } from "./option.js";
-import type { OptionValues } from "./options.js";
 
-/** What a header may be called. Source: RFC 9110, section 5.6.2, token; 64 are enough for a name. */
+/** What a header may be called; 64 are enough. Source: RFC 9110, section 5.6.2, token. */
 const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
 
 function headerNameOption(row: {
@@ -125,7 +124,10 @@ export const decisionOptionRows = {
   }),
 } as const;
 
-type DecisionValues = Pick<OptionValues, keyof typeof decisionOptionRows>;
+type DecisionRows = typeof decisionOptionRows;
+type DecisionValues = {
+  readonly [Name in keyof DecisionRows]: DecisionRows[Name]["defaultValue"];
+};
 
 /** What holds for limits that do not say it. */
 export function limitDefaultsOf(

@@ -29,7 +29,7 @@ export interface LimitResponse {
   readonly body?: string;
 }
 
-/** The names of `x-ratelimit`. Source: envoy.extensions.filters.http.ratelimit, DRAFT_VERSION_03. */
+/** Source: envoy.extensions.filters.http.ratelimit.v3.RateLimit, DRAFT_VERSION_03. */
 const xRateLimitNames: LimitHeaderNames = {
   limit: "x-ratelimit-limit",
   remaining: "x-ratelimit-remaining",

@@ -64,9 +64,9 @@ export interface Waiting {
 }
 
 /**
- * Where identical requests of one turn meet; each thing that may be asked twice has its own. Numbers
- * only: slots live as long as what is known of a key, and a reference to what was asked would keep
- * every call alive past its answer, which the collector pays for.
+ * Where identical requests of one turn meet; each thing that may be asked twice has its own.
+ * Numbers only: slots live as long as what is known of a key, and a reference to what was asked
+ * would keep every call alive past its answer, which the collector pays for.
  */
 export interface CoalescingSlot {
   turn: number;

@@ -1,7 +1,7 @@
+import type { Charge } from "../core/gcra.js";
 import type { Limit } from "../core/limit.js";
 import { epochWindows, type Window, type Windows } from "../core/window.js";
 import { calendarWindows } from "./calendar.js";
-import type { PreparedQuery } from "./prepared-query.js";
 
 /** Knows the windows of limits that count in windows, and looks them up once a window. */
 export class WindowSource {
@@ -21,8 +21,8 @@ export class WindowSource {
     return windows;
   }
 
-  /** Brings a query that was prepared in other windows up to date. */
-  renew(prepared: PreparedQuery, epochUs: number): void {
+  /** Brings what was made in other windows up to date. */
+  renew(prepared: Windowed, epochUs: number): void {
     const { window } = prepared;
     if (window === undefined || (epochUs >= window.startUs && epochUs < window.endUs)) return;
     for (const ask of prepared.asks) {
@@ -34,10 +34,16 @@ export class WindowSource {
   }
 }
 
+/** What was made for the windows of its time. */
+export interface Windowed {
+  readonly asks: readonly { readonly limit: Limit; charge: Charge }[];
+  charges: readonly Charge[];
+  /** How long they hold; undefined where none has windows. */
+  window: Window | undefined;
+}
+
 /** The time in which the windows of all charges hold; undefined where none has any. */
-export function commonWindow(
-  charges: readonly { readonly windows?: Windows | undefined }[],
-): Window | undefined {
+export function commonWindow(charges: readonly Charge[]): Window | undefined {
   let common: Window | undefined;
   for (const { windows } of charges) {
     if (windows === undefined) continue;

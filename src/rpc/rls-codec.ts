@@ -137,7 +137,7 @@ function toOverride(limit: RateLimitDescriptor_RateLimitOverride, name: string):
   return { hits: limit.requestsPerUnit, unit, unitMultiplier };
 }
 
-/** A limit that a request carries, as people read messages. Example: `requests_per_unit:5 unit:DAY`. */
+/** A limit that a request carries, in words. Example: `requests_per_unit:5 unit:DAY`. */
 export function overrideText(limit: RateLimitDescriptor_RateLimitOverride): string {
   const text = `requests_per_unit:${limit.requestsPerUnit} unit:${RateLimitUnit[limit.unit]}`;
   const { unitMultiplier } = limit;

@@ -21,7 +21,7 @@ import { overrideText } from "./rls-codec.js";
 export interface ResponseExtrasOptions {
   /** Headers of the tightest limit, where its rule says nothing of them; undefined for none. */
   readonly headerNames: LimitHeaderNames | undefined;
-  /** Whether responses repeat what was asked, and say their rules' `metadata`, for later filters. */
+  /** Whether responses repeat what was asked, and the rules' `metadata`, for later filters. */
   readonly hasDynamicMetadata: boolean;
 }
 

@@ -20,8 +20,8 @@ export type MethodHandler =
  * Answers one message with one message. The request's bytes are the transport's: they hold until
  * the handler returns. It does not throw.
  *
- * A callback and not a promise: a promise of each layer costs a decision a quarter of a microsecond,
- * and what is settled together should be answered together.
+ * A callback and not a promise: a promise in each layer costs a decision a quarter of a
+ * microsecond, and what is settled together should be answered together.
  */
 export type UnaryHandler = (request: Uint8Array, call: CallContext, answer: UnaryAnswer) => void;
 

@@ -17,7 +17,7 @@ const numberDigits = 7;
 
 /**
  * Requests as a transport has them: just read, so their bytes are in the processor's cache, however
- * many keys there are. Each place of a turn has its own bytes, and the key's number is written over.
+ * many keys there are. Each place of a turn has its own bytes; the key's number is written over.
  */
 export class Requests {
   readonly #messages: readonly Buffer[];

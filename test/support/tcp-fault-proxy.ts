@@ -23,7 +23,7 @@ interface Link {
   isDead: boolean;
 }
 
-/** A TCP proxy that breaks connections in the ways networks do. One target at a time, on loopback. */
+/** A TCP proxy that breaks connections as networks do. One target at a time, on loopback. */
 export class TcpFaultProxy {
   #targetPort: number;
   readonly #random: Random;

@@ -65,7 +65,7 @@ describe("replaces", () => {
     }
   });
 
-  it("keeps the rule's other limits, and all of them in requests without the other rule", async () => {
+  it("keeps the rule's other limits, and all of them where the other rule is not met", async () => {
     const { decide } = deciderFor(rules);
     expect((await decide("user=a", "trial=x")).isDenied).toBe(false);
     const second = await decide("user=a", "trial=x");
@@ -107,7 +107,7 @@ describe("switches", () => {
     { path: ["group"], effect: [testLimit(5)] },
   ];
 
-  it("refuse nobody with isShadow, charge each limit by itself and say who would be over", async () => {
+  it("refuse nobody with isShadow, charge each limit alone and say who would be over", async () => {
     const { decide, counters, hits } = deciderFor(rules, { isShadow: true });
     await decide("user=a", "group=g");
     const second = await decide("user=a", "group=g");

@@ -5,13 +5,14 @@ import type { Decider } from "../../../src/decide/decider.js";
 import type { DescriptorQuery } from "../../../src/decide/query.js";
 import { noSwitches, type Switches } from "../../../src/decide/switches.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
+import { epochUsOf } from "../../support/calendar-time.js";
 import { createTestDecider } from "../../support/decider.js";
 import { FakeClock, settlePromises } from "../../support/fake-clock.js";
 import { FaultyStore } from "../../support/faulty-store.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
 
 /** Half a minute into a minute. */
-const startUs = Date.parse("2024-03-30T22:30:30Z") * 1_000;
+const startUs = epochUsOf("2024-03-30T22:30:30Z");
 
 const windowed = { kind: "fixed_window" } as const;
 const policy = testPolicy([

@@ -75,7 +75,7 @@ describe("ResponseExtras", () => {
     expect(answer.statuses).toMatchObject([{ limitRemaining: 9 }]);
   });
 
-  it("adds a rule's own headers and the body of its refusals, whatever the process says", async () => {
+  it("adds a rule's headers and the body of its refusals, whatever the process says", async () => {
     const fields = { headers: "ietf", body: "problem+json" } as const;
     const { ask } = serviceFor([{ path: ["user"], effect: [testLimit(1)], fields }], {});
     const passed = await ask(asking("user"));

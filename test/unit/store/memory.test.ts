@@ -144,7 +144,7 @@ describe("MemoryLimitStore", () => {
     expect((await takeOne(store, request.charges.slice(1), farDeadlineMs)).grantedCount).toBe(1);
   });
 
-  it("drops keys ten seconds after they expired as others are charged, without a timer", async () => {
+  it("drops keys ten seconds after they expired as others come, without a timer", async () => {
     const { clock, store } = createStore(10_000);
     for (let i = 0; i < 1_000; i += 1) {
       await takeOne(store, [testCharge({ key: `old ${i}` })], farDeadlineMs);
