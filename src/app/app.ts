@@ -9,6 +9,7 @@ import { type GrpcAddress, type GrpcListener, listenForGrpc } from "./grpc-liste
 import { type ListenAddress, listen } from "./listen.js";
 import { type Logger, silentLogger } from "./logger.js";
 import { isHealthyWith, type OpenPolicies, openPolicies } from "./policies.js";
+import { openStatsListeners, type StatsListeners } from "./stats-listeners.js";
 import { openStore } from "./store.js";
 import { type OpenTls, openTls } from "./tls.js";
 
@@ -16,6 +17,10 @@ import { type OpenTls, openTls } from "./tls.js";
 export interface App {
   readonly grpcAddress: GrpcAddress;
   readonly httpAddress: ListenAddress;
+  /** Absent where there is no debug port, or it is taken. */
+  readonly debugAddress?: ListenAddress;
+  /** Absent without USE_PROMETHEUS. */
+  readonly prometheusAddress?: ListenAddress;
   /**
    * Stops: not serving at once, then the drain delay, then no new calls, then the grace for those
    * in flight. Resolves with whether all ended by themselves; a second call joins the first.
@@ -107,6 +112,11 @@ async function serve(parts: Serving): Promise<App> {
     grpc.close();
     throw thrown;
   });
+  const listeners = await openStats(parts).catch((thrown: unknown) => {
+    grpc.close();
+    core.httpServer.close();
+    throw thrown;
+  });
   const stopFollowing = followPolicy(parts);
   policies.watch();
   const places = { grpc: grpc.address, http: httpAddress };
@@ -115,10 +125,28 @@ async function serve(parts: Serving): Promise<App> {
   let closing: Promise<boolean> | undefined;
   const close = (drainDelayMs = config.drainDelayMs): Promise<boolean> => {
     stopFollowing();
-    closing ??= stop(parts, { grpc, drainDelayMs });
+    closing ??= stop(parts, { grpc, listeners, drainDelayMs });
     return closing;
   };
-  return { grpcAddress: grpc.address, httpAddress, close };
+  const { debugAddress, prometheusAddress } = listeners;
+  return {
+    grpcAddress: grpc.address,
+    httpAddress,
+    ...(debugAddress === undefined ? {} : { debugAddress }),
+    ...(prometheusAddress === undefined ? {} : { prometheusAddress }),
+    close,
+  };
+}
+
+function openStats({ core, config, clock, logger }: Serving): Promise<StatsListeners> {
+  const { metrics, statsSources: sources, onBug } = core;
+  return openStatsListeners({ config, clock, logger, sources, metrics, onBug });
+}
+
+interface Stopping {
+  readonly grpc: GrpcListener;
+  readonly listeners: StatsListeners;
+  readonly drainDelayMs: number;
 }
 
 /** Says whether to send calls here, now and after each new policy, until the answer is called. */
@@ -131,10 +159,7 @@ function followPolicy({ core, config, policies }: Serving): () => void {
   return policies.feed.onLoaded(update);
 }
 
-async function stop(
-  parts: Serving,
-  { grpc, drainDelayMs }: { readonly grpc: GrpcListener; readonly drainDelayMs: number },
-): Promise<boolean> {
+async function stop(parts: Serving, { grpc, listeners, drainDelayMs }: Stopping): Promise<boolean> {
   const { core, config, clock, logger, policies, closeStore } = parts;
   const { drainGraceMs } = config;
   core.health.stopServing();
@@ -150,6 +175,8 @@ async function stop(
     core.transport.close(drainGraceMs),
     closeHttp(core, { clock, graceMs: drainGraceMs }),
   ]);
+  // After the last decision, so that the last numbers are told.
+  await listeners.close();
   await closeStore();
   const isClean = ended.every((one) => one);
   if (isClean) logger.info({ event: "stopped" }, "Stopped.");

@@ -4,6 +4,7 @@ import { findNearestName } from "../policy/nearest-name.js";
 import { ignoredNotices } from "./ignored-options.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "./options.js";
 import type { PolicyFileStyle } from "./policy-files.js";
+import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.js";
 import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
 import { chooseTls, type TlsChoice, type TlsValues } from "./tls-choice.js";
 import { chooseXds, type XdsChoice } from "./xds-choice.js";
@@ -18,7 +19,8 @@ type SecretName =
   | "xdsHeaders";
 
 /** All settings of the process, checked. */
-export interface Config extends Omit<OptionValues, SecretName | keyof TlsValues> {
+export interface Config
+  extends Omit<OptionValues, SecretName | keyof TlsValues | keyof StatsValues> {
   readonly store: StoreChoice;
   /** TLS on the gRPC port; absent where it is plaintext. */
   readonly tls?: TlsChoice;
@@ -28,6 +30,8 @@ export interface Config extends Omit<OptionValues, SecretName | keyof TlsValues>
   readonly policyStyle: PolicyFileStyle;
   /** A control plane from which the policy comes, in place of files. */
   readonly xds?: XdsChoice;
+  /** Where statistics go besides `/metrics`. */
+  readonly stats: StatsChoice;
   /** Directories besides the policy's own that are watched for swaps. */
   readonly watchedDirectories: readonly string[];
   /** What the user should know about settings that were accepted; holds no values. */
@@ -145,12 +149,17 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const store = chooseStore(values);
   const tls = chooseTls(values);
   const xds = chooseXds(values);
-  const problems = [
-    ...(store.kind === "problem" ? [store.message] : []),
-    ...(tls.kind === "problems" ? tls.problems : []),
-    ...(xds.kind === "problems" ? xds.problems : []),
-  ];
-  if (store.kind === "problem" || tls.kind === "problems" || xds.kind === "problems") {
+  const stats = chooseStats(values, sources.env);
+  if (
+    store.kind === "problem" ||
+    tls.kind === "problems" ||
+    xds.kind === "problems" ||
+    stats.kind === "problems"
+  ) {
+    const problems = [tls, xds, stats].flatMap((one) =>
+      one.kind === "problems" ? one.problems : [],
+    );
+    if (store.kind === "problem") problems.unshift(store.message);
     return { kind: "problems", problems };
   }
   const runtimeDirectory = join(values.runtimeRoot, values.runtimeSubdirectory);
@@ -162,6 +171,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     policyPath: values.policy ?? join(runtimeDirectory, values.runtimeAppDirectory),
     policyStyle: isRuntime ? runtimeStyle(values) : "yamlFiles",
     ...(xds.kind === "xds" ? { xds: xds.xds } : {}),
+    stats: stats.stats,
     watchedDirectories:
       isRuntime && values.runtimeWatchRoot
         ? [join(values.runtimeRoot, ".."), runtimeDirectory]
@@ -183,12 +193,8 @@ function runtimeStyle({ runtimeIgnoreDotFiles }: OptionValues): PolicyFileStyle 
 function notices({ flags, env }: ConfigSources, store: StoreChoice): readonly string[] {
   const isSet = (name: OptionName) =>
     flags[name] !== undefined || env[optionRow(name).env] !== undefined;
-  const debugNames: readonly OptionName[] = ["debugHost", "debugPort"];
   const tlsNames = optionNames.filter((name) => name.startsWith("redisTls") && name !== "redisTls");
   const all = [...ignoredNotices(env)];
-  if (debugNames.some(isSet)) {
-    all.push("DEBUG_HOST and DEBUG_PORT are accepted and not used yet: nothing listens there.");
-  }
   if (tlsNames.some(isSet) && !speaksTls(store)) {
     all.push("REDIS_TLS_ names are set, but no Redis is reached over TLS; set REDIS_TLS to true.");
   }

@@ -15,8 +15,9 @@ import { sha256 } from "./digest.js";
 import { bugTrace } from "./failure.js";
 import { createHttpServer } from "./http.js";
 import type { Logger } from "./logger.js";
-import { createMetrics, type ProcessCounts } from "./metrics.js";
+import { createMetrics, type Metrics, type ProcessCounts } from "./metrics.js";
 import type { OpenPolicies } from "./policies.js";
+import type { StatsSources } from "./stats.js";
 import { type OpenStore, openLocalStore } from "./store.js";
 import { remedyOf } from "./store-remedies.js";
 import type { TlsStatus } from "./tls.js";
@@ -41,6 +42,10 @@ export interface Core {
   readonly health: Health;
   readonly transport: GrpcJsTransport;
   readonly httpServer: HttpServer;
+  readonly metrics: Metrics;
+  /** What statistics by the names of envoyproxy/ratelimit are read from. */
+  readonly statsSources: StatsSources;
+  readonly onBug: (thrown: unknown) => void;
   /** Ends what runs by itself. */
   readonly close: () => void;
 }
@@ -110,7 +115,10 @@ export function createCore(parts: CoreParts): Core {
     isStoreAway,
     onBug,
   };
-  return { health, transport, httpServer: createHttpServer(httpParts), close };
+  const redisPools = () => (opened.kind === "redis" ? opened.pools() : []);
+  const statsSources = { counters, policies: policies.feed, redisPools };
+  const httpServer = createHttpServer(httpParts);
+  return { health, transport, httpServer, metrics, statsSources, onBug, close };
 }
 
 function createPressure({ config, opened }: CoreParts): Pressure {

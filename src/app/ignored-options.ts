@@ -1,8 +1,12 @@
 import type { IgnoredOptionRow } from "./option.js";
 import { redisIgnoredRows } from "./redis-options.js";
+import { statsIgnoredRows } from "./stats-options.js";
 
 /** All of them; no name is also an option. */
-export const ignoredOptionRows: readonly IgnoredOptionRow[] = [...redisIgnoredRows];
+export const ignoredOptionRows: readonly IgnoredOptionRow[] = [
+  ...redisIgnoredRows,
+  ...statsIgnoredRows,
+];
 
 /** What to tell about the names that are set: one sentence a reason, and no value. */
 export function ignoredNotices(

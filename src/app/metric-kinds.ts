@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, type MetricValueWithName, type Registry } from "prom-client";
+import { Counter, Gauge, Histogram, type MetricValueWithName, Registry } from "prom-client";
 import { type DecisionCounters, latencyBoundsMs } from "../decide/counters.js";
 
 /** The labels of a series. */
@@ -50,31 +50,65 @@ interface RenderedHistogram {
   readonly values: MetricValueWithName<string>[];
 }
 
-const latencyName = "headgate_decision_duration_seconds";
-const latencyHelp = "How long decisions took, without the transport.";
+/** A histogram of decision times. */
+export interface ReadLatency {
+  readonly name: string;
+  readonly help: string;
+  readonly labels: Labels;
+  /** What one is in the series, in milliseconds: 1,000 for seconds. */
+  readonly unitMs: number;
+  readonly counters: DecisionCounters;
+}
 
-/** Shows the latency counts, which are kept in milliseconds, as a histogram of seconds. */
-export class LatencyHistogram extends Histogram {
-  readonly #counters: DecisionCounters;
+/** Shows the latency counts, which are kept in milliseconds, in another unit. */
+class LatencyHistogram extends Histogram {
+  readonly #latency: ReadLatency;
 
-  constructor(counters: DecisionCounters) {
-    super({ name: latencyName, help: latencyHelp, registers: [] });
-    this.#counters = counters;
+  constructor(latency: ReadLatency) {
+    super({ name: latency.name, help: latency.help, registers: [] });
+    this.#latency = latency;
   }
 
   /** What the text format is made of; the library's own `get` ends here too. */
   async getForPromString(): Promise<RenderedHistogram> {
-    const { latencyCounts, latencySumMs } = this.#counters;
+    const { name, help, labels, unitMs, counters } = this.#latency;
+    const { latencyCounts, latencySumMs } = counters;
     const values: MetricValueWithName<string>[] = [];
     let count = 0;
     latencyCounts.forEach((inBucket, i) => {
       count += inBucket;
       const boundMs = latencyBoundsMs[i];
-      const le = boundMs === undefined ? "+Inf" : boundMs / 1_000;
-      values.push({ metricName: `${latencyName}_bucket`, labels: { le }, value: count });
+      const le = boundMs === undefined ? "+Inf" : boundMs / unitMs;
+      values.push({ metricName: `${name}_bucket`, labels: { ...labels, le }, value: count });
     });
-    values.push({ metricName: `${latencyName}_sum`, labels: {}, value: latencySumMs / 1_000 });
-    values.push({ metricName: `${latencyName}_count`, labels: {}, value: count });
-    return { name: latencyName, help: latencyHelp, type: "histogram", aggregator: "sum", values };
+    values.push({ metricName: `${name}_sum`, labels, value: latencySumMs / unitMs });
+    values.push({ metricName: `${name}_count`, labels, value: count });
+    return { name, help, type: "histogram", aggregator: "sum", values };
   }
+}
+
+/** Adds a histogram of decision times. */
+export function addLatency(registry: Registry, latency: ReadLatency): void {
+  registry.registerMetric(new LatencyHistogram(latency));
+}
+
+/** Metrics by kind, with the labels that all of them carry. */
+export interface MetricSetParts {
+  readonly counters: readonly ReadMetric[];
+  readonly gauges: readonly ReadMetric[];
+  readonly histograms: readonly ReadLatency[];
+  readonly labels: Labels;
+}
+
+/** Metrics in a registry of their own, as text. */
+export function createMetricSet({ counters, gauges, histograms, labels }: MetricSetParts): {
+  readonly contentType: string;
+  render(): Promise<string>;
+} {
+  const registry = new Registry();
+  registry.setDefaultLabels(labels);
+  for (const metric of counters) addCounter(registry, metric);
+  for (const metric of gauges) addGauge(registry, metric);
+  for (const latency of histograms) addLatency(registry, latency);
+  return { contentType: registry.contentType, render: () => registry.metrics() };
 }

@@ -2,9 +2,10 @@ import { collectDefaultMetrics, Registry } from "prom-client";
 import type { DecisionCounters } from "../decide/counters.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import type { OverloadCause } from "../decide/pressure.js";
-import { addCounter, addGauge, LatencyHistogram } from "./metric-kinds.js";
+import { addCounter, addGauge, addLatency } from "./metric-kinds.js";
 import type { PolicyStatus } from "./policy-in-force.js";
 import type { XdsStatus } from "./policy-xds.js";
+import { hitMetrics } from "./stats-hit-metrics.js";
 import type { TlsStatus } from "./tls.js";
 import { tlsMetrics } from "./tls-metrics.js";
 import { xdsMetrics } from "./xds-metrics.js";
@@ -128,7 +129,14 @@ function addDecisionMetrics(registry: Registry, { counters, policies }: MetricsP
       }
     },
   });
-  registry.registerMetric(new LatencyHistogram(counters));
+  for (const metric of hitMetrics({ counters, policies })) addCounter(registry, metric);
+  addLatency(registry, {
+    name: "headgate_decision_duration_seconds",
+    help: "How long decisions took, without the transport.",
+    labels: {},
+    unitMs: 1_000,
+    counters,
+  });
 }
 
 function addFailureMetrics(registry: Registry, { counters }: MetricsParts): void {

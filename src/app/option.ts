@@ -12,7 +12,9 @@ export type OptionSection =
   | "Store"
   | "Overload"
   | "Stopping"
-  | "Logs";
+  | "Logs"
+  | "Statistics"
+  | "Tracing";
 
 /** One setting of the process: all there is to know about it, in one place. */
 export interface OptionRow<T> {
@@ -185,16 +187,19 @@ export function durationOption(
   row: OptionText & {
     readonly defaultText: string;
     readonly defaultValue: number;
+    /** Default 0. */
+    readonly minMs?: number;
     readonly maxMs: number;
   },
 ): OptionRow<number> {
-  const { maxMs, ...rest } = row;
+  const { minMs = 0, maxMs, ...rest } = row;
   const parse = (text: string): ParsedOption<number> => {
     const ms = durationMs(text);
-    if (ms !== undefined && ms <= maxMs) return value(ms);
+    if (ms !== undefined && ms >= minMs && ms <= maxMs) return value(ms);
+    const atLeast = minMs === 0 ? "" : `at least ${minMs}ms and `;
     return {
       kind: "problem",
-      message: `must be a time like 250ms, 10s or 1h30m, at most ${maxMs}ms`,
+      message: `must be a time like 250ms, 10s or 1h30m, ${atLeast}at most ${maxMs}ms`,
     };
   };
   return { ...rest, valueName: "TIME", isSecret: false, parse };

@@ -9,6 +9,7 @@ import {
   wholeNumberOption,
 } from "./option.js";
 import { redisOptionRows } from "./redis-options.js";
+import { statsOptionRows } from "./stats-options.js";
 import { tlsOptionRows } from "./tls-options.js";
 import { policyStartOptionRows, xdsOptionRows } from "./xds-options.js";
 
@@ -132,23 +133,6 @@ const optionRows = {
     flag: "reflection",
     defaultValue: false,
     docs: "Serves gRPC reflection, so that grpcurl needs no files.",
-  }),
-  debugHost: textOption({
-    section: "Listening",
-    env: "DEBUG_HOST",
-    flag: "debug-host",
-    valueName: "ADDRESS",
-    defaultValue: "127.0.0.1",
-    docs: "Reserved for the debug port; not used yet.",
-  }),
-  debugPort: wholeNumberOption({
-    section: "Listening",
-    env: "DEBUG_PORT",
-    flag: "debug-port",
-    min: 0,
-    max: portMax,
-    defaultValue: 6070,
-    docs: "Reserved for the debug port; not used yet.",
   }),
   ...decisionOptionRows,
   backendType: choiceOption({
@@ -278,6 +262,7 @@ const optionRows = {
     defaultValue: "auto",
     docs: "One JSON object a line, or text for people; `auto` is text on a terminal.",
   }),
+  ...statsOptionRows,
 } as const;
 
 /** A row's name, and its value's name in `Config`. */

@@ -10,6 +10,13 @@ export const journalConnectionsMax = 4 * clusterNodesMax;
 /** How long a connection must have been well, in milliseconds, for what follows to be news. */
 export const newsAfterMs = 10_000;
 
+/** Connections for decisions to one Redis, of one server or many. */
+export interface ConnectionCounts {
+  readonly activeCount: number;
+  /** All that were ever made. */
+  readonly openedCount: number;
+}
+
 /** What was said of one connection. */
 interface Entry {
   readonly said: Set<string>;
@@ -29,6 +36,7 @@ export class RedisJournal {
   readonly #entries = new Map<string, Entry>();
   /** Addresses with a connection for decisions. */
   readonly #deciding = new Set<string>();
+  #openedCount = 0;
 
   constructor({ logger, clock }: { readonly logger: Logger; readonly clock: Clock }) {
     this.#logger = logger;
@@ -40,14 +48,22 @@ export class RedisJournal {
     return this.#deciding.size === 0;
   }
 
+  /** Connections for decisions, now and ever. */
+  get counts(): ConnectionCounts {
+    return { activeCount: this.#deciding.size, openedCount: this.#openedCount };
+  }
+
   /** @param address of the server, without credentials */
   note(event: RedisEvent, address: string): void {
     const { kind, ...facts } = event;
     const line = { event: kind, address, ...facts };
     const connection = `${event.role} ${address}`;
     if (event.role === "decision" && event.kind !== "redisRetrying") {
-      if (event.kind === "redisConnected") this.#deciding.add(address);
-      else this.#deciding.delete(address);
+      if (event.kind !== "redisConnected") this.#deciding.delete(address);
+      else if (!this.#deciding.has(address)) {
+        this.#deciding.add(address);
+        this.#openedCount += 1;
+      }
     }
     switch (event.kind) {
       case "redisRetrying":

@@ -18,8 +18,9 @@ import {
 import type { Config } from "./config.js";
 import { exitCodes, StartFailure } from "./failure.js";
 import type { Logger } from "./logger.js";
-import { RedisJournal } from "./redis-journal.js";
+import { type ConnectionCounts, RedisJournal } from "./redis-journal.js";
 import { openRedisTls } from "./redis-tls.js";
+import type { RedisPool } from "./stats.js";
 import { type RedisChoice, speaksTls } from "./store-choice.js";
 import { remedyOf } from "./store-remedies.js";
 
@@ -41,6 +42,8 @@ export type OpenStore =
       readonly connections: RedisConnections;
       /** Whether some Redis that it needs cannot be reached at all now. */
       readonly isAway: () => boolean;
+      /** Connections to the one Redis, or to both. */
+      readonly pools: () => readonly RedisPool[];
     };
 
 /**
@@ -97,7 +100,13 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     );
   }
   const isAway = (): boolean => mainSide.isAway() || (secondSide?.isAway() ?? false);
-  return { kind: "redis", store, connections: mainSide.connections, isAway };
+  const pools = (): readonly RedisPool[] => [
+    { name: "redis_pool", counts: mainSide.counts() },
+    ...(secondSide === undefined
+      ? []
+      : [{ name: "redis_per_second_pool" as const, counts: secondSide.counts() }]),
+  ];
+  return { kind: "redis", store, connections: mainSide.connections, isAway, pools };
 }
 
 /** An empty store for the local shares: never larger than what HEADGATE_MEMORY_KEYS_MAX allows. */
@@ -110,6 +119,7 @@ export function openLocalStore(
 
 interface OpenSide extends RedisSide {
   readonly isAway: () => boolean;
+  readonly counts: () => ConnectionCounts;
 }
 
 function openSide(
@@ -118,7 +128,7 @@ function openSide(
 ): OpenSide {
   const { config, clock, random, logger, tls } = parts;
   const journal = new RedisJournal({ logger, clock });
-  const isAway = (): boolean => journal.isAway;
+  const said = { isAway: () => journal.isAway, counts: () => journal.counts };
   const { timeoutMs } = choice;
   const common = {
     clock,
@@ -130,19 +140,19 @@ function openSide(
   switch (choice.kind) {
     case "single": {
       const onEvent = (event: RedisEvent): void => journal.note(event, name);
-      return { connections: openRedis({ ...common, target: choice.target, onEvent }), isAway };
+      return { connections: openRedis({ ...common, target: choice.target, onEvent }), ...said };
     }
     case "cluster": {
       const onEvent = (event: RedisEvent, address: string): void => journal.note(event, address);
       const connections = openRedisCluster({ ...common, target: choice.target, onEvent });
-      return { connections, tagCount: config.redisClusterTags, isAway };
+      return { connections, tagCount: config.redisClusterTags, ...said };
     }
     case "sentinel": {
       const onEvent = (event: RedisEvent, place: HostPort | undefined): void => {
         journal.note(event, place === undefined ? name : joinAddress(place.host, place.port));
       };
       const { target } = choice;
-      return { connections: openRedisSentinel({ ...common, target, onEvent }), isAway };
+      return { connections: openRedisSentinel({ ...common, target, onEvent }), ...said };
     }
     default:
       return assertNever(choice);

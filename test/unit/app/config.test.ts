@@ -106,7 +106,6 @@ describe("loadConfig()", () => {
   });
 
   it.each([
-    "USE_STATSD",
     "REDIS_POOL_SIZE",
     "PATH",
     // What Kubernetes sets for Services called headgate and headgate-redis.
@@ -154,8 +153,10 @@ describe("loadConfig()", () => {
     expect(configOf({ GRPC_MAX_CONNECTION_AGE: text }).grpcConnectionAgeMsMax).toBe(ms);
   });
 
-  it("says once that the debug port serves nothing yet", () => {
-    expect(configOf({ DEBUG_PORT: "6071", DEBUG_HOST: "0.0.0.0" }).notices).toHaveLength(1);
+  it("keeps the debug port on this machine unless told otherwise", () => {
+    expect(configOf({})).toMatchObject({ debugHost: "127.0.0.1", debugPort: 6070 });
+    const env = { DEBUG_PORT: "6071", DEBUG_HOST: "0.0.0.0" };
+    expect(configOf(env)).toMatchObject({ debugHost: "0.0.0.0", debugPort: 6071, notices: [] });
   });
 });
 

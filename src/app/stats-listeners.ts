@@ -1,0 +1,109 @@
+import type { Server } from "node:http";
+import type { Clock } from "../core/clock.js";
+import { isServiceError } from "../core/errors.js";
+import type { Config } from "./config.js";
+import { createDebugServer, isLoopback } from "./debug-http.js";
+import { createGetServer, textPage } from "./get-server.js";
+import { type ListenAddress, listen } from "./listen.js";
+import type { Logger } from "./logger.js";
+import type { Metrics } from "./metrics.js";
+import type { StatsSources } from "./stats.js";
+import type { PrometheusChoice } from "./stats-choice.js";
+import { createReferenceMetrics } from "./stats-prometheus.js";
+import { StatsdReporter } from "./statsd.js";
+
+/** What is watched from outside, besides the HTTP port. */
+export interface StatsListeners {
+  /** Absent where there is no debug port. */
+  readonly debugAddress?: ListenAddress;
+  /** Absent where the reference's series are not served. */
+  readonly prometheusAddress?: ListenAddress;
+  /** Sends what is left to StatsD and closes the ports; within ten seconds. */
+  close(): Promise<void>;
+}
+
+/** What they are opened with. */
+export interface StatsListenersParts {
+  readonly config: Pick<Config, "stats" | "debugHost" | "debugPort">;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly sources: StatsSources;
+  readonly metrics: Metrics;
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** The most connections of a debug port, and of a port for scrapers. */
+const connectionsMax = 100;
+
+/**
+ * Serves and sends statistics where the configuration says. A debug port that is taken is warned
+ * of: it is new to those who never asked for it.
+ *
+ * @throws ServiceError LISTEN_FAILED for PROMETHEUS_ADDR; nothing is left open then
+ */
+export async function openStatsListeners(parts: StatsListenersParts): Promise<StatsListeners> {
+  const { config, clock, logger, sources } = parts;
+  const servers: Server[] = [];
+  const { prometheus, statsd: choice } = config.stats;
+  const prometheusAddress = prometheus && (await openPrometheus(prometheus, parts, servers));
+  const debugAddress = await openDebug(parts, servers);
+  const statsd = choice && new StatsdReporter({ choice, sources, clock, logger });
+  statsd?.start();
+  return {
+    ...(debugAddress === undefined ? {} : { debugAddress }),
+    ...(prometheusAddress === undefined ? {} : { prometheusAddress }),
+    close: async () => {
+      await statsd?.stop();
+      await Promise.all(servers.map(closeServer));
+    },
+  };
+}
+
+async function openPrometheus(
+  { address, path, isMilliseconds, tags }: PrometheusChoice,
+  { sources, metrics: own, onBug, logger }: StatsListenersParts,
+  servers: Server[],
+): Promise<ListenAddress> {
+  const metrics = createReferenceMetrics(sources, own, { isMilliseconds, tags });
+  const server = createGetServer(async (ask) => {
+    if (ask.path !== path) return textPage(404, `Nothing is here. There is ${path}.`);
+    return { status: 200, contentType: metrics.contentType, body: await metrics.render() };
+  }, onBug);
+  const settings = { hostSetting: "PROMETHEUS_ADDR", portSetting: "PROMETHEUS_ADDR" };
+  const opened = await listen(server, { ...address, ...settings, connectionsMax });
+  servers.push(server);
+  logger.info({ event: "prometheusListening", address: opened, path }, "Serving statistics.");
+  return opened;
+}
+
+async function openDebug(
+  { config, clock, logger, sources, onBug }: StatsListenersParts,
+  servers: Server[],
+): Promise<ListenAddress | undefined> {
+  const { debugHost: host, debugPort: port } = config;
+  if (host === "") return undefined;
+  const server = createDebugServer({ sources, clock, host, onBug });
+  const settings = { hostSetting: "DEBUG_HOST", portSetting: "DEBUG_PORT" };
+  try {
+    const address = await listen(server, { host, port, ...settings, connectionsMax });
+    servers.push(server);
+    logger.info({ event: "debugListening", address }, "The debug port is open.");
+    if (!isLoopback(host)) {
+      const words = "The debug port is open to others: whoever reaches it may slow us by profiles.";
+      logger.warn({ event: "debugExposed", address }, words);
+    }
+    return address;
+  } catch (thrown) {
+    if (!isServiceError(thrown)) throw thrown;
+    const words = `There is no debug port: ${thrown.message}`;
+    logger.warn({ event: "debugPortFailed", host, port }, words);
+    return undefined;
+  }
+}
+
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

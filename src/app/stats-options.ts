@@ -1,0 +1,243 @@
+import {
+  choiceOption,
+  durationOption,
+  type IgnoredOptionRow,
+  type OptionRow,
+  type OptionText,
+  optionalTextOption,
+  type ParsedOption,
+  switchOption,
+  textOption,
+  wholeNumberOption,
+} from "./option.js";
+import { type StatTag, tagText } from "./stats-names.js";
+
+const portMax = 65_535;
+const section = "Statistics" as const;
+
+/** A place to listen at, as Go writes it: `:9090`, `127.0.0.1:9090` or `[::1]:9090`. */
+export interface ListenText {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The most tags. */
+export const tagsMax = 20;
+
+/** The longest tag with its value, in characters. */
+export const tagLengthMax = 200;
+
+/** Statistics for others, and the port for people who look inside. */
+export const statsOptionRows = {
+  debugHost: textOption({
+    section: "Listening",
+    env: "DEBUG_HOST",
+    flag: "debug-host",
+    valueName: "ADDRESS",
+    defaultValue: "127.0.0.1",
+    docs:
+      "Where the debug port listens: `/stats`, `/rlconfig`, profiles. Only this machine reaches " +
+      "the default (envoyproxy/ratelimit listens to all). Empty: no debug port.",
+  }),
+  debugPort: wholeNumberOption({
+    section: "Listening",
+    env: "DEBUG_PORT",
+    flag: "debug-port",
+    min: 0,
+    max: portMax,
+    defaultValue: 6070,
+    docs: "The debug port; 0 takes a free one. A taken one is warned of, and the service goes on.",
+  }),
+  usePrometheus: switchOption({
+    section,
+    env: "USE_PROMETHEUS",
+    flag: "use-prometheus",
+    defaultValue: false,
+    docs:
+      "Serves the series of envoyproxy/ratelimit (`ratelimit_service_...`) at PROMETHEUS_ADDR, " +
+      "and ours after them. `/metrics` on the HTTP port is there either way.",
+  }),
+  prometheusAddress: addressOption({
+    section,
+    env: "PROMETHEUS_ADDR",
+    flag: "prometheus-addr",
+    defaultText: ":9090",
+    docs: "Where that is, `host:port`; `:port` is all addresses.",
+  }),
+  prometheusPath: pathOption({
+    section,
+    env: "PROMETHEUS_PATH",
+    flag: "prometheus-path",
+    defaultText: "/metrics",
+    docs: "Its path.",
+  }),
+  hasMillisecondTimes: switchOption({
+    section,
+    env: "PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS",
+    flag: "prometheus-response-time-as-milliseconds",
+    defaultValue: false,
+    docs:
+      "Whether `ratelimit_service_response_time_seconds` holds milliseconds, for dashboards that " +
+      "expect them there.",
+  }),
+  useStatsd: optionalSwitchOption({
+    section,
+    env: "USE_STATSD",
+    flag: "use-statsd",
+    docs:
+      "Sends the statistics of envoyproxy/ratelimit to a StatsD. Unset, it is on where " +
+      "STATSD_HOST is set and no other of the USE_ names is true.",
+  }),
+  useDogStatsd: switchOption({
+    section,
+    env: "USE_DOG_STATSD",
+    flag: "use-dog-statsd",
+    defaultValue: false,
+    docs: "Sends them to a DogStatsD, over UDP and with tags.",
+  }),
+  statsdHost: optionalTextOption({
+    section,
+    env: "STATSD_HOST",
+    flag: "statsd-host",
+    valueName: "HOST",
+    docs: "Where StatsD or DogStatsD is; looked up anew for each flush. Unset: localhost.",
+  }),
+  statsdPort: wholeNumberOption({
+    section,
+    env: "STATSD_PORT",
+    flag: "statsd-port",
+    min: 1,
+    max: portMax,
+    defaultValue: 8125,
+    docs: "Its port.",
+  }),
+  statsdProtocol: choiceOption<"tcp" | "udp">({
+    section,
+    env: "STATSD_PROTOCOL",
+    flag: "statsd-protocol",
+    choices: ["tcp", "udp"],
+    defaultValue: "tcp",
+    docs: "How StatsD is reached; over TCP by default, as from envoyproxy/ratelimit.",
+  }),
+  dogStatsdMogrifiers: namesOption({
+    section,
+    env: "USE_DOG_STATSD_MOGRIFIERS",
+    flag: "use-dog-statsd-mogrifiers",
+    docs:
+      "Names of rules that turn parts of a statistic's name into tags: of those whose " +
+      "`DOG_STATSD_MOGRIFIER_<name>_PATTERN` matches, the first gives the name by `_NAME` and " +
+      "the tags by `_TAGS`, where `$1` stands for the first group.",
+  }),
+  statTags: tagsOption({
+    section,
+    env: "EXTRA_TAGS",
+    flag: "extra-tags",
+    docs: "What all these statistics carry besides, as tags or labels: `name:value,name:value`.",
+  }),
+  statsFlushMs: durationOption({
+    section,
+    env: "STATS_FLUSH_INTERVAL",
+    flag: "stats-flush-interval",
+    defaultText: "10s",
+    defaultValue: 10_000,
+    minMs: 100,
+    maxMs: 3_600_000,
+    docs: "How often StatsD or DogStatsD is told what has changed.",
+  }),
+  disableStats: switchOption({
+    section,
+    env: "DISABLE_STATS",
+    flag: "disable-stats",
+    defaultValue: false,
+    docs: "None of these, whatever the other names say; `/metrics` and `/stats` stay.",
+  }),
+} as const;
+
+/** What envoyproxy/ratelimit lets one set about statistics, and why it changes nothing here. */
+export const statsIgnoredRows: readonly IgnoredOptionRow[] = [
+  {
+    names: ["PROMETHEUS_MAPPER_YAML"],
+    reason:
+      "series are made with their labels, `domain`, `key1` and `key2` as its default mapping has " +
+      "them, and no names are taken apart",
+  },
+  {
+    names: ["LOCAL_CACHE_SIZE_IN_BYTES"],
+    reason:
+      "refusals are remembered for as many keys as are live, so there is no cache to size and no " +
+      "`ratelimit.localcache` statistic",
+  },
+  {
+    names: ["GOSTATS_FLUSH_INTERVAL_SECONDS", "GOSTATS_LOGGING_SINK_DISABLED"],
+    reason: "`STATS_FLUSH_INTERVAL` is the one interval, and statistics are never logged",
+  },
+];
+
+type PlainText = Omit<OptionText, "section"> & { readonly section: typeof section };
+
+/** A switch that knows whether it was set. */
+function optionalSwitchOption(row: PlainText): OptionRow<boolean | undefined> {
+  const { defaultText: _, ...switched } = switchOption({ ...row, defaultValue: false });
+  return { ...switched, defaultValue: undefined };
+}
+
+function addressOption(row: PlainText & { readonly defaultText: string }): OptionRow<ListenText> {
+  const parse = (text: string): ParsedOption<ListenText> => {
+    const [, bracketed, plain = "", digits = ""] =
+      /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s[\]]*)):([0-9]{1,5})$/.exec(text) ?? [];
+    const port = Number(digits);
+    if (digits !== "" && port <= portMax) {
+      return { kind: "value", value: { host: bracketed ?? (plain || "0.0.0.0"), port } };
+    }
+    return { kind: "problem", message: "must be an address like :9090 or 127.0.0.1:9090" };
+  };
+  const defaultValue = { host: "0.0.0.0", port: 9090 };
+  return { ...row, valueName: "ADDRESS", defaultValue, isSecret: false, parse };
+}
+
+function pathOption(row: PlainText & { readonly defaultText: string }): OptionRow<string> {
+  const parse = (text: string): ParsedOption<string> => {
+    if (/^\/[\w\-./~]{0,199}$/.test(text)) return { kind: "value", value: text };
+    return { kind: "problem", message: "must be a path like /metrics" };
+  };
+  const defaultValue = row.defaultText;
+  return { ...row, valueName: "PATH", defaultValue, isSecret: false, parse };
+}
+
+/** The most rules that make tags. */
+export const mogrifiersMax = 100;
+
+function namesOption(row: PlainText): OptionRow<readonly string[]> {
+  const parse = (text: string): ParsedOption<readonly string[]> => {
+    const names = text === "" ? [] : text.split(",").map((name) => name.trim());
+    const isRight = names.every((name) => /^\w{1,64}$/.test(name));
+    if (isRight && names.length <= mogrifiersMax) return { kind: "value", value: names };
+    const message = `must be names of letters, digits and _, at most ${mogrifiersMax}: A,B`;
+    return { kind: "problem", message };
+  };
+  return { ...row, valueName: "NAMES", defaultText: "", defaultValue: [], isSecret: false, parse };
+}
+
+function tagsOption(row: PlainText): OptionRow<readonly StatTag[]> {
+  const parse = (text: string): ParsedOption<readonly StatTag[]> => {
+    const tags = parseTags(text);
+    if (tags !== undefined) return { kind: "value", value: tags };
+    const message = `must be tags like name:value,name:value, at most ${tagsMax}`;
+    return { kind: "problem", message };
+  };
+  return { ...row, valueName: "TAGS", defaultText: "", defaultValue: [], isSecret: false, parse };
+}
+
+/** `name:value,name:value`; undefined for anything else. A value may hold colons. */
+export function parseTags(text: string): readonly StatTag[] | undefined {
+  if (text === "") return [];
+  const parts = text.split(",");
+  if (parts.length > tagsMax) return undefined;
+  const tags: StatTag[] = [];
+  for (const part of parts) {
+    const [, name, value] = /^\s*([\w\-./]+)\s*:(.+)$/.exec(part) ?? [];
+    if (name === undefined || value === undefined || part.length > tagLengthMax) return undefined;
+    tags.push({ name, value: tagText(value.trim()) });
+  }
+  return tags;
+}
