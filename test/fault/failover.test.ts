@@ -120,6 +120,34 @@ describe("a failover that loses writes", () => {
   });
 });
 
+describe("a primary that becomes a replica, with its connections open", () => {
+  it("is left for the server that its address leads to now, and nothing is lost", async () => {
+    const { primary, replica, address } = await startPair();
+    const env = { ...redisEnv(address.port), ...storeBudgetEnv };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const client = startClient(stage, headgate);
+    const ask = async () => outcomeOf(await client.ask({ descriptors: [["account=three"]] }));
+    const startMs = performance.now();
+    let admittedCount = 0;
+    while (admittedCount < 40) if ((await ask()) === "OK") admittedCount += 1;
+    await replicate(primary);
+    address.retarget(replica.port);
+    expect(await replica.client().replicaof("NO", "ONE")).toBe("OK");
+    expect(await primary.client().replicaof("127.0.0.1", replica.port)).toBe("OK");
+    const load = Traffic.start(stage, { callersCount: 4, call: ask });
+    await waitFor("the other one decides", () => load.count("OK") > 0, {
+      withinMs: recoveryMsMax,
+    });
+    await waitFor("the burst is used up", () => load.count("OVER_LIMIT") > 20);
+    const { byOutcome } = await load.stop();
+    admittedCount += byOutcome["OK"] ?? 0;
+    expect(admittedCount).toBeLessThanOrEqual(promisedHits(performance.now() - startMs));
+    const error = "STORE_READ_ONLY";
+    expect(await headgate.metric("headgate_store_failures_total", { error })).toBeGreaterThan(0);
+    await expectUnharmed(headgate);
+  });
+});
+
 /** Scripts that a server has run. */
 function scriptRuns(stats: string): number {
   return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0);
