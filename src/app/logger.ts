@@ -49,6 +49,12 @@ const levelNames: Readonly<Record<Config["logLevel"], string>> = {
   panic: "fatal",
 };
 
+/** What the time and the sentence are called. Source: envoyproxy/ratelimit, LOG_FORMAT=json. */
+const fieldNames = {
+  messageKey: "@message",
+  timestamp: () => `,"@timestamp":"${new Date().toISOString()}"`,
+} as const;
+
 /** A pino logger: one JSON object a line, or text for people on a terminal. */
 export function createLogger(
   config: Pick<Config, "logLevel" | "logFormat">,
@@ -59,7 +65,7 @@ export function createLogger(
     {
       level: levelNames[config.logLevel],
       base: null,
-      timestamp: pino.stdTimeFunctions.isoTime,
+      ...fieldNames,
       formatters: { level: (level) => ({ level }) },
       redact: { paths: redactedFacts, censor: "[redacted]" },
     },
@@ -87,6 +93,8 @@ function textStream({ fd, isTerminal }: LogTarget): DestinationStream {
     colorize: isTerminal,
     singleLine: true,
     ignore: "event",
+    messageKey: "@message",
+    timestampKey: "@timestamp",
     translateTime: "SYS:HH:MM:ss.l",
   });
   stream.on("error", () => {});

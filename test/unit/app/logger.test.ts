@@ -30,7 +30,8 @@ describe("createLogger()", () => {
       level: "info",
       event: "policyLoaded",
       version: "v1",
-      msg: "A policy.",
+      "@message": "A policy.",
+      "@timestamp": expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
     });
   });
 
