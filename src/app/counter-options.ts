@@ -1,0 +1,31 @@
+import type { IgnoredOptionRow } from "./option.js";
+
+/** What envoyproxy/ratelimit lets one set about its counters, and why it changes nothing here. */
+export const counterIgnoredRows: readonly IgnoredOptionRow[] = [
+  {
+    names: ["EXPIRATION_JITTER_MAX_SECONDS"],
+    reason: "a key expires when its limit is unused again, so keys never expire all at once",
+  },
+  {
+    names: ["STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT"],
+    reason:
+      "what is refused is never counted; with HEADGATE_CHARGE_DENIED it is, and up to one more " +
+      "burst",
+  },
+  {
+    names: [
+      "MEMCACHE_HOST_PORT",
+      "MEMCACHE_SRV",
+      "MEMCACHE_SRV_REFRESH",
+      "MEMCACHE_MAX_IDLE_CONNS",
+      "MEMCACHE_TLS",
+      "MEMCACHE_TLS_CLIENT_CERT",
+      "MEMCACHE_TLS_CLIENT_KEY",
+      "MEMCACHE_TLS_CACERT",
+      "MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION",
+    ],
+    reason:
+      "memcached cannot decide a limit in one step, so limits are kept in Redis; BACKEND_TYPE " +
+      "`memcache` ends the start",
+  },
+];
