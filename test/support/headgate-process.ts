@@ -90,6 +90,7 @@ export class HeadgateProcess {
         PORT: String(this.httpPort),
         GRPC_HOST: "127.0.0.1",
         GRPC_PORT: String(this.grpcPort),
+        DEBUG_PORT: "0",
         LOG_FORMAT: "json",
         ...env,
       },

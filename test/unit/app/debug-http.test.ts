@@ -1,0 +1,176 @@
+import { request } from "node:http";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createDebugServer, isLoopback } from "../../../src/app/debug-http.js";
+import { profileSecondsMax } from "../../../src/app/debug-profiles.js";
+import { listen } from "../../../src/app/listen.js";
+import { FakeClock } from "../../support/fake-clock.js";
+import { createTestSources, type TestSources } from "../../support/stats-sources.js";
+import { waitFor, within } from "../../support/wait.js";
+
+let sources: TestSources;
+let clock: FakeClock;
+let bugs: unknown[];
+let port: number;
+let close: () => Promise<void>;
+
+async function start(host: string): Promise<void> {
+  const server = createDebugServer({ sources, clock, host, onBug: (bug) => bugs.push(bug) });
+  const settings = { hostSetting: "DEBUG_HOST", portSetting: "DEBUG_PORT", connectionsMax: 10 };
+  ({ port } = await listen(server, { host: "127.0.0.1", port: 0, ...settings }));
+  close = () =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+}
+
+beforeEach(async () => {
+  sources = createTestSources();
+  clock = new FakeClock();
+  bugs = [];
+  await start("127.0.0.1");
+});
+
+afterEach(async () => {
+  await close();
+  expect(bugs).toEqual([]);
+});
+
+function get(path: string, init?: RequestInit): Promise<Response> {
+  return fetch(`http://127.0.0.1:${port}${path}`, init);
+}
+
+async function text(path: string): Promise<string> {
+  return (await get(path)).text();
+}
+
+/** The status of an answer to somebody who believes to speak to another host. */
+function statusFor(host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ port, host: "127.0.0.1", headers: { host } }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    sent.once("error", reject);
+    sent.end();
+  });
+}
+
+describe("the debug port", () => {
+  it("says what there is", async () => {
+    const index = await text("/");
+    for (const path of ["/debug/pprof/heap", "/debug/pprof/profile", "/rlconfig", "/stats"]) {
+      expect(index).toContain(`${path}: `);
+    }
+    expect(await text("/debug/pprof/")).toBe(index);
+    const missing = await get("/nothing");
+    expect(missing.status).toBe(404);
+    expect(await missing.text()).toContain("/rlconfig: ");
+  });
+
+  it("shows statistics in the order of their names, of rules that were met", async () => {
+    sources.count(0, { total: 3, within: 2, over: 1 });
+    const lines = (await text("/stats")).trimEnd().split("\n");
+    expect(lines).toContain("ratelimit.service.rate_limit.shop.user.total_hits: 3");
+    expect(lines).toContain("ratelimit.service.config_load_success: 2");
+    expect(lines).toEqual([...lines].sort());
+    expect(lines.join()).not.toContain("plan_free");
+  });
+
+  it("shows only the statistics that hold the filter", async () => {
+    sources.count(0, { total: 3 });
+    expect(await text("/stats?filter=total_hits")).toBe(
+      "ratelimit.service.rate_limit.shop.user.total_hits: 3\n",
+    );
+  });
+
+  it("shows the limits in force, or that there is no policy", async () => {
+    expect(await text("/rlconfig")).toContain(
+      "shop.plan_free.user: unit=MINUTE requests_per_unit=5, shadow_mode: false\n",
+    );
+    sources.policy = undefined;
+    expect(await text("/rlconfig")).toBe("There is no policy yet.\n");
+  });
+
+  it("answers GET and HEAD, and nothing else", async () => {
+    const posted = await get("/stats", { method: "POST", body: "x" });
+    expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET"]);
+    const head = await get("/stats", { method: "HEAD" });
+    expect([head.status, await head.text()]).toEqual([200, ""]);
+  });
+
+  it("answers to addresses and localhost, and to no name that somebody may own", async () => {
+    expect(await statusFor("0:6070")).toBe(200);
+    expect(await statusFor("localhost:6070")).toBe(200);
+    expect(await statusFor("[::1]:6070")).toBe(200);
+    expect(await statusFor("attacker.example:6070")).toBe(403);
+  });
+
+  it("takes CPU profiles, one at a time", async () => {
+    const first = get("/debug/pprof/profile?seconds=2");
+    await waitFor("the profile has begun", () => clock.timerCount === 1);
+    expect((await get("/debug/pprof/profile?seconds=1")).status).toBe(409);
+    expect((await get("/debug/pprof/heap")).status).toBe(409);
+    clock.advance(2_000);
+    const answer = await first;
+    expect(answer.headers.get("content-disposition")).toContain("headgate.cpuprofile");
+    expect(await answer.json()).toMatchObject({ nodes: expect.anything() });
+  });
+
+  it("ends a CPU profile whose caller has gone", async () => {
+    const abort = new AbortController();
+    const asked = get("/debug/pprof/profile", { signal: abort.signal }).catch(() => "gone");
+    await waitFor("the profile has begun", () => clock.timerCount === 1);
+    abort.abort();
+    expect(await asked).toBe("gone");
+    await waitFor("the profile has ended", () => clock.timerCount === 0);
+    const next = get("/debug/pprof/profile?seconds=1");
+    await waitFor("the next has begun", () => clock.timerCount === 1);
+    clock.advance(1_000);
+    expect((await next).status).toBe(200);
+  });
+
+  it.each(["0", String(profileSecondsMax + 1), "1.5", "-1", "x", ""])(
+    "refuses a profile of %j seconds",
+    async (seconds) => {
+      expect((await get(`/debug/pprof/profile?seconds=${seconds}`)).status).toBe(400);
+    },
+  );
+
+  it("streams a heap snapshot, and takes the next one after it", async () => {
+    for (let i = 0; i < 2; i += 1) {
+      const answer = await get("/debug/pprof/heap");
+      expect(answer.status).toBe(200);
+      const start = (await answer.text()).slice(0, 11);
+      expect(start).toBe('{"snapshot"');
+    }
+  });
+
+  it("says of other profiles that there are none", async () => {
+    const answer = await get("/debug/pprof/goroutine");
+    expect(answer.status).toBe(404);
+    expect(await answer.text()).toContain("Go's runtime");
+  });
+
+  it("gives no heap snapshot where others may ask", async () => {
+    await close();
+    await start("0.0.0.0");
+    expect((await get("/debug/pprof/heap")).status).toBe(403);
+    expect((await within("stats answer", 5_000, get("/stats"))).status).toBe(200);
+  });
+});
+
+describe("isLoopback()", () => {
+  it.each([
+    ["127.0.0.1", true],
+    ["127.8.9.1", true],
+    ["::1", true],
+    ["localhost", true],
+    ["0.0.0.0", false],
+    ["::", false],
+    ["10.0.0.1", false],
+    ["example.com", false],
+  ])("knows of %s: %s", (host, isLocal) => {
+    expect(isLoopback(host)).toBe(isLocal);
+  });
+});
