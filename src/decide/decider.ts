@@ -160,7 +160,13 @@ export class Decider {
       this.#fail(decision, new ServiceError("DEADLINE_PASSED"));
       return;
     }
-    const known = this.#decideAtOnce(decision, nowMs);
+    let known: DecidedRequest | undefined;
+    try {
+      known = this.#decideAtOnce(decision, nowMs);
+    } catch (thrown) {
+      this.#fail(decision, thrown);
+      return;
+    }
     if (known !== undefined) this.#finish(decision, known);
     else if (pressure.cause(nowMs) !== undefined) this.#fallBack(decision, "OVERLOADED");
     else this.#batcher.ask(charges, decision, decision.isCoalescing ? prepared.slot : undefined);
@@ -189,9 +195,25 @@ export class Decider {
     } else if (outcome.result.results.length !== decision.charges.length) {
       this.#fail(decision, new ServiceError("STORE_PROTOCOL"));
     } else {
-      this.#remember(decision, outcome);
-      this.#finish(decision, decidedByStore(decision.charges, outcome, index));
+      this.#take(decision, outcome, index);
     }
+  }
+
+  #take(
+    decision: Decision,
+    outcome: Extract<BatchOutcome, { kind: "decided" }>,
+    index: number,
+  ): void {
+    let request: DecidedRequest;
+    try {
+      this.#remember(decision, outcome);
+      request = decidedByStore(decision.charges, outcome, index);
+    } catch (thrown) {
+      // A bug fails this call, and not the others that the batch has still to settle.
+      this.#fail(decision, thrown);
+      return;
+    }
+    this.#finish(decision, request);
   }
 
   #remember(

@@ -13,6 +13,7 @@ import type {
   CallContext,
   ServerStreamHandler,
   ServiceHandlers,
+  UnaryAnswer,
   UnaryHandler,
 } from "../wire/service.js";
 import { askToLeave, type Connection, openSessions, tellClientsToLeave } from "./grpc-js-goaway.js";
@@ -148,18 +149,12 @@ export class GrpcJsTransport {
 
   #unary(handle: UnaryHandler): (call: UnaryCall, respond: sendUnaryData<Buffer>) => void {
     const begin = (call: UnaryCall, respond: sendUnaryData<Buffer>): void => {
-      // Nothing a call does may end the process, whatever the library thinks of the answer.
-      const send = (answer: () => void): void => {
-        try {
-          answer();
-        } catch (thrown) {
-          this.#parts.onBug(thrown);
-        }
-      };
-      handle(call.request, this.#context(call), {
-        reply: (bytes) => send(() => respond(null, asBuffer(bytes))),
-        fail: (thrown) => send(() => respond(this.#failure(thrown))),
-      });
+      const answer = new GrpcJsAnswer(respond, this.#parts.onBug);
+      try {
+        handle(call.request, this.#context(call), answer);
+      } catch (thrown) {
+        answer.fail(thrown);
+      }
     };
     const { clock, isLate, onDropped } = this.#parts;
     return (call, respond): void => {
@@ -223,10 +218,55 @@ export class GrpcJsTransport {
     return clock.monotonicMs() + (epochMs - clock.epochUs() / 1_000);
   }
 
-  #failure(thrown: unknown): { readonly code: number; readonly details: string } {
-    const { grpcStatus, message, isBug } = toCallFailure(thrown);
-    if (isBug) this.#parts.onBug(thrown);
-    return { code: grpcStatus, details: message };
+  #failure(thrown: unknown): Failure {
+    return failureOf(thrown, this.#parts.onBug);
+  }
+}
+
+/** A failure as the library takes it. */
+interface Failure {
+  readonly code: number;
+  readonly details: string;
+}
+
+function failureOf(thrown: unknown, onBug: (thrown: unknown) => void): Failure {
+  const { grpcStatus, message, isBug } = toCallFailure(thrown);
+  if (isBug) onBug(thrown);
+  return { code: grpcStatus, details: message };
+}
+
+/** A call's answer on its way to the library: the first one, whatever a handler does. */
+class GrpcJsAnswer implements UnaryAnswer {
+  readonly #respond: sendUnaryData<Buffer>;
+  readonly #onBug: (thrown: unknown) => void;
+  #isSent = false;
+
+  constructor(respond: sendUnaryData<Buffer>, onBug: (thrown: unknown) => void) {
+    this.#respond = respond;
+    this.#onBug = onBug;
+  }
+
+  reply(bytes: Bytes): void {
+    this.#send(() => this.#respond(null, asBuffer(bytes)));
+  }
+
+  fail(thrown: unknown): void {
+    const failure = failureOf(thrown, this.#onBug);
+    this.#send(() => this.#respond(failure));
+  }
+
+  /** Nothing a call does may end the process, whatever the library thinks of the answer. */
+  #send(answer: () => void): void {
+    if (this.#isSent) {
+      this.#onBug(new Error("A handler answered a call twice."));
+      return;
+    }
+    this.#isSent = true;
+    try {
+      answer();
+    } catch (thrown) {
+      this.#onBug(thrown);
+    }
   }
 }
 

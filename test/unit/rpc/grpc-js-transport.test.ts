@@ -129,6 +129,36 @@ describe("a unary call", () => {
     expect(answer).toBe("hello undefined true");
   });
 
+  it("fails a call whose handler throws in place of answering, and lives on", async () => {
+    const running = await start({
+      kind: "unary",
+      name: "Ask",
+      handle: () => {
+        throw new Error("hunter2");
+      },
+    });
+    for (let i = 0; i < 2; i += 1) {
+      await expect(ask(running)).rejects.toMatchObject({
+        code: 13,
+        details: expect.not.stringContaining("hunter2"),
+      });
+    }
+    expect(running.bugs).toHaveLength(2);
+  });
+
+  it("sends the first answer of a handler that answers twice", async () => {
+    const running = await start({
+      kind: "unary",
+      name: "Ask",
+      handle: (_request, _call, answer) => {
+        answer.reply(Buffer.from("first"));
+        answer.reply(Buffer.from("second"));
+      },
+    });
+    expect(await ask(running)).toBe("first");
+    expect(running.bugs).toHaveLength(1);
+  });
+
   it("has no deadline when the caller states none", async () => {
     const running = await start(unary(async (_, call) => Buffer.from(String(call.deadlineMs))));
     expect(await ask(running, { deadline: Number.POSITIVE_INFINITY })).toBe("Infinity");
