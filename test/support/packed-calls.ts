@@ -1,6 +1,7 @@
 import type { Compensation } from "../../src/core/compensation.js";
 import type { Charge } from "../../src/core/gcra.js";
 import type { LimitKey, Role } from "../../src/core/limit.js";
+import type { Windows } from "../../src/core/window.js";
 import type { StoreRequest, StoreResult } from "../../src/store/limit-store.js";
 import type { GivenBack } from "../../src/store/split-part.js";
 
@@ -9,32 +10,34 @@ const roles: readonly Role[] = ["enforce", "shadow", "quota", "settle"];
 
 /** Undoes `encodeBatch`, as the take script does. */
 export function decodeBatch(keys: readonly LimitKey[], bytes: Buffer): readonly StoreRequest[] {
+  const packed = new PackedNumbers(bytes);
   const requests: StoreRequest[] = [];
-  let at = 0;
-  while (at < bytes.length) {
-    const chargeCount = bytes.readUInt16LE(at);
-    const multiplicity = bytes.readUInt32LE(at + 2);
-    at += 6;
-    const charges = Array.from({ length: chargeCount }, (_, i): Charge => {
-      return decodeCharge(keys, bytes.subarray(at + i * 27));
-    });
-    at += chargeCount * 27;
+  while (!packed.isOver) {
+    const chargeCount = packed.uint16();
+    const multiplicity = packed.uint32();
+    const charges = Array.from({ length: chargeCount }, () => decodeCharge(keys, packed));
     requests.push({ charges, multiplicity });
   }
   return requests;
 }
 
-function decodeCharge(keys: readonly LimitKey[], bytes: Buffer): Charge {
-  const flags = bytes.readUInt8(2);
+function decodeCharge(keys: readonly LimitKey[], packed: PackedNumbers): Charge {
+  const key = keyAt(keys, packed.uint16());
+  const flags = packed.uint8();
+  const hits = packed.uint32();
+  const burst = packed.uint32();
+  const periodUs = packed.double();
+  const cost = packed.double();
   return {
-    key: keyAt(keys, bytes.readUInt16LE(0)),
-    hits: bytes.readUInt32LE(3),
-    burst: bytes.readUInt32LE(7),
-    periodUs: bytes.readDoubleLE(11),
-    cost: bytes.readDoubleLE(19),
+    key,
+    hits,
+    burst,
+    periodUs,
+    cost,
     role: roles[flags & 3] ?? "enforce",
     isRefund: (flags & 4) !== 0,
     peekExhausted: (flags & 8) !== 0,
+    ...((flags & 32) === 0 ? {} : { windows: packed.windows() }),
   };
 }
 
@@ -62,16 +65,26 @@ export function decodeCompensations(
   keys: readonly LimitKey[],
   bytes: Buffer,
 ): readonly Compensation[] {
-  return Array.from({ length: bytes.length / 30 }, (_, i): Compensation => {
-    const at = i * 30;
-    return {
-      key: keyAt(keys, bytes.readUInt16LE(at)),
-      hits: bytes.readUInt32LE(at + 2),
-      periodUs: bytes.readDoubleLE(at + 6),
-      cost: bytes.readDoubleLE(at + 14),
-      chargedUs: bytes.readDoubleLE(at + 22),
-    };
-  });
+  const packed = new PackedNumbers(bytes);
+  const compensations: Compensation[] = [];
+  while (!packed.isOver) {
+    const key = keyAt(keys, packed.uint16());
+    const hits = packed.uint32();
+    const periodUs = packed.double();
+    const cost = packed.double();
+    const chargedUs = packed.double();
+    const windows = packed.windows();
+    const isWindowed = windows.nextEndUs > 0;
+    compensations.push({
+      key,
+      hits,
+      periodUs,
+      cost,
+      chargedUs,
+      ...(isWindowed ? { windows } : {}),
+    });
+  }
+  return compensations;
 }
 
 /** What the give-back script replies. */
@@ -80,6 +93,45 @@ export function encodeGivenBack({ buckets, nowUs }: GivenBack): Buffer {
   const bytes = Buffer.alloc(numbers.length * 8);
   for (const [i, number] of numbers.entries()) bytes.writeDoubleLE(number, i * 8);
   return bytes;
+}
+
+/** Reads little-endian numbers one after the other. */
+class PackedNumbers {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  get isOver(): boolean {
+    return this.#at >= this.#bytes.length;
+  }
+
+  uint8(): number {
+    return this.#bytes.readUInt8(this.#pass(1));
+  }
+
+  uint16(): number {
+    return this.#bytes.readUInt16LE(this.#pass(2));
+  }
+
+  uint32(): number {
+    return this.#bytes.readUInt32LE(this.#pass(4));
+  }
+
+  double(): number {
+    return this.#bytes.readDoubleLE(this.#pass(8));
+  }
+
+  windows(): Windows {
+    return { startUs: this.double(), endUs: this.double(), nextEndUs: this.double() };
+  }
+
+  #pass(byteCount: number): number {
+    this.#at += byteCount;
+    return this.#at - byteCount;
+  }
 }
 
 function keyAt(keys: readonly LimitKey[], position: number): LimitKey {

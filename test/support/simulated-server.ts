@@ -1,11 +1,6 @@
 import { type Compensation, compensate } from "../../src/core/compensation.js";
 import { type ErrorCode, ServiceError } from "../../src/core/errors.js";
-import {
-  type Bucket,
-  type BucketTable,
-  bucketTimeToFullUs,
-  decideRepeated,
-} from "../../src/core/gcra.js";
+import { type Bucket, type BucketTable, decideRepeated } from "../../src/core/gcra.js";
 import type { LimitKey } from "../../src/core/limit.js";
 import type { StoreRequest, StoreResult } from "../../src/store/limit-store.js";
 import type { GivenBack } from "../../src/store/split-part.js";
@@ -231,9 +226,9 @@ export class SimulatedServer {
     if (stored === undefined) return { level: 0, tUs: nowUs };
     const bucket = compensate(compensation, stored, nowUs);
     if (bucket === stored) return bucket;
-    const timeToFullUs = bucketTimeToFullUs(compensation, bucket, nowUs) ?? 0;
-    const expiresUs = expiryUs(nowUs, timeToFullUs);
-    this.#write(key, timeToFullUs > 0 ? { bucket, expiresUs } : undefined, 0);
+    // The key keeps its expiry: what is left drains sooner than what was there.
+    const expiresUs = this.#table.get(key)?.expiresUs ?? nowUs;
+    this.#write(key, bucket.level > 0 ? { bucket, expiresUs } : undefined, 0);
     return bucket;
   }
 
