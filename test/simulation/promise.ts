@@ -170,6 +170,7 @@ export function findStuck(happenings: readonly Happening[]): number | undefined 
   const mayOwe = happenings.some((one) => one.kind === "asked" && one.role === "settle");
   let burstMost = 0;
   let drainedUs = Number.NEGATIVE_INFINITY;
+  let writtenPartsPerUs = 0;
   let isSteppedBack = false;
   for (const one of happenings) {
     // What a replica of the store has may be from before the step.
@@ -182,12 +183,18 @@ export function findStuck(happenings: readonly Happening[]): number | undefined 
     if (isSteppedBack || one.takenHits + one.refundedHits > 0 || one.role === "settle") {
       const drainUs = ((mayOwe ? 2 : 1) * burstMost * partsPerHit) / partsPerUs;
       drainedUs = Math.max(drainedUs, one.atUs + drainUs);
+      writtenPartsPerUs = partsPerUs;
     }
     isSteppedBack = false;
-    if (one.isRefused && one.atUs > drainedUs + 1) return one.atUs;
+    // To a slower limit it has not drained before it expires, which is told in milliseconds.
+    const slackUs = partsPerUs < writtenPartsPerUs ? expirySlackUs : 1;
+    if (one.isRefused && one.atUs > drainedUs + slackUs) return one.atUs;
   }
   return undefined;
 }
+
+/** A key is kept for a whole number of milliseconds, rounded up, and one more. */
+const expirySlackUs = 2_000;
 
 function whole(value: number): number {
   if (!Number.isSafeInteger(value)) throw new Error(`${value} is not a safe whole number`);
