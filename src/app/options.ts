@@ -16,6 +16,11 @@ import { policyStartOptionRows, xdsOptionRows } from "./xds-options.js";
 const portMax = 65_535;
 const dayMs = 86_400_000;
 
+/** Memcached cannot decide a limit in one step. */
+const memcacheRefusal =
+  "is memcache, which is not supported: keep limits in Redis or Valkey (BACKEND_TYPE=redis, " +
+  "REDIS_URL=host:port), or without one in each process by itself (BACKEND_TYPE=memory)";
+
 /**
  * Every setting of the process. Flags win over the environment, which wins over the defaults here.
  * Names without HEADGATE_ are those of envoyproxy/ratelimit, and mean what they mean there.
@@ -140,7 +145,7 @@ const optionRows = {
     env: "BACKEND_TYPE",
     flag: "backend-type",
     choices: ["auto", "redis", "memory"],
-    refusals: new Map([["memcache", "memcache is not supported: use redis or memory"]]),
+    refusals: new Map([["memcache", memcacheRefusal]]),
     defaultValue: "auto",
     docs:
       "Where limits are kept; `auto` is `redis` with REDIS_URL, else `memory`, which no other " +
