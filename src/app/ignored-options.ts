@@ -1,3 +1,4 @@
+import { counterIgnoredRows } from "./counter-options.js";
 import type { IgnoredOptionRow } from "./option.js";
 import { redisIgnoredRows } from "./redis-options.js";
 import { statsIgnoredRows } from "./stats-options.js";
@@ -5,6 +6,7 @@ import { statsIgnoredRows } from "./stats-options.js";
 /** All of them; no name is also an option. */
 export const ignoredOptionRows: readonly IgnoredOptionRow[] = [
   ...redisIgnoredRows,
+  ...counterIgnoredRows,
   ...statsIgnoredRows,
 ];
 

@@ -90,7 +90,7 @@ describe("loadConfig()", () => {
       "GRPC_PORT must be a whole number from 0 to 65535",
       expect.stringContaining("GRPC_MAX_CONNECTION_AGE must be a time"),
       "HEADGATE_REFLECTION must be true or false",
-      "BACKEND_TYPE memcache is not supported: use redis or memory",
+      expect.stringMatching(/^BACKEND_TYPE is memcache, .* \(BACKEND_TYPE=redis, REDIS_URL=/),
       expect.stringContaining("--log-level must be one of"),
       "HEADGATE_POLICI is not a setting; did you mean HEADGATE_POLICY?",
     ]);
