@@ -77,7 +77,8 @@ export class GcraModel {
       return;
     }
     if (isStillFullDebt(charge, stored, exact.tUs)) {
-      this.#buckets.set(charge.key, { ...exact, tUs: stored.tUs });
+      const { slackUnits } = exact;
+      this.#buckets.set(charge.key, { level: units(stored.level), tUs: stored.tUs, slackUnits });
     } else {
       assertWithin(rounded, { level, slackUnits: exact.slackUnits });
     }
@@ -158,13 +159,14 @@ function answerOf(charge: Charge, draft: ModelDraft, answer: boolean): boolean {
 }
 
 /**
- * A settle charge that finds the bucket full of debt, less than a unit having drained, changes
- * nothing: what has drained since the stored time is then forgotten, and the model follows.
+ * A settle charge that finds the bucket full of debt but for less than a unit changes nothing: the
+ * bucket stays as it was stored, and the model follows.
  */
 function isStillFullDebt(charge: Charge, stored: Bucket, nowUs: number): boolean {
-  if (charge.role !== "settle" || stored.level !== 2 * charge.burst * 2 ** 20) return false;
-  const gone = fraction(BigInt(nowUs - stored.tUs) * BigInt(charge.hits), charge.periodUs);
-  return isAbove(unit, gone);
+  if (charge.role !== "settle" || stored.tUs === nowUs) return false;
+  const full = fraction(2 * charge.burst);
+  const level = drained(charge, { level: units(stored.level), tUs: stored.tUs }, nowUs);
+  return !isAbove(level, full) && isAbove(add(level, unit), full);
 }
 
 function take(charge: Charge, draft: ModelDraft): void {
