@@ -99,8 +99,8 @@ describe("the YAML of envoyproxy/ratelimit", () => {
     const limits = await Promise.all(
       keys.map(async (key) => {
         const answer = await service.client.ask({ descriptors: [[`${key}=a`]] });
-        const limit = answer.kind === "decided" ? answer.response.statuses[0]?.currentLimit : {};
-        return [key, limit?.unit, limit?.name];
+        const limit = answer.kind === "decided" && answer.response.statuses[0]?.currentLimit;
+        return limit ? [key, limit.unit, limit.name] : [key];
       }),
     );
     // Source: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.Unit.

@@ -7,6 +7,7 @@ import {
 } from "../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import type { ProgramExit } from "./child-program.js";
 import { type HeadgateOptions, HeadgateProcess } from "./headgate-process.js";
+import { type HttpAnswer, HttpClient } from "./http-client.js";
 import { type RlsAnswer, type RlsAsk, RlsClient } from "./rls-client.js";
 import type { Stage } from "./stage.js";
 import { within } from "./wait.js";
@@ -83,6 +84,30 @@ export async function startThatEnds(
   const program = headgate.spawn();
   const exit = await within("the process ends", 20_000, program.exited);
   return { ...exit, output: program.output };
+}
+
+/** A page of its debug port. */
+export async function debugPage({ process }: HeadgateProcess, path: string): Promise<HttpAnswer> {
+  const line = process.output.split("\n").find((one) => one.includes('"debugListening"'));
+  if (line === undefined) throw new Error("there is no debug port");
+  const http = new HttpClient();
+  try {
+    return await http.send({ port: JSON.parse(line).address.port, path });
+  } finally {
+    http.close();
+  }
+}
+
+/** All statistics by the names of envoyproxy/ratelimit. */
+export async function statistics(headgate: HeadgateProcess): Promise<ReadonlyMap<string, number>> {
+  const { body } = await debugPage(headgate, "/stats");
+  const lines = body.trim().split("\n");
+  return new Map(
+    lines.map((line) => {
+      const at = line.lastIndexOf(": ");
+      return [line.slice(0, at), Number(line.slice(at + 2))];
+    }),
+  );
 }
 
 /** The names of envoyproxy/ratelimit that the README tells are taken and change nothing. */
