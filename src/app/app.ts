@@ -12,6 +12,7 @@ import { isHealthyWith, type OpenPolicies, openPolicies } from "./policies.js";
 import { openStatsListeners, type StatsListeners } from "./stats-listeners.js";
 import { openStore } from "./store.js";
 import { type OpenTls, openTls } from "./tls.js";
+import { openTracing } from "./tracing.js";
 
 /** The running service. */
 export interface App {
@@ -62,6 +63,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   const opened = await openStore({ config, clock, random, logger, onBadBuckets });
   const fleet = joinFleet(opened, { config, clock, random, logger });
   const { replicaCount } = fleet;
+  const tracing = config.tracing && (await openTracing(config.tracing, { clock, random, logger }));
   const core = createCore({
     config,
     clock,
@@ -72,9 +74,11 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     processCounts,
     replicaCount,
     ...(tls === undefined ? {} : { tlsStatus: () => tls.status }),
+    ...(tracing === undefined ? {} : { tracer: tracing.tracer }),
   });
   const closeStore = async (): Promise<void> => {
     core.close();
+    await tracing?.close();
     await fleet.leave();
     await opened.store.close();
   };

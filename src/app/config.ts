@@ -7,6 +7,7 @@ import type { PolicyFileStyle } from "./policy-files.js";
 import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.js";
 import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
 import { chooseTls, type TlsChoice, type TlsValues } from "./tls-choice.js";
+import { chooseTracing, type TracingChoice, type TracingValues } from "./tracing-choice.js";
 import { chooseXds, type XdsChoice } from "./xds-choice.js";
 
 type SecretName =
@@ -20,7 +21,10 @@ type SecretName =
 
 /** All settings of the process, checked. */
 export interface Config
-  extends Omit<OptionValues, SecretName | keyof TlsValues | keyof StatsValues> {
+  extends Omit<
+    OptionValues,
+    SecretName | keyof TlsValues | keyof StatsValues | keyof TracingValues
+  > {
   readonly store: StoreChoice;
   /** TLS on the gRPC port; absent where it is plaintext. */
   readonly tls?: TlsChoice;
@@ -32,6 +36,8 @@ export interface Config
   readonly xds?: XdsChoice;
   /** Where statistics go besides `/metrics`. */
   readonly stats: StatsChoice;
+  /** Absent where decisions are not traced. */
+  readonly tracing?: TracingChoice;
   /** Directories besides the policy's own that are watched for swaps. */
   readonly watchedDirectories: readonly string[];
   /** What the user should know about settings that were accepted; holds no values. */
@@ -163,6 +169,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     return { kind: "problems", problems };
   }
   const runtimeDirectory = join(values.runtimeRoot, values.runtimeSubdirectory);
+  const tracing = chooseTracing(values, sources.env);
   const isRuntime = values.policy === undefined;
   const config: Config = {
     ...rest,
@@ -172,6 +179,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     policyStyle: isRuntime ? runtimeStyle(values) : "yamlFiles",
     ...(xds.kind === "xds" ? { xds: xds.xds } : {}),
     stats: stats.stats,
+    ...(tracing === undefined ? {} : { tracing }),
     watchedDirectories:
       isRuntime && values.runtimeWatchRoot
         ? [join(values.runtimeRoot, ".."), runtimeDirectory]

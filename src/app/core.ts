@@ -4,6 +4,7 @@ import { DecisionCounters } from "../decide/counters.js";
 import { Decider, type DeciderEvent } from "../decide/decider.js";
 import { watchLoop } from "../decide/loop-watch.js";
 import { Pressure } from "../decide/pressure.js";
+import type { DecisionTracer } from "../rpc/decision-trace.js";
 import { addReflection } from "../rpc/grpc-js-reflection.js";
 import { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
 import { createHealthService, Health } from "../rpc/health.js";
@@ -33,6 +34,8 @@ export interface CoreParts {
   readonly opened: OpenStore;
   readonly processCounts: ProcessCounts;
   readonly replicaCount: () => number;
+  /** Absent where decisions are not traced. */
+  readonly tracer?: DecisionTracer;
   /** Absent where gRPC is served in plaintext. */
   readonly tlsStatus?: () => TlsStatus;
 }
@@ -91,7 +94,7 @@ export function createCore(parts: CoreParts): Core {
   const storeKind = opened.kind;
   const transport = new GrpcJsTransport({
     services: [
-      createRateLimitService({ decider, clock, counters, extras }),
+      createRateLimitService({ decider, clock, counters, extras, tracer: parts.tracer }),
       createHealthService(health),
     ],
     clock,

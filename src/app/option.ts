@@ -175,6 +175,12 @@ export function switchOption(
   };
 }
 
+/** A switch that knows whether it was set. */
+export function optionalSwitchOption(row: OptionText): OptionRow<boolean | undefined> {
+  const { defaultText: _, ...switched } = switchOption({ ...row, defaultValue: false });
+  return { ...switched, defaultValue: undefined };
+}
+
 const durationUnitMs: ReadonlyMap<string, number> = new Map([
   ["ms", 1],
   ["s", 1_000],

@@ -11,6 +11,7 @@ import {
 import { redisOptionRows } from "./redis-options.js";
 import { statsOptionRows } from "./stats-options.js";
 import { tlsOptionRows } from "./tls-options.js";
+import { tracingOptionRows } from "./tracing-options.js";
 import { policyStartOptionRows, xdsOptionRows } from "./xds-options.js";
 
 const portMax = 65_535;
@@ -268,6 +269,7 @@ const optionRows = {
     docs: "One JSON object a line, or text for people; `auto` is text on a terminal.",
   }),
   ...statsOptionRows,
+  ...tracingOptionRows,
 } as const;
 
 /** A row's name, and its value's name in `Config`. */

@@ -4,6 +4,7 @@ import {
   type IgnoredOptionRow,
   type OptionRow,
   type OptionText,
+  optionalSwitchOption,
   optionalTextOption,
   type ParsedOption,
   switchOption,
@@ -174,12 +175,6 @@ export const statsIgnoredRows: readonly IgnoredOptionRow[] = [
 ];
 
 type PlainText = Omit<OptionText, "section"> & { readonly section: typeof section };
-
-/** A switch that knows whether it was set. */
-function optionalSwitchOption(row: PlainText): OptionRow<boolean | undefined> {
-  const { defaultText: _, ...switched } = switchOption({ ...row, defaultValue: false });
-  return { ...switched, defaultValue: undefined };
-}
 
 function addressOption(row: PlainText & { readonly defaultText: string }): OptionRow<ListenText> {
   const parse = (text: string): ParsedOption<ListenText> => {

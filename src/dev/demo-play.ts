@@ -123,6 +123,8 @@ async function startHeadgate(
     grpcServerTlsCaCert: "",
     grpcClientTlsSan: "",
     backendType: "memory",
+    // Its port may be another service's.
+    debugHost: "",
     // Nobody waits for the end of a demo.
     drainDelayMs: "0",
     drainGraceMs: "1000",

@@ -13,6 +13,7 @@ import {
   RateLimitRequestSchema,
 } from "../gen/envoy/service/ratelimit/v3/rls_pb.js";
 import type { CallContext, ServiceHandlers, UnaryAnswer, UnaryHandler } from "../wire/service.js";
+import type { DecisionSpan, DecisionTracer } from "./decision-trace.js";
 import { decodeRateLimitRequest } from "./rls-codec.js";
 import { RateLimitResponseEncoder } from "./rls-encoder.js";
 import type { ResponseExtras } from "./rls-extras.js";
@@ -37,6 +38,8 @@ export interface RateLimitServiceParts {
   readonly counters: DecisionCounters;
   /** What responses carry beside their statuses. */
   readonly extras: ResponseExtras;
+  /** Follows decisions; undefined where nobody does. */
+  readonly tracer?: DecisionTracer | undefined;
 }
 
 /** The service's full name. Source: envoy/service/ratelimit/v3/rls.proto. */
@@ -52,22 +55,25 @@ const knownRequestsMax = 65_536;
  * decider throws.
  */
 export function createRateLimitService(parts: RateLimitServiceParts): ServiceHandlers {
-  const { decider, clock, extras } = parts;
+  const { decider, clock, extras, tracer } = parts;
   const encoder = new RateLimitResponseEncoder();
   const requests = new KnownRequests(parts);
   const handle: UnaryHandler = (bytes, call, answer) => {
     let read: ReadRequest;
     let message: RateLimitRequest | undefined;
+    let span: DecisionSpan | undefined;
     try {
+      span = tracer?.begin((name) => call.metadata(name));
       read = requests.read(bytes);
       if (extras.needsMessage) message = fromBinary(RateLimitRequestSchema, bytes);
     } catch (thrown) {
+      span?.failed(toServiceError(thrown).code);
       answer.fail(thrown);
       return;
     }
     const deadlineMs = callerDeadlineMs(call, clock);
     const { prepared, hits } = read;
-    const own = { prepared, hits, deadlineMs, message, answer };
+    const own = { prepared, hits, deadlineMs, message, answer, span };
     decider.ask(prepared, new RateLimitCall(own, { encoder, extras }));
   };
   return {
@@ -76,7 +82,10 @@ export function createRateLimitService(parts: RateLimitServiceParts): ServiceHan
   };
 }
 
-type OwnParts = Pick<RateLimitCall, "prepared" | "hits" | "deadlineMs" | "message" | "answer">;
+type OwnParts = Pick<
+  RateLimitCall,
+  "prepared" | "hits" | "deadlineMs" | "message" | "answer" | "span"
+>;
 
 /** What turns verdicts into bytes, the same for all calls. */
 interface Encoders {
@@ -91,14 +100,16 @@ class RateLimitCall implements DecisionCall {
   readonly deadlineMs: number;
   readonly message: RateLimitRequest | undefined;
   readonly answer: UnaryAnswer;
+  readonly span: DecisionSpan | undefined;
   readonly #encoders: Encoders;
 
-  constructor({ prepared, hits, deadlineMs, message, answer }: OwnParts, encoders: Encoders) {
+  constructor({ prepared, hits, deadlineMs, message, answer, span }: OwnParts, encoders: Encoders) {
     this.prepared = prepared;
     this.hits = hits;
     this.deadlineMs = deadlineMs;
     this.message = message;
     this.answer = answer;
+    this.span = span;
     this.#encoders = encoders;
   }
 
@@ -107,13 +118,15 @@ class RateLimitCall implements DecisionCall {
     try {
       bytes = this.#encode(verdict);
     } catch (thrown) {
-      this.answer.fail(thrown);
+      this.failed(thrown);
       return;
     }
     this.answer.reply(bytes);
+    this.span?.decided(this.prepared, verdict);
   }
 
   failed(thrown: unknown): void {
+    this.span?.failed(toServiceError(thrown).code);
     this.answer.fail(thrown);
   }
 

@@ -90,6 +90,7 @@ export const importRows: readonly ImportRow[] = [
 export const importHomes: readonly { readonly what: string; readonly only: readonly string[] }[] = [
   { what: "npm:ioredis", only: ["src/store/redis/**"] },
   { what: "npm:prom-client", only: ["src/app/metrics.ts", "src/app/metric-kinds.ts"] },
+  { what: "npm:@opentelemetry/*", only: ["src/app/tracing-sdk.ts"] },
   { what: "npm:pino", only: ["src/app/logger.ts"] },
   { what: "npm:pino-pretty", only: ["src/app/logger.ts"] },
   { what: "npm:@grpc/grpc-js", only: ["src/rpc/grpc-js*.ts"] },

@@ -68,7 +68,7 @@ describe("createReferenceMetrics()", () => {
     expect(milliseconds).toContain(`${name}_sum{${method}} 4`);
   });
 
-  it("adds tags as labels whose names are allowed, and leaves our own series as they are", async () => {
+  it("adds tags as labels with allowed names, and leaves our own series alone", async () => {
     const text = await lines({ tags: [{ name: "team-a", value: 'x"y' }] });
     expect(text).toContain('ratelimit_service_config_load_success{team_a="x\\"y"} 2');
     expect(text).toContain("own_metric 1");
