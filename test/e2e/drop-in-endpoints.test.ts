@@ -1,0 +1,262 @@
+import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
+import { beforeAll, describe, expect, it } from "vitest";
+import {
+  HealthCheckRequestSchema,
+  HealthCheckResponse_ServingStatus,
+  HealthCheckResponseSchema,
+} from "../../src/gen/grpc/health/v1/health_pb.js";
+import { rateLimitConfigTypeUrl } from "../../src/rpc/rate-limit-config.js";
+import { type DropIn, debugPage, runHeadgate, startDropIn, told } from "../support/drop-in.js";
+import { freePort } from "../support/free-port.js";
+import type { HeadgateProcess } from "../support/headgate-process.js";
+import { HttpClient } from "../support/http-client.js";
+import { useStage } from "../support/stage.js";
+import { waitFor, within } from "../support/wait.js";
+import { XdsServer } from "../support/xds-server.js";
+
+const policy = `domain: edge
+descriptors:
+  - {key: user, metadata: {team: edge}, rate_limit: {unit: year, requests_per_unit: 10}}
+  - {key: wide, metadata: {tier: 1}, rate_limit: {unit: day, requests_per_unit: 50}}
+  - {key: narrow, rate_limit: {unit: hour, requests_per_unit: 2}}
+  - {key: few, metadata: {over: true}, rate_limit: {unit: year, requests_per_unit: 1}}
+`;
+
+const stage = useStage("file");
+let service: DropIn;
+let prometheusPort: number;
+
+beforeAll(async () => {
+  prometheusPort = await freePort();
+  const env = {
+    RESPONSE_DYNAMIC_METADATA: "true",
+    LIMIT_RESPONSE_HEADERS_ENABLED: "true",
+    USE_PROMETHEUS: "true",
+    PROMETHEUS_ADDR: `127.0.0.1:${prometheusPort}`,
+  };
+  service = await startDropIn(stage, { policy, env });
+});
+
+/** A descriptor of one entry, in JSON. */
+function entry(key: string, value: string): object {
+  return { entries: [{ key, value }] };
+}
+
+/** Health as gRPC probes ask for it: the status's name, or the call's when it failed. */
+function health(headgate: HeadgateProcess, name: string): Promise<string> {
+  const client = new Client(`127.0.0.1:${headgate.grpcPort}`, credentials.createInsecure());
+  const request = Buffer.from(
+    toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema, { service: name })),
+  );
+  return new Promise((resolve) => {
+    client.makeUnaryRequest(
+      "/grpc.health.v1.Health/Check",
+      (bytes: Buffer) => bytes,
+      (bytes: Buffer) => fromBinary(HealthCheckResponseSchema, bytes),
+      request,
+      (error: ServiceError | null, answer) => {
+        client.close();
+        const code = answer?.status ?? HealthCheckResponse_ServingStatus.UNKNOWN;
+        const served = HealthCheckResponse_ServingStatus[code];
+        resolve(error === null ? served : (status[error.code] ?? "UNKNOWN"));
+      },
+    );
+  });
+}
+
+describe("endpoints of envoyproxy/ratelimit", () => {
+  it("are gRPC's RateLimitService, and health by the name `ratelimit`", async () => {
+    expect(await service.ask("user=grpc")).toBe("OK: 9/10");
+    expect(await health(service.headgate, "ratelimit")).toBe("SERVING");
+    expect(await health(service.headgate, "")).toBe("SERVING");
+    expect(await health(service.headgate, "other")).toBe("NOT_FOUND");
+  });
+
+  it("are GET /healthcheck and POST /json, with 200, 429 and 400", async () => {
+    const { headgate } = service;
+    const healthcheck = await headgate.get("/healthcheck");
+    expect([healthcheck.status, healthcheck.body.trim()]).toEqual([200, "OK"]);
+    const ask = async (body: unknown): Promise<number> => (await headgate.postJson(body)).status;
+    const one = { domain: "edge", descriptors: [entry("few", "json")] };
+    expect([await ask(one), await ask(one)]).toEqual([200, 429]);
+    expect(await ask({ ...one, domain: "" })).toBe(400);
+    expect(await ask({ ...one, descriptors: [] })).toBe(400);
+    expect(await ask("not a request")).toBe(400);
+    expect((await headgate.get("/json")).status).toBe(405);
+  });
+
+  it("are /, /stats, /rlconfig and profiles on a debug port; Prometheus on its own", async () => {
+    const page = async (path: string): Promise<string> => {
+      const { status: code, body } = await debugPage(service.headgate, path);
+      return `${code} ${body}`;
+    };
+    for (const path of ["/stats", "/rlconfig", "/debug/pprof/profile"]) {
+      expect(await page("/")).toContain(path);
+    }
+    expect(await page("/stats")).toContain("ratelimit.service.config_load_success: 1");
+    expect(await page("/rlconfig")).toContain(
+      "edge.user: unit=YEAR requests_per_unit=10, shadow_mode: false",
+    );
+    expect(await page("/debug/pprof/")).toMatch(/^200 /);
+    expect(await page("/debug/pprof/profile?seconds=1")).toMatch(/^200 .*"nodes"/);
+    // A trace is one of Go's runtime: the answer says where profiles are.
+    expect(await page("/debug/pprof/trace")).toMatch(/^404 .*\/debug\/pprof\//);
+
+    const http = new HttpClient();
+    stage.atEnd(() => http.close());
+    const { body } = await http.send({ port: prometheusPort, path: "/metrics" });
+    expect(body).toContain("ratelimit_service_");
+  });
+
+  it("tell the tightest descriptor's limit in headers, in whole seconds", async () => {
+    const question = { descriptors: [["wide=headers"], ["narrow=headers"], ["nobody=a"]] };
+    const answer = await service.client.ask(question);
+    if (answer.kind === "failed") throw new Error(answer.details);
+    const headers = answer.response.responseHeadersToAdd.map(({ key, value }) => [key, value]);
+    expect(headers).toEqual([
+      ["RateLimit-Limit", "2"],
+      ["RateLimit-Remaining", "1"],
+      ["RateLimit-Reset", "1800"],
+    ]);
+  });
+
+  it("repeat the question in dynamic metadata, with that of the rules that passed", async () => {
+    await service.ask("few=metadata");
+    const limit = { requestsPerUnit: 7, unit: "HOUR" };
+    const answer = await service.headgate.postJson({
+      domain: "edge",
+      hitsAddend: 3,
+      descriptors: [
+        entry("user", "metadata"),
+        { ...entry("wide", "metadata"), hitsAddend: "2" },
+        { ...entry("other", "metadata"), limit },
+        entry("few", "metadata"),
+      ],
+    });
+    expect(JSON.parse(answer.body).dynamicMetadata).toEqual({
+      domain: "edge",
+      hitsAddend: 3,
+      descriptors: [
+        { entries: ["user=metadata"] },
+        { entries: ["wide=metadata"], hitsAddend: 2 },
+        { entries: ["other=metadata"], limit: expect.stringContaining("7") },
+        { entries: ["few=metadata"] },
+      ],
+      metadata: { team: "edge", tier: 1 },
+    });
+  });
+
+  it("say NOT_SERVING once SIGTERM came; it, SIGINT and SIGHUP end what was drained", async () => {
+    for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
+      // Only SIGTERM waits for load balancers to notice.
+      const env = { HEADGATE_DRAIN_DELAY_MS: signal === "SIGTERM" ? "1500" : "0" };
+      const { headgate, ask } = await startDropIn(stage, { policy, env });
+      expect(await ask("user=a")).toBe("OK: 9/10");
+      headgate.process.signal(signal);
+      if (signal === "SIGTERM") {
+        await waitFor("it says so", async () => {
+          return (await health(headgate, "ratelimit")) === "NOT_SERVING";
+        });
+        expect((await headgate.get("/healthcheck")).status).toBe(500);
+        expect(await ask("user=a")).toBe("OK: 8/10");
+      }
+      expect(await within("it ends", 20_000, headgate.process.exited)).toEqual({ code: 0 });
+    }
+  });
+});
+
+/** A policy of one yearly limit, so that answers tell which one is in force. */
+function yearly(hits: number): string {
+  const limit = `{unit: year, requests_per_unit: ${hits}}`;
+  return `domain: edge\ndescriptors: [{key: user, rate_limit: ${limit}}]\n`;
+}
+
+/** Waits until the limit in force is this one. */
+async function seeLimit({ askAll }: DropIn, hits: number): Promise<void> {
+  const peek = { descriptors: [{ entries: ["user=peek"], hits: 0n }] };
+  await waitFor(`${hits} a year`, async () => {
+    return (await askAll(peek)) === `OK: ${hits}/${hits}`;
+  });
+}
+
+describe("sources of envoyproxy/ratelimit's policy", () => {
+  it("are files behind a swapped link, or changed in place; a wrong one changes nothing", async () => {
+    const root = join(stage.folder, "current");
+    for (const [version, hits] of [
+      ["v1", 11],
+      ["v2", 12],
+    ] as const) {
+      await mkdir(join(stage.folder, version, "config"), { recursive: true });
+      await writeFile(join(stage.folder, version, "config", "edge.yaml"), yearly(hits));
+    }
+    await symlink("v1", root);
+    const swapped = await startDropIn(stage, { env: { RUNTIME_ROOT: root } });
+    await seeLimit(swapped, 11);
+    await symlink("v2", join(stage.folder, "next"));
+    await rename(join(stage.folder, "next"), root);
+    await seeLimit(swapped, 12);
+
+    const map = join(stage.folder, "mounted", "config");
+    await mkdir(map, { recursive: true });
+    await writeFile(join(map, "edge.yaml"), yearly(13));
+    const env = {
+      RUNTIME_ROOT: join(stage.folder, "mounted"),
+      RUNTIME_WATCH_ROOT: "false",
+      RUNTIME_IGNOREDOTFILES: "true",
+    };
+    const inPlace = await startDropIn(stage, { env });
+    await seeLimit(inPlace, 13);
+    await writeFile(join(map, "edge.yaml"), "domain: [");
+    const { headgate } = inPlace;
+    await waitFor("it is refused", async () => {
+      return (await headgate.metric("headgate_policy_loads_total", { result: "refused" })) > 0;
+    });
+    await seeLimit(inPlace, 13);
+    // Created and removed files count as well as changed ones.
+    await writeFile(join(map, "other.yaml"), yearly(14));
+    await rm(join(map, "edge.yaml"));
+    await seeLimit(inPlace, 14);
+  });
+
+  it("may be a control plane, whose sets are acknowledged or refused with the reason", async () => {
+    const plane = await XdsServer.start(stage);
+    const descriptors = [{ key: "user", rateLimit: { requestsPerUnit: 15, unit: 6 } }];
+    await plane.hold("1", [{ name: "edge", domain: "edge", descriptors }]);
+    const service = await startDropIn(stage, {
+      env: { CONFIG_TYPE: "GRPC_XDS_SOTW", CONFIG_GRPC_XDS_SERVER_URL: plane.address },
+    });
+    await seeLimit(service, 15);
+    const ack = await plane.requestWith("the ACK", ({ version }) => version === "1");
+    expect(ack.typeUrl).toBe(rateLimitConfigTypeUrl);
+    expect(ack.refusal).toBeUndefined();
+    await plane.hold("2", [{ name: "edge", domain: "edge", descriptors: [{ key: "" }] }]);
+    const nack = await plane.requestWith("the NACK", ({ refusal }) => refusal !== undefined);
+    expect([nack.version, nack.refusal]).toEqual(["1", expect.stringContaining("HG130")]);
+    await seeLimit(service, 15);
+  });
+});
+
+describe("tools of envoyproxy/ratelimit", () => {
+  it("have `headgate check` for config_check, and POST /json for the client", async () => {
+    const folder = join(stage.folder, "tools");
+    await mkdir(folder);
+    await writeFile(join(folder, "a.yaml"), yearly(5));
+    expect(await runHeadgate(["check", folder])).toMatchObject({ code: 0 });
+    await writeFile(join(folder, "b.yaml"), yearly(5).replace("user", "more"));
+    expect(await runHeadgate(["check", folder])).toMatchObject({ code: 3 });
+    const merged = await runHeadgate(["check", folder], { MERGE_DOMAIN_CONFIG: "true" });
+    expect(merged).toMatchObject({ code: 0 });
+    const flagged = await runHeadgate(["check", folder, "--merge-domain-config"]);
+    expect(flagged).toMatchObject({ code: 0 });
+    const question = { domain: "edge", descriptors: [entry("user", "tool")] };
+    const { body } = await service.headgate.postJson(question);
+    expect(JSON.parse(body)).toMatchObject({
+      overallCode: "OK",
+      statuses: [{ limitRemaining: 9 }],
+    });
+    expect(told(await service.client.ask({ descriptors: [["user=tool"]] }))).toBe("OK: 8/10");
+  });
+});
