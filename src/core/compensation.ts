@@ -1,5 +1,5 @@
+import { type Bucket, type Drain, levelAt, unitsPerHit } from "./bucket.js";
 import { ceilMulDiv } from "./exact.js";
-import { type Bucket, type Drain, levelAt, unitsPerHit } from "./gcra.js";
 import type { LimitKey } from "./limit.js";
 import { windowAt } from "./window.js";
 

@@ -1,10 +1,5 @@
-import {
-  bucketTimeToFullUs,
-  type Charge,
-  type ChargeResult,
-  remainingHits,
-  retryAfterUs,
-} from "./gcra.js";
+import { bucketTimeToFullUs, type Charge, remainingHits, retryAfterUs } from "./bucket.js";
+import type { ChargeResult } from "./gcra.js";
 import { hitsMax, type Limit, type LimitUnit, unitSeconds } from "./limit.js";
 
 /**

@@ -1,5 +1,6 @@
+import { type Charge, unitsPerHit } from "../core/bucket.js";
 import { ServiceError } from "../core/errors.js";
-import { type Charge, type ChargeResult, unitsPerHit } from "../core/gcra.js";
+import type { ChargeResult } from "../core/gcra.js";
 import {
   type DecidedLimit,
   type DescriptorVerdict,

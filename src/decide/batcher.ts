@@ -1,7 +1,7 @@
 import type { Breaker } from "../core/breaker.js";
+import type { Charge } from "../core/bucket.js";
 import type { Clock } from "../core/clock.js";
 import { assert, type ErrorCode, toServiceError } from "../core/errors.js";
-import type { Charge } from "../core/gcra.js";
 import {
   batchChargesMax,
   type LimitStore,

@@ -1,4 +1,5 @@
-import type { Charge, ChargeResult } from "../core/gcra.js";
+import type { Charge } from "../core/bucket.js";
+import type { ChargeResult } from "../core/gcra.js";
 
 /** A request as the law decided it, wherever it was decided. */
 export interface DecidedRequest {

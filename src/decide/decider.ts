@@ -1,7 +1,7 @@
 import { Breaker } from "../core/breaker.js";
+import type { Charge } from "../core/bucket.js";
 import type { Clock } from "../core/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js";
-import type { Charge } from "../core/gcra.js";
 import type { Verdict } from "../core/verdict.js";
 import type { Policy } from "../policy/policy.js";
 import type { LimitStore, StoreResult } from "../store/limit-store.js";

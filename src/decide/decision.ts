@@ -1,4 +1,4 @@
-import type { Charge } from "../core/gcra.js";
+import type { Charge } from "../core/bucket.js";
 import type { Verdict } from "../core/verdict.js";
 import type { BatchOutcome, Waiting } from "./batcher.js";
 import type { PreparedQuery } from "./prepared-query.js";

@@ -1,5 +1,6 @@
+import { type Charge, unitsPerHit } from "../core/bucket.js";
 import { assertNever, ServiceError } from "../core/errors.js";
-import { type BucketTable, type Charge, decideRepeated, unitsPerHit } from "../core/gcra.js";
+import { type BucketTable, decideRepeated } from "../core/gcra.js";
 import { drainTimeUsMax, type FailureMode, hitsMax } from "../core/limit.js";
 import type { LimitStore, StoreResult } from "../store/limit-store.js";
 import type { DecidedRequest } from "./decided-request.js";

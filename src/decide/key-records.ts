@@ -1,4 +1,4 @@
-import type { Bucket } from "../core/gcra.js";
+import type { Bucket } from "../core/bucket.js";
 import { GenerationalMap } from "../core/generational-map.js";
 import type { LimitKey } from "../core/limit.js";
 

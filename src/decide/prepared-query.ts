@@ -1,5 +1,6 @@
+import type { Charge } from "../core/bucket.js";
 import { ServiceError } from "../core/errors.js";
-import { type Charge, isPlainRequest, isRepeatable } from "../core/gcra.js";
+import { isPlainRequest, isRepeatable } from "../core/gcra.js";
 import {
   type KeyEntry,
   keyValueLengthMax,

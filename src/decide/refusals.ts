@@ -1,4 +1,5 @@
-import { type Charge, type ChargeResult, retryAfterUs } from "../core/gcra.js";
+import { type Charge, retryAfterUs } from "../core/bucket.js";
+import type { ChargeResult } from "../core/gcra.js";
 import {
   type KeyRecord,
   type KeyRecords,

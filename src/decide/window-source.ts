@@ -1,4 +1,4 @@
-import type { Charge } from "../core/gcra.js";
+import type { Charge } from "../core/bucket.js";
 import type { Limit } from "../core/limit.js";
 import { epochWindows, type Window, type Windows } from "../core/window.js";
 import { calendarWindows } from "./calendar.js";

@@ -1,6 +1,6 @@
 import { create, fromBinary } from "@bufbuild/protobuf";
+import { costHitsMax } from "../core/bucket.js";
 import { ServiceError } from "../core/errors.js";
-import { costHitsMax } from "../core/gcra.js";
 import type { DescriptorEntry } from "../core/key.js";
 import { drainTimeUsMax, type LimitUnit } from "../core/limit.js";
 import {

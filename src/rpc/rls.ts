@@ -1,7 +1,7 @@
 import { fromBinary } from "@bufbuild/protobuf";
+import { costHitsMax } from "../core/bucket.js";
 import type { Clock } from "../core/clock.js";
 import { toServiceError } from "../core/errors.js";
-import { costHitsMax } from "../core/gcra.js";
 import { GenerationalMap } from "../core/generational-map.js";
 import type { Verdict } from "../core/verdict.js";
 import type { DecisionCounters } from "../decide/counters.js";

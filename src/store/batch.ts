@@ -1,5 +1,6 @@
+import { type Charge, costHitsMax } from "../core/bucket.js";
 import { assert } from "../core/errors.js";
-import { type Charge, costHitsMax, isRepeatable, multiplicityMax } from "../core/gcra.js";
+import { isRepeatable, multiplicityMax } from "../core/gcra.js";
 import { drainTimeUsMax, hitsMax } from "../core/limit.js";
 import type { Windows } from "../core/window.js";
 import { batchChargesMax, requestChargesMax, type StoreRequest } from "./limit-store.js";

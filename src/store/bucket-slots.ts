@@ -1,5 +1,5 @@
+import type { Bucket } from "../core/bucket.js";
 import { assert } from "../core/errors.js";
-import type { Bucket } from "../core/gcra.js";
 import type { LimitKey } from "../core/limit.js";
 
 /** Names the place of one bucket for as long as it is held. */

@@ -1,5 +1,6 @@
+import type { Bucket } from "../core/bucket.js";
 import type { ErrorCode } from "../core/errors.js";
-import type { Bucket, RepeatedRequest, RepeatedResult } from "../core/gcra.js";
+import type { RepeatedRequest, RepeatedResult } from "../core/gcra.js";
 import type { LimitKey } from "../core/limit.js";
 
 /**

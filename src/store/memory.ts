@@ -1,6 +1,7 @@
+import type { Bucket } from "../core/bucket.js";
 import type { Clock } from "../core/clock.js";
 import { assert, ServiceError } from "../core/errors.js";
-import { type Bucket, type BucketTable, decideRepeated } from "../core/gcra.js";
+import { type BucketTable, decideRepeated } from "../core/gcra.js";
 import type { LimitKey } from "../core/limit.js";
 import { assertBatch } from "./batch.js";
 import { BucketSlots, type Slot } from "./bucket-slots.js";

@@ -1,5 +1,5 @@
+import type { Bucket } from "../core/bucket.js";
 import type { Compensation } from "../core/compensation.js";
-import type { Bucket } from "../core/gcra.js";
 import type { LimitStore } from "./limit-store.js";
 
 /** Buckets after charges were undone. */

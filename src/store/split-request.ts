@@ -1,9 +1,8 @@
+import type { Bucket, Charge } from "../core/bucket.js";
 import type { Compensation } from "../core/compensation.js";
 import { assert } from "../core/errors.js";
 import {
-  type Bucket,
   type BucketTable,
-  type Charge,
   type ChargeResult,
   decideRepeated,
   isRequestDenied,

@@ -1,6 +1,6 @@
+import type { Charge } from "../core/bucket.js";
 import type { Clock } from "../core/clock.js";
 import { assert, type ErrorCode, isServiceError, ServiceError } from "../core/errors.js";
-import type { Charge } from "../core/gcra.js";
 import type { LimitKey } from "../core/limit.js";
 import { assertBatch } from "./batch.js";
 import type { LimitStore, StoredBucket, StoreOutcome, StoreRequest } from "./limit-store.js";

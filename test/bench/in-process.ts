@@ -1,7 +1,7 @@
 import { systemClock } from "../../src/app/clock.js";
 import { sha256 } from "../../src/app/digest.js";
+import type { Charge } from "../../src/core/bucket.js";
 import type { Clock } from "../../src/core/clock.js";
-import type { Charge } from "../../src/core/gcra.js";
 import type { Verdict } from "../../src/core/verdict.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
 import { Decider } from "../../src/decide/decider.js";

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Charge } from "../../src/core/bucket.js";
+import { unitsPerHit } from "../../src/core/bucket.js";
 import { isServiceError } from "../../src/core/errors.js";
-import type { Charge } from "../../src/core/gcra.js";
-import { unitsPerHit } from "../../src/core/gcra.js";
 import { Membership } from "../../src/fleet/membership.js";
 import type { StoreOutcome } from "../../src/store/limit-store.js";
 import { clusterTags, keySlot, tagIndex } from "../../src/store/redis/cluster-tags.js";

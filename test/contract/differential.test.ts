@@ -3,14 +3,16 @@ import type { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
 import {
   type Bucket,
-  type BucketTable,
   type Charge,
   costHitsMax,
-  decideRepeated,
   levelUnitsMax,
+  unitsPerHit,
+} from "../../src/core/bucket.js";
+import {
+  type BucketTable,
+  decideRepeated,
   multiplicityMax,
   type RepeatedResult,
-  unitsPerHit,
 } from "../../src/core/gcra.js";
 import { drainTimeUsMax, hitsMax, type LimitKey } from "../../src/core/limit.js";
 import type { Windows } from "../../src/core/window.js";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { type Bucket, levelUnitsMax, unitsPerHit } from "../../src/core/bucket.js";
 import { type Compensation, compensate } from "../../src/core/compensation.js";
-import { type Bucket, levelUnitsMax, unitsPerHit } from "../../src/core/gcra.js";
 import { drainTimeUsMax, hitsMax } from "../../src/core/limit.js";
 import type { Windows } from "../../src/core/window.js";
 import { testKey } from "../support/charges.js";

@@ -1,5 +1,5 @@
-import type { Charge } from "../../src/core/gcra.js";
-import { costHitsMax } from "../../src/core/gcra.js";
+import type { Charge } from "../../src/core/bucket.js";
+import { costHitsMax } from "../../src/core/bucket.js";
 import { drainTimeUsMax, hitsMax } from "../../src/core/limit.js";
 import { testCharge } from "../support/charges.js";
 

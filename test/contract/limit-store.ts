@@ -1,12 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  type Bucket,
-  type Charge,
-  decideRequest,
-  levelAt,
-  multiplicityMax,
-  unitsPerHit,
-} from "../../src/core/gcra.js";
+import { type Bucket, type Charge, levelAt, unitsPerHit } from "../../src/core/bucket.js";
+import { decideRequest, multiplicityMax } from "../../src/core/gcra.js";
 import { hitsMax, type LimitKey } from "../../src/core/limit.js";
 import {
   batchChargesMax,

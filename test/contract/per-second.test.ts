@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type Charge, unitsPerHit } from "../../src/core/gcra.js";
+import { type Charge, unitsPerHit } from "../../src/core/bucket.js";
 import { openRedis } from "../../src/store/redis/connections.js";
 import { createRedisStore } from "../../src/store/redis/split-redis.js";
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";

@@ -4,7 +4,7 @@ import {
   type Charge,
   levelUnitsMax,
   unitsPerHit,
-} from "../../src/core/gcra.js";
+} from "../../src/core/bucket.js";
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
 import type { RedisEngine } from "../support/redis-server.js";
 import { openTestStore, shareTestStore, soon, storedValue } from "../support/redis-store.js";

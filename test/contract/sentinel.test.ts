@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { type Charge, unitsPerHit } from "../../src/core/bucket.js";
 import { isServiceError } from "../../src/core/errors.js";
-import { type Charge, unitsPerHit } from "../../src/core/gcra.js";
 import { openRedis, type RedisConnections } from "../../src/store/redis/connections.js";
 import type { RedisEvent } from "../../src/store/redis/redis-connection.js";
 import { RedisLimitStore } from "../../src/store/redis/redis-limit-store.js";

@@ -1,4 +1,4 @@
-import type { Charge } from "../../src/core/gcra.js";
+import type { Charge } from "../../src/core/bucket.js";
 import type { LimitKey } from "../../src/core/limit.js";
 import type { RateLimitQuery } from "../../src/decide/query.js";
 import type { Policy } from "../../src/policy/policy.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { Charge } from "../../src/core/bucket.js";
 import type { Compensation } from "../../src/core/compensation.js";
-import type { Charge } from "../../src/core/gcra.js";
 import type { Role } from "../../src/core/limit.js";
 import type { Windows } from "../../src/core/window.js";
 import type { StoreRequest, StoreResult } from "../../src/store/limit-store.js";

@@ -1,7 +1,8 @@
 import { sha256 } from "../../src/app/digest.js";
+import type { Charge } from "../../src/core/bucket.js";
 import type { Random } from "../../src/core/clock.js";
 import { isServiceError } from "../../src/core/errors.js";
-import { type Charge, isRepeatable } from "../../src/core/gcra.js";
+import { isRepeatable } from "../../src/core/gcra.js";
 import type { LimitKey } from "../../src/core/limit.js";
 import type { Verdict } from "../../src/core/verdict.js";
 import { DecisionCounters } from "../../src/decide/counters.js";

@@ -1,4 +1,5 @@
-import { type Bucket, type BucketTable, type Charge, decideRepeated } from "../../src/core/gcra.js";
+import type { Bucket, Charge } from "../../src/core/bucket.js";
+import { type BucketTable, decideRepeated } from "../../src/core/gcra.js";
 import type { LimitKey } from "../../src/core/limit.js";
 import { SimulatedCluster } from "../support/simulated-cluster.js";
 import type { KeyEvent } from "../support/simulated-events.js";

@@ -1,4 +1,4 @@
-import type { Charge } from "../../src/core/gcra.js";
+import type { Charge } from "../../src/core/bucket.js";
 import type { LimitKey } from "../../src/core/limit.js";
 import type { LimitStore, StoreRequest, StoreResult } from "../../src/store/limit-store.js";
 

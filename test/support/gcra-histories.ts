@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { type Charge, costHitsMax } from "../../src/core/gcra.js";
+import { type Charge, costHitsMax } from "../../src/core/bucket.js";
 import { drainTimeUsMax, hitsMax, type Role } from "../../src/core/limit.js";
 import { testKey } from "./charges.js";
 

@@ -1,13 +1,8 @@
+import { type Bucket, bucketTimeToFullUs, type Charge } from "../../src/core/bucket.js";
 import type { Clock } from "../../src/core/clock.js";
 import { type Compensation, compensate } from "../../src/core/compensation.js";
 import { ServiceError } from "../../src/core/errors.js";
-import {
-  type Bucket,
-  type BucketTable,
-  bucketTimeToFullUs,
-  type Charge,
-  decideRepeated,
-} from "../../src/core/gcra.js";
+import { type BucketTable, decideRepeated } from "../../src/core/gcra.js";
 import type { LimitKey } from "../../src/core/limit.js";
 import { assertBatch } from "../../src/store/batch.js";
 import type { StoredBucket, StoreOutcome, StoreRequest } from "../../src/store/limit-store.js";

@@ -1,5 +1,5 @@
+import type { Charge } from "../../src/core/bucket.js";
 import type { Compensation } from "../../src/core/compensation.js";
-import type { Charge } from "../../src/core/gcra.js";
 import type { LimitKey, Role } from "../../src/core/limit.js";
 import type { Windows } from "../../src/core/window.js";
 import type { StoreRequest, StoreResult } from "../../src/store/limit-store.js";

@@ -1,4 +1,5 @@
-import type { Bucket, BucketTable } from "../../src/core/gcra.js";
+import type { Bucket } from "../../src/core/bucket.js";
+import type { BucketTable } from "../../src/core/gcra.js";
 import type { LimitKey } from "../../src/core/limit.js";
 
 /** A write as the law asked for it. */

@@ -1,4 +1,4 @@
-import type { Charge } from "../../src/core/gcra.js";
+import type { Charge } from "../../src/core/bucket.js";
 import type { LimitKey } from "../../src/core/limit.js";
 
 /** What happened to a key in the store, in the order of its happening. */

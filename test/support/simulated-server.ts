@@ -1,6 +1,7 @@
+import type { Bucket } from "../../src/core/bucket.js";
 import { type Compensation, compensate } from "../../src/core/compensation.js";
 import { type ErrorCode, ServiceError } from "../../src/core/errors.js";
-import { type Bucket, type BucketTable, decideRepeated } from "../../src/core/gcra.js";
+import { type BucketTable, decideRepeated } from "../../src/core/gcra.js";
 import type { LimitKey } from "../../src/core/limit.js";
 import type { StoreRequest, StoreResult } from "../../src/store/limit-store.js";
 import type { GivenBack } from "../../src/store/split-part.js";

@@ -1,6 +1,6 @@
+import { type Bucket, levelUnitsMax } from "../../core/bucket.js";
 import type { Compensation } from "../../core/compensation.js";
 import { ServiceError } from "../../core/errors.js";
-import { type Bucket, levelUnitsMax } from "../../core/gcra.js";
 import type { LimitKey } from "../../core/limit.js";
 import type { Windows } from "../../core/window.js";
 import type { StoreScript } from "../connection.js";

@@ -1,5 +1,6 @@
+import { type Bucket, type Charge, levelUnitsMax } from "../../core/bucket.js";
 import { ServiceError } from "../../core/errors.js";
-import { type Bucket, type Charge, type ChargeResult, levelUnitsMax } from "../../core/gcra.js";
+import type { ChargeResult } from "../../core/gcra.js";
 import type { LimitKey, Role } from "../../core/limit.js";
 import type { StoreOutcome, StoreRequest } from "../limit-store.js";
 

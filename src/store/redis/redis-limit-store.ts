@@ -1,6 +1,6 @@
+import type { Charge } from "../../core/bucket.js";
 import type { Compensation } from "../../core/compensation.js";
 import { ServiceError } from "../../core/errors.js";
-import type { Charge } from "../../core/gcra.js";
 import { limitKey } from "../../core/key.js";
 import { hitsMax, type LimitKey } from "../../core/limit.js";
 import { assertBatch } from "../batch.js";

@@ -1,4 +1,4 @@
-import { levelUnitsMax } from "../../core/gcra.js";
+import { levelUnitsMax } from "../../core/bucket.js";
 import type { StoreScript } from "../connection.js";
 import { exactText } from "./exact-text.js";
 import { lawText } from "./law-text.js";

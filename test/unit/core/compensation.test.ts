@@ -1,17 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { type Bucket, levelAt, unitsPerHit } from "../../../src/core/bucket.js";
 import {
   type Compensation,
   compensate,
   compensationUnits,
 } from "../../../src/core/compensation.js";
-import {
-  type Bucket,
-  type BucketTable,
-  decideRequest,
-  levelAt,
-  unitsPerHit,
-} from "../../../src/core/gcra.js";
+import { type BucketTable, decideRequest } from "../../../src/core/gcra.js";
 import { hitsMax, type LimitKey } from "../../../src/core/limit.js";
 import { testCharge, testKey } from "../../support/charges.js";
 

@@ -1,11 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  type Bucket,
-  type Charge,
-  decideRequest,
-  retryAfterUs,
-  unitsPerHit,
-} from "../../../src/core/gcra.js";
+import { type Bucket, type Charge, retryAfterUs, unitsPerHit } from "../../../src/core/bucket.js";
+import { decideRequest } from "../../../src/core/gcra.js";
 import { hitsMax } from "../../../src/core/limit.js";
 import { testCharge } from "../../support/charges.js";
 import { RecordedTable } from "../../support/recorded-table.js";

@@ -1,12 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  type Bucket,
-  type BucketTable,
-  type Charge,
-  decideRequest,
-  retryAfterUs,
-} from "../../../src/core/gcra.js";
+import { type Bucket, type Charge, retryAfterUs } from "../../../src/core/bucket.js";
+import { type BucketTable, decideRequest } from "../../../src/core/gcra.js";
 import { testCharge } from "../../support/charges.js";
 
 /**

@@ -4,13 +4,12 @@ import {
   type Bucket,
   bucketTimeToFullUs,
   type Charge,
-  decideRequest,
   levelAt,
-  type RequestResult,
   remainingHits,
   retryAfterUs,
   unitsPerHit,
-} from "../../../src/core/gcra.js";
+} from "../../../src/core/bucket.js";
+import { decideRequest, type RequestResult } from "../../../src/core/gcra.js";
 import type { LimitKey } from "../../../src/core/limit.js";
 import {
   chargeOn,

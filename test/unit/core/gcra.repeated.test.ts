@@ -4,15 +4,17 @@ import {
   bucketTimeToFullUs,
   type Charge,
   costHitsMax,
+  levelAt,
+  retryAfterUs,
+  unitsPerHit,
+} from "../../../src/core/bucket.js";
+import {
   decideRepeated,
   decideRequest,
   isRepeatable,
-  levelAt,
   multiplicityMax,
   type RepeatedResult,
   type RequestResult,
-  retryAfterUs,
-  unitsPerHit,
 } from "../../../src/core/gcra.js";
 import { hitsMax } from "../../../src/core/limit.js";
 import { testCharge, testKey } from "../../support/charges.js";

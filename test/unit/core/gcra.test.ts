@@ -3,12 +3,11 @@ import {
   bucketTimeToFullUs,
   type Charge,
   costHitsMax,
-  decideRequest,
-  type RequestResult,
   remainingHits,
   retryAfterUs,
   unitsPerHit,
-} from "../../../src/core/gcra.js";
+} from "../../../src/core/bucket.js";
+import { decideRequest, type RequestResult } from "../../../src/core/gcra.js";
 import { hitsMax } from "../../../src/core/limit.js";
 import { testCharge, testKey } from "../../support/charges.js";
 import { RecordedTable } from "../../support/recorded-table.js";

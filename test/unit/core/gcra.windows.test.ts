@@ -1,12 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  type Charge,
-  decideRepeated,
-  decideRequest,
-  remainingHits,
-  retryAfterUs,
-} from "../../../src/core/gcra.js";
+import { type Charge, remainingHits, retryAfterUs } from "../../../src/core/bucket.js";
+import { decideRepeated, decideRequest } from "../../../src/core/gcra.js";
 import { epochWindows } from "../../../src/core/window.js";
 import { testCharge } from "../../support/charges.js";
 import { RecordedTable } from "../../support/recorded-table.js";

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type Charge, decideRequest, unitsPerHit } from "../../../src/core/gcra.js";
+import { type Charge, unitsPerHit } from "../../../src/core/bucket.js";
+import { decideRequest } from "../../../src/core/gcra.js";
 import type { Limit, LimitKey, Role } from "../../../src/core/limit.js";
 import {
   type DecidedLimit,

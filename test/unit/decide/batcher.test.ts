@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Breaker } from "../../../src/core/breaker.js";
-import type { Charge } from "../../../src/core/gcra.js";
+import type { Charge } from "../../../src/core/bucket.js";
 import {
   Batcher,
   type BatcherEvent,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Charge, unitsPerHit } from "../../../src/core/gcra.js";
+import { type Charge, unitsPerHit } from "../../../src/core/bucket.js";
 import { type KeyRecord, KeyRecords, keyRefusalsMax } from "../../../src/decide/key-records.js";
 import type { PreparedAsk } from "../../../src/decide/prepared-query.js";
 import { refuseFromMemory, rememberAnswer } from "../../../src/decide/refusals.js";

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type Bucket, type BucketTable, decideRequest } from "../../../src/core/gcra.js";
+import type { Bucket } from "../../../src/core/bucket.js";
+import { type BucketTable, decideRequest } from "../../../src/core/gcra.js";
 import type { Rule } from "../../../src/core/limit.js";
 import { type Comparison, compareWithReference } from "../../../src/policy/comparison.js";
 import { parsePolicy } from "../../../src/policy/parse.js";

@@ -1,8 +1,8 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { costHitsMax } from "../../../src/core/bucket.js";
 import { isServiceError } from "../../../src/core/errors.js";
-import { costHitsMax } from "../../../src/core/gcra.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import type { Decider } from "../../../src/decide/decider.js";
 import { descriptorCountMax, entryCountMax, textLengthMax } from "../../../src/decide/query.js";

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type Charge, costHitsMax, multiplicityMax } from "../../../src/core/gcra.js";
+import { type Charge, costHitsMax } from "../../../src/core/bucket.js";
+import { multiplicityMax } from "../../../src/core/gcra.js";
 import { drainTimeUsMax, hitsMax } from "../../../src/core/limit.js";
 import { assertBatch } from "../../../src/store/batch.js";
 import {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Bucket } from "../../../src/core/gcra.js";
+import type { Bucket } from "../../../src/core/bucket.js";
 import type { LimitKey } from "../../../src/core/limit.js";
 import { BucketSlots } from "../../../src/store/bucket-slots.js";
 import { testKey } from "../../support/charges.js";

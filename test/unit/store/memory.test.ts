@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Bucket, type BucketTable, decideRepeated } from "../../../src/core/gcra.js";
+import type { Bucket } from "../../../src/core/bucket.js";
+import { type BucketTable, decideRepeated } from "../../../src/core/gcra.js";
 import type { LimitKey } from "../../../src/core/limit.js";
 import { defaultKeysMax, MemoryLimitStore } from "../../../src/store/memory.js";
 import { farDeadlineMs, once, takeOne, testCharge, testKey } from "../../support/charges.js";

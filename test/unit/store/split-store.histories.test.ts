@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type Charge, isRepeatable, levelAt, unitsPerHit } from "../../../src/core/gcra.js";
+import { type Charge, levelAt, unitsPerHit } from "../../../src/core/bucket.js";
+import { isRepeatable } from "../../../src/core/gcra.js";
 import type { Role } from "../../../src/core/limit.js";
 import type { StoreRequest } from "../../../src/store/limit-store.js";
 import { SplitStore } from "../../../src/store/split-store.js";

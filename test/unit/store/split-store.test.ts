@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { type Charge, levelAt, unitsPerHit } from "../../../src/core/gcra.js";
+import { type Charge, levelAt, unitsPerHit } from "../../../src/core/bucket.js";
 import type { StoreOutcome, StoreRequest } from "../../../src/store/limit-store.js";
 import { SplitStore } from "../../../src/store/split-store.js";
 import { farDeadlineMs, once, testCharge, testKey } from "../../support/charges.js";

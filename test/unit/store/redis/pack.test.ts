@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { costHitsMax, levelUnitsMax, multiplicityMax } from "../../../../src/core/gcra.js";
+import { costHitsMax, levelUnitsMax } from "../../../../src/core/bucket.js";
+import { multiplicityMax } from "../../../../src/core/gcra.js";
 import { drainTimeUsMax, hitsMax } from "../../../../src/core/limit.js";
 import { decodeBucket, decodeReply, encodeBatch } from "../../../../src/store/redis/pack.js";
 import { once, testCharge } from "../../../support/charges.js";
