@@ -274,6 +274,9 @@ function replacedNames(rules: readonly (Rule | undefined)[]): ReadonlySet<string
 
 const noNames: ReadonlySet<string> = new Set();
 
+/** The longest such name, in UTF-16 code units: more would not fit into a packet of StatsD. */
+export const metricLabelLengthMax = 1_000;
+
 /** The rule's name in metrics with the request's values in it; undefined where it has none. */
 function metricLabel({ metricPath }: Rule, { entries }: DescriptorQuery): string | undefined {
   if (metricPath === undefined) return undefined;
@@ -282,7 +285,8 @@ function metricLabel({ metricPath }: Rule, { entries }: DescriptorQuery): string
     const { key, value } = entries[i] ?? { key: "", value: "" };
     return value === "" ? key : `${key}_${value}`;
   });
-  return steps.join(".");
+  // It is kept as long as the policy is: a caller must not choose how much that is.
+  return steps.join(".").slice(0, metricLabelLengthMax);
 }
 
 const noDescriptor: DescriptorQuery = { entries: [], hits: 0, isRefund: false };

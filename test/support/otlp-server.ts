@@ -1,4 +1,5 @@
 import { createServer } from "node:http";
+import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
 import { z } from "zod";
 import { listen } from "../../src/app/listen.js";
 import type { Stage } from "./stage.js";
@@ -49,6 +50,36 @@ export interface OtlpServer {
   readonly spans: readonly ReceivedSpan[];
   /** All that was received, as it came. */
   readonly bodies: readonly string[];
+}
+
+/** Starts a collector over gRPC that keeps messages as they come, in plaintext. */
+export async function startOtlpGrpcServer(
+  stage: Pick<Stage, "atEnd">,
+): Promise<{ readonly port: number; readonly messages: readonly Buffer[] }> {
+  const messages: Buffer[] = [];
+  const server = new Server();
+  const keep = (bytes: Buffer): Buffer => bytes;
+  const definition = {
+    path: "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: keep,
+    requestDeserialize: keep,
+    responseSerialize: keep,
+    responseDeserialize: keep,
+  } as const;
+  const take = (call: ServerUnaryCall<Buffer, Buffer>, respond: sendUnaryData<Buffer>): void => {
+    messages.push(call.request);
+    respond(null, Buffer.alloc(0));
+  };
+  server.addService({ Export: definition }, { Export: take });
+  stage.atEnd(() => server.forceShutdown());
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+      error === null ? resolve(bound) : reject(error),
+    );
+  });
+  return { port, messages };
 }
 
 /** Starts one on a port of this machine. */

@@ -9,7 +9,11 @@ import { createRateLimitService } from "../../../src/rpc/rls.js";
 import type { CallContext, UnaryHandler } from "../../../src/wire/service.js";
 import { createTestDecider } from "../../support/decider.js";
 import { plainExtras } from "../../support/extras.js";
-import { type OtlpServer, startOtlpServer } from "../../support/otlp-server.js";
+import {
+  type OtlpServer,
+  startOtlpGrpcServer,
+  startOtlpServer,
+} from "../../support/otlp-server.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
 import { realClock, realRandom } from "../../support/real-clock.js";
 import { answerOf } from "../../support/unary.js";
@@ -175,8 +179,15 @@ describe("openTracing()", () => {
     await within("it ends", 10_000, tracing.close());
   });
 
-  it("has a second way, over gRPC", async () => {
+  it("sends over gRPC where it is told", async () => {
+    const collector = await startOtlpGrpcServer({ atEnd: (close) => closers.push(close) });
+    process.env[endpointName] = `http://127.0.0.1:${collector.port}`;
     const tracing = await open({ protocol: "grpc" });
-    expect(tracing.tracer.begin(() => undefined)).toBeDefined();
+    await ask(serve(tracing));
+    await waitFor("the span arrives", () => collector.messages.length === 1);
+    const text = String(collector.messages[0]);
+    expect(text).toContain("RateLimitService/ShouldRateLimit");
+    expect(text).toContain("headgate.outcome");
+    expect(text).not.toContain(callerValue);
   });
 });

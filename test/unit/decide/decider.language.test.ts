@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { DescriptorEntry } from "../../../src/core/key.js";
 import type { Verdict } from "../../../src/core/verdict.js";
 import { DecisionCounters, detailedSeriesMax } from "../../../src/decide/counters.js";
+import { metricLabelLengthMax } from "../../../src/decide/prepared-query.js";
 import type { DescriptorQuery } from "../../../src/decide/query.js";
 import { noSwitches, type Switches } from "../../../src/decide/switches.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
@@ -178,6 +179,15 @@ describe("hits by name", () => {
     ]);
     expect(hits(0)?.total).toBe(0);
     expect(counters.forPolicy(testPolicy([detailed]))[0]?.ok).toBe(3);
+  });
+
+  it("keep no more of a caller's value than fits a name", async () => {
+    const { decide, counters } = deciderFor([detailed]);
+    const long = "x".repeat(metricLabelLengthMax);
+    await decide(`path=/a,user=${long}1`);
+    await decide(`path=/a,user=${long}2`);
+    const named = [...counters.detailed].map((one) => [one.label.length, one.hits.total]);
+    expect(named).toEqual([[metricLabelLengthMax, 2]]);
   });
 
   it("go under the rule's own name when there are too many, and away with the rule", async () => {
