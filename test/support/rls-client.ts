@@ -32,6 +32,8 @@ export interface RlsAsk {
   readonly hits?: number;
   /** How long the caller waits. Default 5000. */
   readonly timeoutMs?: number;
+  /** What the call carries besides. Example: `{ traceparent: "00-..." }`. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** How a call ended: with a decision, or with a gRPC status other than OK. */
@@ -85,12 +87,19 @@ export class RlsClient {
   }
 
   /** Asks; resolves however the call ends. */
-  ask({ timeoutMs = defaultTimeoutMs, ...question }: RlsAsk): Promise<RlsAnswer> {
-    return this.sendBytes(toBinary(RateLimitRequestSchema, request(question)), timeoutMs);
+  ask({ timeoutMs, headers, ...question }: RlsAsk): Promise<RlsAnswer> {
+    const bytes = toBinary(RateLimitRequestSchema, request(question));
+    return this.sendBytes(bytes, timeoutMs, headers);
   }
 
   /** Sends any bytes as the request message. */
-  sendBytes(bytes: Uint8Array, timeoutMs = defaultTimeoutMs): Promise<RlsAnswer> {
+  sendBytes(
+    bytes: Uint8Array,
+    timeoutMs = defaultTimeoutMs,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<RlsAnswer> {
+    const metadata = new Metadata();
+    for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
     const startMs = performance.now();
     return new Promise((resolve) => {
       this.#client.makeUnaryRequest(
@@ -98,7 +107,7 @@ export class RlsClient {
         Buffer.from,
         decode,
         bytes,
-        new Metadata(),
+        metadata,
         { deadline: Date.now() + timeoutMs },
         (error: ServiceError | null, response?: RateLimitResponse) => {
           const elapsedMs = performance.now() - startMs;
