@@ -1,0 +1,62 @@
+/**
+ * What an HTTP/2 connection is to the protocol above it: requests come as streams with events, and
+ * answers are frames that leave together at the end of what became ready.
+ */
+
+/** A header block that was decoded: fields in their order, pseudo-fields first. */
+export interface HeaderFields {
+  /** Fields, repeated names included. */
+  readonly count: number;
+  /** In lower case; pseudo-fields with their colon. */
+  name(index: number): string;
+  /** Bytes above 0x7f as Latin-1. */
+  value(index: number): string;
+  /** The first value of a name; undefined when there is none. */
+  get(name: string): string | undefined;
+}
+
+/** A field to be sent: lower-case name, bytes as Latin-1. */
+export type SentField = readonly [name: string, value: string];
+
+/** Told of what comes on a stream, in order, until `onReset` or both sides have ended. */
+export interface StreamReader {
+  /**
+   * A part of the body. The bytes hold until this returns; they count against the stream's window
+   * until `ServerStream.consumed` says that they are done with.
+   */
+  onData(bytes: Uint8Array): void;
+  /** The peer sends no more; `trailers` when it ended with a header block. */
+  onEnd(trailers: HeaderFields | undefined): void;
+  /** The stream is gone: reset by the peer, or with its connection. Nothing may be sent any more. */
+  onReset(): void;
+  /** What was sent has left the stream's queue down to a half of what it may hold. */
+  onDrain(): void;
+}
+
+/** A stream that the peer opened. Calls after its end do nothing. */
+export interface ServerStream {
+  readonly id: number;
+  /** Bytes that wait for the peer's windows. */
+  readonly queuedBytes: number;
+  /** Sends a header block; with `isEnd` it is the last frame of this side. */
+  sendHeaders(fields: readonly SentField[], isEnd: boolean): void;
+  /**
+   * Sends a part of the body, as the peer's windows allow; the bytes are the connection's from now
+   * on. Answers false when the stream's queue is full: wait for `onDrain`.
+   */
+  sendData(bytes: Uint8Array, isEnd: boolean): boolean;
+  /** Gives so many bytes of `onData` back to the peer's windows. */
+  consumed(byteCount: number): void;
+  /** Ends the stream at once, with an error code of RFC 9113, section 7. */
+  reset(errorCode: number): void;
+}
+
+/** Takes requests. */
+export interface StreamAcceptor {
+  /**
+   * A request's header block is complete. Answers who reads the rest.
+   *
+   * @param isEnd whether it has no body: `onEnd` is told right after
+   */
+  onStream(stream: ServerStream, fields: HeaderFields, isEnd: boolean): StreamReader;
+}
