@@ -23,8 +23,11 @@ export interface StreamReader {
   /**
    * A part of the body. The bytes hold until this returns; they count against the stream's window
    * until `ServerStream.consumed` says that they are done with.
+   *
+   * @param isEnd whether the peer sends no more: `onEnd` is not told then. A call that came in one
+   *   frame is so answered from the bytes that were read, without a copy
    */
-  onData(bytes: Uint8Array): void;
+  onData(bytes: Uint8Array, isEnd: boolean): void;
   /** The peer sends no more; `trailers` when it ended with a header block. */
   onEnd(trailers: HeaderFields | undefined): void;
   /** The stream is gone: reset by the peer, or with its connection. Nothing may be sent any more. */
@@ -33,7 +36,7 @@ export interface StreamReader {
   onDrain(): void;
 }
 
-/** A stream that the peer opened. Calls after its end do nothing. */
+/** A stream that the peer opened. What is sent leaves in order; calls after its end do nothing. */
 export interface ServerStream {
   readonly id: number;
   /** Bytes that wait for the peer's windows. */
@@ -45,6 +48,13 @@ export interface ServerStream {
    * on. Answers false when the stream's queue is full: wait for `onDrain`.
    */
   sendData(bytes: Uint8Array, isEnd: boolean): boolean;
+  /**
+   * Sends two pieces as if they were one, in one frame where it fits: a length and what it is of.
+   *
+   * @param head is copied before this returns, and the caller's again then
+   * @param bytes the connection's from now on
+   */
+  sendDataWithHead(head: Uint8Array, bytes: Uint8Array, isEnd: boolean): boolean;
   /** Gives so many bytes of `onData` back to the peer's windows. */
   consumed(byteCount: number): void;
   /** Ends the stream at once, with an error code of RFC 9113, section 7. */
