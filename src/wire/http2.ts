@@ -30,7 +30,10 @@ export interface StreamReader {
   onData(bytes: Uint8Array, isEnd: boolean): void;
   /** The peer sends no more; `trailers` when it ended with a header block. */
   onEnd(trailers: HeaderFields | undefined): void;
-  /** The stream is gone: reset by the peer, or with its connection. Nothing may be sent any more. */
+  /**
+   * The stream is gone: reset by the peer, or with its connection. Nothing may be sent any more;
+   * `ServerStream.release` must follow, at once or when the work for it has ended.
+   */
   onReset(): void;
   /** What was sent has left the stream's queue down to a half of what it may hold. */
   onDrain(): void;
@@ -59,6 +62,11 @@ export interface ServerStream {
   consumed(byteCount: number): void;
   /** Ends the stream at once, with an error code of RFC 9113, section 7. */
   reset(errorCode: number): void;
+  /**
+   * Told once after `onReset`: nobody works for the stream any more. Until then it counts as open,
+   * so that resets buy a peer no more work than the bound on open streams.
+   */
+  release(): void;
 }
 
 /** Takes requests. */
