@@ -57,7 +57,7 @@ function written(change: StatChange): string {
 
 /**
  * One line for many calls: a sample rate of 1/n counts it n times. Receivers turn the rate back and
- * cut off the fraction, so it is a little lower: 1/49 would come back as 48.99...
+ * cut off the fraction, so it is a little lower: 1/93 would come back as 92.99...
  */
 function weight(count: number): string {
   return count === 1 ? "" : `|@${1 / (count + 0.001)}`;

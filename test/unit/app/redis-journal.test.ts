@@ -37,6 +37,18 @@ const lost: RedisEvent = { kind: "redisLost", role: "decision" };
 const retrying: RedisEvent = { kind: "redisRetrying", role: "decision", attempt: 1, delayMs: 5 };
 
 describe("RedisJournal", () => {
+  it("counts the connections for decisions, those that are open and all that ever were", () => {
+    const { journal } = createJournal();
+    journal.note(connected, "a:1");
+    journal.note(connected, "b:1");
+    journal.note({ ...connected, role: "sentinel" }, "a:1");
+    journal.note(lost, "a:1");
+    journal.note(retrying, "a:1");
+    expect(journal.counts).toEqual({ activeCount: 1, openedCount: 2 });
+    journal.note(connected, "a:1");
+    expect(journal.counts).toEqual({ activeCount: 2, openedCount: 3 });
+  });
+
   it("warns once of each cause while an outage lasts, and of the same again after it", () => {
     const { journal, lines, clock } = createJournal();
     const outage = [
