@@ -1,9 +1,11 @@
 import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
+import { decisionOptionRows } from "../app/decision-options.js";
 import { exitCodes } from "../app/failure.js";
-import type { ParsedOption } from "../app/option.js";
-import { readErrorWords, readPolicyFiles } from "../app/policy-files.js";
+import type { OptionRow, ParsedOption } from "../app/option.js";
+import { type PolicyFileStyle, readErrorWords, readPolicyFiles } from "../app/policy-files.js";
 import { policyStartOptionRows } from "../app/xds-options.js";
+import type { LimitDefaults } from "../core/limit.js";
 import { compareWithReference } from "../policy/comparison.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../policy/parse.js";
 import { formatProblems, visibleText } from "../policy/problem.js";
@@ -46,6 +48,7 @@ export function addCheck(program: Command, context: CommandContext): void {
       `
 Each problem begins with file:line:column and an id. Files are checked together, as the service
 reads them: a domain may stand in one of them only, unless MERGE_DOMAIN_CONFIG says otherwise.
+The report of --ratelimit follows HEADGATE_ALGORITHM and HEADGATE_ON_STORE_FAILURE.
 
 Examples:
   headgate check policy.yaml
@@ -61,37 +64,61 @@ Exit codes: 0 right, 1 a file cannot be read, 2 usage, 3 invalid.`,
       if ((paths.length === 0) === (options.ratelimit === undefined)) {
         complain("name files to check, or a directory with --ratelimit");
       }
-      const merge = readMerge(options, context);
-      if (merge.kind === "problem") return complain(`${mergeOption.env} ${merge.message}`);
-      context.exitWith(await check(paths, { ...options, mergesDomains: merge.value, context }));
+      const read = readSettings(options, context);
+      if (read.kind === "problem") return complain(read.message);
+      context.exitWith(await check(paths, { ...options, ...read.value, context }));
     });
 }
 
 /** The service's own setting. */
 const mergeOption = policyStartOptionRows.mergesDomains;
 
-/** The flag wins over the environment; it may stand alone. An empty text is none. */
-function readMerge(options: CheckOptions, { env }: CommandContext): ParsedOption<boolean> {
-  const given = options.mergeDomainConfig ?? env[mergeOption.env] ?? "";
-  if (given === "") return { kind: "value", value: mergeOption.defaultValue };
-  return mergeOption.parse(String(given));
+/** What the service would read from its environment. */
+interface CheckSettings {
+  readonly mergesDomains: boolean;
+  readonly defaults: LimitDefaults;
 }
 
-interface CheckParts extends CheckOptions {
-  readonly mergesDomains: boolean;
+/** The flag wins over the environment; it may stand alone. */
+function readSettings(
+  { mergeDomainConfig }: CheckOptions,
+  { env }: CommandContext,
+): ParsedOption<CheckSettings> {
+  const merge = readSetting(mergeOption, mergeDomainConfig ?? env[mergeOption.env]);
+  if (merge.kind === "problem") return merge;
+  const { algorithm: algorithmOption, onStoreFailure: failureOption } = decisionOptionRows;
+  const algorithm = readSetting(algorithmOption, env[algorithmOption.env]);
+  if (algorithm.kind === "problem") return algorithm;
+  const failure = readSetting(failureOption, env[failureOption.env]);
+  if (failure.kind === "problem") return failure;
+  const defaults = { algorithm: algorithm.value, onStoreFailure: failure.value };
+  return { kind: "value", value: { mergesDomains: merge.value, defaults } };
+}
+
+/** An empty text is none. */
+function readSetting<T>(row: OptionRow<T>, given: string | true | undefined): ParsedOption<T> {
+  if (given === undefined || given === "") return { kind: "value", value: row.defaultValue };
+  const parsed = row.parse(String(given));
+  if (parsed.kind === "value") return parsed;
+  return { kind: "problem", message: `${row.env} ${parsed.message}` };
+}
+
+interface CheckParts extends CheckOptions, CheckSettings {
   readonly context: CommandContext;
 }
 
 async function check(paths: readonly string[], parts: CheckParts): Promise<number> {
-  const { output: format, ratelimit, mergesDomains, context } = parts;
+  const { output: format, ratelimit, mergesDomains, defaults, context } = parts;
   const { output } = context;
-  const { sources, unreadable } = await readAll(ratelimit === undefined ? paths : [ratelimit]);
+  const { sources, unreadable } = await (ratelimit === undefined
+    ? readAll(paths, "yamlFiles")
+    : readAll([ratelimit], "allButDotFiles"));
   if (unreadable.length > 0) {
     for (const message of unreadable) output.err(`headgate check: ${visibleText(message)}`);
     return exitCodes.failure;
   }
   const only = ratelimit === undefined ? {} : { onlyDialect: "ratelimit" as const };
-  const parsed = parsePolicy(sources, { mergesDomains, ...only });
+  const parsed = parsePolicy(sources, { mergesDomains, defaults, ...only });
   const comparison =
     ratelimit !== undefined && parsed.kind === "policy"
       ? compareWithReference(parsed.rules)
@@ -110,11 +137,11 @@ interface ReadFiles {
   readonly unreadable: readonly string[];
 }
 
-async function readAll(paths: readonly string[]): Promise<ReadFiles> {
+async function readAll(paths: readonly string[], style: PolicyFileStyle): Promise<ReadFiles> {
   const sources: PolicyText[] = [];
   const unreadable: string[] = [];
   for (const path of new Set(paths)) {
-    const read = path === "-" ? readStandardInput() : await readPolicyFiles(path);
+    const read = path === "-" ? readStandardInput() : await readPolicyFiles(path, style);
     if (read.kind === "sources") sources.push(...read.sources);
     else unreadable.push(read.message);
   }

@@ -1,5 +1,5 @@
 import type { Comparison, LimitComparison, MetDifference } from "../policy/comparison.js";
-import type { DifferenceRow } from "../policy/differences.js";
+import type { DifferenceRow } from "../policy/difference-row.js";
 import { visibleText } from "../policy/problem.js";
 import { drawTable } from "./text-table.js";
 

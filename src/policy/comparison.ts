@@ -1,5 +1,6 @@
 import { isPattern, type Limit, type LimitUnit, type Role, type Rule } from "../core/limit.js";
-import { type DifferenceId, type DifferenceRow, differenceRows } from "./differences.js";
+import type { DifferenceRow } from "./difference-row.js";
+import { type DifferenceId, differenceRows } from "./differences.js";
 
 /** The most that a limit admits, over all it may meet: whole hits. */
 export interface WorstCase {
@@ -64,11 +65,13 @@ const longUnits: readonly LimitUnit[] = ["day", "week", "month", "year"];
  * With b hits a unit, the reference admits b before an edge and b after it, and b in a window. GCRA
  * admits at most b + floor(r * t) in any interval t: b at once, and in a window, which is shorter
  * than the unit by a moment, 2 b - 1. Example: 1,000 a day are 2,000 at once and 1,000 a day there,
- * 1,000 at once and 1,999 on the first day here.
+ * 1,000 at once and 1,999 on the first day here. A limit that counts in windows admits the same.
  */
 function compareLimit(rule: Rule, limit: Limit): LimitComparison {
   const { hits, unit, role } = limit;
-  const isExceeded = longUnits.includes(unit) && hits > 1 && role !== "shadow";
+  const reference = { atOnceCount: 2 * hits, inWindowCount: hits };
+  const isSmooth = isSmoothLimit(limit);
+  const isExceeded = isSmooth && longUnits.includes(unit) && hits > 1 && role !== "shadow";
   return {
     domain: rule.domain,
     rule: rule.label,
@@ -76,10 +79,17 @@ function compareLimit(rule: Rule, limit: Limit): LimitComparison {
     requestsPerUnit: hits,
     unit,
     role,
-    reference: { atOnceCount: 2 * hits, inWindowCount: hits },
-    headgate: { atOnceCount: hits, inWindowCount: Math.max(0, 2 * hits - 1) },
+    reference,
+    headgate: isSmooth
+      ? { atOnceCount: hits, inWindowCount: Math.max(0, 2 * hits - 1) }
+      : reference,
     ...(isExceeded ? { suggestion: "algorithm: fixed_window" } : {}),
   };
+}
+
+/** Whether it drains; else it counts in windows. */
+function isSmoothLimit({ algorithm }: Limit): boolean {
+  return algorithm?.kind !== "fixed_window";
 }
 
 function limitsOf({ effect }: Rule): readonly Limit[] {
@@ -141,8 +151,8 @@ const sameFeatures: readonly {
 
 /** What a configuration that was read can meet; the rows of kind `stricter` are refused before. */
 const metDifferences: readonly (readonly [DifferenceId, (rule: Rule) => boolean])[] = [
-  ["smooth-limits", isLimited],
-  ["store-failure", isLimited],
+  ["smooth-limits", (rule) => limitsOf(rule).some(isSmoothLimit)],
+  ["store-failure", (rule) => limitsOf(rule).some((limit) => limit.onStoreFailure !== "error")],
   ["key-patterns", ({ path }) => path.some(({ key }) => key.includes("*"))],
   ["denied-hits", isLimited],
   ["retry-time", isLimited],

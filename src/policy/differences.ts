@@ -1,23 +1,8 @@
-/** Where Headgate deliberately behaves otherwise than envoyproxy/ratelimit does with one file. */
-export interface DifferenceRow {
-  /**
-   * `better`: nobody who relied on the other behaviour loses by it. `different`: somebody may.
-   * `stricter`: a file that is taken there may be refused here, with its place and the reason.
-   */
-  readonly kind: "better" | "different" | "stricter";
-  /** What envoyproxy/ratelimit does. */
-  readonly reference: string;
-  /** What Headgate does. */
-  readonly headgate: string;
-  /** What brings the other behaviour back; absent where nothing does. */
-  readonly choice?: string;
-}
+import { type DifferenceRow, joined } from "./difference-row.js";
+import { serviceDifferenceRows } from "./service-differences.js";
 
-/**
- * Every known difference in what a file means; the README's table and the report of
- * `headgate check --ratelimit` are these rows. An id keeps its meaning.
- */
-export const differenceRows = {
+/** Differences in what a file means: what the report of `headgate check --ratelimit` is made of. */
+const fileDifferenceRows = {
   "smooth-limits": {
     kind: "different",
     reference: joined(
@@ -28,7 +13,10 @@ export const differenceRows = {
       "Drains all the time (GCRA): never more than the limit at once, and as many again",
       "over each unit. A limit of 1,000 a day can admit 1,999 on its first day.",
     ),
-    choice: "`algorithm: fixed_window` on the limit, in a `kind: Policy`",
+    choice: joined(
+      "`HEADGATE_ALGORITHM=fixed_window`; or `algorithm: fixed_window` on the limit, in a",
+      "`kind: Policy`",
+    ),
   },
   "store-failure": {
     kind: "different",
@@ -38,12 +26,16 @@ export const differenceRows = {
       "Goes on limiting in each replica, at its share of the limit: laxer for those who",
       "deny on failure, stricter for those who let pass.",
     ),
-    choice: "`on_store_failure: error` on the limit or the domain, in a `kind: Policy`",
+    choice: joined(
+      "`HEADGATE_ON_STORE_FAILURE=error`; or `on_store_failure: error` on the limit or the",
+      "domain, in a `kind: Policy`",
+    ),
   },
   "denied-hits": {
     kind: "better",
     reference: "Counts hits that it denies: a request that one limit denies uses up the others.",
     headgate: "Charges all limits of a request, or none.",
+    choice: "`HEADGATE_CHARGE_DENIED=true`",
   },
   "retry-time": {
     kind: "better",
@@ -51,7 +43,10 @@ export const differenceRows = {
       "Tells the time to the window's end as the time until reset, when all callers come",
       "back at once.",
     ),
-    headgate: "Tells each caller the time until its own request fits.",
+    headgate: joined(
+      "Tells each caller the time until its own request fits, or, when it passed, until",
+      "nothing is used.",
+    ),
   },
   "key-and-value": {
     kind: "better",
@@ -135,10 +130,11 @@ export const differenceRows = {
   },
 } as const satisfies Record<string, DifferenceRow>;
 
-/** One text of several lines. */
-function joined(...lines: readonly string[]): string {
-  return lines.join(" ");
-}
+/**
+ * Every known difference, those that matter most first: the README's table. An id keeps its meaning.
+ * For each there is a test that begins with its id.
+ */
+export const differenceRows = { ...fileDifferenceRows, ...serviceDifferenceRows } as const;
 
 /** A row's name. */
 export type DifferenceId = keyof typeof differenceRows;

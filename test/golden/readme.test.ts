@@ -7,7 +7,8 @@ import { renderOptionTable } from "../../src/app/option-table.js";
 import { remedyOf } from "../../src/app/store-remedies.js";
 import { type ErrorCode, errorRows } from "../../src/core/errors.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
-import { type DifferenceRow, differenceRows } from "../../src/policy/differences.js";
+import type { DifferenceRow } from "../../src/policy/difference-row.js";
+import { differenceRows } from "../../src/policy/differences.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { problemRows } from "../../src/policy/problem.js";
 

@@ -161,6 +161,32 @@ describe("headgate check --ratelimit", () => {
     expect(out).toMatch(/ {2}edge +user +5 a day +10 > 5 +5 > 9 +algorithm: fixed_window/);
   });
 
+  it("follows what the environment says of limits, and refuses it where it is wrong", async () => {
+    await write("a.yaml", ratelimitText.replace("minute", "day"));
+    vi.stubEnv("HEADGATE_ALGORITHM", "fixed_window");
+    vi.stubEnv("HEADGATE_ON_STORE_FAILURE", "error");
+    const { out } = await check("--ratelimit", folder);
+    expect(out).toMatch(/ {2}edge +user +5 a day +10 > 10 +5 > 5/);
+    expect(out).not.toMatch(/smooth-limits|store-failure/);
+    vi.stubEnv("HEADGATE_ALGORITHM", "magic");
+    expect(await check("--ratelimit", folder)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("HEADGATE_ALGORITHM must be one of"),
+    });
+    vi.stubEnv("HEADGATE_ALGORITHM", "");
+    vi.stubEnv("HEADGATE_ON_STORE_FAILURE", "hope");
+    expect(await check("--ratelimit", folder)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("HEADGATE_ON_STORE_FAILURE must be one of"),
+    });
+  });
+
+  it("reads files of any name, as the service does below RUNTIME_ROOT", async () => {
+    await write("limits", ratelimitText);
+    await write(".draft", "domain: [");
+    expect(await check("--ratelimit", folder)).toMatchObject({ code: 0 });
+  });
+
   it("says the same to machines", async () => {
     await write("a.yaml", ratelimitText);
     const { code, out } = await check("-o", "json", "--ratelimit", folder);

@@ -19,7 +19,8 @@ describe("renderComparison()", () => {
     expect(row).toMatch(
       /^ {2}shop +user +1000 a day +2000 > 1000 +1000 > 1999 +algorithm: fixed_w/,
     );
-    expect(lines).toContain("    switch: algorithm: fixed_window on the limit, in a kind: Policy");
+    const choice = lines.find((line) => line.startsWith("    switch: HEADGATE_ALGORITHM="));
+    expect(choice).toContain("fixed_window; or algorithm: fixed_window on the limit");
   });
 
   it("keeps its lines short", () => {

@@ -1,21 +1,20 @@
 import { describe, expect, it } from "vitest";
 import type { Bucket } from "../../../src/core/bucket.js";
 import { type BucketTable, decideRequest } from "../../../src/core/gcra.js";
-import type { Rule } from "../../../src/core/limit.js";
+import { type LimitDefaults, type Rule, usualDefaults } from "../../../src/core/limit.js";
 import { type Comparison, compareWithReference } from "../../../src/policy/comparison.js";
 import { parsePolicy } from "../../../src/policy/parse.js";
 import { testCharge } from "../../support/charges.js";
 
-function rulesOf(descriptors: string): readonly Rule[] {
-  const parsed = parsePolicy([
-    { file: "a.yaml", text: `domain: shop\ndescriptors: ${descriptors}` },
-  ]);
+function rulesOf(descriptors: string, defaults: LimitDefaults): readonly Rule[] {
+  const text = `domain: shop\ndescriptors: ${descriptors}`;
+  const parsed = parsePolicy([{ file: "a.yaml", text }], { defaults });
   expect(parsed).toMatchObject({ kind: "policy" });
   return parsed.kind === "policy" ? parsed.rules : [];
 }
 
-function compare(descriptors: string): Comparison {
-  return compareWithReference(rulesOf(descriptors));
+function compare(descriptors: string, defaults: LimitDefaults = usualDefaults): Comparison {
+  return compareWithReference(rulesOf(descriptors, defaults));
 }
 
 /** Hits that the law admits to who asks for each as soon as it fits, up to a time. */
@@ -139,6 +138,20 @@ describe("compareWithReference(), what it names", () => {
     expect(same[0]?.ruleCount).toBe(2);
     const plain = compare(`[{key: other, ${rate}}]`).same.filter((one) => what.test(one.what));
     expect(plain).toEqual([]);
+  });
+
+  it("meets no difference that the process's defaults take away", () => {
+    const as = { algorithm: "fixed_window", onStoreFailure: "error" } as const;
+    const { limits, differences } = compare(
+      "[{key: a, rate_limit: {unit: day, requests_per_unit: 9}}]",
+      as,
+    );
+    const ids = differences.map(({ id }) => id as string);
+    expect(ids).not.toContain("smooth-limits");
+    expect(ids).not.toContain("store-failure");
+    const [limit] = limits;
+    expect(limit?.headgate).toEqual(limit?.reference);
+    expect(limit).not.toHaveProperty("suggestion");
   });
 
   it("names nothing for no rules", () => {
