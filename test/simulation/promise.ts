@@ -85,21 +85,25 @@ export interface GivingBack {
 
 /**
  * Notes that hits were admitted to nobody; false when nobody took them. A clock that went back in
- * between makes it look as if less had drained, and up to all of them are given back too much.
+ * between makes it look as if less had drained, and up to all of them are given back too much. So
+ * are those that a caller's refund has given back already: the promise is net of refunds.
  */
 export function markInVain(happenings: Happening[], back: GivingBack): boolean {
   let leftHits = back.hits;
+  let refundedHits = 0;
   let isSteppedBack = false;
   // Which of the charges of one time it was makes no difference.
   for (let i = happenings.length - 1; i >= 0 && leftHits > 0; i -= 1) {
     const one = happenings[i];
     if (one?.kind === "clockBack") isSteppedBack = true;
+    if (one?.kind === "asked") refundedHits += one.refundedHits;
     if (one?.kind !== "asked" || one.serverUs !== back.chargedUs) continue;
     const hits = Math.min(leftHits, one.takenHits - one.inVainHits);
     one.inVainHits += hits;
     leftHits -= hits;
   }
-  if (isSteppedBack) happenings.push({ kind: "lost", atUs: back.atUs, hits: back.hits });
+  const hits = isSteppedBack ? back.hits : Math.min(back.hits, refundedHits);
+  if (hits > 0) happenings.push({ kind: "lost", atUs: back.atUs, hits });
   return leftHits === 0;
 }
 
