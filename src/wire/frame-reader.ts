@@ -80,6 +80,7 @@ export class FrameReader {
    * a frame above `framePayloadBytesMax`, as soon as its head has come. Nothing may be read after.
    */
   read(chunk: Buffer): void {
+    if (this.#isStopped) return;
     let at = this.#prefaceLeft > 0 ? this.#readPreface(chunk) : 0;
     if (this.#heldBytes > 0) at = this.#readHeld(chunk, at);
     const frame = this.#frame;
@@ -91,7 +92,7 @@ export class FrameReader {
       at = end;
     }
     // Else an idle connection would keep its last chunk in memory.
-    frame.set(noBytes, 0, 0);
+    frame.bytes = noBytes;
     const left = chunk.length - at;
     if (this.#isStopped || left === 0) return;
     this.#makeRoom(frameHeadBytes + (left < frameHeadBytes ? 0 : payloadBytesOf(chunk, at)));
@@ -146,7 +147,7 @@ export class FrameReader {
   }
 }
 
-const noBytes = Buffer.alloc(0);
+const noBytes: Buffer = Buffer.alloc(0);
 
 class ReadFrame implements Frame {
   type = 0;
