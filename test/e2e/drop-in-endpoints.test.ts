@@ -1,5 +1,7 @@
-import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { execFile } from "node:child_process";
+import { mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -9,7 +11,14 @@ import {
   HealthCheckResponseSchema,
 } from "../../src/gen/grpc/health/v1/health_pb.js";
 import { rateLimitConfigTypeUrl } from "../../src/rpc/rate-limit-config.js";
-import { type DropIn, debugPage, runHeadgate, startDropIn, told } from "../support/drop-in.js";
+import {
+  type DropIn,
+  debugPage,
+  quickDrain,
+  runHeadgate,
+  startDropIn,
+  told,
+} from "../support/drop-in.js";
 import { freePort } from "../support/free-port.js";
 import type { HeadgateProcess } from "../support/headgate-process.js";
 import { HttpClient } from "../support/http-client.js";
@@ -149,7 +158,7 @@ describe("endpoints of envoyproxy/ratelimit", () => {
     });
   });
 
-  it("say NOT_SERVING once SIGTERM came; it, SIGINT and SIGHUP end what was drained", async () => {
+  it("say NOT_SERVING after SIGTERM; it, SIGINT and SIGHUP drain and stop", async () => {
     for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
       // Only SIGTERM waits for load balancers to notice.
       const env = { HEADGATE_DRAIN_DELAY_MS: signal === "SIGTERM" ? "1500" : "0" };
@@ -183,7 +192,7 @@ async function seeLimit({ askAll }: DropIn, hits: number): Promise<void> {
 }
 
 describe("sources of envoyproxy/ratelimit's policy", () => {
-  it("are files behind a swapped link, or changed in place; a wrong one changes nothing", async () => {
+  it("are files, swapped or changed in place; a wrong one changes nothing", async () => {
     const root = join(stage.folder, "current");
     for (const [version, hits] of [
       ["v1", 11],
@@ -221,7 +230,7 @@ describe("sources of envoyproxy/ratelimit's policy", () => {
     await seeLimit(inPlace, 14);
   });
 
-  it("may be a control plane, whose sets are acknowledged or refused with the reason", async () => {
+  it("may be a control plane, whose sets are taken, or refused with why", async () => {
     const plane = await XdsServer.start(stage);
     const descriptors = [{ key: "user", rateLimit: { requestsPerUnit: 15, unit: 6 } }];
     await plane.hold("1", [{ name: "edge", domain: "edge", descriptors }]);
@@ -236,6 +245,46 @@ describe("sources of envoyproxy/ratelimit's policy", () => {
     const nack = await plane.requestWith("the NACK", ({ refusal }) => refusal !== undefined);
     expect([nack.version, nack.refusal]).toEqual(["1", expect.stringContaining("HG130")]);
     await seeLimit(service, 15);
+  });
+});
+
+/** Runs what a step of the image's build runs, with its paths in folders of this machine. */
+async function buildStep(name: string, paths: Readonly<Record<string, string>>): Promise<void> {
+  const compose = await readFile("docker-compose.yml", "utf8");
+  const [, line = ""] = new RegExp(`^ *RUN (.*${name}.*)$`, "m").exec(compose) ?? [];
+  // Compose takes one dollar for a variable of its own.
+  let command = line.replaceAll("$$", "$");
+  for (const [from, to] of Object.entries(paths)) command = command.replaceAll(from, to);
+  await promisify(execFile)("sh", ["-c", command]);
+}
+
+describe("the image of envoyproxy/ratelimit", () => {
+  it("is started as /bin/ratelimit, and so is ours", async () => {
+    const program = join(stage.folder, "ratelimit");
+    await buildStep("/bin/ratelimit", { "/bin/ratelimit": program, "/app/": `${resolve(".")}/` });
+    const root = join(stage.folder, "image");
+    await mkdir(join(root, "config"), { recursive: true });
+    await writeFile(join(root, "config", "edge.yaml"), yearly(5));
+    const port = await freePort();
+    const started = stage.spawn({
+      name: "ratelimit",
+      file: program,
+      args: [],
+      env: {
+        ...quickDrain,
+        RUNTIME_ROOT: root,
+        HOST: "127.0.0.1",
+        PORT: String(port),
+        GRPC_PORT: "0",
+        DEBUG_PORT: "0",
+      },
+    });
+    await waitFor("it is ready", async () => {
+      return (await fetch(`http://127.0.0.1:${port}/healthcheck`)).status === 200;
+    });
+    // The shell became the program, so that signals reach it.
+    started.signal("SIGTERM");
+    expect(await within("it ends", 20_000, started.exited)).toEqual({ code: 0 });
   });
 });
 
