@@ -63,7 +63,7 @@ describe("decisions in place of envoyproxy/ratelimit", () => {
     expect(await askAll(own(1n))).toBe("OK: 9/10");
   });
 
-  it("are made in one step at Redis; denied hits count only with HEADGATE_CHARGE_DENIED", async () => {
+  it("are made in one step at Redis; denied hits count where it is asked for", async () => {
     const both = { descriptors: [["user=b"], ["other=b"]], hits: 4 };
     const twice = async ({ askAll }: DropIn): Promise<readonly string[]> => {
       await askAll({ descriptors: [["user=b"]], hits: 8 });
@@ -106,7 +106,7 @@ describe("decisions in place of envoyproxy/ratelimit", () => {
     expect(await keyCount(second, "gate:")).toBeGreaterThan(before[1]);
   });
 
-  it("remember who is over, so that Redis is not asked again; keys expire by themselves", async () => {
+  it("remember who is over and spare Redis the question; keys expire", async () => {
     const { headgate, ask } = service;
     expect(await ask("rare=a")).toBe("OK: 0/1");
     for (let count = 0; count < 3; count += 1) expect(await ask("rare=a")).toBe("OVER: over 0/1");

@@ -118,7 +118,7 @@ describe("differences in what limits do", () => {
     }
   });
 
-  it("key-and-value: `a` with `b_c` is not `a_b` with `c`, in one list and in counters", async () => {
+  it("key-and-value: `a` with `b_c` is not `a_b` with `c`, nor its counter", async () => {
     expect(await usual.ask("a=b_c")).toBe("OK: 1/2");
     expect(await usual.ask("a_b=c")).toBe("OK: 2/3");
   });
@@ -232,7 +232,7 @@ describe("differences in what files are taken", () => {
     expect(await mistakes(rounded, merged)).toEqual([["HG134"], ["HG104"]]);
   });
 
-  it("ignored-unit: a unit beside `unlimited` is refused, also one that does not exist", async () => {
+  it("ignored-unit: a unit beside `unlimited` is refused, known or not", async () => {
     const [ids] = await mistakes(limit("unlimited: true, unit: fortnight"));
     expect(ids).toContain("HG126");
   });

@@ -54,7 +54,7 @@ async function readiness(headgate: HeadgateProcess): Promise<string> {
 }
 
 describe("differences around Redis", () => {
-  it("new-counters: keys of its own, so that what another service left there is nothing", async () => {
+  it("new-counters: keys of its own; what another service left is nothing", async () => {
     const redis = await startRedis(stage);
     const control = redis.client();
     const left = `edge_user_a_${Math.floor(Date.now() / 1_000)}`;
@@ -240,7 +240,7 @@ describe("differences to a control plane", () => {
     expect((await headgate.get("/healthcheck")).status).toBe(500);
   });
 
-  it("control-plane-trust: one that only a public authority vouches for is a stranger", async () => {
+  it("control-plane-trust: who only has public authorities is a stranger", async () => {
     const [publicOne, named] = [new TestAuthority("Public"), new TestAuthority("Named")];
     const folder = new TlsFolder(join(stage.folder, "plane"));
     const server = publicOne.issue({ names: ["localhost"] });
@@ -273,7 +273,7 @@ describe("differences to a control plane", () => {
     expect(await plane.requests()).toEqual([]);
   });
 
-  it("growing-waits: each wait is longer than the one before, also with a factor of 0.5", async () => {
+  it("growing-waits: each wait is longer than the last, also with a factor of 0.5", async () => {
     const headgate = await HeadgateProcess.prepare(stage, {
       env: {
         ...quickDrain,

@@ -344,7 +344,7 @@ describe("REDIS_ names of envoyproxy/ratelimit", () => {
 });
 
 describe("MEMCACHE_ names of envoyproxy/ratelimit", () => {
-  it("change nothing beside Redis, and BACKEND_TYPE=memcache says what to use instead", async () => {
+  it("change nothing; BACKEND_TYPE=memcache says what to use instead", async () => {
     await expectRows(memcacheNames, "ignored");
     const { headgate, ask } = await startDropIn(stage, { policy, env: unused(memcacheNames) });
     expectNotices(headgate, memcacheNames);
