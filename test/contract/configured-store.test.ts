@@ -1,43 +1,28 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { loadConfig } from "../../src/app/config.js";
+import { describe, expect, it } from "vitest";
 import type { StartFailure } from "../../src/app/failure.js";
-import { silentLogger } from "../../src/app/logger.js";
-import { type OpenStore, openStore } from "../../src/app/store.js";
+import type { OpenStore } from "../../src/app/store.js";
 import { once, takeOne, testCharge } from "../support/charges.js";
-import { realClock, realRandom } from "../support/real-clock.js";
+import { type Env, openConfiguredStore } from "../support/configured-store.js";
 import { RedisCluster } from "../support/redis-cluster.js";
 import { RedisServer } from "../support/redis-server.js";
 import { openTestStore, soon } from "../support/redis-store.js";
+import { useStage } from "../support/stage.js";
 
-const cleanups: (() => Promise<unknown>)[] = [];
+const stage = useStage("test");
 
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-async function open(env: Readonly<Record<string, string>>): Promise<OpenStore> {
-  const loaded = loadConfig({ flags: {}, env });
-  if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
-  const opened = await openStore({
-    config: loaded.config,
-    clock: realClock,
-    random: realRandom,
-    logger: silentLogger,
-    onBadBuckets: () => {},
-  });
-  cleanups.push(() => opened.store.close());
-  return opened;
+function open(env: Env): Promise<OpenStore> {
+  return openConfiguredStore(stage, env);
 }
 
 async function startCluster(): Promise<{ readonly cluster: RedisCluster; readonly url: string }> {
   const cluster = await RedisCluster.start("redis");
-  cleanups.push(() => cluster.stop());
+  stage.atEnd(() => cluster.stop());
   return { cluster, url: cluster.nodes.map(({ port }) => `127.0.0.1:${port}`).join() };
 }
 
 async function startServer(): Promise<RedisServer> {
   const server = await RedisServer.start({ engine: "redis" });
-  cleanups.push(() => server.stop());
+  stage.atEnd(() => server.stop());
   return server;
 }
 
@@ -101,7 +86,7 @@ describe("RedisConnection", () => {
   it("sends what one turn asks for in one write: a batch is a script a hash tag", async () => {
     const server = await startServer();
     const { store } = await openTestStore(server);
-    cleanups.push(() => store.close());
+    stage.atEnd(() => store.close());
     const control = server.client();
     const readCount = async (): Promise<number> => {
       const stats = await control.info("stats");

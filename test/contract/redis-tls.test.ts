@@ -1,12 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { loadConfig } from "../../src/app/config.js";
-import { silentLogger } from "../../src/app/logger.js";
-import { type OpenStore, openStore } from "../../src/app/store.js";
+import type { OpenStore } from "../../src/app/store.js";
 import { isServiceError, type ServiceError } from "../../src/core/errors.js";
 import { type CertificateWish, TestAuthority } from "../support/certificates.js";
 import { once, testCharge } from "../support/charges.js";
-import { realClock, realRandom } from "../support/real-clock.js";
+import { type Env, openConfiguredStore } from "../support/configured-store.js";
 import { RedisCluster } from "../support/redis-cluster.js";
 import { RedisSentinel, sentinelPrimaryName } from "../support/redis-sentinels.js";
 import { soon } from "../support/redis-store.js";
@@ -19,24 +17,12 @@ import {
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
-type Env = Readonly<Record<string, string>>;
-
 const stage = useStage("test");
 const authority = new TestAuthority();
 const stranger = new TestAuthority();
 
-async function open(env: Env): Promise<OpenStore> {
-  const loaded = loadConfig({ flags: {}, env });
-  if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
-  const opened = await openStore({
-    config: loaded.config,
-    clock: realClock,
-    random: realRandom,
-    logger: silentLogger,
-    onBadBuckets: () => {},
-  });
-  stage.atEnd(() => opened.store.close());
-  return opened;
+function open(env: Env): Promise<OpenStore> {
+  return openConfiguredStore(stage, env);
 }
 
 /** "none" when a charge was decided, else why not. */

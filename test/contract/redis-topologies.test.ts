@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { loadConfig } from "../../src/app/config.js";
-import { silentLogger } from "../../src/app/logger.js";
-import { type OpenStore, openStore } from "../../src/app/store.js";
+import type { OpenStore } from "../../src/app/store.js";
 import { connectMsMin } from "../../src/store/redis/library-options.js";
 import { TestAuthority } from "../support/certificates.js";
 import { once, testCharge } from "../support/charges.js";
+import { type Env, openConfiguredStore } from "../support/configured-store.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { startRedis } from "../support/redis.js";
 import { RedisCluster } from "../support/redis-cluster.js";
@@ -17,18 +16,8 @@ import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
 
-async function open(env: Readonly<Record<string, string>>): Promise<OpenStore> {
-  const loaded = loadConfig({ flags: {}, env });
-  if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
-  const opened = await openStore({
-    config: loaded.config,
-    clock: realClock,
-    random: realRandom,
-    logger: silentLogger,
-    onBadBuckets: () => {},
-  });
-  stage.atEnd(() => opened.store.close());
-  return opened;
+function open(env: Env): Promise<OpenStore> {
+  return openConfiguredStore(stage, env);
 }
 
 /** So wide that nothing drains while a test looks. */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type App, type AppParts, startApp } from "../../../src/app/app.js";
-import { loadConfig } from "../../../src/app/config.js";
+import { configOf, quietEnv } from "../../support/configured-store.js";
 import { RlsClient } from "../../support/rls-client.js";
 
 let folder: string;
@@ -35,20 +35,8 @@ async function start(
 ): Promise<App> {
   const path = join(folder, "policy.yaml");
   await writeFile(path, text);
-  const loaded = loadConfig({
-    flags: {},
-    env: {
-      HEADGATE_POLICY: path,
-      HOST: "127.0.0.1",
-      GRPC_HOST: "127.0.0.1",
-      PORT: "0",
-      GRPC_PORT: "0",
-      HEADGATE_DRAIN_DELAY_MS: "0",
-      ...env,
-    },
-  });
-  if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
-  const app = await startApp(loaded.config, parts);
+  const config = configOf({ HEADGATE_POLICY: path, ...quietEnv, ...env });
+  const app = await startApp(config, parts);
   apps.push(app);
   return app;
 }

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { type ChannelCredentials, credentials } from "@grpc/grpc-js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type App, startApp } from "../../../src/app/app.js";
-import { loadConfig } from "../../../src/app/config.js";
 import { type LogEvent, silentLogger } from "../../../src/app/logger.js";
 import { expiryUs, TestAuthority, type TestCertificate } from "../../support/certificates.js";
+import { configOf, quietEnv } from "../../support/configured-store.js";
 import { realClock } from "../../support/real-clock.js";
 import { outcomeOf, type RlsAnswer, RlsClient } from "../../support/rls-client.js";
 import { TlsFolder } from "../../support/tls-folder.js";
@@ -47,24 +47,12 @@ descriptors:
 async function start(env: Readonly<Record<string, string>>): Promise<App> {
   const path = join(folder, "policy.yaml");
   await writeFile(path, policyText);
-  const loaded = loadConfig({
-    flags: {},
-    env: {
-      HEADGATE_POLICY: path,
-      HOST: "127.0.0.1",
-      GRPC_HOST: "127.0.0.1",
-      PORT: "0",
-      GRPC_PORT: "0",
-      HEADGATE_DRAIN_DELAY_MS: "0",
-      ...env,
-    },
-  });
-  if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
+  const config = configOf({ HEADGATE_POLICY: path, ...quietEnv, ...env });
   const note = (event: LogEvent): void => {
     events.push(event);
   };
   const logger = { ...silentLogger, info: note, warn: note, error: note };
-  const app = await startApp(loaded.config, { logger });
+  const app = await startApp(config, { logger });
   apps.push(app);
   return app;
 }

@@ -1,0 +1,37 @@
+import { type Config, loadConfig } from "../../src/app/config.js";
+import { silentLogger } from "../../src/app/logger.js";
+import { type OpenStore, openStore } from "../../src/app/store.js";
+import { realClock, realRandom } from "./real-clock.js";
+import type { Stage } from "./stage.js";
+
+/** Settings by their environment names. */
+export type Env = Readonly<Record<string, string>>;
+
+/** Free ports on loopback, and no wait at the end. */
+export const quietEnv: Env = {
+  HOST: "127.0.0.1",
+  GRPC_HOST: "127.0.0.1",
+  PORT: "0",
+  GRPC_PORT: "0",
+  HEADGATE_DRAIN_DELAY_MS: "0",
+};
+
+/** The configuration that an environment makes; every mistake in it fails the test. */
+export function configOf(env: Env): Config {
+  const loaded = loadConfig({ flags: {}, env });
+  if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
+  return loaded.config;
+}
+
+/** The store that an environment names, opened as the service does, until the stage's end. */
+export async function openConfiguredStore(stage: Stage, env: Env): Promise<OpenStore> {
+  const opened = await openStore({
+    config: configOf(env),
+    clock: realClock,
+    random: realRandom,
+    logger: silentLogger,
+    onBadBuckets: () => {},
+  });
+  stage.atEnd(() => opened.store.close());
+  return opened;
+}
