@@ -9,21 +9,19 @@ import {
   type sendUnaryData,
 } from "@grpc/grpc-js";
 import type { Cancel, Clock, Random } from "../core/clock.js";
-import type {
-  CallContext,
-  ServerStreamHandler,
-  ServiceHandlers,
-  UnaryAnswer,
-  UnaryHandler,
+import {
+  type CallContext,
+  concurrentStreamsMax,
+  type MethodHandler,
+  messageBytesMax,
+  type ServerStreamHandler,
+  type ServiceHandlers,
+  type UnaryAnswer,
+  type UnaryHandler,
 } from "../wire/service.js";
+import { type DuplexCall, serveBidi } from "./grpc-js-bidi.js";
 import { askToLeave, type Connection, openSessions, tellClientsToLeave } from "./grpc-js-goaway.js";
 import { grpcStatuses, toCallFailure } from "./status.js";
-
-/** The most streams a client may have open on one connection; it opens another one above. */
-export const concurrentStreamsMax = 1_000;
-
-/** The largest message in bytes, received or sent, after decompression. */
-export const messageBytesMax = 1_048_576;
 
 /** What one connection may hold in buffers, in megabytes; the library's own default is no bound. */
 const sessionMemoryMegabytesMax = 64;
@@ -141,10 +139,20 @@ export class GrpcJsTransport {
   #addService({ name, methods }: ServiceHandlers): void {
     for (const method of methods) {
       const definition = methodDefinition(`/${name}/${method.name}`, method.kind);
-      const implementation =
-        method.kind === "unary" ? this.#unary(method.handle) : this.#serverStream(method.handle);
-      this.#server.addService({ [method.name]: definition }, { [method.name]: implementation });
+      this.#server.addService(
+        { [method.name]: definition },
+        { [method.name]: this.#implementation(method) },
+      );
     }
+  }
+
+  #implementation(method: MethodHandler) {
+    if (method.kind === "unary") return this.#unary(method.handle);
+    if (method.kind === "serverStream") return this.#serverStream(method.handle);
+    const { onBug } = this.#parts;
+    return (call: DuplexCall): void => {
+      serveBidi(method.open, { call, context: this.#context(call), onBug });
+    };
   }
 
   #unary(handle: UnaryHandler): (call: UnaryCall, respond: sendUnaryData<Buffer>) => void {
@@ -200,12 +208,13 @@ export class GrpcJsTransport {
     }
   }
 
-  #context(call: UnaryCall | StreamCall): CallContext {
+  #context(call: UnaryCall | StreamCall | DuplexCall): CallContext {
     return {
       deadlineMs: this.#deadlineMs(call.getDeadline()),
       metadata: (name) => {
         const value = call.metadata.get(name)[0];
-        return typeof value === "string" ? value : undefined;
+        // The library decodes fields whose names end in -bin.
+        return typeof value === "string" ? value : value?.toString("latin1");
       },
     };
   }
@@ -284,12 +293,12 @@ const serverOptions: ServerOptions = {
 /** Messages stay bytes here: handlers decode them, so that every transport treats them alike. */
 function methodDefinition(
   path: string,
-  kind: "unary" | "serverStream",
+  kind: MethodHandler["kind"],
 ): MethodDefinition<Buffer, Buffer> {
   return {
     path,
-    requestStream: false,
-    responseStream: kind === "serverStream",
+    requestStream: kind === "bidi",
+    responseStream: kind !== "unary",
     requestSerialize: identity,
     requestDeserialize: identity,
     responseSerialize: identity,

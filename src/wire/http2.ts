@@ -44,7 +44,10 @@ export interface ServerStream {
   readonly id: number;
   /** Bytes that wait for the peer's windows. */
   readonly queuedBytes: number;
-  /** Sends a header block; with `isEnd` it is the last frame of this side. */
+  /**
+   * Sends a header block; with `isEnd` it is the last frame of this side. When it has left, a peer
+   * that still sends is told to stop. Source: RFC 9113, section 8.1.
+   */
   sendHeaders(fields: readonly SentField[], isEnd: boolean): void;
   /**
    * Sends a part of the body, as the peer's windows allow; the bytes are the connection's from now
@@ -63,7 +66,7 @@ export interface ServerStream {
   /** Ends the stream at once, with an error code of RFC 9113, section 7. */
   reset(errorCode: number): void;
   /**
-   * Told once after `onReset`: nobody works for the stream any more. Until then it counts as open,
+   * Told after `onReset`: nobody works for the stream any more. Until then it counts as open,
    * so that resets buy a peer no more work than the bound on open streams.
    */
   release(): void;

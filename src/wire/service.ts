@@ -14,7 +14,8 @@ export interface ServiceHandlers {
 /** One method. The path on the wire is `/<service name>/<method name>`. */
 export type MethodHandler =
   | { readonly kind: "unary"; readonly name: string; readonly handle: UnaryHandler }
-  | { readonly kind: "serverStream"; readonly name: string; readonly handle: ServerStreamHandler };
+  | { readonly kind: "serverStream"; readonly name: string; readonly handle: ServerStreamHandler }
+  | { readonly kind: "bidi"; readonly name: string; readonly open: BidiHandler };
 
 /**
  * Answers one message with one message. The request's bytes are the transport's: they hold until
@@ -53,13 +54,51 @@ export type ServerStreamHandler = (
   call: StreamContext,
 ) => AsyncIterable<Uint8Array>;
 
+/**
+ * Begins a call with any number of messages each way, and answers who reads the caller's. What it
+ * throws fails the call.
+ *
+ * @param answers to be ended exactly once, also after `BidiReader.onCancel`
+ */
+export type BidiHandler = (call: CallContext, answers: BidiAnswers) => BidiReader;
+
+/** Told what a caller sends, in order; none of it throws. */
+export interface BidiReader {
+  /**
+   * One message, whose bytes hold until this returns. The next comes after `BidiAnswers.next`, so
+   * that a caller has one message in work, however many it sends.
+   */
+  onMessage(bytes: Uint8Array): void;
+  /** The caller sends no more. */
+  onEnd(): void;
+  /** The caller has gone: what is sent now reaches nobody. Not told once the answers are ended. */
+  onCancel(): void;
+  /** More may be sent, after `BidiAnswers.send` has said to wait. */
+  onDrain(): void;
+}
+
+/** Where the answers of such a call go. */
+export interface BidiAnswers {
+  /** The bytes are the transport's from now on. Answers false when it should wait for `onDrain`. */
+  send(bytes: Uint8Array): boolean;
+  /** The message that was handed over is done with. */
+  next(): void;
+  /** No more answers, and no failure: the call is over. */
+  end(): void;
+  /** @param thrown a `CallFailure`, or anything else for a bug */
+  fail(thrown: unknown): void;
+}
+
 /** What a handler may know of the call. */
 export interface CallContext {
   /**
    * When the caller stops waiting (`grpc-timeout`), on the monotonic clock; Infinity without one.
    */
   readonly deadlineMs: number;
-  /** The first value of a request metadata field, by its lower-case name. */
+  /**
+   * The first value of a request metadata field, by its lower-case name. Of a name in `-bin` the
+   * bytes, each as one character of Latin-1.
+   */
   metadata(name: string): string | undefined;
 }
 
@@ -76,3 +115,15 @@ export interface CallFailure {
   /** Safe to send to the caller. */
   readonly message: string;
 }
+
+/** A thrown value as its caller may see it. */
+export interface MappedThrow extends CallFailure {
+  /** Whether no failure of the environment explains it. */
+  readonly isBug: boolean;
+}
+
+/** The most streams a client may have open on one connection; it opens another one above. */
+export const concurrentStreamsMax = 1_000;
+
+/** The largest message in bytes, received or sent, after decompression. */
+export const messageBytesMax = 1_048_576;

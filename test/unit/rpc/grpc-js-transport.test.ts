@@ -4,13 +4,13 @@ import { Client, credentials, type ServiceError as GrpcError, Metadata } from "@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Clock } from "../../../src/core/clock.js";
 import { ServiceError } from "../../../src/core/errors.js";
+import { GrpcJsTransport, type GrpcJsTransportParts } from "../../../src/rpc/grpc-js-transport.js";
 import {
   concurrentStreamsMax,
-  GrpcJsTransport,
-  type GrpcJsTransportParts,
+  type MethodHandler,
   messageBytesMax,
-} from "../../../src/rpc/grpc-js-transport.js";
-import type { MethodHandler, ServerStreamHandler } from "../../../src/wire/service.js";
+  type ServerStreamHandler,
+} from "../../../src/wire/service.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { realClock, realRandom } from "../../support/real-clock.js";
 import { unaryHandler } from "../../support/unary.js";

@@ -1,0 +1,239 @@
+import { AnswerStream } from "./grpc-answers.js";
+import {
+  type CallParts,
+  deadlineMsOf,
+  type GrpcConnection,
+  partialBytesMax,
+} from "./grpc-context.js";
+import { decompress, tooLargeMessage } from "./grpc-encoding.js";
+import { isOneMessage, MessageReader, messageHeadBytes } from "./grpc-message.js";
+import { metadataOf } from "./grpc-metadata.js";
+import { malformedMessage } from "./grpc-request.js";
+import { protocolStatuses } from "./grpc-status.js";
+import type { HeaderFields, ServerStream, StreamReader } from "./http2.js";
+import type { BidiAnswers, BidiHandler, BidiReader, CallContext, CallFailure } from "./service.js";
+
+/**
+ * A call with messages each way. The caller's are handed over one at a time; what comes meanwhile
+ * is not given back to its windows, so that it stops sending.
+ */
+export class BidiCall implements StreamReader, CallContext, BidiAnswers {
+  readonly deadlineMs: number;
+  readonly #stream: ServerStream;
+  readonly #connection: GrpcConnection;
+  readonly #fields: HeaderFields;
+  readonly #encoding: string | undefined;
+  readonly #answers: AnswerStream;
+  #reader: BidiReader = absentReader;
+  /** What came in pieces, or while a message was in work. */
+  #waiting: MessageReader | undefined;
+  /** Bytes of it, as they are counted for the connection. */
+  #waitingBytes = 0;
+  /** Bytes to be given back to the windows when the message in work is done with. */
+  #owedBytes = 0;
+  #isWorking = false;
+  #isHandingOver = false;
+  #hasEnded = false;
+  #isEndTold = false;
+  #isSettled = false;
+  #isGone = false;
+
+  constructor(call: CallParts) {
+    this.#stream = call.stream;
+    this.#connection = call.connection;
+    this.#fields = call.fields;
+    this.#encoding = call.head.encoding;
+    this.deadlineMs = deadlineMsOf(call);
+    this.#answers = new AnswerStream(call.stream, call.connection);
+  }
+
+  /** Lets the handler begin. */
+  open(handler: BidiHandler): void {
+    try {
+      this.#reader = handler(this, this);
+    } catch (thrown) {
+      this.fail(thrown);
+    }
+  }
+
+  metadata(name: string): string | undefined {
+    return metadataOf(this.#fields, name);
+  }
+
+  onData(bytes: Uint8Array, isEnd: boolean): void {
+    if (isEnd) this.#hasEnded = true;
+    if (this.#answers.isOver) {
+      this.#stream.consumed(bytes.length);
+      return;
+    }
+    if (this.#isWorking) this.#owedBytes += bytes.length;
+    else this.#stream.consumed(bytes.length);
+    if (!this.#isWorking && this.#waitingBytes === 0 && isOneMessage(bytes)) {
+      this.#handOver(bytes.subarray(messageHeadBytes));
+    } else if (!this.#keep(bytes)) {
+      return;
+    }
+    this.#advance();
+  }
+
+  onEnd(): void {
+    this.#hasEnded = true;
+    this.#advance();
+  }
+
+  onReset(): void {
+    this.#isGone = true;
+    this.#answers.abandon();
+    this.#drop();
+    if (this.#isSettled) this.#stream.release();
+    else this.#reader.onCancel();
+  }
+
+  onDrain(): void {
+    if (!this.#isSettled) this.#reader.onDrain();
+  }
+
+  send(bytes: Uint8Array): boolean {
+    return this.#answers.send(bytes);
+  }
+
+  next(): void {
+    this.#isWorking = false;
+    if (!this.#isHandingOver) this.#advance();
+  }
+
+  end(): void {
+    if (!this.#settle()) return;
+    this.#answers.end();
+  }
+
+  fail(thrown: unknown): void {
+    const { onBug, toFailure } = this.#connection.parts;
+    const failure = toFailure(thrown);
+    if (failure.isBug) onBug(thrown);
+    if (!this.#settle()) return;
+    this.#answers.fail(failure);
+  }
+
+  /** Ends the call for what the caller sent. The handler learns that nobody hears it any more. */
+  #refuse(failure: CallFailure): void {
+    this.#answers.fail(failure);
+    this.#drop();
+    this.#payWindow();
+    this.#reader.onCancel();
+  }
+
+  /** Hands over what waits, message by message, until one stays in work. */
+  #advance(): void {
+    while (!this.#isWorking && !this.#answers.isOver) {
+      const read = this.#waiting?.read() ?? "partial";
+      if (read === "message" && this.#waiting !== undefined) {
+        const { message, isCompressed } = this.#waiting;
+        this.#count();
+        if (isCompressed) this.#decompress(message);
+        else this.#handOver(message);
+      } else if (read === "partial") {
+        this.#payWindow();
+        if (this.#hasEnded) this.#tellEnd();
+        return;
+      } else {
+        this.#refuse(read === "malformed" ? malformedMessage : tooLarge);
+      }
+    }
+  }
+
+  #handOver(message: Uint8Array): void {
+    this.#isWorking = true;
+    this.#isHandingOver = true;
+    this.#reader.onMessage(message);
+    this.#isHandingOver = false;
+  }
+
+  #decompress(message: Uint8Array): void {
+    this.#isWorking = true;
+    // What comes meanwhile would move the bytes.
+    const bytes = new Uint8Array(message);
+    decompress({ encoding: this.#encoding, bytes }, (result) => {
+      if (this.#answers.isOver) return;
+      if (result.kind === "failure") {
+        this.#refuse(result.failure);
+        return;
+      }
+      this.#handOver(result.bytes);
+      this.#advance();
+    });
+  }
+
+  #tellEnd(): void {
+    if (this.#isEndTold || this.#isSettled) return;
+    this.#isEndTold = true;
+    if (this.#waitingBytes > 0) this.#refuse(cutMessage);
+    else this.#reader.onEnd();
+  }
+
+  /** Keeps what cannot be handed over yet; answers false when that ended the call. */
+  #keep(bytes: Uint8Array): boolean {
+    this.#waiting ??= new MessageReader();
+    if (this.#connection.partialBytes + bytes.length > partialBytesMax) {
+      this.#refuse(tooMuch);
+      return false;
+    }
+    this.#waiting.feed(bytes);
+    this.#count();
+    return true;
+  }
+
+  #count(): void {
+    const waitingBytes = this.#waiting?.unreadBytes ?? 0;
+    this.#connection.partialBytes += waitingBytes - this.#waitingBytes;
+    this.#waitingBytes = waitingBytes;
+  }
+
+  /** What came while a message was in work may be followed by more. */
+  #payWindow(): void {
+    if (this.#owedBytes === 0) return;
+    this.#stream.consumed(this.#owedBytes);
+    this.#owedBytes = 0;
+  }
+
+  /** The handler has ended the call; answers whether it had not before. */
+  #settle(): boolean {
+    if (this.#isSettled) {
+      this.#connection.parts.onBug(new Error("A handler ended a call twice."));
+      return false;
+    }
+    this.#isSettled = true;
+    this.#drop();
+    this.#payWindow();
+    if (this.#isGone) this.#stream.release();
+    return true;
+  }
+
+  #drop(): void {
+    this.#waiting = undefined;
+    this.#count();
+  }
+}
+
+/** Stands where no handler has answered who reads. */
+const absentReader: BidiReader = {
+  onMessage() {},
+  onEnd() {},
+  onCancel() {},
+  onDrain() {},
+};
+
+const tooLarge: CallFailure = {
+  grpcStatus: protocolStatuses.resourceExhausted,
+  message: tooLargeMessage,
+};
+
+const tooMuch: CallFailure = {
+  grpcStatus: protocolStatuses.resourceExhausted,
+  message: "Too much of unfinished requests on this connection.",
+};
+
+const cutMessage: CallFailure = {
+  grpcStatus: protocolStatuses.internal,
+  message: "The last message is not whole.",
+};

@@ -1,0 +1,40 @@
+import { gunzip } from "node:zlib";
+import { acceptedEncodings, protocolStatuses } from "./grpc-status.js";
+import { type CallFailure, messageBytesMax } from "./service.js";
+
+/** A message as it was before compression, or why there is none. */
+export type Decompressed =
+  | { readonly kind: "message"; readonly bytes: Uint8Array }
+  | { readonly kind: "failure"; readonly failure: CallFailure };
+
+/**
+ * Decompresses one message, beside the event loop: a small one may make a megabyte. What is above
+ * `messageBytesMax` is not made, so a bomb costs no more than the largest message.
+ *
+ * @param encoding `grpc-encoding` of the call; undefined where it has none
+ * @param bytes must hold until `done`
+ */
+export function decompress(
+  { encoding, bytes }: { readonly encoding: string | undefined; readonly bytes: Uint8Array },
+  done: (result: Decompressed) => void,
+): void {
+  const fail = (grpcStatus: number, message: string): void =>
+    done({ kind: "failure", failure: { grpcStatus, message } });
+  if (encoding === undefined || encoding === "identity") {
+    // Source: gRPC core, "Compression in gRPC": such a message has nothing to be read by.
+    fail(protocolStatuses.internal, "A message is compressed, but the call names no encoding.");
+    return;
+  }
+  if (encoding !== "gzip") {
+    fail(protocolStatuses.unimplemented, `Encodings of messages are ${acceptedEncodings}.`);
+    return;
+  }
+  gunzip(bytes, { maxOutputLength: messageBytesMax }, (error, message) => {
+    if (!error) done({ kind: "message", bytes: message });
+    else if (error.name === "RangeError") fail(protocolStatuses.resourceExhausted, tooLargeMessage);
+    else fail(protocolStatuses.internal, "A message is not what its encoding says.");
+  });
+}
+
+/** What callers are told of a message above the bound. */
+export const tooLargeMessage = `A message has more than ${messageBytesMax} bytes.`;

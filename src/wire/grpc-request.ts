@@ -1,0 +1,152 @@
+import {
+  type CallParts,
+  deadlineMsOf,
+  type GrpcConnection,
+  partialBytesMax,
+} from "./grpc-context.js";
+import { decompress, tooLargeMessage } from "./grpc-encoding.js";
+import { isOneMessage, MessageReader, messageHeadBytes } from "./grpc-message.js";
+import { metadataOf } from "./grpc-metadata.js";
+import { failureAnswer, protocolStatuses } from "./grpc-status.js";
+import type { HeaderFields, ServerStream, StreamReader } from "./http2.js";
+import type { CallContext, CallFailure } from "./service.js";
+
+/**
+ * Reads the one request of a call, and refuses what is none. A request that came in one frame is
+ * handed over as it was read, without a copy.
+ */
+export abstract class OneRequestCall implements StreamReader, CallContext {
+  readonly deadlineMs: number;
+  protected readonly stream: ServerStream;
+  protected readonly connection: GrpcConnection;
+  readonly #fields: HeaderFields;
+  readonly #encoding: string | undefined;
+  #phase: "reading" | "working" | "over" = "reading";
+  #isGone = false;
+  /** What came so far of a request that did not come in one piece. */
+  #partial: MessageReader | undefined;
+  #partialBytes = 0;
+  #isWhole = false;
+
+  constructor(call: CallParts) {
+    this.stream = call.stream;
+    this.connection = call.connection;
+    this.#fields = call.fields;
+    this.#encoding = call.head.encoding;
+    this.deadlineMs = deadlineMsOf(call);
+  }
+
+  /**
+   * The request is whole; its bytes hold until this returns. `refuse` or `leave` must follow, when
+   * the work for it has ended.
+   */
+  protected abstract begin(request: Uint8Array): void;
+
+  /** Whether the caller has gone, so that nothing may be sent. */
+  protected get isGone(): boolean {
+    return this.#isGone;
+  }
+
+  metadata(name: string): string | undefined {
+    return metadataOf(this.#fields, name);
+  }
+
+  onData(bytes: Uint8Array, isEnd: boolean): void {
+    this.stream.consumed(bytes.length);
+    if (this.#phase !== "reading") return;
+    if (isEnd && this.#partial === undefined && isOneMessage(bytes)) {
+      this.#phase = "working";
+      this.begin(bytes.subarray(messageHeadBytes));
+      return;
+    }
+    if (bytes.length > 0) this.#collect(bytes);
+    if (isEnd) this.onEnd();
+  }
+
+  onEnd(): void {
+    if (this.#phase !== "reading") return;
+    if (this.#partial === undefined || !this.#isWhole) {
+      this.refuse({ grpcStatus: protocolStatuses.unimplemented, message: "There is no request." });
+      return;
+    }
+    this.#phase = "working";
+    const { message, isCompressed } = this.#partial;
+    this.#dropPartial();
+    if (isCompressed) this.#decompress(message);
+    else this.begin(message);
+  }
+
+  onReset(): void {
+    this.#isGone = true;
+    if (this.#phase !== "working") this.leave();
+  }
+
+  onDrain(): void {
+    // One answer is sent whole: the connection keeps what does not leave at once.
+  }
+
+  /** Ends the call with a failure, when nothing was sent of its answer. */
+  protected refuse(failure: CallFailure): void {
+    if (!this.#isGone) this.stream.sendHeaders(failureAnswer(failure), true);
+    this.leave();
+  }
+
+  /** Nobody works for the call any more, and what could be sent was. */
+  protected leave(): void {
+    this.#phase = "over";
+    this.#dropPartial();
+    if (this.#isGone) this.stream.release();
+  }
+
+  #collect(bytes: Uint8Array): void {
+    const failure = this.#problemOf(bytes);
+    if (failure !== undefined) this.refuse(failure);
+  }
+
+  /** Takes a part of the request; answers why the request is none. */
+  #problemOf(bytes: Uint8Array): CallFailure | undefined {
+    const { connection } = this;
+    if (connection.partialBytes + bytes.length > partialBytesMax) {
+      const message = "Too much of unfinished requests on this connection.";
+      return { grpcStatus: protocolStatuses.resourceExhausted, message };
+    }
+    connection.partialBytes += bytes.length;
+    this.#partialBytes += bytes.length;
+    if (this.#isWhole) return secondRequest;
+    this.#partial ??= new MessageReader();
+    this.#partial.feed(bytes);
+    const read = this.#partial.read();
+    if (read === "partial") return undefined;
+    if (read === "tooLarge") {
+      return { grpcStatus: protocolStatuses.resourceExhausted, message: tooLargeMessage };
+    }
+    if (read === "malformed") return malformedMessage;
+    this.#isWhole = true;
+    return this.#partial.unreadBytes > 0 ? secondRequest : undefined;
+  }
+
+  #dropPartial(): void {
+    this.connection.partialBytes -= this.#partialBytes;
+    this.#partialBytes = 0;
+    this.#partial = undefined;
+  }
+
+  #decompress(bytes: Uint8Array): void {
+    decompress({ encoding: this.#encoding, bytes }, (result) => {
+      if (this.#isGone) this.leave();
+      else if (result.kind === "failure") this.refuse(result.failure);
+      else this.begin(result.bytes);
+    });
+  }
+}
+
+const secondRequest: CallFailure = {
+  grpcStatus: protocolStatuses.unimplemented,
+  message: "This method takes one request, and there is more.",
+};
+
+/** What callers are told of a message whose head is none. */
+export const malformedMessage: CallFailure = {
+  grpcStatus: protocolStatuses.internal,
+  message: "A message begins with 0, or with 1 where it is compressed.",
+};

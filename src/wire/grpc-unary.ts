@@ -1,0 +1,79 @@
+import type { CallParts } from "./grpc-context.js";
+import { tooLargeMessage } from "./grpc-encoding.js";
+import { writeMessageHead } from "./grpc-message.js";
+import { OneRequestCall } from "./grpc-request.js";
+import { answerHead, okTrailers, protocolStatuses } from "./grpc-status.js";
+import { messageBytesMax, type UnaryAnswer, type UnaryHandler } from "./service.js";
+
+/** A call with one request and one answer: its stream's reader, its context and its answer in one. */
+export class UnaryCall extends OneRequestCall implements UnaryAnswer {
+  readonly #handle: UnaryHandler;
+  #isAnswered = false;
+
+  constructor(call: CallParts, handle: UnaryHandler) {
+    super(call);
+    this.#handle = handle;
+  }
+
+  reply(bytes: Uint8Array): void {
+    if (!this.#isFirst()) return;
+    if (this.isGone) {
+      this.leave();
+      return;
+    }
+    if (bytes.length > messageBytesMax) {
+      this.refuse({ grpcStatus: protocolStatuses.resourceExhausted, message: tooLargeMessage });
+      return;
+    }
+    const { stream, connection } = this;
+    stream.sendHeaders(answerHead, false);
+    writeMessageHead(connection.messageHead, bytes.length);
+    stream.sendDataWithHead(connection.messageHead, bytes, false);
+    stream.sendHeaders(okTrailers, true);
+    this.leave();
+  }
+
+  fail(thrown: unknown): void {
+    if (!this.#isFirst()) return;
+    const { onBug, toFailure } = this.connection.parts;
+    const failure = toFailure(thrown);
+    if (failure.isBug) onBug(thrown);
+    this.refuse(failure);
+  }
+
+  protected override begin(request: Uint8Array): void {
+    const { clock, isLate, onDropped } = this.connection.parts;
+    if (!isLate()) {
+      this.#run(request);
+      return;
+    }
+    // Deadlines count from when we read a call. Whoever gave up before has sent a reset: it lies
+    // behind the call in what this turn reads.
+    const held = new Uint8Array(request);
+    clock.scheduleTurn(() => {
+      if (!this.isGone) {
+        this.#run(held);
+        return;
+      }
+      onDropped();
+      this.leave();
+    });
+  }
+
+  #run(request: Uint8Array): void {
+    try {
+      this.#handle(request, this, this);
+    } catch (thrown) {
+      this.fail(thrown);
+    }
+  }
+
+  #isFirst(): boolean {
+    if (this.#isAnswered) {
+      this.connection.parts.onBug(new Error("A handler answered a call twice."));
+      return false;
+    }
+    this.#isAnswered = true;
+    return true;
+  }
+}
