@@ -44,6 +44,20 @@ async function runShell(command: string, cwd: string): Promise<readonly string[]
   return (output.stdout + output.stderr).replaceAll("\r", "").trimEnd().split("\n");
 }
 
+/** Runs a step in a folder, with files of this repository, and looks for what it must print. */
+async function expectPrinted({ command, lines }: Step, folder: string): Promise<void> {
+  const here = command
+    .replaceAll("dist/cli/main.js", `${root}/dist/cli/main.js`)
+    .replaceAll("envoy/demo/", `${root}/envoy/demo/`);
+  const printed = await runShell(here, folder);
+  for (const wanted of lines) {
+    expect(
+      printed.some((line) => matches(wanted, line)),
+      `${command}\n${printed.join("\n")}\nlacks ${wanted}`,
+    ).toBe(true);
+  }
+}
+
 describe("README.md", () => {
   it("shows a tour that goes as it says", async () => {
     const [envoyPort, httpPort, grpcPort] = [await freePort(), await freePort(), await freePort()];
@@ -66,17 +80,15 @@ describe("README.md", () => {
     for (const { command, lines } of tour) {
       const here = command
         .replaceAll(":10000/", `:${envoyPort}/`)
-        .replaceAll(":8080/", `:${httpPort}/`)
-        .replaceAll("dist/cli/main.js", `${root}/dist/cli/main.js`)
-        .replaceAll("envoy/demo/", `${root}/envoy/demo/`);
-      const printed = await runShell(here, folder);
-      for (const wanted of lines) {
-        expect(
-          printed.some((line) => matches(wanted, line)),
-          `${command}\n${printed.join("\n")}\nlacks ${wanted}`,
-        ).toBe(true);
-      }
+        .replaceAll(":8080/", `:${httpPort}/`);
+      await expectPrinted({ command: here, lines }, folder);
     }
+  });
+
+  it("shows what an existing configuration means here, as it is printed", async () => {
+    const found = (await blocks("move", "console")).flatMap(steps);
+    expect(found).toHaveLength(2);
+    for (const step of found) await expectPrinted(step, stage.folder);
   });
 
   it("starts the service by the command that it names", async () => {

@@ -1,9 +1,12 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
 import { renderIgnoredTable } from "../../src/app/ignored-options.js";
 import { createMetrics } from "../../src/app/metrics.js";
 import { renderOptionTable } from "../../src/app/option-table.js";
+import { optionNames, optionRow } from "../../src/app/options.js";
 import { remedyOf } from "../../src/app/store-remedies.js";
 import { type ErrorCode, errorRows } from "../../src/core/errors.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
@@ -96,6 +99,23 @@ const generated: Readonly<Record<string, () => string | Promise<string>>> = {
   ignored: renderIgnoredTable,
 };
 
+/** Source: gateway.envoyproxy.io/v1alpha1, EnvoyGateway and KubernetesDeploymentSpec. */
+const envoyGatewayShape = z.strictObject({
+  apiVersion: z.literal("gateway.envoyproxy.io/v1alpha1"),
+  kind: z.literal("EnvoyGateway"),
+  provider: z.strictObject({
+    type: z.literal("Kubernetes"),
+    kubernetes: z.strictObject({
+      rateLimitDeployment: z.strictObject({
+        container: z.strictObject({
+          image: z.string(),
+          env: z.array(z.strictObject({ name: z.string(), value: z.string() })),
+        }),
+      }),
+    }),
+  }),
+});
+
 /** What stands between the marks of a generated part. */
 function partPattern(name: string): RegExp {
   return new RegExp(`(<!-- generated: ${name} -->\n)([\\s\\S]*?)(<!-- end -->)`);
@@ -125,11 +145,22 @@ describe("README.md", () => {
     }
   });
 
+  it("shows a setting of Envoy Gateway where it reads it, with names that we read", () => {
+    const text = readFileSync(readmeFile, "utf8");
+    const [, block = ""] = /<!-- test: envoy-gateway -->\n```yaml\n([\s\S]*?)```/.exec(text) ?? [];
+    const { container } = envoyGatewayShape.parse(parse(block)).provider.kubernetes
+      .rateLimitDeployment;
+    const known = optionNames.map((name) => optionRow(name).env);
+    for (const { name } of container.env) expect(known).toContain(name);
+  });
+
   it("names every snippet's test", () => {
     const text = readFileSync(readmeFile, "utf8");
     const marks = [...text.matchAll(/(.*)\n```(console|yaml)\n/g)].map(([, mark]) => mark);
     expect(
-      marks.filter((mark) => !/^<!-- test: (tour|serve|policy) -->$/.test(mark ?? "")),
+      marks.filter(
+        (mark) => !/^<!-- test: (tour|serve|policy|move|envoy-gateway) -->$/.test(mark ?? ""),
+      ),
     ).toEqual([]);
   });
 });
