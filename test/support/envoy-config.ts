@@ -18,6 +18,9 @@ export interface EnvoyOptions {
   readonly withoutDecision?: "allow" | "deny";
   /** More fields of the filter. Source: envoy.extensions.filters.http.ratelimit.v3.RateLimit. */
   readonly filter?: Json;
+  /** HTTP filters that see a request before it, and after it. */
+  readonly filtersBefore?: readonly Json[];
+  readonly filtersAfter?: readonly Json[];
   /** Whether the gRPC health of each Headgate decides where questions go. Default false. */
   readonly isHealthChecked?: boolean;
   /** How Headgate is reached over TLS. Default: plaintext. */
@@ -87,7 +90,9 @@ function connectionManager(options: EnvoyOptions): Json {
         virtual_hosts: [{ name: "all", domains: ["*"], routes }],
       },
       http_filters: [
+        ...(options.filtersBefore ?? []),
         { name: "envoy.filters.http.ratelimit", typed_config: rateLimitFilter(options) },
+        ...(options.filtersAfter ?? []),
         {
           name: "envoy.filters.http.router",
           typed_config: { "@type": typeUrl("envoy.extensions.filters.http.router.v3.Router") },
@@ -199,6 +204,15 @@ function loopback(port: number): Json {
 
 function typeUrl(name: string): string {
   return `type.googleapis.com/${name}`;
+}
+
+/** Another HTTP filter. Example name: `set_metadata`, of `envoy.filters.http.set_metadata`. */
+export function httpFilter(name: string, message: string, fields: Json): Json {
+  const type = `envoy.extensions.filters.http.${name}.v3.${message}`;
+  return {
+    name: `envoy.filters.http.${name}`,
+    typed_config: { "@type": typeUrl(type), ...fields },
+  };
 }
 
 /** An action: a descriptor entry whose value is a request header; no header, no descriptor. */
