@@ -5,11 +5,10 @@ import { Decider, type DeciderEvent } from "../decide/decider.js";
 import { watchLoop } from "../decide/loop-watch.js";
 import { Pressure } from "../decide/pressure.js";
 import type { DecisionTracer } from "../rpc/decision-trace.js";
-import { addReflection } from "../rpc/grpc-js-reflection.js";
-import { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
 import { createHealthService, Health } from "../rpc/health.js";
 import { createRateLimitService } from "../rpc/rls.js";
 import { ResponseExtras } from "../rpc/rls-extras.js";
+import type { Transport } from "../wire/transport.js";
 import type { Config } from "./config.js";
 import { extrasOf, switchesOf } from "./decision-options.js";
 import { sha256 } from "./digest.js";
@@ -22,6 +21,7 @@ import type { StatsSources } from "./stats.js";
 import { type OpenStore, openLocalStore } from "./store.js";
 import { remedyOf } from "./store-remedies.js";
 import type { TlsStatus } from "./tls.js";
+import { createTransport } from "./transport.js";
 import { readVersion } from "./version.js";
 
 /** What a core is made of. */
@@ -43,7 +43,7 @@ export interface CoreParts {
 /** The service's parts, connected, listening on nothing yet. */
 export interface Core {
   readonly health: Health;
-  readonly transport: GrpcJsTransport;
+  readonly transport: Transport;
   readonly httpServer: HttpServer;
   readonly metrics: Metrics;
   /** What statistics by the names of envoyproxy/ratelimit are read from. */
@@ -92,19 +92,16 @@ export function createCore(parts: CoreParts): Core {
   const health = new Health();
   const extras = new ResponseExtras(extrasOf(config));
   const storeKind = opened.kind;
-  const transport = new GrpcJsTransport({
+  const transport = createTransport(config, {
     services: [
       createRateLimitService({ decider, clock, counters, extras, tracer: parts.tracer }),
       createHealthService(health),
     ],
     clock,
     random,
-    connectionAgeMsMax: config.grpcConnectionAgeMsMax,
-    connectionAgeGraceMs: config.grpcConnectionAgeGraceMs,
     onBug,
     isLate: () => pressure.isLate(clock.monotonicMs()),
     onDropped: () => counters.countFailure("DEADLINE_PASSED"),
-    ...(config.reflection ? { extend: addReflection } : {}),
   });
   const isStoreAway = (): boolean => opened.kind === "redis" && opened.isAway();
   const httpParts = {

@@ -1,5 +1,5 @@
 import { createServer } from "node:net";
-import type { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
+import type { Transport } from "../wire/transport.js";
 import type { Config } from "./config.js";
 import { type ListenAddress, listen } from "./listen.js";
 import type { OpenTls } from "./tls.js";
@@ -19,7 +19,7 @@ export interface GrpcListener {
 export interface GrpcListenerParts {
   readonly config: Config;
   /** Takes the connections, secured ones where there is TLS. */
-  readonly transport: GrpcJsTransport;
+  readonly transport: Transport;
   /** Undefined where gRPC is served in plaintext. */
   readonly tls: OpenTls | undefined;
 }

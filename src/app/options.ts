@@ -138,7 +138,17 @@ const optionRows = {
     env: "HEADGATE_REFLECTION",
     flag: "reflection",
     defaultValue: false,
-    docs: "Serves gRPC reflection, so that grpcurl needs no files.",
+    docs: "Serves gRPC reflection, so that grpcurl needs no files. Needs HEADGATE_TRANSPORT=grpc-js.",
+  }),
+  transport: choiceOption({
+    section: "Listening",
+    env: "HEADGATE_TRANSPORT",
+    flag: "transport",
+    choices: ["grpc-js", "lane"],
+    defaultValue: "grpc-js",
+    docs:
+      "What speaks gRPC: the library @grpc/grpc-js, or `lane`, Headgate's own HTTP/2, which costs " +
+      "a fraction of it and is younger.",
   }),
   ...decisionOptionRows,
   backendType: choiceOption({

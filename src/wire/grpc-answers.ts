@@ -11,7 +11,7 @@ import {
 import type { ServerStream } from "./http2.js";
 import { type CallFailure, messageBytesMax } from "./service.js";
 
-/** The answers of a call that may have many: its head goes with the first, its status at the end. */
+/** The answers of a call that may have many: a head with the first, a status at the end. */
 export class AnswerStream {
   readonly #stream: ServerStream;
   readonly #connection: GrpcConnection;

@@ -5,7 +5,7 @@ import { OneRequestCall } from "./grpc-request.js";
 import { answerHead, okTrailers, protocolStatuses } from "./grpc-status.js";
 import { messageBytesMax, type UnaryAnswer, type UnaryHandler } from "./service.js";
 
-/** A call with one request and one answer: its stream's reader, its context and its answer in one. */
+/** A call with one request and one answer: what reads it, knows of it and answers it in one. */
 export class UnaryCall extends OneRequestCall implements UnaryAnswer {
   readonly #handle: UnaryHandler;
   #isAnswered = false;

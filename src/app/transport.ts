@@ -1,0 +1,34 @@
+import { addReflection } from "../rpc/grpc-js-reflection.js";
+import { GrpcJsTransport, type GrpcJsTransportParts } from "../rpc/grpc-js-transport.js";
+import { toCallFailure } from "../rpc/status.js";
+import { LaneTransport } from "../wire/lane-transport.js";
+import type { Transport } from "../wire/transport.js";
+import type { OptionValues } from "./options.js";
+
+/** The options that this is about. */
+export type TransportValues = Pick<
+  OptionValues,
+  "transport" | "reflection" | "grpcConnectionAgeMsMax" | "grpcConnectionAgeGraceMs"
+>;
+
+/** What is served, by whatever transport. */
+export type ServedParts = Omit<
+  GrpcJsTransportParts,
+  "connectionAgeMsMax" | "connectionAgeGraceMs" | "extend"
+>;
+
+/** The transport that the options name. */
+export function createTransport(values: TransportValues, served: ServedParts): Transport {
+  const { grpcConnectionAgeMsMax, grpcConnectionAgeGraceMs } = values;
+  const parts = {
+    ...served,
+    connectionAgeMsMax: grpcConnectionAgeMsMax,
+    connectionAgeGraceMs: grpcConnectionAgeGraceMs,
+  };
+  if (values.transport === "lane") {
+    // Answers of one turn leave together: what is due runs after all that this turn has begun.
+    const scheduleFlush = (run: () => void): void => process.nextTick(run);
+    return new LaneTransport({ ...parts, toFailure: toCallFailure, scheduleFlush });
+  }
+  return new GrpcJsTransport({ ...parts, ...(values.reflection ? { extend: addReflection } : {}) });
+}
