@@ -3,6 +3,7 @@ import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { RedisServer } from "../support/redis-server.js";
+import { runFuzz } from "./fuzz.js";
 import { type InProcessRow, inProcessScenarios, measureInProcess } from "./in-process.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
 import { measureRedisScript, redisScriptScenarios } from "./redis-script.js";
@@ -27,7 +28,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --only TEXT     rows whose name holds this text
   -o json         the rows as JSON on standard output
   --simulation N  instead of all this: N seeds of the simulation against the exact promise
-  --first SEED    the first of them (default 1), to run several parts side by side
+  --fuzz N        instead of all this: N inputs that nobody should send, to what reads the wire
+  --first SEED    the first seed of these two (default 1), to run several parts side by side
   -h, --help      this text`;
 
 /** What every limit of the bench allows: as much as there is, so that no row is about denials. */
@@ -47,6 +49,7 @@ async function main(): Promise<void> {
       only: { type: "string", default: "" },
       output: { type: "string", short: "o", default: "table" },
       simulation: { type: "string" },
+      fuzz: { type: "string" },
       first: { type: "string", default: "1" },
       help: { type: "boolean", short: "h", default: false },
     },
@@ -57,6 +60,10 @@ async function main(): Promise<void> {
   }
   if (values.simulation !== undefined) {
     await simulate(Number(values.simulation), Number(values.first));
+    return;
+  }
+  if (values.fuzz !== undefined) {
+    fuzz(Number(values.fuzz), Number(values.first));
     return;
   }
   const measureMs = Number(values.seconds) * 1_000;
@@ -91,6 +98,13 @@ async function simulate(count: number, first: number): Promise<void> {
   if (!(count >= 1 && first >= 0)) throw new Error("--simulation and --first take whole numbers");
   const failure = await runSeeds({ first, count });
   process.stdout.write(failure === undefined ? "No seed failed.\n" : `${failure}\n`);
+  if (failure !== undefined) process.exitCode = 1;
+}
+
+function fuzz(count: number, first: number): void {
+  if (!(count >= 1 && first >= 0)) throw new Error("--fuzz and --first take whole numbers");
+  const failure = runFuzz({ first, count });
+  process.stdout.write(failure === undefined ? "No input failed.\n" : `${failure}\n`);
   if (failure !== undefined) process.exitCode = 1;
 }
 
