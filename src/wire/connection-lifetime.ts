@@ -14,6 +14,8 @@ export interface LivingConnection {
   readonly isGreeted: boolean;
   /** Whether a frame or a header block has begun and not ended. */
   readonly isInside: boolean;
+  /** Frames and header blocks that have ended. */
+  readonly endedCount: number;
   readonly streamCount: number;
   /** Sends a PING. */
   askAlive(): void;
@@ -56,6 +58,7 @@ export class ConnectionLifetime {
   #askedMs: number | undefined;
   #idleSinceMs: number;
   #insideSinceMs: number | undefined;
+  #endedCount = 0;
   #stalledSinceMs: number | undefined;
   #progress = 0;
   #answerDueMs = never;
@@ -78,10 +81,14 @@ export class ConnectionLifetime {
   onRead(nowMs: number): void {
     this.#heardMs = nowMs;
     this.#askedMs = undefined;
-    if (!this.#connection.isInside) this.#insideSinceMs = undefined;
-    else if (this.#insideSinceMs === undefined) {
+    const { isInside, endedCount } = this.#connection;
+    if (!isInside) {
+      this.#insideSinceMs = undefined;
+    } else if (this.#insideSinceMs === undefined || endedCount !== this.#endedCount) {
+      const isNew = this.#insideSinceMs === undefined;
       this.#insideSinceMs = nowMs;
-      this.#arm();
+      this.#endedCount = endedCount;
+      if (isNew) this.#arm();
     }
   }
 

@@ -61,6 +61,11 @@ export class FrameWriter {
     }
   }
 
+  /** Takes back the frame that was begun, and what was written since. */
+  cancel(): void {
+    this.output.truncate(this.#close());
+  }
+
   settings(settings: readonly SentSetting[]): void {
     this.output.frameHead(settings.length * 6, frameTypes.settings << 8, 0);
     for (const [id, value] of settings) {

@@ -12,8 +12,7 @@ import { Http2Session, type SessionHost } from "./http2-session.js";
 /** What carries a connection's bytes: a socket, or a stream that stands for a secured one. */
 export interface ByteStream {
   on(event: "data", listener: (chunk: Buffer) => void): unknown;
-  on(event: "drain" | "end" | "close", listener: () => void): unknown;
-  on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "drain" | "end" | "close" | "error", listener: () => void): unknown;
   /** Answers false when it holds enough: "drain" tells when it does not any more. */
   write(bytes: Uint8Array): boolean;
   end(): unknown;
@@ -115,6 +114,10 @@ export class Http2Connection implements SessionHost, LivingConnection {
 
   get isInside(): boolean {
     return this.#session.isInside;
+  }
+
+  get endedCount(): number {
+    return this.#session.endedCount;
   }
 
   /**

@@ -6,7 +6,7 @@
 /** The most requests a peer may have open; above, one is refused with REFUSED_STREAM. */
 export const streamCountMax = 1_000;
 
-/** The most bytes of a header block as it comes, over all its frames; above, the connection ends. */
+/** The most bytes of a header block over all its frames; above, the connection ends. */
 export const headerBlockBytesMax = 32_768;
 
 /** The most CONTINUATION frames of one header block; above, the connection ends. */

@@ -55,6 +55,7 @@ export class Http2Session implements FrameSink {
   readonly #settings: PeerSettings;
   readonly #streams: StreamTable;
   #hasSettings = false;
+  #endedCount = 0;
   #leaving: Leaving = "no";
   #isPeerLeaving = false;
   /** Calls of one proxy begin with the same block: what was found out of it holds. */
@@ -88,6 +89,11 @@ export class Http2Session implements FrameSink {
   /** Whether a frame or a header block has begun and not ended. */
   get isInside(): boolean {
     return this.#block.streamId !== 0 || this.#reader.heldBytes > 0;
+  }
+
+  /** Frames and header blocks that have come whole. */
+  get endedCount(): number {
+    return this.#endedCount;
   }
 
   /** Whether one side has said that it ends the connection, and no stream is left. */
@@ -149,8 +155,13 @@ export class Http2Session implements FrameSink {
   }
 
   onFrame(frame: Frame): void {
-    const { type } = frame;
     if (!this.#hasSettings) this.#checkGreeting(frame);
+    this.#dispatch(frame);
+    if (this.#block.streamId === 0) this.#endedCount += 1;
+  }
+
+  #dispatch(frame: Frame): void {
+    const { type } = frame;
     const block = this.#block;
     if (block.streamId !== 0) {
       if (type !== frameTypes.continuation || frame.streamId !== block.streamId) {

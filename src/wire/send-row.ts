@@ -21,7 +21,7 @@ export class SendRow {
     this.#streams.push(stream);
   }
 
-  /** Takes the first one out; undefined when the row is empty. Streams that are gone are left out. */
+  /** Takes out the first one that is not gone; undefined when there is none. */
   take(): Http2Stream | undefined {
     while (!this.isEmpty) {
       const stream = this.#streams[this.#next];

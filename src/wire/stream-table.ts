@@ -216,7 +216,18 @@ export class StreamTable implements StreamOwner {
   writeHeaders(stream: Http2Stream, fields: readonly SentField[], isEnd: boolean): void {
     const { writer, encoder, rates, host } = this.#parts;
     writer.begin(frameTypes.headers, isEnd ? frameFlags.endStream : 0, stream.id);
-    encoder.encode(fields, this.output);
+    const startBytes = this.output.length;
+    try {
+      encoder.encode(fields, this.output);
+    } catch (thrown) {
+      // Fields that may not be sent are a bug of who sends them, and cost their stream alone. A
+      // block that has begun may have changed the table: then peer and encoder differ about it.
+      const hasBegun = this.output.length > startBytes;
+      writer.cancel();
+      this.onBug(stream, thrown);
+      if (hasBegun) host.fail(http2ErrorCodes.internalError);
+      return;
+    }
     writer.endHeaders(stream.id, framePayloadBytesMax);
     rates.allowWindowUpdates();
     host.requestFlush();
@@ -254,6 +265,7 @@ export class StreamTable implements StreamOwner {
   }
 
   onSentEnd(stream: Http2Stream): void {
+    if (stream.isGone) return;
     const isOpen = !stream.isRemoteEnd;
     // The answer is complete: what the peer still sends, nobody reads (section 8.1).
     if (isOpen) this.#parts.writer.rstStream(stream.id, http2ErrorCodes.noError);

@@ -194,6 +194,8 @@ export interface PeerOptions {
   readonly answersAtEnd?: boolean;
   readonly ageMsMax?: number;
   readonly ageGraceMs?: number;
+  /** Of the connection's randomness. Default 1. */
+  readonly seed?: number;
   /** Takes requests instead. */
   readonly acceptor?: StreamAcceptor;
 }
@@ -221,6 +223,7 @@ export class Http2Peer {
     answersAtEnd = true,
     ageMsMax = 86_400_000,
     ageGraceMs = 3_600_000,
+    seed = 1,
     acceptor,
   }: PeerOptions = {}) {
     this.connection = new Http2Connection(this.socket, {
@@ -237,7 +240,7 @@ export class Http2Peer {
         onBug: (thrown) => this.bugs.push(thrown),
       },
       clock: this.clock,
-      random: new FakeRandom(),
+      random: new FakeRandom(seed),
       scheduleFlush: (run) => this.#flushes.push(run),
       ageMsMax,
       ageGraceMs,

@@ -328,7 +328,7 @@ describe("Http2Connection, what waits", () => {
     expect(peer.requests[pieces - 1]?.told).toEqual(["reset"]);
   });
 
-  it("reads no more while the socket holds more than it may, and goes on when it has drained", () => {
+  it("reads no more while the socket holds more than it may, until it has drained", () => {
     const peer = Http2Peer.greeted({ answersAtEnd: false });
     peer.socket.isFull = true;
     peer.send(ping);
