@@ -14,44 +14,54 @@ export interface GrpcJsBidiParts {
 
 /** Serves one call with a handler. */
 export function serveBidi(open: BidiHandler, parts: GrpcJsBidiParts): void {
-  const answers = new GrpcJsBidiAnswers(parts);
   const { call, context } = parts;
+  const served = new GrpcJsBidiCall(parts);
   // Paused before anybody listens: messages come one at a time, each after `next`.
   call.pause();
   let reader: BidiReader;
   try {
-    reader = open(context, answers);
+    reader = open(context, served);
   } catch (thrown) {
-    answers.fail(thrown);
+    served.fail(thrown);
     return;
   }
-  call.on("data", (bytes: Buffer) => {
-    call.pause();
-    if (!answers.isSettled) reader.onMessage(bytes);
-  });
-  call.once("end", () => {
-    if (!answers.isSettled) reader.onEnd();
-  });
-  call.once("cancelled", () => {
-    if (!answers.isSettled) reader.onCancel();
-  });
-  call.on("drain", () => {
-    if (!answers.isSettled) reader.onDrain();
-  });
-  if (!answers.isSettled) call.resume();
+  served.listen(reader);
 }
 
-class GrpcJsBidiAnswers implements BidiAnswers {
+class GrpcJsBidiCall implements BidiAnswers {
   readonly #parts: GrpcJsBidiParts;
+  #reader: BidiReader | undefined;
+  #isWorking = false;
+  #hasEnded = false;
   #isSettled = false;
 
   constructor(parts: GrpcJsBidiParts) {
     this.#parts = parts;
   }
 
-  /** Whether the handler has ended the call. */
-  get isSettled(): boolean {
-    return this.#isSettled;
+  /** The handler has begun: its reader is told from now on. */
+  listen(reader: BidiReader): void {
+    if (this.#isSettled) return;
+    const { call } = this.#parts;
+    this.#reader = reader;
+    call.on("data", (bytes: Buffer) => {
+      call.pause();
+      if (this.#isSettled) return;
+      this.#isWorking = true;
+      reader.onMessage(bytes);
+    });
+    call.once("end", () => {
+      this.#hasEnded = true;
+      // A paused stream tells its end with its last message.
+      if (!this.#isWorking) this.#tellEnd();
+    });
+    call.once("cancelled", () => {
+      if (!this.#isSettled) reader.onCancel();
+    });
+    call.on("drain", () => {
+      if (!this.#isSettled) reader.onDrain();
+    });
+    call.resume();
   }
 
   send(bytes: Uint8Array): boolean {
@@ -61,7 +71,9 @@ class GrpcJsBidiAnswers implements BidiAnswers {
   }
 
   next(): void {
-    if (!this.#isSettled) this.#parts.call.resume();
+    this.#isWorking = false;
+    if (this.#hasEnded) this.#tellEnd();
+    else if (!this.#isSettled) this.#parts.call.resume();
   }
 
   end(): void {
@@ -72,6 +84,10 @@ class GrpcJsBidiAnswers implements BidiAnswers {
     const { grpcStatus, message, isBug } = toCallFailure(thrown);
     if (isBug) this.#parts.onBug(thrown);
     if (this.#settle()) this.#parts.call.emit("error", { code: grpcStatus, details: message });
+  }
+
+  #tellEnd(): void {
+    if (!this.#isSettled) this.#reader?.onEnd();
   }
 
   /** The handler has ended the call; answers whether somebody is to be told. */
