@@ -263,6 +263,8 @@ describe("differences to a control plane", () => {
         CONFIG_GRPC_XDS_SERVER_URL: `localhost:${plane.port}`,
         CONFIG_GRPC_XDS_SERVER_USE_TLS: "true",
         CONFIG_GRPC_XDS_SERVER_TLS_CACERT: namedPath,
+        CONFIG_GRPC_XDS_CLIENT_TLS_CERT: folder.certificatePath,
+        CONFIG_GRPC_XDS_CLIENT_TLS_KEY: folder.keyPath,
       },
     });
     headgate.spawn();

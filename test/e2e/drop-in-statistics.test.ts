@@ -42,7 +42,7 @@ describe("statistics by envoyproxy/ratelimit's settings", () => {
   it("go to StatsD, DogStatsD with tags, or Prometheus; to one of them at most", async () => {
     await expectOptions(statsNames);
     expect(await ignoredNames()).toContain("PROMETHEUS_MAPPER_YAML");
-    const statsd = await startTcpStatsd(stage);
+    const [statsd, silent] = [await startTcpStatsd(stage), await startTcpStatsd(stage)];
     const dog = await startUdpStatsd(stage);
     const common = {
       STATS_FLUSH_INTERVAL: "100ms",
@@ -52,19 +52,19 @@ describe("statistics by envoyproxy/ratelimit's settings", () => {
     const prometheusPort = await freePort();
     const services = await Promise.all(
       [
-        { ...common, USE_STATSD: "true", STATSD_PORT: String(statsd.port) },
+        { ...common, DISABLE_STATS: "true", STATSD_PORT: String(silent.port) },
         { ...common, ...mogrified, STATSD_PORT: String(dog.port) },
         { ...common, ...prometheusOn, PROMETHEUS_ADDR: `127.0.0.1:${prometheusPort}` },
-        { ...common, DISABLE_STATS: "true", STATSD_PORT: String(statsd.port) },
+        { ...common, USE_STATSD: "true", STATSD_PORT: String(statsd.port) },
       ].map((env) => startDropIn(stage, { policy, env })),
     );
+    // The one with DISABLE_STATS is asked first, so it would be the first to tell.
     for (const { ask } of services) expect(await ask("user=a")).toBe("OK: 9/10");
-    await waitFor("StatsD is told", () =>
-      statsd.lines().some((line) => line.startsWith(`${hits}.user.total_hits`)),
-    );
-    // Two of the four send there; the one with DISABLE_STATS does not.
-    const told = statsd.lines().filter((line) => line.startsWith(`${hits}.user.total_hits`));
-    expect(told).toHaveLength(1);
+    const isTotal = (line: string): boolean => line.startsWith(`${hits}.user.total_hits`);
+    await waitFor("StatsD is told", () => statsd.lines().some(isTotal));
+    await services[3]?.ask("user=a");
+    await waitFor("StatsD is told again", () => statsd.lines().filter(isTotal).length === 2);
+    expect(silent.lines()).toEqual([]);
     await waitFor("DogStatsD is told", () =>
       dog.lines().some((line) => /^gate\.total_hits:1\|c\|#/.test(line)),
     );
