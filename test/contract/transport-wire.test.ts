@@ -1,0 +1,251 @@
+import { gzipSync } from "node:zlib";
+import { afterEach, describe, expect, it } from "vitest";
+import { createHealthService, Health } from "../../src/rpc/health.js";
+import { type MethodHandler, messageBytesMax } from "../../src/wire/service.js";
+import { framed } from "../support/recorded-stream.js";
+import {
+  askPath,
+  grpcStatusOf,
+  oneMethod,
+  openRaw,
+  type RunningTransport,
+  sendRaw,
+  startTransport,
+  type TransportName,
+  transportNames,
+} from "../support/transports.js";
+import { unaryHandler } from "../support/unary.js";
+import { waitFor } from "../support/wait.js";
+
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const echo: MethodHandler = {
+  kind: "unary",
+  name: "Ask",
+  handle: unaryHandler(async (bytes) => Buffer.from(bytes)),
+};
+
+async function start(name: TransportName, method: MethodHandler): Promise<RunningTransport> {
+  const running = await startTransport(name, oneMethod(method));
+  cleanups.push(() => running.close());
+  return running;
+}
+
+async function open(name: TransportName, method = echo) {
+  const { session } = await openRaw(await start(name, method));
+  cleanups.push(() => session.destroy());
+  return session;
+}
+
+const question = framed("question");
+
+/** Requests that are answered by the protocol; both transports answer alike. */
+const sameAnswers: readonly {
+  readonly what: string;
+  readonly parts: readonly Uint8Array[];
+  readonly fields?: Readonly<Record<string, string>>;
+  readonly status: number;
+}[] = [
+  { what: "one frame", parts: [question], status: 0 },
+  { what: "an empty message", parts: [framed("")], status: 0 },
+  { what: "its head apart", parts: [question.subarray(0, 5), question.subarray(5)], status: 0 },
+  { what: "a cut head", parts: [question.subarray(0, 2), question.subarray(2)], status: 0 },
+  { what: "type +proto", parts: [question], fields: type("application/grpc+proto"), status: 0 },
+  { what: "no message", parts: [], status: 12 },
+  { what: "half a message", parts: [question.subarray(0, 7)], status: 12 },
+  { what: "two messages", parts: [Buffer.concat([question, question])], status: 12 },
+  { what: "a second one later", parts: [question, question], status: 12 },
+  { what: "an unknown path", parts: [question], fields: { ":path": "/a.B/C" }, status: 12 },
+  { what: "no path of gRPC", parts: [question], fields: { ":path": "/" }, status: 12 },
+  { what: "a strange timeout", parts: [question], fields: { "grpc-timeout": "soon" }, status: 13 },
+  { what: "a timeout", parts: [question], fields: { "grpc-timeout": "10S" }, status: 0 },
+  {
+    what: "a message too large by its head",
+    parts: [Buffer.from([0, 0xff, 0xff, 0xff, 0xff])],
+    status: 8,
+  },
+  { what: "gzip", parts: [framed(gzipSync("question"), 1)], fields: encoding("gzip"), status: 0 },
+  { what: "gzip unused", parts: [question], fields: encoding("gzip"), status: 0 },
+  { what: "another encoding", parts: [framed("a", 1)], fields: encoding("br"), status: 12 },
+  { what: "another, unused", parts: [question], fields: encoding("br"), status: 0 },
+  { what: "no gzip", parts: [framed("a", 1)], fields: encoding("gzip"), status: 13 },
+  {
+    what: "a gzip bomb",
+    parts: [framed(gzipSync(Buffer.alloc(64 * messageBytesMax)), 1)],
+    fields: encoding("gzip"),
+    status: 8,
+  },
+];
+
+/**
+ * Where they differ on purpose, and why. What the library does here is no more than what it happens
+ * to do; no proxy of ours sends any of it.
+ */
+const differences: readonly {
+  readonly what: string;
+  readonly parts: readonly Uint8Array[];
+  readonly fields?: Readonly<Record<string, string>>;
+  /** HTTP's status, or gRPC's where there is one. */
+  readonly answers: Readonly<Record<TransportName, number>>;
+  readonly reason: string;
+}[] = [
+  {
+    what: "another method",
+    parts: [question],
+    fields: { ":method": "PUT" },
+    answers: { "grpc-js": 0, lane: 405 },
+    reason: "gRPC is POST; the library does not look",
+  },
+  {
+    what: "gRPC-Web",
+    parts: [question],
+    fields: type("application/grpc-web"),
+    answers: { "grpc-js": 0, lane: 415 },
+    reason: "the library takes every type that begins like its own, and answers in its own",
+  },
+  {
+    what: "compression without a name",
+    parts: [framed("a", 1)],
+    answers: { "grpc-js": 0, lane: 13 },
+    reason: "the protocol's rule; the library takes the bytes as they are",
+  },
+  {
+    what: "a strange head",
+    parts: [framed("a", 7)],
+    answers: { "grpc-js": 0, lane: 13 },
+    reason: "the head has two values; the library takes any other for 0",
+  },
+  {
+    what: "a timeout with words around it",
+    parts: [question],
+    fields: { "grpc-timeout": "x10S" },
+    answers: { "grpc-js": 0, lane: 13 },
+    reason: "it is none; the library finds a part of it that is one",
+  },
+  {
+    what: "a part of a second message",
+    parts: [Buffer.concat([question, Buffer.from([0, 0])])],
+    answers: { "grpc-js": 0, lane: 12 },
+    reason: "a cut request is not answered as if it were whole",
+  },
+  {
+    what: "deflate",
+    parts: [framed(gzipSync("question"), 1)],
+    fields: encoding("deflate"),
+    answers: { "grpc-js": 13, lane: 12 },
+    reason: "one way to decompress is enough; the lane names the ones it has",
+  },
+];
+
+function type(contentType: string): Readonly<Record<string, string>> {
+  return { "content-type": contentType };
+}
+
+function encoding(name: string): Readonly<Record<string, string>> {
+  return { "grpc-encoding": name };
+}
+
+describe.each(transportNames)("%s", (name) => {
+  it.each(sameAnswers)("answers $status to $what", async ({ parts, fields, status }) => {
+    const session = await open(name);
+    const answer = await sendRaw(session, parts, fields);
+    expect(grpcStatusOf(answer)).toBe(status);
+    expect(answer.headers).toMatchObject({
+      ":status": 200,
+      "content-type": "application/grpc+proto",
+    });
+    // A failure before any answer is one block.
+    expect(answer.trailers === undefined).toBe(status !== 0);
+    if (status === 0) expect(["question", ""]).toContain(answer.body.subarray(5).toString());
+    // The connection lives, whatever it was.
+    expect(grpcStatusOf(await sendRaw(session, [question]))).toBe(0);
+  });
+
+  it.each(differences)("answers as it should to $what", async ({ parts, fields, answers }) => {
+    const session = await open(name);
+    const answer = await sendRaw(session, parts, fields);
+    expect(grpcStatusOf(answer) ?? answer.headers[":status"]).toBe(answers[name]);
+    expect(grpcStatusOf(await sendRaw(session, [question]))).toBe(0);
+  });
+
+  it.each(["text/plain", "application/json"])("answers HTTP's 415 to %s", async (contentType) => {
+    const session = await open(name);
+    const answer = await sendRaw(session, [question], type(contentType));
+    expect(answer.headers[":status"]).toBe(415);
+    expect(grpcStatusOf(await sendRaw(session, [question]))).toBe(0);
+  });
+
+  it("answers a body that is cut at any byte", async () => {
+    const session = await open(name);
+    for (let cut = 0; cut <= question.length; cut += 1) {
+      const answer = await sendRaw(session, [question.subarray(0, cut), question.subarray(cut)]);
+      expect([answer.body, grpcStatusOf(answer)]).toEqual([question, 0]);
+    }
+  });
+
+  it("sends a message of its callers' tongue with percent signs", async () => {
+    const session = await open(name, {
+      kind: "unary",
+      name: "Ask",
+      handle: () => {
+        throw new Error("hunter2");
+      },
+    });
+    const { headers } = await sendRaw(session, [question]);
+    expect(headers["grpc-status"]).toBe("13");
+    expect(decodeURIComponent(String(headers["grpc-message"]))).not.toContain("hunter2");
+  });
+
+  it("serves health as load balancers and probes ask for it", async () => {
+    const health = new Health();
+    const running = await startTransport(name, [createHealthService(health)]);
+    cleanups.push(() => running.close());
+    const { session } = await openRaw(running);
+    cleanups.push(() => session.destroy());
+    const path = "/grpc.health.v1.Health/Check";
+    const check = async () => sendRaw(session, [framed("")], { ":path": path });
+    expect((await check()).body).toEqual(framed(Buffer.from([8, 2])));
+    health.serve();
+    expect((await check()).body).toEqual(framed(Buffer.from([8, 1])));
+    const unknown = framed(Buffer.from([10, 1, 97]));
+    expect(grpcStatusOf(await sendRaw(session, [unknown], { ":path": path }))).toBe(5);
+
+    const watch = session.request({
+      ":method": "POST",
+      ":path": "/grpc.health.v1.Health/Watch",
+      "content-type": "application/grpc",
+      te: "trailers",
+    });
+    watch.on("error", () => {});
+    const seen: Buffer[] = [];
+    watch.on("data", (bytes: Buffer) => seen.push(bytes));
+    watch.end(framed(""));
+    const told = () => Buffer.concat(seen).toString("hex");
+    const serving = framed(Buffer.from([8, 1])).toString("hex");
+    const notServing = framed(Buffer.from([8, 2])).toString("hex");
+    await waitFor("the first status comes", () => told() === serving);
+    health.stopServing();
+    await waitFor("the change comes", () => told() === serving + notServing);
+    watch.close(8);
+    expect(grpcStatusOf(await check())).toBe(0);
+  });
+
+  it("answers 2,000 calls on one connection, with any sizes, each with its own bytes", async () => {
+    const session = await open(name);
+    const sizes = Array.from({ length: 2_000 }, (_, i) => (i * 7_919) % 40_000);
+    let next = 0;
+    const worker = async (): Promise<void> => {
+      for (let size = sizes[next++]; size !== undefined; size = sizes[next++]) {
+        const body = framed(Buffer.alloc(size, String(size)));
+        const answer = await sendRaw(session, [body], { ":path": askPath });
+        expect(answer.body.equals(body)).toBe(true);
+        expect(grpcStatusOf(answer)).toBe(0);
+      }
+    };
+    await Promise.all(Array.from({ length: 50 }, worker));
+  });
+});
