@@ -6,6 +6,7 @@ import {
   RateLimitResponse_Code,
 } from "../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import type { ProgramExit } from "./child-program.js";
+import { storeBudgetEnv } from "./failure-modes.js";
 import { type HeadgateOptions, HeadgateProcess } from "./headgate-process.js";
 import { type HttpAnswer, HttpClient } from "./http-client.js";
 import { type RlsAnswer, type RlsAsk, RlsClient } from "./rls-client.js";
@@ -27,7 +28,7 @@ export interface DropIn {
 
 /** Starts one; resolves when it is ready. */
 export async function startDropIn(stage: Stage, options: HeadgateOptions): Promise<DropIn> {
-  const env = { ...quickDrain, ...options.env };
+  const env = { ...quickDrain, ...storeBudgetEnv, ...options.env };
   const headgate = await HeadgateProcess.start(stage, { ...options, env });
   const client = new RlsClient(headgate.grpcPort);
   stage.atEnd(() => client.close());
