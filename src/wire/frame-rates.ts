@@ -2,6 +2,8 @@ import {
   emptyDataPerSecondMax,
   ignoredFramesPerSecondMax,
   pingsPerSecondMax,
+  pingsPerSentFrameMax,
+  pingsSavedMax,
   provokedResetsPerSecondMax,
   settingsPerSecondMax,
   windowUpdatesPerSecondMax,
@@ -20,7 +22,7 @@ const secondMs = 1_000;
  */
 export class FrameRates {
   #beganMs = Number.NEGATIVE_INFINITY;
-  #pings = 0;
+  #pingsLeft = pingsPerSecondMax;
   #settings = 0;
   #ignored = 0;
   #emptyData = 0;
@@ -31,7 +33,7 @@ export class FrameRates {
   at(nowMs: number): void {
     if (nowMs - this.#beganMs < secondMs) return;
     this.#beganMs = nowMs;
-    this.#pings = 0;
+    this.#pingsLeft = Math.max(this.#pingsLeft, pingsPerSecondMax);
     this.#settings = 0;
     this.#ignored = 0;
     this.#emptyData = 0;
@@ -39,16 +41,17 @@ export class FrameRates {
     this.#provokedResets = 0;
   }
 
-  /** A HEADERS or DATA frame was sent, which the peer may answer with more window. */
-  allowWindowUpdates(): void {
+  /** A HEADERS or DATA frame was sent: the peer may measure it, and open its windows again. */
+  onSentFrame(): void {
+    if (this.#pingsLeft < pingsSavedMax) this.#pingsLeft += pingsPerSentFrameMax;
     if (this.#windowUpdatesLeft < windowUpdatesSavedMax) {
       this.#windowUpdatesLeft += windowUpdatesPerSentFrameMax;
     }
   }
 
   takePing(): boolean {
-    this.#pings += 1;
-    return this.#pings <= pingsPerSecondMax;
+    this.#pingsLeft -= 1;
+    return this.#pingsLeft >= 0;
   }
 
   takeSettings(): boolean {

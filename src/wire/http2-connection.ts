@@ -127,7 +127,7 @@ export class Http2Connection implements SessionHost, LivingConnection {
    * @param whenKnown called once, when the peer knows, or is gone
    */
   leave(whenKnown: () => void): void {
-    if (this.#isGone || this.#isEnding) {
+    if (this.#isGone || this.#isEnding || this.#session.isLeaveKnown) {
       whenKnown();
       return;
     }
@@ -251,9 +251,12 @@ export class Http2Connection implements SessionHost, LivingConnection {
 
   /** The peer sends no more, so it cannot open windows either: nothing of it can go on. */
   #onPeerEnd(): void {
-    if (this.#isEnding) return;
-    this.#finish({ kind: "peer" });
-    this.#socket.end();
+    if (this.#isEnding || this.#isGone) return;
+    this.#isEnding = true;
+    this.#end = { kind: "peer" };
+    this.#session.abandon();
+    this.#tellLeaving();
+    this.#sayFarewell();
   }
 
   #onClose(): void {

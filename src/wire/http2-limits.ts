@@ -30,8 +30,17 @@ export const connectionQueueBytesMax = 16_777_216;
  */
 export const outputBytesMax = 262_144;
 
-/** PING frames a second, above which the connection ends with ENHANCE_YOUR_CALM. */
+/** PING frames a second, besides those that measure how what we have sent arrives. */
 export const pingsPerSecondMax = 100;
+
+/**
+ * PING frames that a HEADERS or DATA frame of ours may be answered with: clients in Go measure the
+ * connection by one each round trip, which is thousands a second between neighbours.
+ */
+export const pingsPerSentFrameMax = 1;
+
+/** The most PING frames that what we have sent entitles a peer to at a time. */
+export const pingsSavedMax = 10_000;
 
 /** SETTINGS frames a second, above which the connection ends with ENHANCE_YOUR_CALM. */
 export const settingsPerSecondMax = 100;

@@ -81,6 +81,11 @@ export class Http2Session implements FrameSink {
     return this.#streams;
   }
 
+  /** Whether the peer knows that we leave, and the last stream that we serve. */
+  get isLeaveKnown(): boolean {
+    return this.#leaving === "known";
+  }
+
   /** Whether the peer has sent its preface and its first SETTINGS frame. */
   get isGreeted(): boolean {
     return this.#hasSettings;
@@ -215,7 +220,6 @@ export class Http2Session implements FrameSink {
   /** Source: section 6.1. */
   #onData(frame: Frame): void {
     const { streamId, flags, bytes, start } = frame;
-    if (streamId === 0) throw broken("DATA belongs to a stream");
     const isPadded = (flags & frameFlags.padded) !== 0;
     const from = isPadded ? start + 1 : start;
     const to = isPadded ? unpaddedEnd(frame) : frame.end;

@@ -74,7 +74,8 @@ export class Http2Stream implements ServerStream {
   /** It stands in the row of those that have something to send. */
   isScheduled = false;
   #localEnd = localOpen;
-  #queue: Uint8Array[] = [];
+  /** Made when something has to wait, which is rare. */
+  #queue: Uint8Array[] | undefined;
   /** Bytes of the first of the queue that were sent. */
   #queueOffset = 0;
   #queuedBytes = 0;
@@ -117,7 +118,7 @@ export class Http2Stream implements ServerStream {
 
   sendHeaders(fields: readonly SentField[], isEnd: boolean): void {
     if (this.isGone || this.isAnswered) return;
-    if (this.#queue.length > 0) {
+    if (this.#isWaiting) {
       // Only trailers may follow a body.
       if (isEnd) this.#localEnd = { kind: "trailers", fields };
       return;
@@ -136,7 +137,7 @@ export class Http2Stream implements ServerStream {
     const byteCount = head.length + bytes.length;
     if (byteCount === 0 && !isEnd) return !this.#mustDrain;
     if (isEnd) this.#localEnd = endsWithData;
-    if (this.#queue.length === 0 && byteCount <= this.#bytesFree()) {
+    if (!this.#isWaiting && byteCount <= this.#bytesFree()) {
       const { output } = this.#owner;
       output.frameHead(byteCount, isEnd ? dataAndEnd : data, this.id);
       output.bytes(head);
@@ -196,25 +197,26 @@ export class Http2Stream implements ServerStream {
 
   /** Whether something waits that the stream's own window lets go. */
   get isReady(): boolean {
-    return this.#queue.length > 0 && this.sendWindowBytes > 0;
+    return this.#isWaiting && this.sendWindowBytes > 0;
   }
 
   /** Sends one frame of what waits. Answers how many bytes of the queue left with it. */
   sendQueued(): number {
-    const bytes = this.#queue[0];
-    if (bytes === undefined) return 0;
+    const queue = this.#queue;
+    const bytes = queue?.[0];
+    if (queue === undefined || bytes === undefined) return 0;
     const start = this.#queueOffset;
     const left = bytes.length - start;
     const sent = Math.min(left, this.#bytesFree());
     if (sent === 0 && left > 0) return 0;
-    const isLast = sent === left && this.#queue.length === 1;
+    const isLast = sent === left && queue.length === 1;
     const isEnd = isLast && this.#localEnd.kind === "data";
     const { output } = this.#owner;
     output.frameHead(sent, isEnd ? dataAndEnd : data, this.id);
     output.slice(bytes, start, start + sent);
     this.#queueOffset += sent;
     if (sent === left) {
-      this.#queue.shift();
+      queue.shift();
       this.#queueOffset = 0;
     }
     this.#queuedBytes -= sent;
@@ -232,7 +234,7 @@ export class Http2Stream implements ServerStream {
   drop(): number {
     const dropped = this.#queuedBytes;
     this.isGone = true;
-    this.#queue = [];
+    this.#queue = undefined;
     this.#queuedBytes = 0;
     return dropped;
   }
@@ -275,12 +277,17 @@ export class Http2Stream implements ServerStream {
     }
   }
 
+  get #isWaiting(): boolean {
+    return this.#queue !== undefined && this.#queue.length > 0;
+  }
+
   #bytesFree(): number {
     const windowBytes = Math.min(this.sendWindowBytes, this.#owner.bodyBytesFree);
     return Math.max(0, Math.min(windowBytes, framePayloadBytesMax));
   }
 
   #enqueue(head: Uint8Array, bytes: Uint8Array): boolean {
+    this.#queue ??= [];
     // Not slice(): that of a Buffer is no copy.
     if (head.length > 0) this.#queue.push(new Uint8Array(head));
     if (bytes.length > 0) this.#queue.push(bytes);

@@ -229,7 +229,7 @@ export class StreamTable implements StreamOwner {
       return;
     }
     writer.endHeaders(stream.id, framePayloadBytesMax);
-    rates.allowWindowUpdates();
+    rates.onSentFrame();
     host.requestFlush();
   }
 
@@ -241,7 +241,7 @@ export class StreamTable implements StreamOwner {
   onSentData(byteCount: number): void {
     this.#sendWindowBytes -= byteCount;
     this.#sentCount += 1;
-    this.#parts.rates.allowWindowUpdates();
+    this.#parts.rates.onSentFrame();
     this.#parts.host.requestFlush();
   }
 

@@ -11,6 +11,8 @@ import {
   ignoredFramesPerSecondMax,
   outputBytesMax,
   pingsPerSecondMax,
+  pingsPerSentFrameMax,
+  pingsSavedMax,
   provokedResetsPerSecondMax,
   resetStreamsKeptMax,
   settingsPerSecondMax,
@@ -71,24 +73,40 @@ describe("Http2Connection, frames that cost a peer nothing", () => {
     expect(peer.endCode()).toBe(calm);
   });
 
-  it("takes as many WINDOW_UPDATE frames as its answers explain", () => {
+  const answerRows = [
+    {
+      what: "WINDOW_UPDATE",
+      bytes: windowUpdate(1),
+      perSecond: windowUpdatesPerSecondMax,
+      perFrame: windowUpdatesPerSentFrameMax,
+      saved: windowUpdatesSavedMax,
+    },
+    {
+      what: "PING",
+      bytes: ping,
+      perSecond: pingsPerSecondMax,
+      perFrame: pingsPerSentFrameMax,
+      saved: pingsSavedMax,
+    },
+  ];
+
+  it.each(answerRows)("takes as many $what frames as its answers explain", (row) => {
     const peer = Http2Peer.greeted();
     const answers = 500;
     peer.send(...Array.from({ length: answers }, (_, i) => request(1 + 2 * i)));
     // Each answer is three frames.
-    const most = windowUpdatesPerSecondMax + answers * 3 * windowUpdatesPerSentFrameMax;
-    peer.send(Buffer.concat(Array.from({ length: most }, () => windowUpdate(1))));
+    const most = row.perSecond + answers * 3 * row.perFrame;
+    peer.send(Buffer.concat(Array.from({ length: most }, () => row.bytes)));
     expect(peer.socket.isEnded).toBe(false);
-    peer.send(windowUpdate(1));
+    peer.send(row.bytes);
     expect(peer.endCode()).toBe(calm);
   });
 
-  it("saves no more of them than a bound", () => {
+  it.each(answerRows)("saves no more $what frames than a bound", (row) => {
     const peer = Http2Peer.greeted();
-    const answers = windowUpdatesSavedMax / windowUpdatesPerSentFrameMax;
-    for (let i = 0; i < answers; i += 1) peer.send(request(1 + 2 * i));
-    const most = windowUpdatesSavedMax + windowUpdatesPerSentFrameMax;
-    peer.send(Buffer.concat(Array.from({ length: most }, () => windowUpdate(1))));
+    for (let i = 0; 3 * i * row.perFrame < row.saved; i += 1) peer.send(request(1 + 2 * i));
+    const most = row.saved + row.perFrame;
+    peer.send(Buffer.concat(Array.from({ length: most }, () => row.bytes)));
     expect(peer.endCode()).toBe(calm);
   });
 });
@@ -298,6 +316,17 @@ describe("Http2Connection, what waits", () => {
       updates.push(...peer.takeLines());
     }
     expect(updates).toEqual(Array(2).fill(`0 WINDOW_UPDATE ${connectionWindowBytes / 2}`));
+  });
+
+  it("gives back to the connection what came for a stream that we had reset", () => {
+    const peer = Http2Peer.greeted({ answersAtEnd: false });
+    peer.send(request(1, 0x4));
+    peer.requests[0]?.stream.reset(8);
+    sendBody(peer, 1, connectionWindowBytes);
+    expect(peer.takeLines()).toEqual([
+      "1 RST_STREAM 8",
+      ...Array(2).fill(`0 WINDOW_UPDATE ${connectionWindowBytes / 2}`),
+    ]);
   });
 
   it("says when a stream's queue is full, and when half of it has left", () => {

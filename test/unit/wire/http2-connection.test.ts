@@ -222,6 +222,13 @@ describe("Http2Connection, bugs of its readers", () => {
     ]);
     expect(peer.bugs).toHaveLength(1);
   });
+
+  it("ends the connection when that field comes with a change of the table", () => {
+    const peer = Http2Peer.greeted({ answersAtEnd: false });
+    peer.send(frame({ type: 4, payload: settings([1, 0]) }), request(1));
+    peer.requests[0]?.stream.sendHeaders([["x", "a\r\nb"]], true);
+    expect(peer.endCode()).toBe(http2ErrorCodes.internalError);
+  });
 });
 
 describe("Http2Connection.leave()", () => {
@@ -266,6 +273,43 @@ describe("Http2Connection.leave()", () => {
     peer.connection.leave(() => told.push("second"));
     expect(told).toEqual(["first", "second"]);
     expect(peer.ends).toEqual([{ kind: "destroyed" }]);
+  });
+
+  it("takes only the answer to its own question for one", () => {
+    const peer = Http2Peer.greeted({ answersAtEnd: false });
+    // One that was never asked.
+    peer.send(pingAck(2), request(1));
+    expect(peer.takeLines()).toEqual([]);
+    peer.connection.leave(() => {});
+    peer.takeLines();
+    peer.send(pingAck(1));
+    expect(peer.takeLines()).toEqual([]);
+    peer.send(pingAck(2));
+    expect(peer.takeLines()).toEqual(["GOAWAY 1 0"]);
+  });
+
+  it("tells at once when the peer knows already", () => {
+    const peer = Http2Peer.greeted({ answersAtEnd: false });
+    peer.send(request(1));
+    peer.connection.leave(() => {});
+    peer.send(pingAck(2));
+    let isKnown = false;
+    peer.connection.leave(() => {
+      isKnown = true;
+    });
+    expect(isKnown).toBe(true);
+  });
+
+  it("sends what is ready to a peer that has ended its side, and cuts it soon", () => {
+    const peer = Http2Peer.greeted({ answersAtEnd: false });
+    peer.send(request(1), request(3));
+    peer.requests[0]?.stream.sendHeaders([[":status", "200"]], true);
+    peer.socket.emit("end");
+    expect(peer.takeLines()).toEqual(["1 HEADERS :status=200, end"]);
+    expect(peer.requests[1]?.told).toEqual(["end", "reset"]);
+    peer.clock.advance(1_000);
+    expect(peer.socket.isDestroyed).toBe(true);
+    expect(peer.ends).toEqual([{ kind: "peer" }]);
   });
 
   it("ends the connection of a peer that leaves, when its streams have ended", () => {

@@ -409,6 +409,16 @@ const brokenRows: readonly BrokenRow[] = [
   },
   {
     section: "8.1.1",
+    what: "a content-length above what comes before trailers",
+    send: [
+      request(1, 0x4, [...requestFields, ["content-length", "2"]]),
+      data(1, "x"),
+      request(1, 0x5, [["x-test", "ok"]]),
+    ],
+    stream: codes.protocol,
+  },
+  {
+    section: "8.1.1",
     what: "a content-length and no body",
     send: [withFields(["content-length", "1"])],
     stream: codes.protocol,
