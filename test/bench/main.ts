@@ -15,7 +15,7 @@ import {
   type Row,
 } from "./report.js";
 import { measure, type Scenario } from "./scenario.js";
-import { startEmptyServer, startHeadgate } from "./servers.js";
+import { type BenchTransport, startEmptyServer, startHeadgate } from "./servers.js";
 import { runSeeds } from "./simulation.js";
 
 const help = `Usage: npm run bench -- [options]
@@ -41,6 +41,7 @@ descriptors:
 
 const hotKey = { name: "one hot key", keyCount: 1 };
 const manyKeys = { name: "20,000 keys", keyCount: 20_000 };
+const transports: readonly BenchTransport[] = ["grpc-js", "lane"];
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -119,19 +120,26 @@ async function runServers({ directory, measureMs, only }: Order): Promise<readon
   await writeFile(policyFile, policyText);
   const redis = await RedisServer.start({ engine: "redis" });
   try {
+    const emptyServer = (transport: BenchTransport) => ({
+      keyCount: 1,
+      start: () => startEmptyServer(transport),
+    });
     const scenarios: readonly Scenario[] = [
-      { name: "empty @grpc/grpc-js server", keyCount: 1, start: startEmptyServer },
-      ...[hotKey, manyKeys].map((keys) => ({
-        name: `memory, ${keys.name}`,
-        keyCount: keys.keyCount,
-        start: () => startHeadgate({ policyFile }),
-      })),
-      ...[hotKey, manyKeys].map((keys) => ({
-        name: `Redis, ${keys.name}`,
-        keyCount: keys.keyCount,
-        redisPid: redis.pid,
-        start: () => startHeadgate({ policyFile, redisPort: redis.port }),
-      })),
+      { name: "empty @grpc/grpc-js server", ...emptyServer("grpc-js") },
+      { name: "empty lane server", ...emptyServer("lane") },
+      ...transports.flatMap((transport) => [
+        ...[hotKey, manyKeys].map((keys) => ({
+          name: `memory, ${keys.name}, ${transport}`,
+          keyCount: keys.keyCount,
+          start: () => startHeadgate({ policyFile, transport }),
+        })),
+        ...[hotKey, manyKeys].map((keys) => ({
+          name: `Redis, ${keys.name}, ${transport}`,
+          keyCount: keys.keyCount,
+          redisPid: redis.pid,
+          start: () => startHeadgate({ policyFile, transport, redisPort: redis.port }),
+        })),
+      ]),
     ].filter((scenario) => scenario.name.includes(only));
     const rows: Row[] = [];
     for (const scenario of scenarios) {

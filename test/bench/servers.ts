@@ -10,9 +10,17 @@ export interface BenchServer {
   stop(): Promise<void>;
 }
 
-/** @grpc/grpc-js answering the same bytes to everything. */
-export async function startEmptyServer(): Promise<BenchServer> {
-  const script = fileURLToPath(new URL("./empty-server.ts", import.meta.url));
+/** What speaks gRPC to the load. */
+export type BenchTransport = "grpc-js" | "lane";
+
+const emptyServers: Readonly<Record<BenchTransport, string>> = {
+  "grpc-js": "./empty-server.ts",
+  lane: "./empty-lane-server.ts",
+};
+
+/** A transport that answers the same bytes to everything. */
+export async function startEmptyServer(transport: BenchTransport): Promise<BenchServer> {
+  const script = fileURLToPath(new URL(emptyServers[transport], import.meta.url));
   const program = new ChildProgram({
     name: "empty server",
     file: process.execPath,
@@ -28,9 +36,11 @@ export async function startEmptyServer(): Promise<BenchServer> {
 /** The built service as a user runs it, with the embedded store or with Redis. */
 export async function startHeadgate({
   policyFile,
+  transport,
   redisPort,
 }: {
   readonly policyFile: string;
+  readonly transport: BenchTransport;
   readonly redisPort?: number;
 }): Promise<BenchServer> {
   const port = await freePort();
@@ -45,6 +55,7 @@ export async function startHeadgate({
       GRPC_HOST: "127.0.0.1",
       GRPC_PORT: String(port),
       LOG_LEVEL: "warn",
+      HEADGATE_TRANSPORT: transport,
       ...(redisPort === undefined ? {} : { REDIS_URL: `127.0.0.1:${redisPort}` }),
     },
   });
