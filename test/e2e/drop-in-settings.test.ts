@@ -32,9 +32,6 @@ descriptors:
 
 const question = { descriptors: [["user=a"]] };
 
-/** A machine that is busy with other work is not what these tests are about. */
-const patient = { HEADGATE_STORE_BUDGET_MS: "5000", HEADGATE_LOOP_DELAY_MS_MAX: "10000" };
-
 const stage = useStage("test");
 
 /** Every name is a row of the README: an option, or one that changes nothing. */
@@ -230,7 +227,6 @@ describe("environment names of envoyproxy/ratelimit", () => {
     const { headgate, client } = await startDropIn(stage, {
       policy,
       env: {
-        ...patient,
         ...unused(without),
         BACKEND_TYPE: "redis",
         REDIS_URL: `127.0.0.1:${redis.port}`,
@@ -289,7 +285,6 @@ describe("REDIS_ names of envoyproxy/ratelimit", () => {
     const { headgate, ask } = await startDropIn(stage, {
       policy,
       env: {
-        ...patient,
         ...unused(unusedRedisNames),
         REDIS_SOCKET_TYPE: "tcp",
         REDIS_TYPE: "SINGLE",
@@ -317,7 +312,7 @@ describe("REDIS_ names of envoyproxy/ratelimit", () => {
     const cluster = await RedisCluster.start("redis");
     stage.atEnd(() => cluster.stop());
     const url = cluster.nodes.map(({ port }) => `127.0.0.1:${port}`).join();
-    const env = { ...patient, REDIS_TYPE: "CLUSTER", REDIS_URL: url };
+    const env = { REDIS_TYPE: "CLUSTER", REDIS_URL: url };
     const { headgate, askAll } = await startDropIn(stage, { policy, env });
     const descriptors = ["a", "b", "c", "d", "e", "f"].map((user) => [`user=${user}`]);
     expect(await askAll({ descriptors })).toBe(`OK: ${descriptors.map(() => "9/10").join(", ")}`);
@@ -330,7 +325,6 @@ describe("REDIS_ names of envoyproxy/ratelimit", () => {
     const { headgate, ask } = await startDropIn(stage, {
       policy,
       env: {
-        ...patient,
         REDIS_TYPE: "SENTINEL",
         REDIS_URL: group.url,
         REDIS_AUTH: "pw-73",

@@ -65,6 +65,8 @@ describe("statistics by envoyproxy/ratelimit's settings", () => {
     await services[3]?.ask("user=a");
     await waitFor("StatsD is told again", () => statsd.lines().filter(isTotal).length === 2);
     expect(silent.lines()).toEqual([]);
+    const isTime = (line: string): boolean => line.includes("ShouldRateLimit.response_time");
+    expect(statsd.lines().some(isTime)).toBe(true);
     await waitFor("DogStatsD is told", () =>
       dog.lines().some((line) => /^gate\.total_hits:1\|c\|#/.test(line)),
     );
