@@ -19,36 +19,24 @@ export const http2ErrorCodes = {
 /** One of the codes of RFC 9113; a peer may send others. */
 export type Http2ErrorCode = (typeof http2ErrorCodes)[keyof typeof http2ErrorCodes];
 
-/** How much ends: the connection by GOAWAY, or one stream by RST_STREAM. */
-export type Http2ErrorScope =
-  | { readonly kind: "connection" }
-  | { readonly kind: "stream"; readonly streamId: number };
-
 /**
- * The peer broke the protocol. It ends a stream or a connection, never more, and is not a
- * `ServiceError`: nobody but the peer can do anything about it. The message holds no byte of the
- * peer's.
+ * The peer broke the protocol, and the connection ends with this code in a GOAWAY. What ends one
+ * stream alone is answered where it is seen, by RST_STREAM. It is not a `ServiceError`: nobody but
+ * the peer can do anything about it. The message holds no byte of the peer's.
  *
- * Source: RFC 9113, section 5.4.
+ * Source: RFC 9113, section 5.4.1.
  */
 export class Http2Error extends Error {
   override readonly name = "Http2Error";
   readonly code: Http2ErrorCode;
-  readonly scope: Http2ErrorScope;
 
-  constructor(code: Http2ErrorCode, scope: Http2ErrorScope, message: string) {
+  constructor(code: Http2ErrorCode, message: string) {
     super(message);
     this.code = code;
-    this.scope = scope;
   }
 }
 
 /** An error that ends the connection. */
 export function connectionError(code: Http2ErrorCode, message: string): Http2Error {
-  return new Http2Error(code, { kind: "connection" }, message);
-}
-
-/** An error that ends one stream. */
-export function streamError(streamId: number, code: Http2ErrorCode, message: string): Http2Error {
-  return new Http2Error(code, { kind: "stream", streamId }, message);
+  return new Http2Error(code, message);
 }

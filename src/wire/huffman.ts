@@ -20,7 +20,7 @@ const codeBits: readonly number[] = [
   24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, 30,
 ];
 
-/** What stands behind the bytes' own symbols: it ends nothing in HPACK, and is an error in a text. */
+/** What stands behind the bytes' own symbols: in HPACK it ends nothing, and is an error. */
 const endOfString = 256;
 
 /** A padding is shorter than a byte. Source: RFC 7541, section 5.2. */

@@ -41,10 +41,7 @@ function expectRefused(block: Buffer | string, decoder = new HpackDecoder(bounds
     thrown = error;
   }
   expect(thrown).toBeInstanceOf(Http2Error);
-  expect(thrown).toMatchObject({
-    code: http2ErrorCodes.compressionError,
-    scope: { kind: "connection" },
-  });
+  expect(thrown).toMatchObject({ code: http2ErrorCodes.compressionError });
 }
 
 /** Blocks of one connection, and what the dynamic table holds after each. */
@@ -144,7 +141,8 @@ const stories: readonly Story[] = [
      73696f6e3d31`,
   ]),
   story("C.6, responses with Huffman", 256, [
-    "488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff6e919d29ad171863c78f0b97c8e9ae82ae43d3",
+    `488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff6e919d29ad171863c78f0b
+     97c8e9ae82ae43d3`,
     "4883640effc1c0bf",
     `88c16196d07abe941054d444a8200595040b8166e084a62d1bffc05a839bd9ab77ad94e7821dd7f2e6c7b335dfdfcd
      5b3960d5af27087f3672c1ab270fb5291f9587316065c003ed4ee5b1063d5007`,
