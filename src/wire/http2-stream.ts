@@ -2,6 +2,7 @@ import { frameFlags, framePayloadBytesMax, frameTypes, windowBytesMax } from "./
 import type { HeaderFields, SentField, ServerStream, StreamReader } from "./http2.js";
 import { streamQueueBytesMax, streamWindowBytes } from "./http2-limits.js";
 import type { OutputBuffer } from "./output-buffer.js";
+import type { RowMember } from "./send-row.js";
 
 /** What a stream asks of the connection that it is on. */
 export interface StreamOwner {
@@ -50,7 +51,7 @@ const dataAndEnd = data | frameFlags.endStream;
  *
  * Source: RFC 9113, sections 5.1 and 6.9.
  */
-export class Http2Stream implements ServerStream {
+export class Http2Stream implements ServerStream, RowMember<Http2Stream> {
   readonly id: number;
   readonly #owner: StreamOwner;
   /** Set once the acceptor has answered; before, nothing is told. */
@@ -73,6 +74,8 @@ export class Http2Stream implements ServerStream {
   isLingering = false;
   /** It stands in the row of those that have something to send. */
   isScheduled = false;
+  nextInRow: Http2Stream | undefined;
+  previousInRow: Http2Stream | undefined;
   #localEnd = localOpen;
   /** Made when something has to wait, which is rare. */
   #queue: Uint8Array[] | undefined;

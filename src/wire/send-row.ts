@@ -1,48 +1,59 @@
-import type { Http2Stream } from "./http2-stream.js";
+/** What may stand in a row: it holds the row's own marks. */
+export interface RowMember<T> {
+  isScheduled: boolean;
+  nextInRow: T | undefined;
+  previousInRow: T | undefined;
+  /** Whether it has something that may be sent. */
+  readonly isReady: boolean;
+}
 
 /**
  * The streams of a connection whose bodies wait for it, in the order of their turns: each sends a
  * frame, and goes to the end of the row when more is left. A stream that waits for its own window
  * leaves the row, until the window opens.
+ *
+ * A chain through the streams themselves: it takes no memory of its own, and a stream that is reset
+ * leaves it at once, else resets would fill it while the connection's window is shut.
  */
-export class SendRow {
-  #streams: Http2Stream[] = [];
-  /** Those before it have had their turn. */
-  #next = 0;
+export class SendRow<T extends RowMember<T>> {
+  #first: T | undefined;
+  #last: T | undefined;
+  #count = 0;
 
-  get isEmpty(): boolean {
-    return this.#next === this.#streams.length;
+  /** How many stand here. */
+  get count(): number {
+    return this.#count;
   }
 
   /** Puts a stream at the end, if it has something that may be sent and does not stand here. */
-  add(stream: Http2Stream): void {
-    if (stream.isScheduled || stream.isGone || !stream.isReady) return;
+  add(stream: T): void {
+    if (stream.isScheduled || !stream.isReady) return;
     stream.isScheduled = true;
-    this.#streams.push(stream);
+    stream.previousInRow = this.#last;
+    if (this.#last === undefined) this.#first = stream;
+    else this.#last.nextInRow = stream;
+    this.#last = stream;
+    this.#count += 1;
   }
 
-  /** Takes out the first one that is not gone; undefined when there is none. */
-  take(): Http2Stream | undefined {
-    while (!this.isEmpty) {
-      const stream = this.#streams[this.#next];
-      this.#next += 1;
-      if (stream === undefined) break;
-      stream.isScheduled = false;
-      if (!stream.isGone) return stream;
-    }
-    this.clear();
-    return undefined;
+  /** Takes out the first one; undefined when there is none. */
+  take(): T | undefined {
+    const first = this.#first;
+    if (first !== undefined) this.remove(first);
+    return first;
   }
 
-  /** Forgets who had a turn, now and then: each place moves once for each that was added. */
-  compact(): void {
-    if (this.#next < this.#streams.length / 2) return;
-    this.#streams = this.#streams.slice(this.#next);
-    this.#next = 0;
-  }
-
-  clear(): void {
-    this.#streams = [];
-    this.#next = 0;
+  /** Takes out a stream, wherever it stands, if it does. */
+  remove(stream: T): void {
+    if (!stream.isScheduled) return;
+    const { nextInRow, previousInRow } = stream;
+    if (previousInRow === undefined) this.#first = nextInRow;
+    else previousInRow.nextInRow = nextInRow;
+    if (nextInRow === undefined) this.#last = previousInRow;
+    else nextInRow.previousInRow = previousInRow;
+    stream.nextInRow = undefined;
+    stream.previousInRow = undefined;
+    stream.isScheduled = false;
+    this.#count -= 1;
   }
 }

@@ -62,7 +62,7 @@ export class StreamTable implements StreamOwner {
   readonly #parts: StreamTableParts;
   readonly #streams = new Map<number, Http2Stream>();
   readonly #closed = new ClosedStreams();
-  readonly #row = new SendRow();
+  readonly #row = new SendRow<Http2Stream>();
   #lastId = 0;
   #lingeringCount = 0;
   #queuedBytes = 0;
@@ -137,6 +137,8 @@ export class StreamTable implements StreamOwner {
       this.onBug(stream, thrown);
     }
     if (isRemoteEnd && !stream.isGone) stream.tellEnd(undefined);
+    // The connection has ended below its acceptor: who reads is known only now.
+    if (stream.isLingering) stream.tellReset();
   }
 
   /** Refuses a request that no stream was made for. Answers whether the peer may go on so. */
@@ -165,9 +167,11 @@ export class StreamTable implements StreamOwner {
   endAll(): void {
     const streams = [...this.#streams.values()];
     this.#streams.clear();
-    this.#row.clear();
     this.#queuedBytes = 0;
-    for (const stream of streams) stream.drop();
+    for (const stream of streams) {
+      stream.drop();
+      this.#row.remove(stream);
+    }
     for (const stream of streams) this.#linger(stream);
   }
 
@@ -206,7 +210,6 @@ export class StreamTable implements StreamOwner {
       this.#queuedBytes -= stream.sendQueued();
       this.#row.add(stream);
     }
-    this.#row.compact();
   }
 
   get bodyBytesFree(): number {
@@ -300,6 +303,7 @@ export class StreamTable implements StreamOwner {
     if (!this.#streams.delete(stream.id)) return;
     const unread = stream.unconsumedBytes;
     this.#queuedBytes -= stream.drop();
+    this.#row.remove(stream);
     if (isReset) this.#closed.addReset(stream.id);
     else this.#closed.addEnded(stream.id);
     if (unread > 0) this.onConsumed(unread);

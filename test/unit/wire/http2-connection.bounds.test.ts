@@ -357,6 +357,39 @@ describe("Http2Connection, what waits", () => {
     expect(peer.requests[pieces - 1]?.told).toEqual(["reset"]);
   });
 
+  it("forgets what waited on streams that were reset", () => {
+    const peer = Http2Peer.greeted({ answersAtEnd: false });
+    peer.send(frame({ type: 4, payload: settings([4, 0]) }));
+    const piece = Buffer.alloc(1_048_576);
+    for (let i = 0; i < 2 * (connectionQueueBytesMax / piece.length); i += 1) {
+      peer.send(request(1 + 2 * i));
+      peer.requests[i]?.stream.sendData(piece, true);
+      peer.send(resetOf(1 + 2 * i));
+    }
+    expect(peer.socket.isEnded).toBe(false);
+  });
+
+  it("reads nothing behind the request that was answered by too much", () => {
+    const told: string[] = [];
+    const peer = Http2Peer.greeted({
+      acceptor: {
+        onStream: (stream) => {
+          told.push(`stream ${stream.id}`);
+          stream.sendData(Buffer.alloc(connectionQueueBytesMax + 1), false);
+          return {
+            onData: () => {},
+            onEnd: () => told.push("end"),
+            onReset: () => told.push("reset"),
+            onDrain: () => {},
+          };
+        },
+      },
+    });
+    peer.send(request(1), request(3));
+    expect(peer.endCode()).toBe(calm);
+    expect(told).toEqual(["stream 1", "reset"]);
+  });
+
   it("reads no more while the socket holds more than it may, until it has drained", () => {
     const peer = Http2Peer.greeted({ answersAtEnd: false });
     peer.socket.isFull = true;

@@ -171,6 +171,28 @@ describe("Http2Connection, bodies", () => {
   });
 });
 
+describe("Http2Connection, acceptors", () => {
+  it("tells no end of a request that was answered as it came", () => {
+    const told: string[] = [];
+    const peer = Http2Peer.greeted({
+      acceptor: {
+        onStream: (stream, _fields, isEnd) => {
+          stream.sendHeaders([[":status", "200"]], true);
+          told.push(`is end: ${isEnd}`);
+          return ignorant({ onEnd: () => told.push("end"), onReset: () => told.push("reset") });
+        },
+      },
+    });
+    peer.send(request(1), request(3, 0x4), data(3, "late", 1));
+    expect(peer.takeLines()).toEqual([
+      "1 HEADERS :status=200, end",
+      "3 HEADERS :status=200, end",
+      "3 RST_STREAM 0",
+    ]);
+    expect(told).toEqual(["is end: true", "is end: false"]);
+  });
+});
+
 describe("Http2Connection, bugs of its readers", () => {
   const bug = new Error("a bug");
   const fail = (): never => {
@@ -213,7 +235,7 @@ describe("Http2Connection, bugs of its readers", () => {
 
   it("resets a stream whose answer has a field that may not be sent", () => {
     const peer = Http2Peer.greeted({ answersAtEnd: false });
-    peer.send(request(1), request(3));
+    peer.send(request(1, 0x4), request(3));
     peer.requests[0]?.stream.sendHeaders([["x", "a\r\nb"]], true);
     peer.requests[1]?.stream.sendHeaders([["x", "okay"]], true);
     expect(peer.takeLines()).toEqual([
