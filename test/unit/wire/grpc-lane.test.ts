@@ -329,20 +329,39 @@ describe("a compressed request", () => {
   });
 
   it(`may become ${messageBytesMax} bytes, and no more`, async () => {
-    const largest = await ask(framed(gzipSync(Buffer.alloc(messageBytesMax)), 1), "gzip");
-    expect(largest.messages[0]).toHaveLength(messageBytesMax);
-    const bomb = await ask(framed(gzipSync(Buffer.alloc(messageBytesMax + 1)), 1), "gzip");
-    expect(bomb.grpcStatus).toBe(8);
+    const seen: number[] = [];
+    const opened = open(
+      unary((request, _call, answer) => {
+        seen.push(request.length);
+        answer.reply(new Uint8Array());
+      }),
+    );
+    for (const [size, status] of [
+      [messageBytesMax, 0],
+      [messageBytesMax + 1, 8],
+    ] as const) {
+      const { stream, reader } = begin(opened, { fields: { "grpc-encoding": "gzip" } });
+      reader.onData(framed(gzipSync(Buffer.alloc(size)), 1), true);
+      await waitFor("the call ends", () => stream.isEnded);
+      expect(stream.grpcStatus).toBe(status);
+    }
+    expect(seen).toEqual([messageBytesMax]);
   });
 
-  it("counts as open after a reset until it is decompressed", async () => {
-    const opened = open(echo);
+  it("counts as open after a reset until it is decompressed, and is not begun", async () => {
+    let count = 0;
+    const opened = open(
+      unary((_request, _call, answer) => {
+        count += 1;
+        answer.reply(new Uint8Array());
+      }),
+    );
     const { stream, reader } = begin(opened, { fields: { "grpc-encoding": "gzip" } });
     reader.onData(framed(gzipSync("question"), 1), true);
     stream.resetByPeer(reader);
     expect(stream.releaseCount).toBe(0);
     await waitFor("it is released", () => stream.releaseCount === 1);
-    expect(stream.sent).toEqual([]);
+    expect([stream.sent, count]).toEqual([[], 0]);
   });
 });
 
@@ -388,12 +407,13 @@ describe("a server stream", () => {
         yield Buffer.from(`${Buffer.from(request)}-2`);
       }),
     );
-    const { stream, reader } = begin(opened);
+    const { stream, reader } = begin(opened, { fields: { "grpc-timeout": "1S" } });
     const body = framed("q");
     reader.onData(body, true);
     body.fill(0);
     await settlePromises();
     expect([stream.messages, stream.grpcStatus]).toEqual([["q-1", "q-2"], 0]);
+    expect(opened.clock.timerCount).toBe(0);
   });
 
   it("fails after answers too", async () => {
