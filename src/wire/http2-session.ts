@@ -1,5 +1,15 @@
 import { FrameRates } from "./frame-rates.js";
 import { type Frame, FrameReader, type FrameSink } from "./frame-reader.js";
+import {
+  broken,
+  calm,
+  closedBroken,
+  dependencyAt,
+  flowBroken,
+  priorityBytes,
+  sizeBroken,
+  unpaddedEnd,
+} from "./frame-rules.js";
 import { FrameWriter } from "./frame-writer.js";
 import {
   frameFlags,
@@ -434,39 +444,4 @@ export class Http2Session implements FrameSink {
   #resetByRule(stream: Http2Stream, code: Http2ErrorCode): void {
     calm(this.#streams.resetByRule(stream, code), "streams to be reset");
   }
-}
-
-const priorityBytes = 5;
-
-/** The stream that a priority depends on, without the bit of exclusiveness. */
-function dependencyAt(bytes: Buffer, at: number): number {
-  return bytes.readUInt32BE(at) & streamIdMax;
-}
-
-/** Where the payload of a padded frame ends, without the padding. */
-function unpaddedEnd({ bytes, start, end }: Frame): number {
-  if (start === end) throw sizeBroken("a padded frame has no length of its padding");
-  return end - (bytes[start] ?? 0);
-}
-
-/** Ends the connection unless a bound was kept. */
-function calm(isWithin: boolean, what: string): void {
-  if (isWithin) return;
-  throw connectionError(http2ErrorCodes.enhanceYourCalm, `more than we take: ${what}`);
-}
-
-function broken(message: string): Error {
-  return connectionError(http2ErrorCodes.protocolError, message);
-}
-
-function flowBroken(message: string): Error {
-  return connectionError(http2ErrorCodes.flowControlError, message);
-}
-
-function sizeBroken(message: string): Error {
-  return connectionError(http2ErrorCodes.frameSizeError, message);
-}
-
-function closedBroken(): Error {
-  return connectionError(http2ErrorCodes.streamClosed, "a frame for a stream that has ended");
 }
