@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ServerStream, StreamReader } from "../../../src/wire/http2.js";
 import { http2ErrorCodes } from "../../../src/wire/http2-error.js";
+import { streamWindowBytes } from "../../../src/wire/http2-limits.js";
 import {
   data,
   frame,
@@ -147,6 +148,39 @@ describe("Http2Connection, bodies", () => {
     expect(peer.takeLines().at(-1)).toBe("1 DATA 0, end");
   });
 
+  it("sends an end without bytes though a window is below nothing", () => {
+    const peer = Http2Peer.greeted({ answersAtEnd: false });
+    peer.send(request(1));
+    peer.requests[0]?.stream.sendData(Buffer.alloc(100), false);
+    peer.send(frame({ type: 4, payload: settings([4, 0]) }));
+    peer.takeLines();
+    peer.requests[0]?.stream.sendData(Buffer.alloc(0), true);
+    expect(peer.takeLines()).toEqual(["1 DATA 0, end"]);
+  });
+
+  it("sends nothing behind an end that waits", () => {
+    const peer = Http2Peer.greeted({ answersAtEnd: false });
+    peer.send(frame({ type: 4, payload: settings([4, 0]) }), request(1));
+    const [taken] = peer.requests;
+    taken?.stream.sendData(Buffer.from("all"), true);
+    taken?.stream.sendData(Buffer.from("more"), false);
+    taken?.stream.sendHeaders([["grpc-status", "0"]], true);
+    peer.takeLines();
+    peer.send(windowUpdate(100, 1));
+    expect(peer.takeLines()).toEqual(["1 DATA 3, end"]);
+  });
+
+  it("opens no window for a body that has ended, or for more than has come", () => {
+    const peer = Http2Peer.greeted({ answersAtEnd: false });
+    const part = Buffer.alloc(16_384);
+    peer.send(request(1, 0x4), request(3, 0x4), data(3, part));
+    const parts = Math.ceil(streamWindowBytes / 2 / part.length);
+    for (let i = 0; i < parts; i += 1) peer.send(data(1, part, i === parts - 1 ? 1 : 0));
+    peer.requests[0]?.stream.consumed(parts * part.length);
+    peer.requests[1]?.stream.consumed(2 ** 30);
+    expect(peer.takeLines()).toEqual([]);
+  });
+
   it("drops what waits when the peer resets the stream", () => {
     const peer = Http2Peer.greeted();
     peer.send(frame({ type: 4, payload: settings([4, 1]) }), request(1));
@@ -273,6 +307,8 @@ describe("Http2Connection.leave()", () => {
     for (const { stream } of peer.requests) stream.sendHeaders([[":status", "200"]], true);
     expect(peer.takeLines()).toHaveLength(2);
     expect(peer.socket.isEnded).toBe(true);
+    peer.send(request(7));
+    expect(peer.takeLines()).toEqual([]);
     peer.socket.emit("close");
     expect(peer.ends).toEqual([{ kind: "left" }]);
     expect(peer.clock.timerCount).toBe(0);
@@ -341,6 +377,18 @@ describe("Http2Connection.leave()", () => {
     peer.requests[0]?.stream.sendHeaders([[":status", "200"]], true);
     peer.runFlushes();
     expect(peer.socket.isEnded).toBe(true);
+  });
+
+  it("reads on when it ends while it reads no more, so that its last word arrives", () => {
+    const peer = Http2Peer.greeted({ answersAtEnd: false });
+    peer.socket.isFull = true;
+    peer.send(frame({ type: 6, payload: Buffer.alloc(8) }), request(1), request(3));
+    peer.requests[0]?.stream.sendHeaders([["x", "v".repeat(300_000)]], true);
+    peer.runFlushes();
+    expect(peer.socket.isPaused).toBe(true);
+    peer.requests[1]?.stream.sendData(Buffer.alloc(16_777_217), true);
+    expect(peer.endCode()).toBe(http2ErrorCodes.enhanceYourCalm);
+    expect(peer.socket.isPaused).toBe(false);
   });
 
   it("is cut after a moment when the peer does not close its side", () => {
