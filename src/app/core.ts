@@ -14,6 +14,7 @@ import { extrasOf, switchesOf } from "./decision-options.js";
 import { sha256 } from "./digest.js";
 import { bugTrace } from "./failure.js";
 import { createHttpServer } from "./http.js";
+import { LaneCounts } from "./lane-metrics.js";
 import type { Logger } from "./logger.js";
 import { createMetrics, type Metrics, type ProcessCounts } from "./metrics.js";
 import type { OpenPolicies } from "./policies.js";
@@ -75,6 +76,7 @@ export function createCore(parts: CoreParts): Core {
   });
   const close = watchLoop({ clock, pressure, onEvent: (event) => decider.noteEvent(event) });
   const onBug = createBugReport(parts);
+  const laneCounts = new LaneCounts();
   const metrics = createMetrics({
     counters,
     processCounts,
@@ -85,6 +87,7 @@ export function createCore(parts: CoreParts): Core {
     replicaCount,
     memoryKeyCount: () => (opened.kind === "memory" ? opened.store.keyCount : undefined),
     ...(parts.tlsStatus === undefined ? {} : { tlsStatus: parts.tlsStatus }),
+    ...(config.transport === "lane" ? { laneCounts } : {}),
     ...(policies.xdsStatus === undefined ? {} : { xdsStatus: policies.xdsStatus }),
     storeKind: opened.kind,
     version: readVersion(),
@@ -99,6 +102,7 @@ export function createCore(parts: CoreParts): Core {
     ],
     clock,
     random,
+    laneCounts,
     onBug,
     isLate: () => pressure.isLate(clock.monotonicMs()),
     onDropped: () => counters.countFailure("DEADLINE_PASSED"),

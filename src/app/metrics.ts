@@ -2,6 +2,7 @@ import { collectDefaultMetrics, Registry } from "prom-client";
 import type { DecisionCounters } from "../decide/counters.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import type { OverloadCause } from "../decide/pressure.js";
+import { type LaneCounts, laneMetrics } from "./lane-metrics.js";
 import { addCounter, addGauge, addLatency } from "./metric-kinds.js";
 import type { PolicyStatus } from "./policy-in-force.js";
 import type { XdsStatus } from "./policy-xds.js";
@@ -35,6 +36,8 @@ export interface MetricsParts {
   readonly memoryKeyCount: () => number | undefined;
   /** The gRPC port's TLS; absent where it has none. */
   readonly tlsStatus?: () => TlsStatus;
+  /** Our own transport; absent where the library serves gRPC. */
+  readonly laneCounts?: LaneCounts;
   /** The control plane; absent where policies are files. */
   readonly xdsStatus?: () => XdsStatus;
   readonly storeKind: "memory" | "redis";
@@ -63,6 +66,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
   addPolicyMetrics(registry, parts);
   addStoreMetrics(registry, parts);
   addTlsMetrics(registry, parts);
+  addLaneMetrics(registry, parts);
   addXdsMetrics(registry, parts);
   addProcessMetrics(registry, parts);
   return { contentType: registry.contentType, render: () => registry.metrics() };
@@ -266,6 +270,11 @@ function addStoreMetrics(registry: Registry, parts: MetricsParts): void {
     help: "Keys in the embedded store.",
     read: (add) => add(parts.memoryKeyCount() ?? 0),
   });
+}
+
+function addLaneMetrics(registry: Registry, { laneCounts }: MetricsParts): void {
+  if (laneCounts === undefined) return;
+  for (const counter of laneMetrics(laneCounts)) addCounter(registry, counter);
 }
 
 function addTlsMetrics(registry: Registry, { tlsStatus }: MetricsParts): void {

@@ -138,7 +138,7 @@ const optionRows = {
     env: "HEADGATE_REFLECTION",
     flag: "reflection",
     defaultValue: false,
-    docs: "Serves gRPC reflection, so that grpcurl needs no files. Needs HEADGATE_TRANSPORT=grpc-js.",
+    docs: "Serves gRPC reflection, so that grpcurl needs no files; HEADGATE_TRANSPORT=grpc-js only.",
   }),
   transport: choiceOption({
     section: "Listening",
@@ -147,8 +147,8 @@ const optionRows = {
     choices: ["grpc-js", "lane"],
     defaultValue: "grpc-js",
     docs:
-      "What speaks gRPC: the library @grpc/grpc-js, or `lane`, Headgate's own HTTP/2, which costs " +
-      "a fraction of it and is younger.",
+      "What speaks gRPC: the library @grpc/grpc-js, or `lane`, Headgate's own HTTP/2, which " +
+      "costs a fraction of it and is younger.",
   }),
   ...decisionOptionRows,
   backendType: choiceOption({

@@ -3,6 +3,7 @@ import { GrpcJsTransport, type GrpcJsTransportParts } from "../rpc/grpc-js-trans
 import { toCallFailure } from "../rpc/status.js";
 import { LaneTransport } from "../wire/lane-transport.js";
 import type { Transport } from "../wire/transport.js";
+import type { LaneCounts } from "./lane-metrics.js";
 import type { OptionValues } from "./options.js";
 
 /** The options that this is about. */
@@ -15,10 +16,16 @@ export type TransportValues = Pick<
 export type ServedParts = Omit<
   GrpcJsTransportParts,
   "connectionAgeMsMax" | "connectionAgeGraceMs" | "extend"
->;
+> & {
+  /** Told how connections and streams of the lane end. */
+  readonly laneCounts: LaneCounts;
+};
 
 /** The transport that the options name. */
-export function createTransport(values: TransportValues, served: ServedParts): Transport {
+export function createTransport(
+  values: TransportValues,
+  { laneCounts, ...served }: ServedParts,
+): Transport {
   const { grpcConnectionAgeMsMax, grpcConnectionAgeGraceMs } = values;
   const parts = {
     ...served,
@@ -28,7 +35,13 @@ export function createTransport(values: TransportValues, served: ServedParts): T
   if (values.transport === "lane") {
     // Answers of one turn leave together: what is due runs after all that this turn has begun.
     const scheduleFlush = (run: () => void): void => process.nextTick(run);
-    return new LaneTransport({ ...parts, toFailure: toCallFailure, scheduleFlush });
+    return new LaneTransport({
+      ...parts,
+      toFailure: toCallFailure,
+      scheduleFlush,
+      onConnectionEnd: (end) => laneCounts.countEnd(end),
+      onStreamError: (code) => laneCounts.countReset(code),
+    });
   }
   return new GrpcJsTransport({ ...parts, ...(values.reflection ? { extend: addReflection } : {}) });
 }

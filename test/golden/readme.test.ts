@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { renderIgnoredTable } from "../../src/app/ignored-options.js";
+import { LaneCounts } from "../../src/app/lane-metrics.js";
 import { createMetrics } from "../../src/app/metrics.js";
 import { renderOptionTable } from "../../src/app/option-table.js";
 import { optionNames, optionRow } from "../../src/app/options.js";
@@ -79,6 +80,7 @@ async function renderMetrics(): Promise<string> {
       refusedCount: 0,
       refusedByCause: new Map(),
     }),
+    laneCounts: new LaneCounts(),
     storeKind: "memory",
     version: "0",
   });
