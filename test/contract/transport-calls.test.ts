@@ -112,6 +112,17 @@ describe.each(transportNames)("%s", (name) => {
       expect(await ask(running)).toBe("question");
     });
 
+    it.each([20_000, 70_000])(
+      "lives after metadata of %d bytes, taken or refused",
+      async (size) => {
+        const running = await start(echo);
+        const status = await statusOf(ask(running, { metadata: { "x-large": "~".repeat(size) } }));
+        // The library takes 64 KiB, the lane 16.
+        expect(status === 0).toBe(name === "grpc-js" && size === 20_000);
+        expect(await ask(running)).toBe("question");
+      },
+    );
+
     it("is not begun when it is late and its caller has gone", async () => {
       const turns: (() => void)[] = [];
       const begun: string[] = [];
