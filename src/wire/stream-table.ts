@@ -96,6 +96,11 @@ export class StreamTable implements StreamOwner {
     return this.#queuedBytes;
   }
 
+  /** Streams whose bodies wait for the connection, not for a window of their own. */
+  get waitingCount(): number {
+    return this.#row.count;
+  }
+
   /** DATA frames so far: it stands still while the peer takes nothing. */
   get sentCount(): number {
     return this.#sentCount;

@@ -128,6 +128,17 @@ describe("Http2Connection, header blocks", () => {
     }
   });
 
+  it("counts the frames of each block alone", () => {
+    const peer = Http2Peer.greeted();
+    for (const id of [1, 3]) {
+      peer.send(request(id, 0x1));
+      for (let i = 1; i <= continuationCountMax; i += 1) {
+        peer.send(frame({ type: 9, flags: i === continuationCountMax ? 4 : 0, streamId: id }));
+      }
+    }
+    expect(peer.requests).toHaveLength(2);
+  });
+
   it("ends the connection when a block has more bytes than it may have", () => {
     const peer = Http2Peer.greeted();
     const payload = Buffer.alloc(headerBlockBytesMax / 2);
@@ -230,11 +241,15 @@ describe("Http2Connection, open streams", () => {
   it("ends the connection of a peer that makes it reset more streams than it may", () => {
     const peer = Http2Peer.greeted({ answersAtEnd: false });
     const malformed = (i: number): Buffer => request(1 + 2 * i, 0x5, [[":method", "GET"]]);
-    for (let i = 0; i < provokedResetsPerSecondMax; i += 1) peer.send(malformed(i));
+    const most = provokedResetsPerSecondMax;
+    for (let i = 0; i < 2 * most; i += 1) {
+      if (i % most === 0) peer.clock.advance(1_000);
+      peer.send(malformed(i));
+    }
     expect(peer.socket.isEnded).toBe(false);
-    peer.send(malformed(provokedResetsPerSecondMax));
+    peer.send(malformed(2 * most));
     expect(peer.endCode()).toBe(calm);
-    expect(peer.streamErrors).toHaveLength(provokedResetsPerSecondMax + 1);
+    expect(peer.streamErrors).toHaveLength(2 * most + 1);
   });
 
   it("ignores what comes late on the streams that it has reset last, and on no others", () => {
