@@ -25,7 +25,7 @@ async function start(ages: { readonly ageMs: number; readonly graceMs: number })
           {
             kind: "unary",
             name: "Ask",
-            handle: (_bytes, _context, { reply }) => reply(new Uint8Array(answerBytes)),
+            handle: (_bytes, _context, answer) => answer.reply(new Uint8Array(answerBytes)),
           },
         ],
       },
