@@ -72,8 +72,9 @@ async function main(): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), "headgate-bench-"));
   try {
     const rows = await runServers({ directory, measureMs, only: values.only });
-    const inProcess = await runInProcess({ measureMs, only: values.only });
+    // First, while this process holds nothing else.
     const memory = await runMemory({ measureMs, only: values.only });
+    const inProcess = await runInProcess({ measureMs, only: values.only });
     const redisScript = await measureRedisScript(
       redisScriptScenarios.filter(({ name }) => `script, ${name}`.includes(values.only)),
       measureMs,
