@@ -141,6 +141,14 @@ async function runServers({ directory, measureMs, only }: Order): Promise<readon
           start: () => startHeadgate({ policyFile, transport, redisPort: redis.port }),
         })),
       ]),
+      // What batches buy, and what is left without them.
+      ...[1, 8].flatMap((inFlightOnOne) =>
+        transports.map((transport) => ({
+          name: `empty, ${inFlightOnOne} in flight on one, ${transport}`,
+          ...emptyServer(transport),
+          inFlightOnOne,
+        })),
+      ),
     ].filter((scenario) => scenario.name.includes(only));
     const rows: Row[] = [];
     for (const scenario of scenarios) {

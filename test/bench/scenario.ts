@@ -15,18 +15,19 @@ export interface Scenario {
   /** The Redis whose CPU counts too. */
   readonly redisPid?: number;
   readonly start: () => Promise<BenchServer>;
+  /** Calls in flight on one connection alone. Default: 4 connections with 50 each. */
+  readonly inFlightOnOne?: number;
 }
 
 const path = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-const connectionCount = 4;
-const inFlightPerConnection = 50;
+const usualLoad = { connectionCount: 4, inFlightPerConnection: 50 };
 const warmUpMs = 2_000;
 
 /** Starts the scenario's server, warms it up, measures it under load, and stops it. */
 export async function measure(scenario: Scenario, measureMs: number): Promise<Row> {
   const server = await scenario.start();
   try {
-    const order = { port: server.port, path, connectionCount, inFlightPerConnection };
+    const order = { port: server.port, path, ...loadOf(scenario) };
     const messages = requestMessages(scenario.keyCount);
     await load({ ...order, messages, durationMs: warmUpMs });
     const before = readCpu(server, scenario);
@@ -48,6 +49,11 @@ export async function measure(scenario: Scenario, measureMs: number): Promise<Ro
   } finally {
     await server.stop();
   }
+}
+
+function loadOf({ inFlightOnOne }: Scenario): typeof usualLoad {
+  if (inFlightOnOne === undefined) return usualLoad;
+  return { connectionCount: 1, inFlightPerConnection: inFlightOnOne };
 }
 
 function readCpu(
