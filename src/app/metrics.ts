@@ -54,7 +54,7 @@ export interface Metrics {
 /**
  * All metrics; with their kinds, all that knows the library. Decisions are counted elsewhere, in
  * plain integers, and read here when scraped. Label values come from the policy and from closed
- * sets, never from callers.
+ * sets; from callers only where a policy asks for that, bounded and escaped (`hitMetrics`).
  */
 export function createMetrics(parts: MetricsParts): Metrics {
   const registry = new Registry();

@@ -84,41 +84,36 @@ export function secretOption(
   };
 }
 
+/** What an option for a number is described by; both bounds are taken. */
+interface NumberText extends OptionText {
+  readonly min: number;
+  readonly max: number;
+  readonly defaultValue: number;
+}
+
 /** A whole number. */
-export function wholeNumberOption(
-  row: OptionText & { readonly min: number; readonly max: number; readonly defaultValue: number },
-): OptionRow<number> {
-  const { min, max, ...rest } = row;
-  const parse = (text: string): ParsedOption<number> => {
-    const number = Number(text);
-    if (/^[0-9]{1,15}$/.test(text) && number >= min && number <= max) return value(number);
-    return { kind: "problem", message: `must be a whole number from ${min} to ${max}` };
-  };
-  return {
-    ...rest,
-    valueName: "NUMBER",
-    defaultText: String(row.defaultValue),
-    isSecret: false,
-    parse,
-  };
+export function wholeNumberOption(row: NumberText): OptionRow<number> {
+  return numberOption(row, { pattern: /^[0-9]{1,15}$/, kind: "a whole number" });
 }
 
 /** A number that may have a fraction. */
-export function decimalOption(
-  row: OptionText & { readonly min: number; readonly max: number; readonly defaultValue: number },
+export function decimalOption(row: NumberText): OptionRow<number> {
+  return numberOption(row, { pattern: /^[0-9]{1,9}(?:\.[0-9]{1,9})?$/, kind: "a number" });
+}
+
+function numberOption(
+  { min, max, ...rest }: NumberText,
+  { pattern, kind }: { readonly pattern: RegExp; readonly kind: string },
 ): OptionRow<number> {
-  const { min, max, ...rest } = row;
   const parse = (text: string): ParsedOption<number> => {
     const number = Number(text);
-    if (/^[0-9]{1,9}(?:\.[0-9]{1,9})?$/.test(text) && number >= min && number <= max) {
-      return value(number);
-    }
-    return { kind: "problem", message: `must be a number from ${min} to ${max}` };
+    if (pattern.test(text) && number >= min && number <= max) return value(number);
+    return { kind: "problem", message: `must be ${kind} from ${min} to ${max}` };
   };
   return {
     ...rest,
     valueName: "NUMBER",
-    defaultText: String(row.defaultValue),
+    defaultText: String(rest.defaultValue),
     isSecret: false,
     parse,
   };

@@ -1,4 +1,5 @@
 import type { Clock, Random } from "../core/clock.js";
+import type { ParseOptions } from "../policy/parse.js";
 import type { Config } from "./config.js";
 import { limitDefaultsOf } from "./decision-options.js";
 import { exitCodes, StartFailure } from "./failure.js";
@@ -32,12 +33,11 @@ export interface PoliciesParts {
  * @throws StartFailure when files are missing or wrong, unless the start is forced
  */
 export async function openPolicies(config: Config, parts: PoliciesParts): Promise<OpenPolicies> {
-  const { xds, mergesDomains } = config;
-  const defaults = limitDefaultsOf(config);
+  const { xds } = config;
   if (xds === undefined) return openFiles(config, parts);
   const policies = new XdsPolicies({
     xds,
-    parse: { mergesDomains, defaults },
+    parse: parseOptionsOf(config),
     programVersion: readVersion(),
     ...parts,
   });
@@ -49,9 +49,13 @@ export async function openPolicies(config: Config, parts: PoliciesParts): Promis
   };
 }
 
+function parseOptionsOf(config: Config): ParseOptions {
+  return { mergesDomains: config.mergesDomains, defaults: limitDefaultsOf(config) };
+}
+
 async function openFiles(config: Config, { clock, logger }: PoliciesParts): Promise<OpenPolicies> {
-  const { policyPath: path, policyStyle: style, watchedDirectories, mergesDomains } = config;
-  const parse = { mergesDomains, defaults: limitDefaultsOf(config) };
+  const { policyPath: path, policyStyle: style, watchedDirectories } = config;
+  const parse = parseOptionsOf(config);
   const policies = new PolicyReloader({ path, style, parse, watchedDirectories, clock, logger });
   const open: OpenPolicies = {
     feed: policies,

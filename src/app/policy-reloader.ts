@@ -3,6 +3,7 @@ import type { ParseOptions } from "../policy/parse.js";
 import type { Policy } from "../policy/policy.js";
 import { visibleText } from "../policy/problem.js";
 import type { Logger } from "./logger.js";
+import { LookInTurn } from "./look-in-turn.js";
 import { PathWatcher } from "./path-watcher.js";
 import { type PolicyFileStyle, readPolicyFiles } from "./policy-files.js";
 import {
@@ -39,8 +40,7 @@ export class PolicyReloader implements PolicyFeed {
   readonly #inForce: PolicyInForce;
   /** What the last look found, so that the same is neither parsed nor reported again. */
   #seen: string | undefined;
-  #look: Promise<PolicyLook> | undefined;
-  #isLookWanted = false;
+  readonly #looks = new LookInTurn(() => this.#lookOnce());
   #watcher: PathWatcher | undefined;
 
   constructor(parts: PolicyReloaderParts) {
@@ -61,33 +61,20 @@ export class PolicyReloader implements PolicyFeed {
   }
 
   /** Looks at the files now. Looks never overlap: one that is wanted meanwhile follows. */
-  async look(): Promise<PolicyLook> {
-    this.#look ??= this.#lookOnce().finally(() => {
-      this.#look = undefined;
-      if (this.#isLookWanted) this.#wantLook();
-    });
-    return this.#look;
+  look(): Promise<PolicyLook> {
+    return this.#looks.now();
   }
 
   /** Looks again whenever the files may have changed, until `close`. */
   watch(): void {
     const { path, watchedDirectories, clock } = this.#parts;
-    const onChange = (): void => this.#wantLook();
+    const onChange = (): void => this.#looks.want();
     this.#watcher ??= new PathWatcher({ path, directories: watchedDirectories, clock, onChange });
   }
 
   /** Ends watching; a look under way still ends by itself. */
   close(): void {
     this.#watcher?.close();
-  }
-
-  #wantLook(): void {
-    if (this.#look !== undefined) {
-      this.#isLookWanted = true;
-      return;
-    }
-    this.#isLookWanted = false;
-    void this.look();
   }
 
   async #lookOnce(): Promise<PolicyLook> {

@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.js";
 import type { Logger } from "./logger.js";
+import { LookInTurn } from "./look-in-turn.js";
 import { PathWatcher } from "./path-watcher.js";
 import type { TlsChoice } from "./tls-choice.js";
 import { type ReadTls, readTlsFiles, type TlsMaterial } from "./tls-files.js";
@@ -40,8 +41,7 @@ export class TlsReloader {
   #hasToldExpiry = false;
   /** What the last look found, so that the same is neither checked nor reported again. */
   #seen: string | undefined;
-  #look: Promise<TlsLook> | undefined;
-  #isLookWanted = false;
+  readonly #looks = new LookInTurn(() => this.#lookOnce());
   #watchers: readonly PathWatcher[] = [];
   #onLoaded: (material: TlsMaterial) => void = () => {};
 
@@ -59,19 +59,15 @@ export class TlsReloader {
   }
 
   /** Looks at the files now. Looks never overlap: one that is wanted meanwhile follows. */
-  async look(): Promise<TlsLook> {
-    this.#look ??= this.#lookOnce().finally(() => {
-      this.#look = undefined;
-      if (this.#isLookWanted) this.#wantLook();
-    });
-    return this.#look;
+  look(): Promise<TlsLook> {
+    return this.#looks.now();
   }
 
   /** Looks again whenever a file may have changed, until `close`; tells of what is new. */
   watch(onLoaded: (material: TlsMaterial) => void): void {
     const { choice, clock } = this.#parts;
     this.#onLoaded = onLoaded;
-    const onChange = (): void => this.#wantLook();
+    const onChange = (): void => this.#looks.want();
     this.#watchers = [choice.certificate, choice.key, choice.clientAuthority].flatMap((file) => {
       if (file === undefined) return [];
       return [new PathWatcher({ path: file.path, directories: [], clock, onChange })];
@@ -82,15 +78,6 @@ export class TlsReloader {
   close(): void {
     this.#onLoaded = () => {};
     for (const watcher of this.#watchers) watcher.close();
-  }
-
-  #wantLook(): void {
-    if (this.#look !== undefined) {
-      this.#isLookWanted = true;
-      return;
-    }
-    this.#isLookWanted = false;
-    void this.look();
   }
 
   async #lookOnce(): Promise<TlsLook> {

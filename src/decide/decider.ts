@@ -91,19 +91,6 @@ export class Decider {
   }
 
   /**
-   * Decides a query.
-   *
-   * @param deadlineMs when the caller stops waiting, on the monotonic clock; Infinity when unknown
-   * @throws ServiceError POLICY_MISSING, REQUEST_INVALID, DEADLINE_PASSED, and, where a limit says
-   *   `on_store_failure: error`, OVERLOADED or the STORE_ code of the failure
-   */
-  async decide(query: RateLimitQuery, deadlineMs: number): Promise<Verdict> {
-    const prepared = this.prepare(query, false);
-    const hits = query.descriptors.map((descriptor) => descriptor.hits);
-    return this.decidePrepared(prepared, hits, deadlineMs);
-  }
-
-  /**
    * Matches a query against the policy in force, for many calls that ask the same.
    *
    * @param isKept whether it will be used again; for once alone it costs less
@@ -141,7 +128,13 @@ export class Decider {
     return prepared.policy === this.#parts.policies.current();
   }
 
-  /** Decides a call of a prepared query; fails as `decide`. */
+  /**
+   * Decides a call of a prepared query.
+   *
+   * @param deadlineMs when the caller stops waiting, on the monotonic clock; Infinity when unknown
+   * @throws ServiceError DEADLINE_PASSED, and, where a limit says `on_store_failure: error`,
+   *   OVERLOADED or the STORE_ code of the failure
+   */
   decidePrepared(prepared: PreparedQuery, hits: Hits, deadlineMs: number): Promise<Verdict> {
     return new Promise((resolve, reject) => {
       this.ask(prepared, { hits, deadlineMs, decided: resolve, failed: reject });

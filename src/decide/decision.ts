@@ -16,7 +16,7 @@ export interface DecisionCall {
   readonly deadlineMs: number;
   /** The answer. Either this or `failed` is told exactly once, maybe before `ask` returns. */
   decided(verdict: Verdict): void;
-  /** @param thrown a `ServiceError` as `decide` throws it, or anything else for a bug */
+  /** @param thrown what `Decider.decidePrepared` throws, or anything else for a bug */
   failed(thrown: unknown): void;
 }
 

@@ -1,4 +1,4 @@
-import { type LimitDefaults, type Role, usualDefaults } from "../core/limit.js";
+import type { LimitDefaults, Role } from "../core/limit.js";
 
 /** What the process changes about every limit, whatever the policy says of it. */
 export interface Switches {
@@ -14,14 +14,6 @@ export interface Switches {
   /** What holds for limits that requests carry themselves. */
   readonly defaults: LimitDefaults;
 }
-
-/** Every limit as the policy says. */
-export const noSwitches: Switches = {
-  isShadow: false,
-  isQuota: false,
-  chargesDenied: false,
-  defaults: usualDefaults,
-};
 
 /** The part that a limit plays under the process's switches. */
 export function switchedRole(role: Role, { isShadow, isQuota, chargesDenied }: Switches): Role {

@@ -50,8 +50,7 @@ export async function answerJson(
   const hits = query.descriptors.map((descriptor) => descriptor.hits);
   const verdict = await decider.decidePrepared(prepared, hits, Number.POSITIVE_INFINITY);
   const response = toResponse(verdict);
-  const asked = extras.needsMessage ? message : undefined;
-  Object.assign(response, extras.fields({ prepared, verdict, message: asked }));
+  Object.assign(response, extras.fields({ prepared, verdict, message }));
   const answer = toJsonString(RateLimitResponseSchema, response);
   return { isDenied: verdict.isDenied, body: `${answer}\n` };
 }

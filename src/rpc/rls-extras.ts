@@ -50,16 +50,20 @@ export class ResponseExtras {
     return this.#options.hasDynamicMetadata;
   }
 
-  /** The fields of one response; undefined when it has none. */
-  fields(call: AnsweredCall): Extras | undefined {
+  /** Whether the answers to such calls may carry anything; the others are not worth a look. */
+  mayAdd({ isStyled }: PreparedQuery): boolean {
     const { headerNames, hasDynamicMetadata } = this.#options;
-    const isPlain = headerNames === undefined && !call.prepared.isStyled;
-    if (isPlain && !hasDynamicMetadata) return undefined;
-    const { headers, body } = isPlain ? noExtras : this.#limitResponse(call);
+    return isStyled || headerNames !== undefined || hasDynamicMetadata;
+  }
+
+  /** The fields of one response: those that it has. */
+  fields(call: AnsweredCall): Extras {
+    const { headers, body } = this.#limitResponse(call);
+    const message = this.needsMessage ? call.message : undefined;
     return {
       ...(headers.length > 0 && { responseHeadersToAdd: headers.map(toHeaderValue) }),
       ...(body !== undefined && { rawBody: Buffer.from(body, "utf8") }),
-      ...(call.message !== undefined && { dynamicMetadata: dynamicMetadata(call, call.message) }),
+      ...(message !== undefined && { dynamicMetadata: dynamicMetadata(call, message) }),
     };
   }
 
@@ -67,10 +71,8 @@ export class ResponseExtras {
    * The same fields as bytes, to be put behind a response's own: a message is the merge of its
    * parts. Source: protobuf.dev/programming-guides/encoding, "Last One Wins".
    */
-  encode(call: AnsweredCall): Uint8Array | undefined {
-    const fields = this.fields(call);
-    if (fields === undefined) return undefined;
-    return toBinary(RateLimitResponseSchema, create(RateLimitResponseSchema, fields));
+  encode(call: AnsweredCall): Uint8Array {
+    return toBinary(RateLimitResponseSchema, create(RateLimitResponseSchema, this.fields(call)));
   }
 
   #limitResponse({ prepared, verdict }: AnsweredCall): LimitResponse {
@@ -85,8 +87,6 @@ export class ResponseExtras {
     });
   }
 }
-
-const noExtras: LimitResponse = { headers: [] };
 
 function toHeaderValue({ name, value }: Header): HeaderValue {
   return create(HeaderValueSchema, { key: name, value });

@@ -56,7 +56,7 @@ const knownRequestsMax = 65_536;
  */
 export function createRateLimitService(parts: RateLimitServiceParts): ServiceHandlers {
   const { decider, clock, extras, tracer } = parts;
-  const encoder = new RateLimitResponseEncoder();
+  const encoders: Encoders = { encoder: new RateLimitResponseEncoder(), extras };
   const requests = new KnownRequests(parts);
   const handle: UnaryHandler = (bytes, call, answer) => {
     let read: ReadRequest;
@@ -74,7 +74,7 @@ export function createRateLimitService(parts: RateLimitServiceParts): ServiceHan
     const deadlineMs = callerDeadlineMs(call, clock);
     const { prepared, hits } = read;
     const own = { prepared, hits, deadlineMs, message, answer, span };
-    decider.ask(prepared, new RateLimitCall(own, { encoder, extras }));
+    decider.ask(prepared, new RateLimitCall(own, encoders));
   };
   return {
     name: rateLimitServiceName,
@@ -134,8 +134,8 @@ class RateLimitCall implements DecisionCall {
     const { encoder, extras } = this.#encoders;
     const bytes = encoder.encode(verdict);
     const { prepared, message } = this;
-    const more = extras.encode({ prepared, verdict, message });
-    return more === undefined ? bytes : Buffer.concat([bytes, more]);
+    if (!extras.mayAdd(prepared)) return bytes;
+    return Buffer.concat([bytes, extras.encode({ prepared, verdict, message })]);
   }
 }
 

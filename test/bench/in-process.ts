@@ -6,7 +6,6 @@ import type { Verdict } from "../../src/core/verdict.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
 import { Decider } from "../../src/decide/decider.js";
 import { Pressure } from "../../src/decide/pressure.js";
-import { noSwitches } from "../../src/decide/switches.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
 import { createRateLimitService, type DecidesPrepared } from "../../src/rpc/rls.js";
@@ -16,6 +15,7 @@ import type { ServiceHandlers, UnaryHandler } from "../../src/wire/service.js";
 import { plainExtras } from "../support/extras.js";
 import { RedisServer } from "../support/redis-server.js";
 import { openTestStore } from "../support/redis-store.js";
+import { noSwitches } from "../support/switches.js";
 import { type CallShape, decideMany, inFlight } from "./calls.js";
 import { processCpuUs } from "./process-cpu.js";
 

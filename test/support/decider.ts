@@ -1,8 +1,10 @@
 import { sha256 } from "../../src/app/digest.js";
+import type { Verdict } from "../../src/core/verdict.js";
 import { Decider, type DeciderParts } from "../../src/decide/decider.js";
 import { Pressure } from "../../src/decide/pressure.js";
-import { noSwitches } from "../../src/decide/switches.js";
+import type { RateLimitQuery } from "../../src/decide/query.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
+import { noSwitches } from "./switches.js";
 
 /** What a test must say of its decider; everything else has a value that no test reaches. */
 export type TestDeciderParts = Pick<DeciderParts, "clock" | "counters" | "policies"> &
@@ -28,4 +30,14 @@ export function createTestDecider(parts: TestDeciderParts): Decider {
     onEvent: () => {},
     ...parts,
   });
+}
+
+/** Decides one query as a caller who asks it only once. */
+export async function decideQuery(
+  decider: Decider,
+  query: RateLimitQuery,
+  deadlineMs: number,
+): Promise<Verdict> {
+  const hits = query.descriptors.map((descriptor) => descriptor.hits);
+  return decider.decidePrepared(decider.prepare(query, false), hits, deadlineMs);
 }

@@ -4,11 +4,12 @@ import type { Verdict } from "../../../src/core/verdict.js";
 import { DecisionCounters, detailedSeriesMax } from "../../../src/decide/counters.js";
 import { metricLabelLengthMax } from "../../../src/decide/prepared-query.js";
 import type { DescriptorQuery } from "../../../src/decide/query.js";
-import { noSwitches, type Switches } from "../../../src/decide/switches.js";
+import type { Switches } from "../../../src/decide/switches.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
-import { createTestDecider } from "../../support/decider.js";
+import { createTestDecider, decideQuery } from "../../support/decider.js";
 import { FakeClock, settlePromises } from "../../support/fake-clock.js";
 import { type TestRule, testLimit, testPolicy } from "../../support/policies.js";
+import { noSwitches } from "../../support/switches.js";
 
 /** A decider over rules of the domain "shop", asked with descriptors like `a=1,b=2`. */
 function deciderFor(rules: readonly TestRule[], switches: Partial<Switches> = {}) {
@@ -25,7 +26,7 @@ function deciderFor(rules: readonly TestRule[], switches: Partial<Switches> = {}
   });
   const decide = async (...asked: readonly (string | DescriptorQuery)[]): Promise<Verdict> => {
     const descriptors = asked.map((one) => (typeof one === "string" ? descriptor(one) : one));
-    const answer = decider.decide({ domain: "shop", descriptors }, Number.POSITIVE_INFINITY);
+    const answer = decideQuery(decider, { domain: "shop", descriptors }, Number.POSITIVE_INFINITY);
     clock.runTurns();
     await settlePromises();
     return answer;

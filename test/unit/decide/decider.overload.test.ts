@@ -6,12 +6,13 @@ import { DecisionCounters } from "../../../src/decide/counters.js";
 import { Decider, type DeciderEvent } from "../../../src/decide/decider.js";
 import { Pressure } from "../../../src/decide/pressure.js";
 import type { RateLimitQuery } from "../../../src/decide/query.js";
-import { noSwitches } from "../../../src/decide/switches.js";
 import type { Policy } from "../../../src/policy/policy.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
+import { decideQuery } from "../../support/decider.js";
 import { FakeClock, settlePromises } from "../../support/fake-clock.js";
 import { FaultyStore } from "../../support/faulty-store.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
+import { noSwitches } from "../../support/switches.js";
 
 const requestsInFlightMax = 4;
 const farAwayMs = Number.POSITIVE_INFINITY;
@@ -69,7 +70,7 @@ function outcome(promise: Promise<Verdict>): Promise<string> {
 
 /** Asks; the turn ends before the answer, should it be needed. */
 async function decide(key: string): Promise<string> {
-  const answer = outcome(decider.decide(query(key), farAwayMs));
+  const answer = outcome(decideQuery(decider, query(key), farAwayMs));
   clock.runTurns();
   return answer;
 }
@@ -94,7 +95,7 @@ describe("Decider, overloaded", () => {
       stall(101);
       const answers: string[] = [];
       for (let i = 0; i < 4; i += 1)
-        answers.push(await outcome(decider.decide(query(mode), farAwayMs)));
+        answers.push(await outcome(decideQuery(decider, query(mode), farAwayMs)));
       expect(answers).toEqual(outcomes);
       expect(store.batches).toEqual([]);
       expect(decider.overloadCause).toBe("loopDelay");
@@ -107,14 +108,14 @@ describe("Decider, overloaded", () => {
     async ({ mode, outcomes }) => {
       store.fault = { kind: "hang" };
       const waiting = Array.from({ length: requestsInFlightMax }, () =>
-        outcome(decider.decide(query("allow"), farAwayMs)),
+        outcome(decideQuery(decider, query("allow"), farAwayMs)),
       );
       clock.runTurns();
       await settlePromises();
       const askedCount = store.batches.length;
       const answers: string[] = [];
       for (let i = 0; i < 4; i += 1)
-        answers.push(await outcome(decider.decide(query(mode), farAwayMs)));
+        answers.push(await outcome(decideQuery(decider, query(mode), farAwayMs)));
       expect(answers).toEqual(outcomes);
       expect(store.batches.length).toBe(askedCount);
       expect(decider.overloadCause).toBe("inFlight");
@@ -130,7 +131,7 @@ describe("Decider, overloaded", () => {
     await decide("nothing");
     store.fault = { kind: "reject", code: "STORE_UNAVAILABLE" };
     expect(await decide("error")).toBe("STORE_UNAVAILABLE");
-    expect(await outcome(decider.decide(query("error"), clock.monotonicMs()))).toBe(
+    expect(await outcome(decideQuery(decider, query("error"), clock.monotonicMs()))).toBe(
       "DEADLINE_PASSED",
     );
     expect(pressure.inFlightCount).toBe(0);
@@ -180,8 +181,8 @@ describe("Decider, overloaded", () => {
 describe("Decider, after the caller's deadline", () => {
   it("charges nobody for what waited too long for its turn", async () => {
     const deadlineMs = clock.monotonicMs() + 50;
-    const late = outcome(decider.decide(query("local"), deadlineMs));
-    const patient = outcome(decider.decide(query("local"), farAwayMs));
+    const late = outcome(decideQuery(decider, query("local"), deadlineMs));
+    const patient = outcome(decideQuery(decider, query("local"), farAwayMs));
     // The turn ends only when this one's time is over.
     clock.stall(60);
     clock.runTurns();
@@ -193,7 +194,7 @@ describe("Decider, after the caller's deadline", () => {
 
   it("answers by failure mode when only the store's part of the time is used up", async () => {
     const deadlineMs = clock.monotonicMs() + 50;
-    const answer = outcome(decider.decide(query("deny"), deadlineMs));
+    const answer = outcome(decideQuery(decider, query("deny"), deadlineMs));
     clock.stall(35);
     clock.runTurns();
     expect(await answer).toBe("denied");
@@ -203,7 +204,7 @@ describe("Decider, after the caller's deadline", () => {
 
   it("drops an answer of the store that comes too late", async () => {
     const deadlineMs = clock.monotonicMs() + 50;
-    const answer = outcome(decider.decide(query("local"), deadlineMs));
+    const answer = outcome(decideQuery(decider, query("local"), deadlineMs));
     clock.runTurns();
     // The process stands still with the store's answer already there.
     clock.stall(60);
@@ -214,7 +215,7 @@ describe("Decider, after the caller's deadline", () => {
   it("uses up no local share for a caller who has gone while the store hung", async () => {
     store.fault = { kind: "hang" };
     const deadlineMs = clock.monotonicMs() + 8;
-    const answer = outcome(decider.decide(query("local"), deadlineMs));
+    const answer = outcome(decideQuery(decider, query("local"), deadlineMs));
     clock.runTurns();
     await settlePromises();
     clock.stall(500);

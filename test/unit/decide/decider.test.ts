@@ -6,7 +6,7 @@ import type { Decider, DeciderEvent } from "../../../src/decide/decider.js";
 import type { DescriptorQuery } from "../../../src/decide/query.js";
 import type { Policy } from "../../../src/policy/policy.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
-import { createTestDecider } from "../../support/decider.js";
+import { createTestDecider, decideQuery } from "../../support/decider.js";
 import { FakeClock, settlePromises } from "../../support/fake-clock.js";
 import { FaultyStore } from "../../support/faulty-store.js";
 import { type TestRule, testLimit, testPolicy } from "../../support/policies.js";
@@ -50,7 +50,7 @@ async function decide(
   descriptors: readonly DescriptorQuery[],
   { domain = "shop", deadlineMs = Number.POSITIVE_INFINITY } = {},
 ): Promise<Verdict> {
-  const promise = decider.decide({ domain, descriptors }, deadlineMs);
+  const promise = decideQuery(decider, { domain, descriptors }, deadlineMs);
   promise.catch(() => undefined);
   clock.runTurns();
   await settlePromises();
@@ -139,9 +139,11 @@ describe("Decider", () => {
     store.fault = { kind: "hang" };
     let isAnswered = false;
     const deadlineMs = clock.monotonicMs() + 10;
-    void decider.decide({ domain: "shop", descriptors: [ask("user")] }, deadlineMs).then(() => {
-      isAnswered = true;
-    });
+    void decideQuery(decider, { domain: "shop", descriptors: [ask("user")] }, deadlineMs).then(
+      () => {
+        isAnswered = true;
+      },
+    );
     clock.runTurns();
     await clock.advanceAsync(5.9);
     expect(isAnswered).toBe(false);

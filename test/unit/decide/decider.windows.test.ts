@@ -3,13 +3,14 @@ import type { Verdict } from "../../../src/core/verdict.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import type { Decider } from "../../../src/decide/decider.js";
 import type { DescriptorQuery } from "../../../src/decide/query.js";
-import { noSwitches, type Switches } from "../../../src/decide/switches.js";
+import type { Switches } from "../../../src/decide/switches.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
 import { epochUsOf } from "../../support/calendar-time.js";
-import { createTestDecider } from "../../support/decider.js";
+import { createTestDecider, decideQuery } from "../../support/decider.js";
 import { FakeClock, settlePromises } from "../../support/fake-clock.js";
 import { FaultyStore } from "../../support/faulty-store.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
+import { noSwitches } from "../../support/switches.js";
 
 /** Half a minute into a minute. */
 const startUs = epochUsOf("2024-03-30T22:30:30Z");
@@ -54,7 +55,7 @@ function ask(key: string, fields: Partial<DescriptorQuery> = {}): DescriptorQuer
 }
 
 async function decide(...descriptors: readonly DescriptorQuery[]): Promise<Verdict> {
-  const answer = decider.decide({ domain: "shop", descriptors }, Number.POSITIVE_INFINITY);
+  const answer = decideQuery(decider, { domain: "shop", descriptors }, Number.POSITIVE_INFINITY);
   clock.runTurns();
   await settlePromises();
   return answer;

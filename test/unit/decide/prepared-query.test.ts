@@ -5,10 +5,11 @@ import { KeyRecords } from "../../../src/decide/key-records.js";
 import { NewKeyGuard } from "../../../src/decide/new-keys.js";
 import { type PreparedQuery, prepareQuery } from "../../../src/decide/prepared-query.js";
 import type { DescriptorQuery } from "../../../src/decide/query.js";
-import { noSwitches, type Switches } from "../../../src/decide/switches.js";
+import type { Switches } from "../../../src/decide/switches.js";
 import { WindowSource } from "../../../src/decide/window-source.js";
 import { requestChargesMax } from "../../../src/store/limit-store.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
+import { noSwitches } from "../../support/switches.js";
 
 const perUser = testLimit(10);
 const perDay = testLimit(100, { name: "daily", unit: "day", periodUs: 86_400_000_000 });
