@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/core/errors.js";
 import type { LaneTransportParts } from "../../src/wire/lane-transport.js";
 import {
@@ -11,37 +11,27 @@ import { realClock } from "../support/real-clock.js";
 import {
   ask,
   askPath,
+  echo,
   identity,
-  oneMethod,
   type RunningTransport,
-  startTransport,
   statusOf,
   transportNames,
+  useTransports,
 } from "../support/transports.js";
 import { unaryHandler } from "../support/unary.js";
 import { waitFor, within } from "../support/wait.js";
 
-const cleanups: (() => unknown)[] = [];
-
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const transports = useTransports();
 
 function unary(answer: Parameters<typeof unaryHandler>[0]): MethodHandler {
   return { kind: "unary", name: "Ask", handle: unaryHandler(answer) };
 }
 
-const echo = unary(async (bytes) => Buffer.from(bytes));
-
 describe.each(transportNames)("%s", (name) => {
-  async function start(
+  const start = (
     method: MethodHandler,
-    parts: Partial<LaneTransportParts> = {},
-  ): Promise<RunningTransport> {
-    const running = await startTransport(name, oneMethod(method), parts);
-    cleanups.push(() => running.close());
-    return running;
-  }
+    parts?: Partial<LaneTransportParts>,
+  ): Promise<RunningTransport> => transports.start(name, method, parts);
 
   describe("a unary call", () => {
     it("hands bytes to the handler and its answer's bytes back", async () => {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { LaneTransportParts } from "../../src/wire/lane-transport.js";
 import type { MethodHandler } from "../../src/wire/service.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -7,48 +7,29 @@ import { framed } from "../support/recorded-stream.js";
 import {
   ask,
   askPath,
+  echo,
   grpcStatusOf,
-  oneMethod,
   openRaw,
   type RunningTransport,
   sendRaw,
-  startTransport,
   statusOf,
   transportNames,
+  useTransports,
 } from "../support/transports.js";
-import { unaryHandler } from "../support/unary.js";
 import { waitFor, within } from "../support/wait.js";
 
-const cleanups: (() => unknown)[] = [];
-
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-const echo: MethodHandler = {
-  kind: "unary",
-  name: "Ask",
-  handle: unaryHandler(async (bytes) => Buffer.from(bytes)),
-};
+const transports = useTransports();
 
 const question = framed("question");
 const lastStreamIdMax = 2 ** 31 - 1;
 
 describe.each(transportNames)("%s", (name) => {
-  async function start(
+  const start = (
     method: MethodHandler,
-    parts: Partial<LaneTransportParts> = {},
-  ): Promise<RunningTransport> {
-    const running = await startTransport(name, oneMethod(method), parts);
-    cleanups.push(() => running.close());
-    return running;
-  }
+    parts?: Partial<LaneTransportParts>,
+  ): Promise<RunningTransport> => transports.start(name, method, parts);
 
-  async function open(running: RunningTransport) {
-    const raw = await openRaw(running);
-    cleanups.push(() => raw.session.destroy());
-    return raw;
-  }
+  const open = (running: RunningTransport) => transports.openRaw(running);
 
   describe("an old connection", () => {
     it("is asked to go and still serves what its client sends before it knows", async () => {
@@ -130,7 +111,7 @@ describe.each(transportNames)("%s", (name) => {
       const running = await start(echo);
       // It greets, and answers nothing.
       const client = await FrameClient.open(running.port);
-      cleanups.push(() => client.close());
+      transports.atEnd(() => client.close());
       client.sendCalls(askPath, 1);
       await waitFor("it is known", () => client.counts.answered > 0);
       await within("announceClose() gives up", 5_000, running.transport.announceClose(1));

@@ -1,44 +1,26 @@
+import type { ClientHttp2Session } from "node:http2";
 import { gzipSync } from "node:zlib";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createHealthService, Health } from "../../src/rpc/health.js";
-import { type MethodHandler, messageBytesMax } from "../../src/wire/service.js";
+import { messageBytesMax } from "../../src/wire/service.js";
 import { framed } from "../support/recorded-stream.js";
 import {
   askPath,
+  echo,
   grpcStatusOf,
-  oneMethod,
   openRaw,
-  type RunningTransport,
   sendRaw,
   startTransport,
   type TransportName,
   transportNames,
+  useTransports,
 } from "../support/transports.js";
-import { unaryHandler } from "../support/unary.js";
 import { waitFor } from "../support/wait.js";
 
-const cleanups: (() => unknown)[] = [];
+const transports = useTransports();
 
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-const echo: MethodHandler = {
-  kind: "unary",
-  name: "Ask",
-  handle: unaryHandler(async (bytes) => Buffer.from(bytes)),
-};
-
-async function start(name: TransportName, method: MethodHandler): Promise<RunningTransport> {
-  const running = await startTransport(name, oneMethod(method));
-  cleanups.push(() => running.close());
-  return running;
-}
-
-async function open(name: TransportName, method = echo) {
-  const { session } = await openRaw(await start(name, method));
-  cleanups.push(() => session.destroy());
-  return session;
+async function open(name: TransportName, method = echo): Promise<ClientHttp2Session> {
+  return (await transports.openRaw(await transports.start(name, method))).session;
 }
 
 const question = framed("question");
@@ -203,9 +185,9 @@ describe.each(transportNames)("%s", (name) => {
   it("serves health as load balancers and probes ask for it", async () => {
     const health = new Health();
     const running = await startTransport(name, [createHealthService(health)]);
-    cleanups.push(() => running.close());
+    transports.atEnd(() => running.close());
     const { session } = await openRaw(running);
-    cleanups.push(() => session.destroy());
+    transports.atEnd(() => session.destroy());
     const path = "/grpc.health.v1.Health/Check";
     const check = async () => sendRaw(session, [framed("")], { ":path": path });
     expect((await check()).body).toEqual(framed(Buffer.from([8, 2])));

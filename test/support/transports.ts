@@ -6,12 +6,14 @@ import {
 } from "node:http2";
 import { type AddressInfo, createServer } from "node:net";
 import { Client, credentials, type ServiceError as GrpcError, Metadata } from "@grpc/grpc-js";
+import { afterEach } from "vitest";
 import { GrpcJsTransport } from "../../src/rpc/grpc-js-transport.js";
 import { toCallFailure } from "../../src/rpc/status.js";
 import { LaneTransport, type LaneTransportParts } from "../../src/wire/lane-transport.js";
 import type { MethodHandler, ServiceHandlers } from "../../src/wire/service.js";
 import type { Transport } from "../../src/wire/transport.js";
 import { realClock, realRandom } from "./real-clock.js";
+import { unaryHandler } from "./unary.js";
 
 /** The transports of the gRPC port. */
 export const transportNames = ["grpc-js", "lane"] as const;
@@ -77,6 +79,48 @@ export async function startTransport(
   return { transport, client, port, bugs, dropped, connectionCount: () => sockets.size, close };
 }
 
+/** Transports with one method, and raw clients of them, until the test that opened them ends. */
+export interface Transports {
+  start(
+    name: TransportName,
+    method: MethodHandler,
+    parts?: Partial<LaneTransportParts>,
+  ): Promise<RunningTransport>;
+  openRaw(running: RunningTransport): Promise<RawConnection>;
+  /** Runs at the test's end, the last one first. */
+  atEnd(close: () => unknown): void;
+}
+
+/** Ends after each test of the file what the test has opened. */
+export function useTransports(): Transports {
+  const closers: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+  return {
+    start: async (name, method, parts) => {
+      const running = await startTransport(name, oneMethod(method), parts);
+      closers.push(() => running.close());
+      return running;
+    },
+    openRaw: async (running) => {
+      const raw = await openRaw(running);
+      closers.push(() => raw.session.destroy());
+      return raw;
+    },
+    atEnd: (close) => {
+      closers.push(close);
+    },
+  };
+}
+
+/** A method that is answered with its own bytes. */
+export const echo: MethodHandler = {
+  kind: "unary",
+  name: "Ask",
+  handle: unaryHandler(async (bytes) => Buffer.from(bytes)),
+};
+
 /** A service with one method at `/test.Service/Ask`. */
 export function oneMethod(method: MethodHandler): readonly ServiceHandlers[] {
   return [{ name: "test.Service", methods: [method] }];
@@ -138,8 +182,14 @@ export interface RawAnswer {
   readonly resetCode: number;
 }
 
+/** A connection of node:http2, and the farewells that it was told. */
+export interface RawConnection {
+  readonly session: ClientHttp2Session;
+  readonly goaways: readonly { readonly code: number; readonly lastStreamId: number }[];
+}
+
 /** A connection of node:http2, which says what it likes. */
-export async function openRaw({ port }: Pick<RunningTransport, "port">) {
+export async function openRaw({ port }: Pick<RunningTransport, "port">): Promise<RawConnection> {
   const session = connectHttp2(`http://127.0.0.1:${port}`);
   session.on("error", () => {});
   const goaways: { readonly code: number; readonly lastStreamId: number }[] = [];

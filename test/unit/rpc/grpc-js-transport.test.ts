@@ -1,10 +1,9 @@
 import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
-import { type AddressInfo, createServer, type Server } from "node:net";
-import { Client, credentials, type ServiceError as GrpcError, Metadata } from "@grpc/grpc-js";
-import { afterEach, describe, expect, it } from "vitest";
+import { type ServiceError as GrpcError, Metadata } from "@grpc/grpc-js";
+import { describe, expect, it } from "vitest";
 import type { Clock } from "../../../src/core/clock.js";
 import { ServiceError } from "../../../src/core/errors.js";
-import { GrpcJsTransport, type GrpcJsTransportParts } from "../../../src/rpc/grpc-js-transport.js";
+import type { LaneTransportParts } from "../../../src/wire/lane-transport.js";
 import {
   concurrentStreamsMax,
   type MethodHandler,
@@ -12,54 +11,17 @@ import {
   type ServerStreamHandler,
 } from "../../../src/wire/service.js";
 import { FakeClock } from "../../support/fake-clock.js";
-import { realClock, realRandom } from "../../support/real-clock.js";
+import { realClock } from "../../support/real-clock.js";
+import { identity, type RunningTransport, useTransports } from "../../support/transports.js";
 import { unaryHandler } from "../../support/unary.js";
 import { waitFor, within } from "../../support/wait.js";
 
-interface Running {
-  readonly transport: GrpcJsTransport;
-  readonly client: Client;
-  readonly port: number;
-  readonly bugs: unknown[];
-}
+const transports = useTransports();
 
-const cleanups: (() => unknown)[] = [];
-
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-async function start(
+const start = (
   method: MethodHandler,
-  parts: Partial<GrpcJsTransportParts> = {},
-): Promise<Running> {
-  const bugs: unknown[] = [];
-  const transport = new GrpcJsTransport({
-    services: [{ name: "test.Service", methods: [method] }],
-    clock: realClock,
-    random: realRandom,
-    connectionAgeMsMax: 86_400_000,
-    connectionAgeGraceMs: 3_600_000,
-    onBug: (thrown) => bugs.push(thrown),
-    isLate: () => false,
-    onDropped: () => {},
-    ...parts,
-  });
-  const server: Server = createServer((socket) => transport.accept(socket));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
-    "grpc.use_local_subchannel_pool": 1,
-    "grpc.max_receive_message_length": -1,
-    "grpc.max_send_message_length": -1,
-  });
-  cleanups.push(
-    () => server.close(),
-    () => transport.close(0),
-    () => client.close(),
-  );
-  return { transport, client, port, bugs };
-}
+  parts?: Partial<LaneTransportParts>,
+): Promise<RunningTransport> => transports.start("grpc-js", method, parts);
 
 function unary(answer: Parameters<typeof unaryHandler>[0]): MethodHandler {
   return { kind: "unary", name: "Ask", handle: unaryHandler(answer) };
@@ -74,11 +36,10 @@ function inMs(ms: number): number {
   return realClock.epochUs() / 1_000 + ms;
 }
 
-const identity = (bytes: Buffer): Buffer => bytes;
 const question = Buffer.from("question");
 
 function ask(
-  { client }: Running,
+  { client }: RunningTransport,
   options: {
     readonly bytes?: Buffer;
     readonly path?: string;
@@ -418,10 +379,10 @@ interface Goaway {
 }
 
 /** A connection without a gRPC library, which shows what the server says on it. */
-async function openSession({ port }: Running) {
+async function openSession({ port }: RunningTransport) {
   const session = connectHttp2(`http://127.0.0.1:${port}`);
   session.on("error", () => {});
-  cleanups.push(() => session.destroy());
+  transports.atEnd(() => session.destroy());
   const goaways: Goaway[] = [];
   session.on("goaway", (code, lastStreamId) => goaways.push({ code, lastStreamId }));
   await new Promise<void>((resolve) => session.once("remoteSettings", () => resolve()));
@@ -444,12 +405,12 @@ function sendCall(session: ClientHttp2Session): Promise<string> {
   });
 }
 
-function openStream({ client }: Running) {
+function openStream({ client }: RunningTransport) {
   return client.makeServerStreamRequest("/test.Service/Ask", identity, identity, question);
 }
 
 function readAll(
-  running: Running,
+  running: RunningTransport,
 ): Promise<{ readonly answers: readonly string[]; readonly code: number }> {
   const answers: string[] = [];
   const call = openStream(running);
