@@ -1,0 +1,38 @@
+/** How one admitted request ended, as a concurrency law sees it. */
+export type SampleOutcome =
+  /** It was served. */
+  | "success"
+  /** It says nothing of what the service can take: cancelled early, refused for other reasons. */
+  | "ignore"
+  /** The service did not serve it in time, or said that it cannot. */
+  | "dropped";
+
+/** What one admitted request taught. */
+export interface ConcurrencySample {
+  /** Monotonic time of the permit, in milliseconds. */
+  readonly startMs: number;
+  /** Monotonic time of the release. */
+  readonly endMs: number;
+  /** Permits in use right after it got its own, itself included: from 1. */
+  readonly inFlight: number;
+  /** Its place in the queue when it came, or `inFlight` where there was no queue: from 1. */
+  readonly position: number;
+  readonly outcome: SampleOutcome;
+}
+
+/**
+ * A law for how many requests a service can take at once. It learns from samples, or from readings
+ * of something else; it reads no clock and starts nothing. Samples arrive in the order of `endMs`.
+ */
+export interface ConcurrencyLimit {
+  /** Permits that may be in use, a whole number from 1. */
+  readonly limit: number;
+  /** The share of requests to refuse at random now, 0 to 0.9; 0 for all laws but `latencyShed`. */
+  shedRatio(nowMs: number): number;
+  /** Learns from a request that ended. */
+  record(sample: ConcurrencySample): void;
+  /** Learns from a reading from elsewhere; only `signal` does. */
+  read(reading: number): void;
+  /** What the law believes, for metrics and people; names in camelCase with units. */
+  facts(): Readonly<Record<string, number>>;
+}
