@@ -1,0 +1,144 @@
+import type {
+  AdmissionBlock,
+  ConcurrencySettings,
+  DeadlineSettings,
+  EstimatedWaitSettings,
+  GateSettings,
+  LoadSettings,
+  Priority,
+  QueueSettings,
+  RejectSettings,
+  ShedThresholds,
+  ThrottleSettings,
+} from "../core/admission-settings.js";
+
+/** One upstream service as the policy has it: plain data, so it may cross threads. */
+export interface ServicePolicy {
+  readonly name: string;
+  readonly namespace: string | undefined;
+  /** Values of `:authority` that mean it, in lower case, without a port; may be empty. */
+  readonly hosts: readonly string[];
+  /** Where it listens; undefined where only Envoy knows. */
+  readonly upstream: { readonly address: string; readonly port: number } | undefined;
+  /** Limits that are asked for in the same call; undefined: none. */
+  readonly rateLimit: ServiceRateLimit | undefined;
+  readonly priority: PriorityPolicy;
+  /** Undefined: admission is off, and every request passes. */
+  readonly admission: AdmissionPolicy | undefined;
+  /** The law that sets the limit; undefined: only `admission.maxInFlight` holds. */
+  readonly concurrency: ServiceConcurrency | undefined;
+}
+
+/** Which descriptors a service's requests are charged by. */
+export interface ServiceRateLimit {
+  readonly domain: string;
+  /** One descriptor a row; one whose part is missing in a request is left out, as in Envoy. */
+  readonly descriptors: readonly (readonly DescriptorPart[])[];
+  /** Whether ext_proc asks for them, so that Envoy needs no RLS call. Default false. */
+  readonly inExtProc: boolean;
+}
+
+/** Where one entry of a descriptor comes from. */
+export type DescriptorPart =
+  | { readonly kind: "remoteAddress"; readonly key: string }
+  | { readonly kind: "header"; readonly header: string; readonly key: string }
+  | { readonly kind: "fixed"; readonly key: string; readonly value: string };
+
+/** How a request's class is found: bypass, then rules in order, then the header, then default. */
+export interface PriorityPolicy {
+  /** Header that states the class, in lower case. Default `x-request-priority`. */
+  readonly header: string;
+  /** Default "normal". */
+  readonly usual: Priority;
+  readonly rules: readonly PriorityRule[];
+  /** Path prefixes that are neither counted nor refused. */
+  readonly bypassPaths: readonly string[];
+  /** Path prefixes that are critical where no rule says otherwise. */
+  readonly authPaths: readonly string[];
+  /** Who may state a class in the header; empty: nobody, and the header is not looked at. */
+  readonly trust: TrustPolicy;
+}
+
+/** Who is believed: any that matches. */
+export interface TrustPolicy {
+  /** Everybody, as the policy says in so many words (`trust: anyone`). */
+  readonly anyone: boolean;
+  /** Networks of `source.address`, as CIDR. */
+  readonly sources: readonly string[];
+  /** Names in the caller's certificate (`connection.uri_san_peer_certificate`): exact, or ending in `*`. */
+  readonly principals: readonly string[];
+}
+
+/** A condition in CEL over `request` and `source`, type-checked, and the class it gives. */
+export interface PriorityRule {
+  readonly when: string;
+  readonly is: Priority;
+}
+
+/** What stands before a service; each block undefined where the policy leaves it out. */
+export interface AdmissionPolicy {
+  /** Permits for the fleet; undefined: as the concurrency law says alone. */
+  readonly maxInFlight: number | undefined;
+  /** Permits of one caller or route; undefined: no such bound. */
+  readonly maxInFlightPer: KeyedPermits | undefined;
+  readonly shedAt: ShedThresholds | undefined;
+  readonly deadline: DeadlineSettings | undefined;
+  readonly queue: QueueSettings | undefined;
+  readonly estimatedWait: EstimatedWaitSettings | undefined;
+  readonly gate: GateSettings | undefined;
+  readonly throttle: ThrottleSettings | undefined;
+  readonly load: LoadSettings | undefined;
+  readonly reject: RejectSettings;
+  /** Who a caller is, for hashes, throttles and keyed permits. Default the remote address. */
+  readonly caller: CallerKey;
+  /** A client that gives up after this long counts as served too late; undefined: its deadline. */
+  readonly lateAfterMs: number | undefined;
+  /** Share of exchanges whose response headers are looked at, above 0 to 1. Default 1. */
+  readonly sampleRatio: number;
+  /** Blocks that decide and count, and refuse nobody. */
+  readonly dryRun: ReadonlySet<AdmissionBlock>;
+}
+
+/** What tells callers apart. */
+export type CallerKey =
+  | { readonly kind: "remoteAddress" }
+  | { readonly kind: "header"; readonly header: string };
+
+/** Permits by caller or route. */
+export interface KeyedPermits {
+  readonly per: CallerKey | { readonly kind: "route" };
+  readonly max: number;
+  /** Keys that are counted at once; above it new ones share one count. Default 10,000. */
+  readonly keysMax: number;
+}
+
+/** The law of a service, and by what it is split. */
+export interface ServiceConcurrency {
+  readonly settings: ConcurrencySettings;
+  /** One limit a key, such as a database; undefined: one for the service. */
+  readonly per: ConcurrencyKey | undefined;
+  /** Where readings of `signal` come from, as written; read by who polls it. */
+  readonly signal: SignalSource | undefined;
+  /** What the law listens to. Default ["extProc"]. */
+  readonly sources: readonly ("extProc" | "envoyMetrics" | "loadReports")[];
+  /** Where the limit goes. Default none. */
+  readonly feedback: readonly ("circuitBreakers" | "adaptiveConcurrency")[];
+}
+
+/** By which header a limit is split. */
+export interface ConcurrencyKey {
+  readonly header: string;
+  /** Keys that metrics may name; all others are `other` there. */
+  readonly names: readonly string[];
+  /** Keys held at once. Default 1,000. */
+  readonly keysMax: number;
+}
+
+/** A reading from elsewhere. */
+export interface SignalSource {
+  readonly kind: "prometheus" | "redis" | "http" | "fixed";
+  /** The query, key or URL; for "fixed" the number. */
+  readonly from: string;
+  /** Default 5,000. */
+  readonly everyMs: number;
+}
