@@ -24,6 +24,11 @@ export interface Admitted {
   readonly metadata: ReadonlyMap<string, PlainValue> | undefined;
   /** Whether response headers are wanted for this request; undefined: as Envoy is set up. */
   readonly responseHeaders: "send" | "skip" | undefined;
+  /**
+   * Whether its end has to be known. False (a bypassed path, a service without admission): the
+   * stream is ended with the answer, and Envoy sends nothing more.
+   */
+  readonly isFollowed: boolean;
 }
 
 /**
