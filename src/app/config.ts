@@ -8,7 +8,6 @@ import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.
 import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
 import { chooseTls, type TlsChoice, type TlsValues } from "./tls-choice.js";
 import { chooseTracing, type TracingChoice, type TracingValues } from "./tracing-choice.js";
-import { findTransportProblem } from "./transport-choice.js";
 import { chooseXds, type XdsChoice } from "./xds-choice.js";
 
 type SecretName =
@@ -157,10 +156,8 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const tls = chooseTls(values);
   const xds = chooseXds(values);
   const stats = chooseStats(values, sources.env);
-  const transportProblem = findTransportProblem(values);
   if (
     store.kind === "problem" ||
-    transportProblem !== undefined ||
     tls.kind === "problems" ||
     xds.kind === "problems" ||
     stats.kind === "problems"
@@ -168,7 +165,6 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     const problems = [tls, xds, stats].flatMap((one) =>
       one.kind === "problems" ? one.problems : [],
     );
-    if (transportProblem !== undefined) problems.unshift(transportProblem);
     if (store.kind === "problem") problems.unshift(store.message);
     return { kind: "problems", problems };
   }

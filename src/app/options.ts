@@ -138,7 +138,7 @@ const optionRows = {
     env: "HEADGATE_REFLECTION",
     flag: "reflection",
     defaultValue: false,
-    docs: "Serves gRPC reflection, so that grpcurl needs no files; not with the transport `lane`.",
+    docs: "Serves gRPC reflection, so that grpcurl needs no files.",
   }),
   transport: choiceOption({
     section: "Listening",

@@ -1,5 +1,5 @@
-import { addReflection } from "../rpc/grpc-js-reflection.js";
 import { GrpcJsTransport, type GrpcJsTransportParts } from "../rpc/grpc-js-transport.js";
+import { createReflectionServices } from "../rpc/reflection.js";
 import { toCallFailure } from "../rpc/status.js";
 import { LaneTransport } from "../wire/lane-transport.js";
 import type { Transport } from "../wire/transport.js";
@@ -15,7 +15,7 @@ export type TransportValues = Pick<
 /** What is served, by whatever transport. */
 export type ServedParts = Omit<
   GrpcJsTransportParts,
-  "connectionAgeMsMax" | "connectionAgeGraceMs" | "extend"
+  "connectionAgeMsMax" | "connectionAgeGraceMs"
 > & {
   /** Told how connections and streams of the lane end. */
   readonly laneCounts: LaneCounts;
@@ -27,8 +27,10 @@ export function createTransport(
   { laneCounts, ...served }: ServedParts,
 ): Transport {
   const { grpcConnectionAgeMsMax, grpcConnectionAgeGraceMs } = values;
+  const { services } = served;
   const parts = {
     ...served,
+    services: values.reflection ? [...services, ...createReflectionServices(services)] : services,
     connectionAgeMsMax: grpcConnectionAgeMsMax,
     connectionAgeGraceMs: grpcConnectionAgeGraceMs,
   };
@@ -43,5 +45,5 @@ export function createTransport(
       onStreamError: (code) => laneCounts.countReset(code),
     });
   }
-  return new GrpcJsTransport({ ...parts, ...(values.reflection ? { extend: addReflection } : {}) });
+  return new GrpcJsTransport(parts);
 }

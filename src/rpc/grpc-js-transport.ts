@@ -47,8 +47,6 @@ export interface GrpcJsTransportParts {
   readonly isLate: () => boolean;
   /** Told of every call that is not begun, because its caller has gone. */
   readonly onDropped: () => void;
-  /** Adds services that the library serves itself (reflection). */
-  readonly extend?: (server: Server) => void;
 }
 
 type Bytes = Uint8Array;
@@ -73,7 +71,6 @@ export class GrpcJsTransport {
     this.#parts = parts;
     this.#server = new Server(serverOptions);
     for (const service of parts.services) this.#addService(service);
-    parts.extend?.(this.#server);
     this.#injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
   }
 

@@ -95,7 +95,6 @@ export const importHomes: readonly { readonly what: string; readonly only: reado
   { what: "npm:pino", only: ["src/app/logger.ts"] },
   { what: "npm:pino-pretty", only: ["src/app/logger.ts"] },
   { what: "npm:@grpc/grpc-js", only: ["src/rpc/grpc-js*.ts"] },
-  { what: "npm:@grpc/reflection", only: ["src/rpc/*.ts"] },
   { what: "npm:commander", only: ["src/cli/**"] },
   { what: "npm:yaml", only: ["src/policy/**", "src/generate/**"] },
   { what: "src/gen/**", only: ["src/rpc/**", "src/generate/**", "src/cli/**"] },
