@@ -1,41 +1,17 @@
-import { type AddressInfo, createServer } from "node:net";
-import { toCallFailure } from "../../src/rpc/status.js";
-import { LaneTransport } from "../../src/wire/lane-transport.js";
-import { realClock, realRandom } from "../support/real-clock.js";
+import { listenOnLane } from "./lane-listener.js";
 
-/**
- * Our own transport answering every ShouldRateLimit call with the same bytes and doing nothing
- * else. Prints its port once it listens; ends on SIGTERM.
- */
+/** Our own transport answering every ShouldRateLimit call with the same bytes. */
 const allowed = Buffer.from([0x08, 0x01]);
 
-const transport = new LaneTransport({
-  services: [
-    {
-      name: "envoy.service.ratelimit.v3.RateLimitService",
-      methods: [
-        {
-          kind: "unary",
-          name: "ShouldRateLimit",
-          handle: (_request, _call, answer) => answer.reply(allowed),
-        },
-      ],
-    },
-  ],
-  clock: realClock,
-  random: realRandom,
-  connectionAgeMsMax: 86_400_000,
-  connectionAgeGraceMs: 3_600_000,
-  onBug: (thrown) => {
-    throw thrown;
+listenOnLane([
+  {
+    name: "envoy.service.ratelimit.v3.RateLimitService",
+    methods: [
+      {
+        kind: "unary",
+        name: "ShouldRateLimit",
+        handle: (_request, _call, answer) => answer.reply(allowed),
+      },
+    ],
   },
-  isLate: () => false,
-  onDropped: () => {},
-  toFailure: toCallFailure,
-  scheduleFlush: (run) => process.nextTick(run),
-});
-const server = createServer({ noDelay: true }, (socket) => transport.accept(socket));
-server.listen(0, "127.0.0.1", () => {
-  process.stdout.write(`${(server.address() as AddressInfo).port}\n`);
-});
-process.on("SIGTERM", () => process.exit(0));
+]);

@@ -1,25 +1,14 @@
 import type { InProcessRow } from "./in-process.js";
 import type { MemoryRow } from "./memory-row.js";
 import type { RedisScriptRow } from "./redis-script.js";
+import type { Row, ServerRows } from "./row.js";
 
-/** One measured row. Times are of one call as the client sees it; CPU is the server process's. */
-export interface Row {
-  readonly name: string;
-  readonly callsPerSecond: number;
-  readonly cpuUsPerCall: number;
-  /** CPU of the Redis process; absent without one. */
-  readonly redisCpuUsPerCall?: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly failedCount: number;
-  readonly deniedCount: number;
-}
-
-const columns: readonly {
+interface Column {
   readonly title: string;
   readonly cell: (row: Row, floor: Row) => string;
-}[] = [
-  { title: "4 connections x 50 calls in flight", cell: (row) => row.name },
+}
+
+const usualColumns: readonly Column[] = [
   { title: "calls/s", cell: (row) => Math.round(row.callsPerSecond).toLocaleString("en-US") },
   { title: "CPU us/call", cell: (row) => row.cpuUsPerCall.toFixed(1) },
   { title: "x floor", cell: (row, floor) => (row.cpuUsPerCall / floor.cpuUsPerCall).toFixed(2) },
@@ -30,13 +19,33 @@ const columns: readonly {
   { title: "denied", cell: (row) => String(row.deniedCount) },
 ];
 
-/** The rows as a table for people; `x floor` compares CPU with the first row. */
-export function formatTable(rows: readonly Row[]): string {
+const exchangeColumns = usualColumns.filter(({ title }) => !/Redis|denied/.test(title));
+
+/** Where servers are not busy, what a call waits is what differs. */
+const steadyColumns: readonly Column[] = [
+  { title: "calls/s", cell: (row) => Math.round(row.callsPerSecond).toLocaleString("en-US") },
+  { title: "CPU us/call", cell: (row) => row.cpuUsPerCall.toFixed(1) },
+  { title: "p50 ms", cell: (row) => row.p50Ms.toFixed(2) },
+  { title: "p99 ms", cell: (row) => row.p99Ms.toFixed(2) },
+  { title: "failed", cell: (row) => String(row.failedCount) },
+];
+
+/** The rows of servers as tables for people; `x floor` compares CPU with a table's first row. */
+export function formatServers({ calls, exchanges, steady }: ServerRows): string {
+  const tables = [
+    formatRows("4 connections x 50 calls in flight", calls, usualColumns),
+    formatRows("4 connections x 50 exchanges in flight", exchanges, exchangeColumns),
+    formatRows("at a rate, each call at a time of its own", steady?.rows ?? [], steadyColumns),
+  ];
+  return tables.filter((table) => table !== "").join("\n\n");
+}
+
+function formatRows(title: string, rows: readonly Row[], columns: readonly Column[]): string {
   const [floor] = rows;
   if (floor === undefined) return "";
   return layOut([
-    columns.map((column) => column.title),
-    ...rows.map((row) => columns.map((column) => column.cell(row, floor))),
+    [title, ...columns.map((column) => column.title)],
+    ...rows.map((row) => [row.name, ...columns.map((column) => column.cell(row, floor))]),
   ]);
 }
 

@@ -13,42 +13,67 @@ export interface BenchServer {
 /** What speaks gRPC to the load. */
 export type BenchTransport = "grpc-js" | "lane";
 
-const emptyServers: Readonly<Record<BenchTransport, string>> = {
-  "grpc-js": "./empty-server.ts",
-  lane: "./empty-lane-server.ts",
-};
+/** Servers of the bench itself, which decide nothing. */
+const emptyServers = {
+  unary: { "grpc-js": "./empty-server.ts", lane: "./empty-lane-server.ts" },
+  exchange: { "grpc-js": "./exchange-server.ts", lane: "./exchange-lane-server.ts" },
+} as const;
+
+/** How a server is started. */
+export interface ServerOptions {
+  readonly transport: BenchTransport;
+  /** Options of Node itself: those that make a profile. */
+  readonly nodeOptions: readonly string[];
+}
 
 /** A transport that answers the same bytes to everything. */
-export async function startEmptyServer(transport: BenchTransport): Promise<BenchServer> {
-  const script = fileURLToPath(new URL(emptyServers[transport], import.meta.url));
+export function startEmptyServer(options: ServerOptions): Promise<BenchServer> {
+  return startScript(emptyServers.unary[options.transport], options.nodeOptions);
+}
+
+/** A transport that reads the messages of an exchange and changes nothing. */
+export function startExchangeServer(options: ServerOptions): Promise<BenchServer> {
+  return startScript(emptyServers.exchange[options.transport], options.nodeOptions);
+}
+
+/** Starts a server of the bench that prints its port. */
+export async function startScript(
+  name: string,
+  nodeOptions: readonly string[],
+): Promise<BenchServer> {
+  const script = fileURLToPath(new URL(name, import.meta.url));
   const program = new ChildProgram({
-    name: "empty server",
+    name,
     file: process.execPath,
-    args: ["--import", "tsx", script],
+    args: [...nodeOptions, "--import", "tsx", script],
   });
-  const port = await waitFor("the empty server prints its port", () => {
+  const port = await waitFor(`${name} prints its port`, () => {
+    if (!program.isRunning) throw new Error(`${name} ended:\n${program.output}`);
     const line = program.output.split("\n")[0] ?? "";
     return program.output.includes("\n") && Number(line);
   });
   return { pid: program.pid, port: Number(port), stop: () => stop(program) };
 }
 
+/** How Headgate is started. */
+export interface HeadgateServerOptions extends ServerOptions {
+  readonly policyFile: string;
+  readonly redisPort?: number;
+}
+
 /** The built service as a user runs it, with the embedded store or with Redis. */
 export async function startHeadgate({
   policyFile,
   transport,
+  nodeOptions,
   redisPort,
-}: {
-  readonly policyFile: string;
-  readonly transport: BenchTransport;
-  readonly redisPort?: number;
-}): Promise<BenchServer> {
+}: HeadgateServerOptions): Promise<BenchServer> {
   const port = await freePort();
   const httpPort = await freePort();
   const program = new ChildProgram({
     name: "headgate",
     file: process.execPath,
-    args: ["dist/cli/main.js", "serve", "--policy", policyFile],
+    args: [...nodeOptions, "dist/cli/main.js", "serve", "--policy", policyFile],
     env: {
       HOST: "127.0.0.1",
       PORT: String(httpPort),

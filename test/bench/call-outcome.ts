@@ -1,0 +1,2 @@
+/** How one call of a load went. */
+export type CallOutcome = "allowed" | "denied" | "failed";

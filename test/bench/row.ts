@@ -1,0 +1,28 @@
+/** One measured row. Times are of one call as the client sees it; CPU is the server process's. */
+export interface Row {
+  readonly name: string;
+  readonly callsPerSecond: number;
+  readonly cpuUsPerCall: number;
+  /** CPU of the Redis process; absent without one. */
+  readonly redisCpuUsPerCall?: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly failedCount: number;
+  readonly deniedCount: number;
+}
+
+/** Rows of servers under load. */
+export interface ServerRows {
+  /** As many unary calls as a server can take. */
+  readonly calls: readonly Row[];
+  /** As many exchanges of ext_proc. */
+  readonly exchanges: readonly Row[];
+  /** Unary calls at a rate that all of the servers can take. */
+  readonly steady: SteadyRows | undefined;
+}
+
+/** Rows at one rate. */
+export interface SteadyRows {
+  readonly callsPerSecond: number;
+  readonly rows: readonly Row[];
+}
