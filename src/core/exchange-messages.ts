@@ -15,6 +15,22 @@ export type ExchangePart =
   | "responseBody"
   | "responseTrailers";
 
+/** How Envoy sends a body. Source: ProcessingMode.BodySendMode; "unknown" is a later Envoy's. */
+export type BodyMode =
+  | "none"
+  | "streamed"
+  | "buffered"
+  | "bufferedPartial"
+  | "fullDuplexStreamed"
+  | "grpc"
+  | "unknown";
+
+/** How Envoy is set up to send the bodies of an exchange. */
+export interface BodyModes {
+  readonly request: BodyMode;
+  readonly response: BodyMode;
+}
+
 /** One message of Envoy's. */
 export type ExchangeMessage =
   | {
@@ -22,15 +38,17 @@ export type ExchangeMessage =
       readonly part: ExchangePart;
       /**
        * Wanted header fields by lower-case name, pseudo-headers among them; several of one name are
-       * joined by a comma, as Envoy does. Empty for bodies.
+       * joined by a comma (cookies by "; "), as Envoy does. Empty for bodies.
        */
       readonly headers: ReadonlyMap<string, string>;
       /** Wanted attributes by name. */
       readonly attributes: ReadonlyMap<string, PlainValue>;
-      /** No body follows headers, or this was its last piece. */
+      /** No body follows headers, or this was its last piece; true of trailers. */
       readonly isEndOfStream: boolean;
       /** Envoy waits for no answer. Source: ProcessingRequest.observability_mode. */
       readonly isObserved: boolean;
+      /** Said in the first message of a stream alone. Source: ProtocolConfiguration. */
+      readonly bodyModes?: BodyModes | undefined;
     }
   /** Well-formed, but none of the parts: what a later Envoy may send. */
   | { readonly kind: "unknown" }
