@@ -81,7 +81,9 @@ export type ExchangeFault =
   /** Headers that have been there already, or a part while the request still waits. */
   | "outOfOrder"
   /** The exchange does not begin with request headers. */
-  | "noRequestHeaders";
+  | "noRequestHeaders"
+  /** Bodies come through us: Envoy drops what is not sent back. */
+  | "bodiesStreamed";
 
 /** What follows from an event: replies leave first, then effects in their order. */
 export interface ExchangeStep {
@@ -141,6 +143,7 @@ function onPart(state: OpenState, message: PartMessage): ExchangeStep {
   const { part } = message;
   if (state.kind === "new") {
     if (part !== "requestHeaders") return fail(state, "noRequestHeaders");
+    if (isLostUnlessSentBack(message)) return fail(state, "bodiesStreamed");
     const { isObserved } = message;
     const deciding: ExchangeState = { kind: "deciding", isObserved, hasWaited: false };
     return { state: deciding, replies: none, effects: [{ kind: "begin", message }] };
@@ -169,6 +172,12 @@ function onPartTooEarly(state: StateOf<"deciding">, part: ExchangePart): Exchang
     return { state: { kind: "finishing", isObserved }, replies, effects: [left] };
   }
   return isObserved ? stay(state) : fail(state, "outOfOrder");
+}
+
+function isLostUnlessSentBack({ bodyModes, isObserved }: PartMessage): boolean {
+  if (bodyModes === undefined || isObserved) return false;
+  const { request, response } = bodyModes;
+  return request === "fullDuplexStreamed" || response === "fullDuplexStreamed";
 }
 
 function admit(state: StateOf<"deciding">, terms: AdmissionTerms): ExchangeStep {

@@ -86,6 +86,11 @@ export interface Transports {
     method: MethodHandler,
     parts?: Partial<LaneTransportParts>,
   ): Promise<RunningTransport>;
+  /** The same with whole services. */
+  startServices(
+    name: TransportName,
+    services: readonly ServiceHandlers[],
+  ): Promise<RunningTransport>;
   openRaw(running: RunningTransport): Promise<RawConnection>;
   /** Runs at the test's end, the last one first. */
   atEnd(close: () => unknown): void;
@@ -97,12 +102,14 @@ export function useTransports(): Transports {
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close();
   });
+  const start = async (...given: Parameters<typeof startTransport>): Promise<RunningTransport> => {
+    const running = await startTransport(...given);
+    closers.push(() => running.close());
+    return running;
+  };
   return {
-    start: async (name, method, parts) => {
-      const running = await startTransport(name, oneMethod(method), parts);
-      closers.push(() => running.close());
-      return running;
-    },
+    start: (name, method, parts) => start(name, oneMethod(method), parts),
+    startServices: (name, services) => start(name, services),
     openRaw: async (running) => {
       const raw = await openRaw(running);
       closers.push(() => raw.session.destroy());

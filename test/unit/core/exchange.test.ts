@@ -234,6 +234,17 @@ describe("stepExchange()", () => {
     expect(run(names).seen).toEqual(seen);
   });
 
+  it.each(["request", "response"] as const)("refuses a %s body that goes through it", (side) => {
+    const begin = events.requestHeaders;
+    if (begin.kind !== "message" || begin.message.kind !== "part") throw new Error("no part");
+    const bodyModes = { request: "none", response: "none", [side]: "fullDuplexStreamed" } as const;
+    const { effects } = stepExchange(newExchange, {
+      kind: "message",
+      message: { ...begin.message, bodyModes },
+    });
+    expect(effects).toEqual([{ kind: "failStream", fault: "bodiesStreamed" }]);
+  });
+
   it("says with the answer to the request what admission wants said", () => {
     const begun = stepExchange(newExchange, events.requestHeaders);
     const { replies } = stepExchange(begun.state, events.admitted);

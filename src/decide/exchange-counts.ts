@@ -1,0 +1,40 @@
+import type { ExchangeFault } from "../core/exchange.js";
+import type { ExchangePart } from "../core/exchange-messages.js";
+
+/** What ext_proc streams have seen, as plain integers that metrics read. */
+export class ExchangeCounts {
+  /** Streams that are open now. */
+  openCount = 0;
+  /** Streams that were ever opened. */
+  openedCount = 0;
+  readonly #parts = new Map<ExchangePart, number>();
+  readonly #faults = new Map<ExchangeFault, number>();
+
+  opened(): void {
+    this.openCount += 1;
+    this.openedCount += 1;
+  }
+
+  /** Once for each stream. */
+  closed(): void {
+    this.openCount -= 1;
+  }
+
+  countPart(part: ExchangePart): void {
+    this.#parts.set(part, (this.#parts.get(part) ?? 0) + 1);
+  }
+
+  countFault(fault: ExchangeFault): void {
+    this.#faults.set(fault, (this.#faults.get(fault) ?? 0) + 1);
+  }
+
+  /** Messages by the part that they held. */
+  get parts(): ReadonlyMap<ExchangePart, number> {
+    return this.#parts;
+  }
+
+  /** Streams that broke the protocol, by how. */
+  get faults(): ReadonlyMap<ExchangeFault, number> {
+    return this.#faults;
+  }
+}

@@ -1,0 +1,144 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { type ClientDuplexStream, Metadata } from "@grpc/grpc-js";
+import type {
+  AdmissionCall,
+  AdmissionRequest,
+  AdmissionTicket,
+  Admits,
+  Admitted,
+  ResponseFacts,
+} from "../../src/decide/admission-call.js";
+import {
+  ProcessingRequestSchema,
+  type ProcessingResponse,
+  ProcessingResponseSchema,
+} from "../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
+import { identity, type RunningTransport } from "./transports.js";
+import { waitFor } from "./wait.js";
+
+/** Where the service is. */
+export const processPath = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
+
+/** One exchange as a client sees it. */
+export interface ExchangeClient {
+  /** Sends one message: of Envoy's fields, or any bytes. */
+  send(message: MessageInitShape<typeof ProcessingRequestSchema> | Buffer): void;
+  /** Half-closes. */
+  end(): void;
+  /** Resets the stream. */
+  cancel(): void;
+  readonly answers: readonly ProcessingResponse[];
+  /** The gRPC status once the stream is over; undefined before. */
+  readonly status: { readonly code: number; readonly details: string } | undefined;
+  /** Resolves when so many answers have come. */
+  answered(count: number): Promise<readonly ProcessingResponse[]>;
+  /** Resolves when the stream is over. */
+  over(): Promise<{ readonly code: number; readonly details: string }>;
+}
+
+/** Opens a stream, as Envoy does for each request. */
+export function openExchange(
+  { client }: Pick<RunningTransport, "client">,
+  fields: Readonly<Record<string, string>> = {},
+): ExchangeClient {
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(fields)) metadata.set(name, value);
+  const stream: ClientDuplexStream<Buffer, Buffer> = client.makeBidiStreamRequest(
+    processPath,
+    identity,
+    identity,
+    metadata,
+    {},
+  );
+  const answers: ProcessingResponse[] = [];
+  let status: { readonly code: number; readonly details: string } | undefined;
+  stream.on("data", (bytes: Buffer) => answers.push(fromBinary(ProcessingResponseSchema, bytes)));
+  stream.on("status", ({ code, details }) => {
+    status = { code, details };
+  });
+  stream.on("error", () => {});
+  return {
+    send: (message) => {
+      stream.write(
+        Buffer.isBuffer(message)
+          ? message
+          : Buffer.from(
+              toBinary(ProcessingRequestSchema, create(ProcessingRequestSchema, message)),
+            ),
+      );
+    },
+    end: () => stream.end(),
+    cancel: () => stream.cancel(),
+    answers,
+    get status() {
+      return status;
+    },
+    answered: async (count) => {
+      await waitFor(`${count} answers`, () => answers.length >= count);
+      return answers;
+    },
+    over: () => waitFor("the stream is over", () => status),
+  };
+}
+
+/** A message with request headers, as Envoy sends them. */
+export function requestHeaders(
+  fields: Readonly<Record<string, string>> = { ":path": "/", ":method": "GET" },
+): MessageInitShape<typeof ProcessingRequestSchema> {
+  return { request: { case: "requestHeaders", value: httpHeaders(fields) } };
+}
+
+/** A message with response headers. */
+export function responseHeaders(
+  fields: Readonly<Record<string, string>> = { ":status": "200" },
+): MessageInitShape<typeof ProcessingRequestSchema> {
+  return { request: { case: "responseHeaders", value: httpHeaders(fields) } };
+}
+
+function httpHeaders(fields: Readonly<Record<string, string>>) {
+  const headers = Object.entries(fields).map(([key, value]) => ({
+    key,
+    rawValue: Buffer.from(value),
+  }));
+  return { headers: { headers }, endOfStream: true };
+}
+
+/** A request at the door, as who decides sees it. */
+export interface AskedRequest {
+  readonly request: AdmissionRequest;
+  readonly call: AdmissionCall;
+  readonly responses: readonly ResponseFacts[];
+  readonly ends: readonly string[];
+}
+
+/** Lets a test say what becomes of each request: at once, or by the call that it is given. */
+export class DoorKeeper implements Admits {
+  readonly requestHeaderNames = new Set([":path", ":method", "x-name"]);
+  readonly responseHeaderNames = new Set([":status", "grpc-status", "endpoint-load-metrics"]);
+  readonly attributeNames = new Set(["request.path", "source.address"]);
+  readonly asked: AskedRequest[] = [];
+  readonly #decide: (request: AdmissionRequest, call: AdmissionCall) => void;
+
+  /** @param decide told of each request; may answer then, later or never */
+  constructor(decide: (request: AdmissionRequest, call: AdmissionCall) => void) {
+    this.#decide = decide;
+  }
+
+  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionTicket {
+    const responses: ResponseFacts[] = [];
+    const ends: string[] = [];
+    this.asked.push({ request, call, responses, ends });
+    this.#decide(request, call);
+    return { responded: (facts) => responses.push(facts), end: (end) => ends.push(end) };
+  }
+}
+
+/** Terms that change nothing. */
+export const plainTerms: Admitted = {
+  priority: "normal",
+  setHeaders: [],
+  removeHeaders: [],
+  metadata: undefined,
+  responseHeaders: undefined,
+  isFollowed: true,
+};
