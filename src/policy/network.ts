@@ -1,0 +1,119 @@
+/** An IP address as its bytes: 4 or 16. An IPv4 address inside IPv6 (`::ffff:`) is the IPv4 one. */
+export type IpAddress = readonly number[];
+
+/** The addresses that begin with the same bits. */
+export interface Network {
+  readonly address: IpAddress;
+  /** Bits that count, from the left. */
+  readonly prefixBits: number;
+}
+
+/** Longest text that is looked at: an IPv6 address, a zone-free port and brackets. */
+const addressCharsMax = 64;
+
+/**
+ * Reads a network as `address/bits`, or a single address; undefined for anything else, also where
+ * a bit behind the prefix is set: `10.0.0.1/8` means either one caller or all of them.
+ *
+ * Source: RFC 4632 (CIDR), RFC 4291 section 2.3.
+ */
+export function parseNetwork(text: string): Network | undefined {
+  const [addressText = "", bitsText, ...rest] = text.split("/");
+  const address = parseIpAddress(addressText);
+  if (address === undefined || rest.length > 0) return undefined;
+  const bitsMax = address.length * 8;
+  if (bitsText === undefined) return { address, prefixBits: bitsMax };
+  if (!/^(?:0|[1-9][0-9]{0,2})$/.test(bitsText)) return undefined;
+  // `::ffff:10.0.0.0/104` is 10.0.0.0/8 by our reading of its address.
+  const isMapped = address.length === 4 && addressText.includes(":");
+  const prefixBits = Number(bitsText) - (isMapped ? 96 : 0);
+  if (prefixBits < 0 || prefixBits > bitsMax) return undefined;
+  const network = { address, prefixBits };
+  return hasHostBits(network) ? undefined : network;
+}
+
+/** Whether an address lies in a network; never where one is IPv4 and the other IPv6. */
+export function networkContains({ address, prefixBits }: Network, candidate: IpAddress): boolean {
+  if (address.length !== candidate.length) return false;
+  return candidate.every((byte, i) => ((byte ^ (address[i] ?? 0)) & maskOf(prefixBits, i)) === 0);
+}
+
+/**
+ * Reads where a connection comes from as Envoy says it, `10.0.0.1:1234` or `[::1]:1234`; the port
+ * may be missing. Undefined for what is no IP address, such as a Unix socket's path.
+ *
+ * Source: the attribute `source.address`.
+ */
+export function parseSourceAddress(text: string): IpAddress | undefined {
+  if (text.length > addressCharsMax) return undefined;
+  const [, bracketed, bare] =
+    /^(?:\[([^\]]*)\](?::[0-9]{1,5})?|([0-9.]+):[0-9]{1,5})$/.exec(text) ?? [];
+  const isVersion6 = bracketed !== undefined;
+  const address = parseIpAddress(bracketed ?? bare ?? text);
+  return isVersion6 && !bracketed.includes(":") ? undefined : address;
+}
+
+/** Reads an address; undefined for what is none. Zones (`fe80::1%eth0`) are none. */
+export function parseIpAddress(text: string): IpAddress | undefined {
+  if (text.length > addressCharsMax) return undefined;
+  return text.includes(":") ? parseVersion6(text) : parseVersion4(text);
+}
+
+/** Four decimal numbers; a leading zero is octal for some readers, and refused. */
+function parseVersion4(text: string): IpAddress | undefined {
+  const parts = text.split(".");
+  if (parts.length !== 4) return undefined;
+  const isByte = (part: string): boolean =>
+    /^(?:0|[1-9][0-9]{0,2})$/.test(part) && Number(part) <= 255;
+  return parts.every(isByte) ? parts.map(Number) : undefined;
+}
+
+/** Groups of an IPv6 address. */
+const groupCount = 8;
+
+/** Source: RFC 4291 section 2.2: eight groups, one run of zeros left out, or IPv4 at the end. */
+function parseVersion6(text: string): IpAddress | undefined {
+  const halves = text.split("::");
+  if (halves.length > 2) return undefined;
+  const [head = "", tail] = halves;
+  const first = parseGroups(head, tail === undefined);
+  const last = tail === undefined ? [] : parseGroups(tail, true);
+  if (first === undefined || last === undefined) return undefined;
+  const missingCount = groupCount - first.length - last.length;
+  // `::` stands for one group at least.
+  if (tail === undefined ? missingCount !== 0 : missingCount < 1) return undefined;
+  const groups = [...first, ...Array.from({ length: missingCount }, () => 0), ...last];
+  const bytes = groups.flatMap((group) => [group >> 8, group & 0xff]);
+  const isMapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff;
+  return isMapped ? bytes.slice(12) : bytes;
+}
+
+/** 16-bit groups; `isEnd` allows two of them to be written as an IPv4 address. */
+function parseGroups(text: string, isEnd: boolean): readonly number[] | undefined {
+  if (text === "") return [];
+  const parts = text.split(":");
+  const groups: number[] = [];
+  for (const [i, part] of parts.entries()) {
+    if (isEnd && i === parts.length - 1 && part.includes(".")) {
+      const [a, b, c, d] = parseVersion4(part) ?? [];
+      if (a === undefined || b === undefined || c === undefined || d === undefined)
+        return undefined;
+      groups.push((a << 8) | b, (c << 8) | d);
+    } else if (/^[0-9a-fA-F]{1,4}$/.test(part)) {
+      groups.push(Number.parseInt(part, 16));
+    } else {
+      return undefined;
+    }
+  }
+  return groups;
+}
+
+function hasHostBits({ address, prefixBits }: Network): boolean {
+  return address.some((byte, i) => (byte & ~maskOf(prefixBits, i)) !== 0);
+}
+
+/** The bits of byte `i` that a prefix covers. Example: 12 bits cover 0xff, 0xf0, 0, 0. */
+function maskOf(prefixBits: number, i: number): number {
+  const bits = Math.min(8, Math.max(0, prefixBits - i * 8));
+  return (0xff << (8 - bits)) & 0xff;
+}
