@@ -20,6 +20,7 @@ import {
 import { Http2Stream, type StreamOwner } from "./http2-stream.js";
 import type { OutputBuffer } from "./output-buffer.js";
 import { SendRow } from "./send-row.js";
+import { StreamMap } from "./stream-map.js";
 
 /** What the streams of a connection work with. */
 export interface StreamTableParts {
@@ -60,7 +61,7 @@ export interface Opening {
 export class StreamTable implements StreamOwner {
   readonly output: OutputBuffer;
   readonly #parts: StreamTableParts;
-  readonly #streams = new Map<number, Http2Stream>();
+  readonly #streams = new StreamMap<Http2Stream>();
   readonly #closed = new ClosedStreams();
   readonly #row = new SendRow<Http2Stream>();
   #lastId = 0;
@@ -134,7 +135,7 @@ export class StreamTable implements StreamOwner {
   /** Hands a request to the acceptor. */
   open(id: number, fields: HeaderFields, opening: Opening & PeerWindow): void {
     const stream = new Http2Stream(this, id, opening);
-    this.#streams.set(id, stream);
+    this.#streams.add(stream);
     const { isRemoteEnd } = opening;
     try {
       stream.reader = this.#parts.acceptor.onStream(stream, fields, isRemoteEnd);
@@ -170,7 +171,7 @@ export class StreamTable implements StreamOwner {
 
   /** The connection is gone, and every stream with it. */
   endAll(): void {
-    const streams = [...this.#streams.values()];
+    const streams = this.#streams.inOrder();
     this.#streams.clear();
     this.#queuedBytes = 0;
     for (const stream of streams) {
@@ -201,7 +202,7 @@ export class StreamTable implements StreamOwner {
 
   /** The peer's setting has changed by so much. Answers whether every window is one (6.9.2). */
   shiftStreamWindows(byteCount: number): boolean {
-    for (const stream of this.#streams.values()) {
+    for (const stream of this.#streams.inOrder()) {
       if (!this.addStreamWindow(stream, byteCount)) return false;
     }
     return true;

@@ -167,7 +167,7 @@ class Tally {
   }
 }
 
-/** Numbers from 0 below 1 that a seed gives again: all rows get the same calls at the same times. */
+/** Numbers from 0 below 1 that a seed gives again: every row gets the same calls, as timely. */
 function createRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
