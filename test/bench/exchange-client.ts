@@ -1,3 +1,4 @@
+import { StreamMap } from "../../src/wire/stream-map.js";
 import {
   encodeCallHeaders,
   encodeFrame,
@@ -19,7 +20,7 @@ export type Exchanged = readonly [first: Buffer, second: Buffer];
 export class ExchangeClient {
   readonly #connection: FrameConnection;
   readonly #headerBlock: Buffer;
-  readonly #exchanges = new Map<number, Exchange>();
+  readonly #exchanges = new StreamMap<Exchange>();
 
   private constructor(connection: FrameConnection, path: string) {
     this.#connection = connection;
@@ -38,7 +39,7 @@ export class ExchangeClient {
   /** `done` learns whether there were two answers, and an end of the server's after ours. */
   exchange([first, second]: Exchanged, done: (isWhole: boolean) => void): void {
     const streamId = this.#connection.takeStreamId();
-    this.#exchanges.set(streamId, { second, done, answerCount: 0 });
+    this.#exchanges.add({ id: streamId, second, done, answerCount: 0 });
     const flags = frameFlag.endHeaders;
     this.#connection.send(
       encodeFrame({ type: frameType.headers, flags, streamId, payload: this.#headerBlock }),
@@ -72,13 +73,14 @@ export class ExchangeClient {
   }
 
   #failAll(): void {
-    const exchanges = [...this.#exchanges.values()];
+    const exchanges = this.#exchanges.inOrder();
     this.#exchanges.clear();
     for (const { done } of exchanges) done(false);
   }
 }
 
 interface Exchange {
+  readonly id: number;
   readonly second: Buffer;
   readonly done: (isWhole: boolean) => void;
   answerCount: number;

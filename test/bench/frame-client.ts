@@ -1,3 +1,4 @@
+import { StreamMap } from "../../src/wire/stream-map.js";
 import {
   encodeCallHeaders,
   encodeFrame,
@@ -13,7 +14,7 @@ import {
 export class FrameClient {
   readonly #connection: FrameConnection;
   readonly #headerBlock: Buffer;
-  readonly #calls = new Map<number, Call>();
+  readonly #calls = new StreamMap<Call>();
 
   private constructor(connection: FrameConnection, path: string) {
     this.#connection = connection;
@@ -32,7 +33,7 @@ export class FrameClient {
   /** Sends one message; `done` gets the answer's bytes, or undefined when the call failed. */
   call(message: Buffer, done: (answer: Buffer | undefined) => void): void {
     const streamId = this.#connection.takeStreamId();
-    this.#calls.set(streamId, { done, answer: undefined });
+    this.#calls.add({ id: streamId, done, answer: undefined });
     this.#connection.send(
       encodeFrame({
         type: frameType.headers,
@@ -67,13 +68,14 @@ export class FrameClient {
   }
 
   #failAll(): void {
-    const calls = [...this.#calls.values()];
+    const calls = this.#calls.inOrder();
     this.#calls.clear();
     for (const call of calls) call.done(undefined);
   }
 }
 
 interface Call {
+  readonly id: number;
   readonly done: (answer: Buffer | undefined) => void;
   answer: Buffer | undefined;
 }
