@@ -1,8 +1,10 @@
 import { createServer } from "node:net";
+import type { TLSSocket } from "node:tls";
 import type { Transport } from "../wire/transport.js";
 import type { Config } from "./config.js";
 import { type ListenAddress, listen } from "./listen.js";
 import type { OpenTls } from "./tls.js";
+import { TlsConnection } from "./tls-connection.js";
 import { listenOnSocket, type SocketAddress } from "./unix-socket.js";
 
 /** Where gRPC is served: a port, or a Unix socket. */
@@ -34,11 +36,12 @@ const grpcConnectionsMax = 10_000;
  */
 export async function listenForGrpc(parts: GrpcListenerParts): Promise<GrpcListener> {
   const { config, transport, tls } = parts;
+  const acceptSecured = (socket: TLSSocket): void => {
+    transport.accept(config.transport === "grpc-js" ? new TlsConnection(socket) : socket);
+  };
   const server = createServer(
     { noDelay: true },
-    tls === undefined
-      ? (socket) => transport.accept(socket)
-      : tls.terminate((connection) => transport.accept(connection)),
+    tls === undefined ? (socket) => transport.accept(socket) : tls.terminate(acceptSecured),
   );
   const close = (): void => {
     server.close();

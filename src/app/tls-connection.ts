@@ -2,7 +2,7 @@ import { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 
 /**
- * A secured connection as a plain stream, for HTTP/2.
+ * A secured connection as a plain stream, for HTTP/2 in Node. The lane takes the socket itself.
  *
  * HTTP/2 in Node takes a TLS socket over below its streams, and takes every write that it did not
  * begin itself for a fault: the process aborts. The transport writes one frame of its own (GOAWAY),
@@ -15,8 +15,6 @@ export class TlsConnection extends Duplex {
   constructor(socket: TLSSocket) {
     super({ allowHalfOpen: false });
     this.#socket = socket;
-    // Source: RFC 9113, section 9.2.1. HTTP/2 would do it, if it saw the socket.
-    socket.disableRenegotiation();
     socket.pause();
     socket.on("data", (bytes: Buffer) => {
       if (!this.push(bytes)) socket.pause();

@@ -1,7 +1,6 @@
 import type { Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 import type { ClientSan } from "./tls-client-san.js";
-import { TlsConnection } from "./tls-connection.js";
 import { secureContextOptions, type TlsMaterial } from "./tls-files.js";
 import { clientRefusal, failureCause, type TlsRefusal } from "./tls-refusal.js";
 
@@ -17,7 +16,7 @@ export interface TlsTerminationParts {
   /** What a client's certificate must hold; only where the material has authorities of clients. */
   readonly clientSan?: ClientSan;
   /** Takes connections whose handshake is done and whose client may come in. */
-  readonly onSecure: (connection: TlsConnection) => void;
+  readonly onSecure: (socket: TLSSocket) => void;
   readonly onRefused: (cause: TlsRefusal) => void;
   /** Default `handshakeMsMax`. */
   readonly handshakeMs?: number;
@@ -78,9 +77,11 @@ export class TlsTermination {
   #admit(socket: TLSSocket): void {
     this.#secured.add(socket);
     socket.once("close", () => this.#secured.delete(socket));
+    // Source: RFC 9113, section 9.2.1.
+    socket.disableRenegotiation();
     const cause = clientRefusal(socket, this.#parts.clientSan);
     if (cause === undefined) {
-      this.#parts.onSecure(new TlsConnection(socket));
+      this.#parts.onSecure(socket);
       return;
     }
     socket.destroy();

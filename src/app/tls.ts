@@ -1,9 +1,9 @@
 import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import type { Clock } from "../core/clock.js";
 import { exitCodes, StartFailure } from "./failure.js";
 import type { Logger } from "./logger.js";
 import type { TlsChoice } from "./tls-choice.js";
-import type { TlsConnection } from "./tls-connection.js";
 import type { TlsMaterial } from "./tls-files.js";
 import { type TlsRefusal, TlsRefusals } from "./tls-refusal.js";
 import { type CertificateStatus, TlsReloader } from "./tls-reloader.js";
@@ -22,7 +22,7 @@ export interface OpenTls {
    * Begins to follow the files. Answers what takes accepted connections and hands them on when
    * they are secured.
    */
-  terminate(onSecure: (connection: TlsConnection) => void): (socket: Socket) => void;
+  terminate(onSecure: (socket: TLSSocket) => void): (socket: Socket) => void;
   /** Ends following the files. */
   close(): void;
 }

@@ -10,6 +10,7 @@ import { configOf, quietEnv } from "../../support/configured-store.js";
 import { realClock } from "../../support/real-clock.js";
 import { outcomeOf, type RlsAnswer, RlsClient } from "../../support/rls-client.js";
 import { TlsFolder } from "../../support/tls-folder.js";
+import { type TransportName, transportNames } from "../../support/transports.js";
 import { waitFor } from "../../support/wait.js";
 
 const authority = new TestAuthority();
@@ -17,6 +18,7 @@ const stranger = new TestAuthority();
 const server = authority.issue({ names: ["headgate.shop"] });
 const client = authority.issue({ uris: ["spiffe://shop/edge"] });
 
+let transport: TransportName;
 let folder: string;
 let files: TlsFolder;
 let apps: App[];
@@ -47,7 +49,12 @@ descriptors:
 async function start(env: Readonly<Record<string, string>>): Promise<App> {
   const path = join(folder, "policy.yaml");
   await writeFile(path, policyText);
-  const config = configOf({ HEADGATE_POLICY: path, ...quietEnv, ...env });
+  const config = configOf({
+    HEADGATE_POLICY: path,
+    HEADGATE_TRANSPORT: transport,
+    ...quietEnv,
+    ...env,
+  });
   const note = (event: LogEvent): void => {
     events.push(event);
   };
@@ -91,7 +98,11 @@ async function metric(app: App, name: string): Promise<number> {
   return Number(line?.split(" ")[1]);
 }
 
-describe("startApp() with TLS", () => {
+describe.each(transportNames)("startApp() with TLS on %s", (name) => {
+  beforeEach(() => {
+    transport = name;
+  });
+
   it("decides for clients that trust its certificate, and serves HTTP in plaintext", async () => {
     const app = await start(files.env);
     expect(outcomeOf(await call(app, secure()).ask(question))).toBe("OK");
@@ -195,7 +206,11 @@ describe("startApp() with TLS", () => {
   });
 });
 
-describe("startApp() with a Unix socket", () => {
+describe.each(transportNames)("startApp() with a Unix socket on %s", (name) => {
+  beforeEach(() => {
+    transport = name;
+  });
+
   it("decides there, in plaintext or with TLS", async () => {
     const path = join(folder, "grpc.sock");
     const app = await start({ GRPC_UDS: path });

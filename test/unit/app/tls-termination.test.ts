@@ -2,7 +2,6 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "node:tls";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ClientSan } from "../../../src/app/tls-client-san.js";
-import type { TlsConnection } from "../../../src/app/tls-connection.js";
 import type { TlsMaterial } from "../../../src/app/tls-files.js";
 import type { TlsRefusal } from "../../../src/app/tls-refusal.js";
 import { handshakesMax, TlsTermination } from "../../../src/app/tls-termination.js";
@@ -25,7 +24,7 @@ afterEach(async () => {
 interface Running {
   readonly port: number;
   readonly termination: TlsTermination;
-  readonly secured: TlsConnection[];
+  readonly secured: TLSSocket[];
   readonly refused: TlsRefusal[];
 }
 
@@ -44,7 +43,7 @@ async function start(
     readonly handshakeMs?: number;
   } = {},
 ): Promise<Running> {
-  const secured: TlsConnection[] = [];
+  const secured: TLSSocket[] = [];
   const refused: TlsRefusal[] = [];
   const { material = materialOf(serverPair), ...rest } = options;
   const termination = new TlsTermination({
@@ -52,7 +51,9 @@ async function start(
     ...rest,
     onSecure: (socket) => {
       secured.push(socket);
-      socket.on("error", () => {}).on("data", (bytes: Buffer) => socket.write(bytes));
+      // As transports do.
+      socket.on("error", () => socket.destroy());
+      socket.on("data", (bytes: Buffer) => socket.write(bytes));
     },
     onRefused: (cause) => refused.push(cause),
   });
@@ -131,6 +132,14 @@ describe("a connection without clients' certificates", () => {
     const socket = dial(running, { maxVersion: "TLSv1.2" });
     expect(await echo(socket, "hello")).toBe("hello");
     expect(socket.getCipher().name).toMatch(/^ECDHE-ECDSA-.*(?:GCM|POLY1305)/);
+  });
+
+  it("is ended when its client wants another handshake on it", async () => {
+    const running = await start();
+    const socket = dial(running, { maxVersion: "TLSv1.2" });
+    expect(await echo(socket, "hello")).toBe("hello");
+    socket.renegotiate({}, () => {});
+    await gone(socket);
   });
 
   it("may be made with an RSA key, as Envoy Gateway makes them", async () => {
