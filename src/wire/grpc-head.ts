@@ -1,5 +1,5 @@
+import { parseGrpcTimeout } from "../core/grpc-timeout.js";
 import { failureAnswer, protocolStatuses } from "./grpc-status.js";
-import { parseGrpcTimeout } from "./grpc-timeout.js";
 import type { HeaderFields, SentField } from "./http2.js";
 import type { MethodHandler, ServiceHandlers } from "./service.js";
 

@@ -1,0 +1,52 @@
+/** Milliseconds of each unit. Source: gRPC over HTTP2, "TimeoutUnit". */
+const unitMs: ReadonlyMap<string, number> = new Map([
+  ["H", 3_600_000],
+  ["M", 60_000],
+  ["S", 1_000],
+  ["m", 1],
+  ["u", 0.001],
+  ["n", 0.000_001],
+]);
+
+/** Source: gRPC over HTTP2, "TimeoutValue": at most eight digits. */
+const timeout = /^([0-9]{1,8})([HMSmun])$/;
+
+/** The largest number that eight digits hold. */
+const timeoutValueMax = 99_999_999;
+
+/**
+ * What a `grpc-timeout` says, in milliseconds with fractions: `1S` is 1,000. Undefined for what is
+ * none. Zero is let through, as other servers do: such a caller has given up already.
+ *
+ * Source: gRPC over HTTP2, "Timeout".
+ */
+export function parseGrpcTimeout(text: string): number | undefined {
+  const [, digits, unit] = timeout.exec(text) ?? [];
+  if (digits === undefined || unit === undefined) return undefined;
+  const ms = unitMs.get(unit);
+  return ms === undefined ? undefined : Number(digits) * ms;
+}
+
+/**
+ * A time as `grpc-timeout` has it: in milliseconds, or in the smallest larger unit whose number
+ * fits. Rounded down, so that it never promises more; but at least 1 ms, since zero is none.
+ *
+ * Example: 250.9 is `250m`; 200,000,000 (56 hours) is `200000S`.
+ *
+ * @param ms above 0; at most what eight digits of hours hold
+ */
+export function formatGrpcTimeout(ms: number): string {
+  for (const [unit, lengthMs] of wholeUnits) {
+    const value = Math.floor(ms / lengthMs);
+    if (value <= timeoutValueMax) return `${Math.max(1, value)}${unit}`;
+  }
+  return `${timeoutValueMax}H`;
+}
+
+/** Units of a millisecond and more, smallest first. */
+const wholeUnits: readonly (readonly [unit: string, lengthMs: number])[] = [
+  ["m", 1],
+  ["S", 1_000],
+  ["M", 60_000],
+  ["H", 3_600_000],
+];
