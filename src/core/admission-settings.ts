@@ -161,34 +161,92 @@ export interface LimitBounds {
   readonly max: number;
 }
 
+/** Which number stands for the latencies of many requests. */
+export type RttStatistic =
+  | { readonly kind: "mean" }
+  /** @property percentile above 0 to 100; 50 shrugs off the few very long ones */
+  | { readonly kind: "percentile"; readonly percentile: number };
+
+/** Whose latency without queueing a law compares with. */
+export type RttBaseline =
+  /** The lowest, measured anew where the limit is reached: it never takes queueing for normal. */
+  | "minRtt"
+  /** The long mean of Gradient2, which follows what is the case, queueing too. */
+  | "drifting";
+
 /** A concurrency law and its settings; defaults and sources stand beside each law. */
 export type ConcurrencySettings = { readonly limits: LimitBounds } & (
-  | { readonly law: "fixed" }
-  | { readonly law: "aimd"; readonly increase: number; readonly decreaseRatio: number }
-  | { readonly law: "vegas"; readonly smoothingRatio: number }
-  | { readonly law: "gradient"; readonly rttTolerance: number; readonly smoothingRatio: number }
-  | {
-      readonly law: "latencyShed";
-      readonly thresholdMs: number;
-      /** Which statistic of the window is held against the threshold. */
-      readonly statistic:
-        | { readonly kind: "mean" }
-        | { readonly kind: "percentile"; readonly percentile: number };
-      /** Samples a window holds; all pass until it has filled. Default 100. */
-      readonly windowCount: number;
-      /** Default 1. */
-      readonly factor: number;
-      /** How long the statistic must stand above the threshold. Default 1,000. */
-      readonly sustainedMs: number;
-    }
-  | {
-      readonly law: "signal";
-      /** The reading up to which `limits.max` holds. */
-      readonly target: number;
-      /** The reading from which `limits.min` holds; more than `target`. */
-      readonly critical: number;
-      /** Weight of a new reading, above 0 up to 1; 1: no smoothing. Default 1. */
-      readonly smoothingRatio: number;
-    }
-  | { readonly law: "window" }
+  | FixedSettings
+  | AimdSettings
+  | VegasSettings
+  | GradientSettings
+  | LatencyShedSettings
+  | SignalSettings
+  | WindowSettings
 );
+
+/** Always `limits.max`. */
+export interface FixedSettings {
+  readonly law: "fixed";
+}
+
+/** Source: TCP; Netflix/concurrency-limits, AIMDLimit. */
+export interface AimdSettings {
+  readonly law: "aimd";
+  /** Permits added by a success. Default 1. */
+  readonly increase: number;
+  /** What a drop leaves of the limit, above 0 and below 1. Default 0.5. */
+  readonly decreaseRatio: number;
+}
+
+/** Source: Netflix/concurrency-limits, VegasLimit. */
+export interface VegasSettings {
+  readonly law: "vegas";
+  /** Weight of a new limit, above 0 to 1; 1: no smoothing. Default 1. */
+  readonly smoothingRatio: number;
+  /** Which latency of a window counts. Default the mean. */
+  readonly statistic: RttStatistic;
+}
+
+/** Source: Netflix/concurrency-limits, Gradient2Limit. */
+export interface GradientSettings {
+  readonly law: "gradient";
+  /** Latency over the baseline that is no queueing yet, at least 1. Default 1.5. */
+  readonly rttTolerance: number;
+  /** Weight of a new limit, above 0 to 1. Default 0.2. */
+  readonly smoothingRatio: number;
+  /** Default "minRtt". */
+  readonly baseline: RttBaseline;
+  /** Which latency of a window counts. Default the mean. */
+  readonly statistic: RttStatistic;
+}
+
+/** A share of requests is refused while latency stands above a threshold. */
+export interface LatencyShedSettings {
+  readonly law: "latencyShed";
+  readonly thresholdMs: number;
+  /** Which statistic of the window is held against the threshold. Default the mean. */
+  readonly statistic: RttStatistic;
+  /** Samples a window holds, 1 to 10,000; all pass until it has filled. Default 100. */
+  readonly windowCount: number;
+  /** Share refused for each threshold's worth of latency above it. Default 1. */
+  readonly factor: number;
+  /** How long the statistic must stand above the threshold. Default 1,000. */
+  readonly sustainedMs: number;
+}
+
+/** A limit by a reading from elsewhere, such as a lag. */
+export interface SignalSettings {
+  readonly law: "signal";
+  /** The reading up to which `limits.max` holds. */
+  readonly target: number;
+  /** The reading from which `limits.min` holds; more than `target`. */
+  readonly critical: number;
+  /** Weight of a new reading, above 0 up to 1; 1: no smoothing. Default 1. */
+  readonly smoothingRatio: number;
+}
+
+/** A bound on the place in the queue, learned from who was served too late. */
+export interface WindowSettings {
+  readonly law: "window";
+}

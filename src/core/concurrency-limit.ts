@@ -20,17 +20,42 @@ export interface ConcurrencySample {
   readonly outcome: SampleOutcome;
 }
 
+/** What many requests that ended in one span of time taught, of one process or of a fleet. */
+export interface WindowedSample {
+  /** Mean or percentile of those that were served; undefined where none was. */
+  readonly rttMs: number | undefined;
+  /** How many were served. */
+  readonly sampleCount: number;
+  /** How many were dropped. */
+  readonly droppedCount: number;
+  /** The most permits in use when one of them got its own. */
+  readonly inFlightMax: number;
+  /** Monotonic time at which it ended, in milliseconds. */
+  readonly endMs: number;
+}
+
 /**
  * A law for how many requests a service can take at once. It learns from samples, or from readings
  * of something else; it reads no clock and starts nothing. Samples arrive in the order of `endMs`.
+ *
+ * One object is taught either by `record` or by `update`, never by both.
  */
 export interface ConcurrencyLimit {
-  /** Permits that may be in use, a whole number from 1. */
+  /** Permits that may be in use, a whole number from 1; of `window` the places in the queue. */
   readonly limit: number;
   /** The share of requests to refuse at random now, 0 to 0.9; 0 for all laws but `latencyShed`. */
   shedRatio(nowMs: number): number;
+  /**
+   * Whether a request that comes to the head of the queue is too late to be worth its work.
+   *
+   * @param position its place when it came, from 1
+   * @returns false for all laws but `window`
+   */
+  dropsQueued(position: number): boolean;
   /** Learns from a request that ended. */
   record(sample: ConcurrencySample): void;
+  /** Learns from many at once, as a fleet adds them up. */
+  update(window: WindowedSample): void;
   /** Learns from a reading from elsewhere; only `signal` does. */
   read(reading: number): void;
   /** What the law believes, for metrics and people; names in camelCase with units. */
