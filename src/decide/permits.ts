@@ -1,0 +1,119 @@
+import { assert } from "../core/errors.js";
+
+/**
+ * Permits in use, and what has been asked for. A limit belongs to who asks, because it changes at
+ * any time: a lower one cancels nothing, it only lets nobody in until enough have been given back.
+ *
+ * Each taken permit is given back exactly once; `Admission` sees to that, and a count below zero
+ * fails an assert.
+ */
+export class Permits {
+  #inUseCount = 0;
+  #peakCount = 0;
+  #refusedCount = 0;
+
+  /** Permits taken and not given back. */
+  get inUseCount(): number {
+    return this.#inUseCount;
+  }
+
+  /** Takes one if fewer than `limit` are in use, and says whether it did. */
+  take(limit: number): boolean {
+    if (this.#inUseCount >= limit) {
+      this.#refusedCount += 1;
+      return false;
+    }
+    this.takeAnyway();
+    return true;
+  }
+
+  /** Takes one whatever the limit is: for requests that are only counted. */
+  takeAnyway(): void {
+    this.#inUseCount += 1;
+    if (this.#inUseCount > this.#peakCount) this.#peakCount = this.#inUseCount;
+  }
+
+  /** Gives one back. */
+  giveBack(): void {
+    assert(this.#inUseCount > 0, "a permit is given back once");
+    this.#inUseCount -= 1;
+  }
+
+  /** Somebody was turned away for want of a permit, or before: counts as demand. */
+  noteRefused(): void {
+    this.#refusedCount += 1;
+  }
+
+  /** The most in use since this was called last, and how many were turned away. */
+  takeDemand(): number {
+    const demand = this.#peakCount + this.#refusedCount;
+    this.#peakCount = this.#inUseCount;
+    this.#refusedCount = 0;
+    return demand;
+  }
+}
+
+/** One key's permits in use. */
+export interface KeyCount {
+  readonly key: string | undefined;
+  inUseCount: number;
+}
+
+/** Bounds of `KeyedPermits`. */
+export interface KeyedPermitsOptions {
+  /** Permits of one key, from 1. */
+  readonly max: number;
+  /** Keys with permits in use that are told apart; new ones above share one count. */
+  readonly keysMax: number;
+}
+
+/**
+ * Permits in use by key, each key with the same limit. A key is forgotten with its last permit, so
+ * that memory is bounded by what is in flight and by `keysMax`.
+ */
+export class KeyedPermits {
+  readonly #options: KeyedPermitsOptions;
+  readonly #counts = new Map<string, KeyCount>();
+  /** For all keys that found no room: together they have one key's permits. */
+  readonly #others: KeyCount = { key: undefined, inUseCount: 0 };
+
+  constructor(options: KeyedPermitsOptions) {
+    this.#options = options;
+  }
+
+  /** Keys told apart now. */
+  get keyCount(): number {
+    return this.#counts.size;
+  }
+
+  /** Whether the key has a permit left. */
+  hasRoom(key: string): boolean {
+    return this.#find(key, false).inUseCount < this.#options.max;
+  }
+
+  /** Takes one, whatever is in use; it goes back to what this returns. */
+  take(key: string): KeyCount {
+    const count = this.#find(key, true);
+    count.inUseCount += 1;
+    return count;
+  }
+
+  /** Gives one back to the count that it was taken from. */
+  giveBack(count: KeyCount): void {
+    assert(count.inUseCount > 0, "a permit is given back once");
+    count.inUseCount -= 1;
+    if (count.inUseCount === 0 && count.key !== undefined) this.#counts.delete(count.key);
+  }
+
+  #find(key: string, isKept: boolean): KeyCount {
+    const known = this.#counts.get(key);
+    if (known !== undefined) return known;
+    if (this.#counts.size >= this.#options.keysMax) return this.#others;
+    if (!isKept) return unused;
+    const created: KeyCount = { key, inUseCount: 0 };
+    this.#counts.set(key, created);
+    return created;
+  }
+}
+
+const unused: Readonly<KeyCount> = Object.freeze({ key: undefined, inUseCount: 0 });

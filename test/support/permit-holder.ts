@@ -1,0 +1,27 @@
+import type { PermitHolder } from "../../src/core/permit-share.js";
+import { Permits } from "../../src/decide/permits.js";
+
+/** One replica's requests under a limit of the fleet, as a test moves them. */
+export class TestHolder implements PermitHolder {
+  readonly name: string;
+  readonly permits = new Permits();
+  /** Known to this replica alone, as a policy that reaches replicas one by one is. */
+  limit: number;
+
+  constructor(name: string, limit: number) {
+    this.name = name;
+    this.limit = limit;
+  }
+
+  fleetLimit(): number {
+    return this.limit;
+  }
+
+  inUseCount(): number {
+    return this.permits.inUseCount;
+  }
+
+  takeDemand(): number {
+    return this.permits.takeDemand();
+  }
+}
