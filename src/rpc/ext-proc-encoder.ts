@@ -1,0 +1,269 @@
+import type {
+  ContinueReply,
+  ExchangePart,
+  ExchangeReply,
+  HeaderField,
+  PlainValue,
+  Refusal,
+} from "../core/exchange-messages.js";
+import { BackwardWriter } from "./ext-proc-backward-writer.js";
+
+/**
+ * ProcessingResponse by hand. Most answers only say that the exchange goes on and are the same
+ * bytes always; the others are written from their end to their beginning, so that the length of
+ * what is inside is known where it is written. Held equal to protobuf-es by property tests.
+ *
+ * Texts are written in UTF-8, and header values as `raw_value`, as Envoy sends them: only one of it
+ * and `value` may be set.
+ *
+ * Source: protobuf.dev/programming-guides/encoding; external_processor.proto for the fields.
+ */
+export class ExchangeReplyEncoder {
+  readonly #writer = new BackwardWriter();
+
+  /** The bytes of a reply; nobody writes to them any more. */
+  encode(reply: ExchangeReply): Uint8Array {
+    if (reply.kind === "continue") return this.#continue(reply);
+    const writer = this.#writer;
+    if (reply.kind === "wait") {
+      writer.begin(waitLengthMax);
+      writeTimeout(writer, reply.timeoutMs);
+    } else {
+      writer.begin(refusalLengthMax(reply.refusal));
+      writeRefusal(writer, reply.refusal);
+    }
+    return writer.finish();
+  }
+
+  #continue(reply: ContinueReply): Uint8Array {
+    const { part, setHeaders, removeHeaders, metadata, responseHeaders } = reply;
+    const hasMutation = setHeaders.length > 0 || removeHeaders.length > 0;
+    if (!hasMutation && metadata === undefined && responseHeaders === undefined) {
+      return plainReplies[part];
+    }
+    const writer = this.#writer;
+    writer.begin(
+      baseLengthMax + mutationLengthMax(setHeaders, removeHeaders) + metadataLengthMax(metadata),
+    );
+    if (responseHeaders !== undefined) {
+      writer.bytes(responseHeaders === "send" ? sendsResponseHeaders : skipsResponseHeaders);
+    }
+    if (metadata !== undefined) writeMetadata(writer, metadata);
+    writePart(writer, reply);
+    return writer.finish();
+  }
+}
+
+/** Bytes that a UTF-16 unit takes in UTF-8 at most. */
+const unitBytesMax = 3;
+
+/** Tags and lengths of a header or a field of metadata, with a number's own bytes. */
+const fieldOverheadMax = 40;
+
+/** Tags, lengths and numbers around all fields. */
+const baseLengthMax = 80;
+
+/** A duration's two numbers. */
+const waitLengthMax = 32;
+
+/** Field numbers with their wire types. Source: the .proto files. */
+const tags = {
+  requestHeaders: 0x0a,
+  responseHeaders: 0x12,
+  requestBody: 0x1a,
+  responseBody: 0x22,
+  requestTrailers: 0x2a,
+  responseTrailers: 0x32,
+  immediateResponse: 0x3a,
+  dynamicMetadata: 0x42,
+  modeOverride: 0x4a,
+  overrideMessageTimeout: 0x52,
+  common: 0x0a,
+  commonHeaderMutation: 0x12,
+  trailersHeaderMutation: 0x0a,
+  setHeaders: 0x0a,
+  removeHeaders: 0x12,
+  header: 0x0a,
+  appendAction: 0x18,
+  headerKey: 0x0a,
+  headerRawValue: 0x1a,
+  responseHeaderMode: 0x10,
+  status: 0x0a,
+  immediateHeaders: 0x12,
+  body: 0x1a,
+  grpcStatus: 0x22,
+  details: 0x2a,
+  statusCode: 0x08,
+  grpcStatusCode: 0x08,
+  structFields: 0x0a,
+  mapKey: 0x0a,
+  mapValue: 0x12,
+  numberValue: 0x11,
+  stringValue: 0x1a,
+  boolValue: 0x20,
+  structValue: 0x2a,
+  seconds: 0x08,
+  nanos: 0x10,
+} as const;
+
+/** Source: HeaderValueOption.HeaderAppendAction. */
+const overwriteIfExistsOrAdd = 2;
+
+/** Source: ProcessingMode.HeaderSendMode. */
+const headerSendModes = { send: 1, skip: 2 } as const;
+
+/**
+ * Answers that say CONTINUE, which is the default of all their fields. A body's is meant for modes
+ * in which Envoy keeps the body itself (see `BodyMode`).
+ */
+const plainReplies: Readonly<Record<ExchangePart, Uint8Array>> = {
+  requestHeaders: Uint8Array.of(tags.requestHeaders, 0),
+  requestBody: Uint8Array.of(tags.requestBody, 0),
+  requestTrailers: Uint8Array.of(tags.requestTrailers, 0),
+  responseHeaders: Uint8Array.of(tags.responseHeaders, 0),
+  responseBody: Uint8Array.of(tags.responseBody, 0),
+  responseTrailers: Uint8Array.of(tags.responseTrailers, 0),
+};
+
+/** Modes that are not named stay as Envoy has them; those of bodies become NONE. */
+const sendsResponseHeaders = modeOverride(headerSendModes.send);
+const skipsResponseHeaders = modeOverride(headerSendModes.skip);
+
+function modeOverride(mode: number): Uint8Array {
+  return Uint8Array.of(tags.modeOverride, 2, tags.responseHeaderMode, mode);
+}
+
+function writePart(writer: BackwardWriter, reply: ContinueReply): void {
+  const { part, setHeaders, removeHeaders } = reply;
+  const end = writer.at;
+  if (setHeaders.length > 0 || removeHeaders.length > 0) {
+    writeMutation(writer, setHeaders, removeHeaders);
+    if (part === "requestTrailers" || part === "responseTrailers") {
+      writer.message(tags.trailersHeaderMutation, end);
+    } else {
+      writer.message(tags.commonHeaderMutation, end);
+      writer.message(tags.common, end);
+    }
+  }
+  writer.message(tags[part], end);
+}
+
+/** The fields of a HeaderMutation. */
+function writeMutation(
+  writer: BackwardWriter,
+  setHeaders: readonly HeaderField[],
+  removeHeaders: readonly string[],
+): void {
+  for (let i = removeHeaders.length - 1; i >= 0; i -= 1) {
+    writer.text(tags.removeHeaders, removeHeaders[i] ?? "");
+  }
+  for (let i = setHeaders.length - 1; i >= 0; i -= 1) {
+    const header = setHeaders[i];
+    if (header !== undefined) writeHeader(writer, header);
+  }
+}
+
+/** A HeaderValueOption. */
+function writeHeader(writer: BackwardWriter, { name, value }: HeaderField): void {
+  const end = writer.at;
+  writer.number(tags.appendAction, overwriteIfExistsOrAdd);
+  const headerEnd = writer.at;
+  if (value !== "") writer.text(tags.headerRawValue, value);
+  if (name !== "") writer.text(tags.headerKey, name);
+  writer.message(tags.header, headerEnd);
+  writer.message(tags.setHeaders, end);
+}
+
+type Metadata = NonNullable<ContinueReply["metadata"]>;
+
+/** A Struct with one field, the namespace, whose value is a Struct with the fields. */
+function writeMetadata(writer: BackwardWriter, { namespace, fields }: Metadata): void {
+  const end = writer.at;
+  for (const [name, value] of fields) {
+    const fieldEnd = writer.at;
+    writeValue(writer, value);
+    writer.message(tags.mapValue, fieldEnd);
+    writer.text(tags.mapKey, name);
+    writer.message(tags.structFields, fieldEnd);
+  }
+  writer.message(tags.structValue, end);
+  writer.message(tags.mapValue, end);
+  writer.text(tags.mapKey, namespace);
+  writer.message(tags.structFields, end);
+  writer.message(tags.dynamicMetadata, end);
+}
+
+/** The one field of a Value; of a oneof it is written whatever it says. */
+function writeValue(writer: BackwardWriter, value: PlainValue): void {
+  if (typeof value === "string") {
+    writer.text(tags.stringValue, value);
+  } else if (typeof value === "number") {
+    writer.double(value);
+    writer.byte(tags.numberValue);
+  } else {
+    writer.byte(value ? 1 : 0);
+    writer.byte(tags.boolValue);
+  }
+}
+
+/**
+ * An ImmediateResponse. Its fields stand in the order of their numbers, as every encoder writes
+ * them.
+ */
+function writeRefusal(writer: BackwardWriter, refusal: Refusal): void {
+  const { status, grpcStatus, headers, body, details } = refusal;
+  const end = writer.at;
+  if (details !== "") writer.text(tags.details, details);
+  if (grpcStatus !== undefined) {
+    const grpcStatusEnd = writer.at;
+    writer.number(tags.grpcStatusCode, grpcStatus);
+    writer.message(tags.grpcStatus, grpcStatusEnd);
+  }
+  if (body !== "") writer.text(tags.body, body);
+  if (headers.length > 0) {
+    const headersEnd = writer.at;
+    writeMutation(writer, headers, []);
+    writer.message(tags.immediateHeaders, headersEnd);
+  }
+  const statusEnd = writer.at;
+  writer.number(tags.statusCode, status);
+  writer.message(tags.status, statusEnd);
+  writer.message(tags.immediateResponse, end);
+}
+
+/** A Duration in whole milliseconds, rounded up: Envoy ignores what is below one. */
+function writeTimeout(writer: BackwardWriter, timeoutMs: number): void {
+  const wholeMs = Math.ceil(timeoutMs);
+  const end = writer.at;
+  writer.number(tags.nanos, (wholeMs % 1_000) * 1_000_000);
+  writer.number(tags.seconds, Math.floor(wholeMs / 1_000));
+  writer.message(tags.overrideMessageTimeout, end);
+}
+
+function mutationLengthMax(
+  setHeaders: readonly HeaderField[],
+  removeHeaders: readonly string[],
+): number {
+  let length = 0;
+  for (const header of setHeaders) length += textLengthMax(header.name, header.value);
+  for (const name of removeHeaders) length += textLengthMax(name, "");
+  return length;
+}
+
+function metadataLengthMax(metadata: Metadata | undefined): number {
+  if (metadata === undefined) return 0;
+  let length = textLengthMax(metadata.namespace, "");
+  for (const [name, value] of metadata.fields) {
+    length += textLengthMax(name, typeof value === "string" ? value : "");
+  }
+  return length;
+}
+
+function refusalLengthMax({ headers, body, details }: Refusal): number {
+  return baseLengthMax + mutationLengthMax(headers, []) + textLengthMax(body, details);
+}
+
+/** Of two texts with what is around them. */
+function textLengthMax(one: string, other: string): number {
+  return (one.length + other.length) * unitBytesMax + fieldOverheadMax;
+}
