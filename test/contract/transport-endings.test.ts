@@ -10,6 +10,7 @@ import {
   echo,
   grpcStatusOf,
   openRaw,
+  portNames,
   type RunningTransport,
   sendRaw,
   statusOf,
@@ -23,7 +24,7 @@ const transports = useTransports();
 const question = framed("question");
 const lastStreamIdMax = 2 ** 31 - 1;
 
-describe.each(transportNames)("%s", (name) => {
+describe.each(portNames)("%s", (name) => {
   const start = (
     method: MethodHandler,
     parts?: Partial<LaneTransportParts>,
@@ -107,16 +108,6 @@ describe.each(transportNames)("%s", (name) => {
       expect(new Set(statuses)).toEqual(new Set([0]));
     });
 
-    it("does not wait for a client that never answers", async () => {
-      const running = await start(echo);
-      // It greets, and answers nothing.
-      const client = await FrameClient.open(running.port);
-      transports.atEnd(() => client.close());
-      client.sendCalls(askPath, 1);
-      await waitFor("it is known", () => client.counts.answered > 0);
-      await within("announceClose() gives up", 5_000, running.transport.announceClose(1));
-    });
-
     it("lets calls in flight finish", async () => {
       let finish: (() => void) | undefined;
       const running = await start({
@@ -174,5 +165,18 @@ describe.each(transportNames)("%s", (name) => {
     };
     await Promise.all(Array.from({ length: 8 }, worker));
     await waitFor("all are gone", () => running.connectionCount() === 0);
+  });
+});
+
+/** Such clients write their frames in plaintext. */
+describe.each(transportNames)("stopping on %s", (name) => {
+  it("does not wait for a client that never answers", async () => {
+    const running = await transports.start(name, echo);
+    // It greets, and answers nothing.
+    const client = await FrameClient.open(running.port);
+    transports.atEnd(() => client.close());
+    client.sendCalls(askPath, 1);
+    await waitFor("it is known", () => client.counts.answered > 0);
+    await within("announceClose() gives up", 5_000, running.transport.announceClose(1));
   });
 });

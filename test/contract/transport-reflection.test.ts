@@ -10,10 +10,10 @@ import { reflectionRequestBytesMax } from "../../src/rpc/reflection-messages.js"
 import type { ServiceHandlers } from "../../src/wire/service.js";
 import {
   identity,
+  type PortName,
+  portNames,
   type RunningTransport,
   startTransport,
-  type TransportName,
-  transportNames,
   useTransports,
 } from "../support/transports.js";
 import { waitFor, within } from "../support/wait.js";
@@ -31,7 +31,7 @@ const served: readonly ServiceHandlers[] = [RateLimitService, Health].map(({ typ
   methods: [],
 }));
 
-async function start(name: TransportName): Promise<RunningTransport> {
+async function start(name: PortName): Promise<RunningTransport> {
   const running = await startTransport(name, createReflectionServices(served));
   transports.atEnd(() => running.close());
   return running;
@@ -107,7 +107,7 @@ function statusOf(call: Call): Promise<number> {
 const rlsFile = "envoy/service/ratelimit/v3/rls.proto";
 const fieldOptions = "google.protobuf.FieldOptions";
 
-describe.each(transportNames)("reflection on %s", (name) => {
+describe.each(portNames)("reflection on %s", (name) => {
   it.each(["v1", "v1alpha"])("lists what is served over %s", async (version) => {
     const call = open(await start(name), version);
     const answer = await ask(call, question(asks.services, "*"));

@@ -9,17 +9,19 @@ import {
   echo,
   grpcStatusOf,
   openRaw,
+  type PortName,
+  portNames,
   sendRaw,
   startTransport,
   type TransportName,
-  transportNames,
+  transportOf,
   useTransports,
 } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const transports = useTransports();
 
-async function open(name: TransportName, method = echo): Promise<ClientHttp2Session> {
+async function open(name: PortName, method = echo): Promise<ClientHttp2Session> {
   return (await transports.openRaw(await transports.start(name, method))).session;
 }
 
@@ -131,7 +133,7 @@ function encoding(name: string): Readonly<Record<string, string>> {
   return { "grpc-encoding": name };
 }
 
-describe.each(transportNames)("%s", (name) => {
+describe.each(portNames)("%s", (name) => {
   it.each(sameAnswers)("answers $status to $what", async ({ parts, fields, status }) => {
     const session = await open(name);
     const answer = await sendRaw(session, parts, fields);
@@ -150,7 +152,7 @@ describe.each(transportNames)("%s", (name) => {
   it.each(differences)("answers as it should to $what", async ({ parts, fields, answers }) => {
     const session = await open(name);
     const answer = await sendRaw(session, parts, fields);
-    expect(grpcStatusOf(answer) ?? answer.headers[":status"]).toBe(answers[name]);
+    expect(grpcStatusOf(answer) ?? answer.headers[":status"]).toBe(answers[transportOf(name)]);
     expect(grpcStatusOf(await sendRaw(session, [question]))).toBe(0);
   });
 

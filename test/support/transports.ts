@@ -5,13 +5,22 @@ import {
   type OutgoingHttpHeaders,
 } from "node:http2";
 import { type AddressInfo, createServer } from "node:net";
-import { Client, credentials, type ServiceError as GrpcError, Metadata } from "@grpc/grpc-js";
+import {
+  type ChannelCredentials,
+  Client,
+  credentials,
+  type ServiceError as GrpcError,
+  Metadata,
+} from "@grpc/grpc-js";
 import { afterEach } from "vitest";
+import { TlsConnection } from "../../src/app/tls-connection.js";
+import { TlsTermination } from "../../src/app/tls-termination.js";
 import { GrpcJsTransport } from "../../src/rpc/grpc-js-transport.js";
 import { toCallFailure } from "../../src/rpc/status.js";
 import { LaneTransport, type LaneTransportParts } from "../../src/wire/lane-transport.js";
 import type { MethodHandler, ServiceHandlers } from "../../src/wire/service.js";
 import type { Transport } from "../../src/wire/transport.js";
+import { TestAuthority } from "./certificates.js";
 import { realClock, realRandom } from "./real-clock.js";
 import { unaryHandler } from "./unary.js";
 
@@ -20,11 +29,23 @@ export const transportNames = ["grpc-js", "lane"] as const;
 
 export type TransportName = (typeof transportNames)[number];
 
+/** The same, in plaintext and behind certificates. */
+export const portNames = ["grpc-js", "lane", "grpc-js over TLS", "lane over TLS"] as const;
+
+export type PortName = (typeof portNames)[number];
+
+/** The transport of a port. */
+export function transportOf(name: PortName): TransportName {
+  return name.startsWith("lane") ? "lane" : "grpc-js";
+}
+
 /** A transport that listens, and a client of it. */
 export interface RunningTransport {
   readonly transport: Transport;
   readonly client: Client;
   readonly port: number;
+  /** Who vouches for it, as PEM; undefined in plaintext. */
+  readonly authority: string | undefined;
   /** What handlers threw that no failure of the environment explains. */
   readonly bugs: unknown[];
   /** Calls that were not begun, because their callers had gone. */
@@ -34,9 +55,9 @@ export interface RunningTransport {
   close(): Promise<void>;
 }
 
-/** Starts a transport on a free port of loopback, in plaintext. */
+/** Starts a transport on a free port of loopback. */
 export async function startTransport(
-  name: TransportName,
+  name: PortName,
   services: readonly ServiceHandlers[],
   parts: Partial<LaneTransportParts> = {},
 ): Promise<RunningTransport> {
@@ -57,16 +78,21 @@ export async function startTransport(
     scheduleFlush: (run) => process.nextTick(run),
     ...parts,
   };
-  const transport = name === "lane" ? new LaneTransport(all) : new GrpcJsTransport(all);
+  const transport =
+    transportOf(name) === "lane" ? new LaneTransport(all) : new GrpcJsTransport(all);
+  const secured = name.endsWith("TLS") ? secure(transport) : undefined;
   const sockets = new Set<unknown>();
   const server = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
-    transport.accept(socket);
+    if (secured === undefined) transport.accept(socket);
+    else secured.termination.accept(socket);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
-  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+  const authority = secured?.authority;
+  const client = new Client(`127.0.0.1:${port}`, credentialsOf(authority), {
+    ...(secured === undefined ? {} : { "grpc.ssl_target_name_override": serverName }),
     "grpc.use_local_subchannel_pool": 1,
     "grpc.max_receive_message_length": -1,
     "grpc.max_send_message_length": -1,
@@ -76,13 +102,40 @@ export async function startTransport(
     await transport.close(0);
     server.close();
   };
-  return { transport, client, port, bugs, dropped, connectionCount: () => sockets.size, close };
+  const connectionCount = (): number => sockets.size;
+  return { transport, client, port, authority, bugs, dropped, connectionCount, close };
+}
+
+/** What the certificates of these servers name. */
+const serverName = "headgate.shop";
+
+/** TLS in front of a transport, as the gRPC listener has it. */
+function secure(transport: Transport): {
+  readonly termination: TlsTermination;
+  readonly authority: string;
+} {
+  const authority = new TestAuthority();
+  const pair = authority.issue({ names: [serverName] });
+  const termination = new TlsTermination({
+    material: { ...pair, beginEpochUs: 0, expiryEpochUs: 1 },
+    onSecure: (socket) => {
+      const isLane = transport instanceof LaneTransport;
+      transport.accept(isLane ? socket : new TlsConnection(socket));
+    },
+    onRefused: () => {},
+  });
+  return { termination, authority: authority.certificate };
+}
+
+function credentialsOf(authority: string | undefined): ChannelCredentials {
+  if (authority === undefined) return credentials.createInsecure();
+  return credentials.createSsl(Buffer.from(authority));
 }
 
 /** Transports with one method, and raw clients of them, until the test that opened them ends. */
 export interface Transports {
   start(
-    name: TransportName,
+    name: PortName,
     method: MethodHandler,
     parts?: Partial<LaneTransportParts>,
   ): Promise<RunningTransport>;
@@ -196,8 +249,14 @@ export interface RawConnection {
 }
 
 /** A connection of node:http2, which says what it likes. */
-export async function openRaw({ port }: Pick<RunningTransport, "port">): Promise<RawConnection> {
-  const session = connectHttp2(`http://127.0.0.1:${port}`);
+export async function openRaw({
+  port,
+  authority,
+}: Pick<RunningTransport, "port" | "authority">): Promise<RawConnection> {
+  const session =
+    authority === undefined
+      ? connectHttp2(`http://127.0.0.1:${port}`)
+      : connectHttp2(`https://127.0.0.1:${port}`, { ca: authority, servername: serverName });
   session.on("error", () => {});
   const goaways: { readonly code: number; readonly lastStreamId: number }[] = [];
   session.on("goaway", (code, lastStreamId) => goaways.push({ code, lastStreamId }));
