@@ -1,11 +1,8 @@
-/** What one kind of mistake is called, and what the user does about it. */
-export interface ProblemRow {
-  readonly title: string;
-  readonly remedy: string;
-}
+import type { ProblemRow } from "./problem-row.js";
+import { serviceProblemRows } from "./service-problems.js";
 
-/** Every mistake a policy can hold; the docs' table is these rows. An id keeps its meaning. */
-export const problemRows = {
+/** Mistakes in a file as such, and in limits. */
+const fileProblemRows = {
   HG101: {
     title: "The text is not valid YAML.",
     remedy:
@@ -165,6 +162,9 @@ export const problemRows = {
     remedy: "Use fewer levels, or shorter keys and values.",
   },
 } as const satisfies Record<string, ProblemRow>;
+
+/** Every mistake a policy can hold; the docs' table is these rows. An id keeps its meaning. */
+export const problemRows = { ...fileProblemRows, ...serviceProblemRows } as const;
 
 /** A row's name. */
 export type ProblemId = keyof typeof problemRows;

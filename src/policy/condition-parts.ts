@@ -1,0 +1,301 @@
+import type { ASTNode } from "@marcbachmann/cel-js";
+import {
+  characterCount,
+  comparisons,
+  joinReaders,
+  lowerAscii,
+  mapOne,
+  mapTwo,
+  type PartReader,
+  textTests,
+} from "./part-readers.js";
+import { type FactField, type FactVariable, factFields } from "./request-facts.js";
+
+/** Why a condition is not taken, and where in it. */
+export interface PartRefusal {
+  readonly kind: "unsupported" | "costly" | "headerName";
+  readonly node: ASTNode;
+  readonly message: string;
+  readonly expected: string;
+  readonly suggestion?: string;
+}
+
+/**
+ * Readers that one condition is made of, at most: each runs once for a request. `exists` and `all`
+ * count what they repeat for each item of their list.
+ */
+export const conditionStepsMax = 256;
+
+/** Names that stand for an item of a list, and its reader. */
+type Names = ReadonlyMap<string, PartReader>;
+
+const noNames: Names = new Map();
+
+/** What a header may be called. Source: RFC 9110 section 5.1, in lower case as HTTP/2 has it. */
+export const headerNamePattern = /^:?[a-z0-9!#$%&'*+.^_`|~-]+$/;
+
+/**
+ * Turns the tree of a type-checked condition into readers. What the tree may hold is a part of CEL
+ * in which each step costs no more than the request's own length: no arithmetic that makes texts
+ * longer, no regular expressions, no loops but those over lists in the text, which are unrolled.
+ *
+ * Beside that its own evaluator stands for three things: a missing header costs no exception
+ * (8 us), the headers that a condition reads are known, and nothing in it can throw.
+ */
+export class ConditionParts {
+  /** Headers that the condition reads. */
+  readonly headerNames = new Set<string>();
+  /** Attributes that the condition reads. */
+  readonly attributeNames = new Set<string>();
+  #refusal: PartRefusal | undefined;
+  #stepCount = 0;
+
+  /** The first thing that is not taken. */
+  get refusal(): PartRefusal | undefined {
+    return this.#refusal;
+  }
+
+  /** The reader of a part; undefined, with a `refusal`, where it or a part of it is not taken. */
+  read(node: ASTNode, names: Names = noNames): PartReader | undefined {
+    if (this.#refusal !== undefined) return undefined;
+    this.#stepCount += 1;
+    if (this.#stepCount > conditionStepsMax) {
+      return this.#refuse(node, {
+        kind: "costly",
+        message: "the condition takes too many steps",
+        expected: `at most ${conditionStepsMax} steps, those of each item of a list counted`,
+      });
+    }
+    switch (node.op) {
+      case "value":
+        return this.#literal(node, node.args);
+      case "id":
+        return names.get(node.args) ?? this.#unsupported(node, `"${node.args}" as a whole`);
+      case ".":
+      case "[]":
+        return this.#field(node);
+      case "call":
+        return this.#call(node, names);
+      case "rcall":
+        return this.#method(node, names);
+      case "&&":
+      case "||":
+        return this.#junction(node, names);
+      case "!_":
+        return mapOne(this.read(node.args, names), (value) => value !== true);
+      case "?:":
+        return this.#choice(node.args, names);
+      case "in":
+        return this.#membership(node.args, names);
+      case "==":
+      case "!=":
+      case "<":
+      case "<=":
+      case ">":
+      case ">=":
+        return this.#comparison(node, names);
+      default:
+        return this.#unsupported(node, operatorWords.get(node.op) ?? "this");
+    }
+  }
+
+  #literal(node: ASTNode, value: unknown): PartReader | undefined {
+    if (typeof value === "string" || typeof value === "boolean") return () => value;
+    const number = typeof value === "bigint" ? Number(value) : Number.NaN;
+    return Number.isSafeInteger(number)
+      ? () => number
+      : this.#unsupported(node, "a value that is no text, flag or whole number below 2^53");
+  }
+
+  /** `request.path`, `request.headers["x-user"]`. */
+  #field(node: AccessNode): PartReader | undefined {
+    const [owner, key] = node.args;
+    if (isHeaders(owner)) {
+      const name = headerKey(key);
+      if (name === undefined) return this.#unsupported(node, "a header whose name is computed");
+      return this.#header(node, name);
+    }
+    const field = node.op === "." ? findField(owner, node.args[1]) : undefined;
+    if (field === undefined) return this.#unsupported(node, "this way to name a field");
+    if (field.header !== undefined) this.headerNames.add(field.header);
+    if (field.attribute !== undefined) this.attributeNames.add(field.attribute);
+    return field.read;
+  }
+
+  #header(node: ASTNode, name: string): PartReader | undefined {
+    if (!headerNamePattern.test(name)) {
+      const lower = name.toLowerCase();
+      return this.#refuse(node, {
+        kind: "headerName",
+        message: "no header has that name",
+        expected: "a name of a header, in lower case as Envoy sends it",
+        ...(headerNamePattern.test(lower) && { suggestion: lower }),
+      });
+    }
+    this.headerNames.add(name);
+    return ({ headers }) => headers.get(name);
+  }
+
+  /** `has(request.headers.x)`, `size(request.path)`. */
+  #call(node: CallNode, names: Names): PartReader | undefined {
+    const [name, [first]] = node.args;
+    if (first !== undefined && name === "size") return this.#size(first, names);
+    if (first === undefined || name !== "has") return this.#unsupported(node, `${name}()`);
+    const reader = this.read(first, names);
+    return reader && ((facts) => reader(facts) !== undefined);
+  }
+
+  #size(node: ASTNode, names: Names): PartReader | undefined {
+    return mapOne(this.read(node, names), (value) => characterCount(String(value)));
+  }
+
+  /** `request.path.startsWith("/a")`, `["/a", "/b"].exists(p, ...)`. */
+  #method(node: MethodNode, names: Names): PartReader | undefined {
+    const [name, owner, [first, second]] = node.args;
+    if (first === undefined && name === "size") return this.#size(owner, names);
+    if (first === undefined && name === "lowerAscii") {
+      return mapOne(this.read(owner, names), (value) => lowerAscii(String(value)));
+    }
+    const test = textTests.get(name);
+    if (test !== undefined && first !== undefined) {
+      // A text from a caller, looked for in another one, may take the product of their lengths.
+      if (name === "contains" && first.op !== "value" && first.op !== "id") {
+        return this.#unsupported(first, "a text that is not written out, to be looked for,");
+      }
+      return mapTwo(this.read(owner, names), this.read(first, names), (whole, part) =>
+        test(String(whole), String(part)),
+      );
+    }
+    const isQuantifier = name === "exists" || name === "all";
+    if (isQuantifier && owner.op === "list" && first?.op === "id" && second !== undefined) {
+      return this.#quantifier(
+        { isAny: name === "exists", list: owner, name: first.args, test: second },
+        names,
+      );
+    }
+    return this.#unsupported(node, isQuantifier ? `${name}() of what is no list` : `${name}()`);
+  }
+
+  /** An item after the other, as if each were written out: `a || b || c`, `a && b && c`. */
+  #quantifier(quantifier: Quantifier, names: Names): PartReader | undefined {
+    const { isAny, list, name, test } = quantifier;
+    let whole: PartReader | undefined = () => !isAny;
+    for (const item of list.args) {
+      const reader = this.#item(item);
+      const one = reader && this.read(test, new Map([...names, [name, reader]]));
+      whole = joinReaders(whole, one, isAny);
+    }
+    return whole;
+  }
+
+  #junction(node: JunctionNode, names: Names): PartReader | undefined {
+    const [left, right] = node.args;
+    return joinReaders(this.read(left, names), this.read(right, names), node.op === "||");
+  }
+
+  #choice([test, yes, no]: ChoiceArgs, names: Names): PartReader | undefined {
+    const readers = [this.read(test, names), this.read(yes, names), this.read(no, names)] as const;
+    const [testReader, yesReader, noReader] = readers;
+    if (testReader === undefined || yesReader === undefined || noReader === undefined) {
+      return undefined;
+    }
+    return (facts) => {
+      const value = testReader(facts);
+      if (value === undefined) return undefined;
+      return value === true ? yesReader(facts) : noReader(facts);
+    };
+  }
+
+  /** `"x-user" in request.headers`, `request.method in ["GET", "HEAD"]`. */
+  #membership([item, whole]: PairArgs, names: Names): PartReader | undefined {
+    if (isHeaders(whole)) {
+      const name = headerKey(item);
+      if (name === undefined) return this.#unsupported(item, "a header whose name is computed");
+      const reader = this.#header(item, name);
+      return reader && ((facts) => reader(facts) !== undefined);
+    }
+    if (whole.op !== "list") return this.#unsupported(whole, "`in` what is no list");
+    const values = new Set<unknown>();
+    for (const each of whole.args) {
+      if (this.#item(each) === undefined) return undefined;
+      values.add(typeof each.args === "bigint" ? Number(each.args) : each.args);
+    }
+    return mapOne(this.read(item, names), (value) => values.has(value));
+  }
+
+  /** An item of a list: written out, since it would be computed for each request otherwise. */
+  #item(node: ASTNode): PartReader | undefined {
+    if (node.op === "value") return this.read(node);
+    return this.#unsupported(node, "a list's item that is not written out");
+  }
+
+  #comparison(node: ComparisonNode, names: Names): PartReader | undefined {
+    const [left, right] = node.args;
+    return mapTwo(this.read(left, names), this.read(right, names), comparisons[node.op]);
+  }
+
+  #unsupported(node: ASTNode, what: string): undefined {
+    return this.#refuse(node, {
+      kind: "unsupported",
+      message: `conditions do not offer ${what}`,
+      expected:
+        "fields of request and source, texts, whole numbers, lists; == != < <= > >= in && || ! ?:, " +
+        "startsWith, endsWith, contains, lowerAscii, size, has, exists, all",
+    });
+  }
+
+  #refuse(node: ASTNode, refusal: Omit<PartRefusal, "node">): undefined {
+    this.#refusal ??= { node, ...refusal };
+    return undefined;
+  }
+}
+
+type NodeOf<Op extends ASTNode["op"]> = Extract<ASTNode, { readonly op: Op }>;
+type AccessNode = NodeOf<"."> | NodeOf<"[]">;
+type CallNode = NodeOf<"call">;
+type MethodNode = NodeOf<"rcall">;
+type JunctionNode = NodeOf<"&&"> | NodeOf<"||">;
+type ComparisonNode =
+  | NodeOf<"==">
+  | NodeOf<"!=">
+  | NodeOf<"<">
+  | NodeOf<"<=">
+  | NodeOf<">">
+  | NodeOf<">=">;
+type PairArgs = NodeOf<"in">["args"];
+type ChoiceArgs = NodeOf<"?:">["args"];
+
+interface Quantifier {
+  readonly isAny: boolean;
+  readonly list: NodeOf<"list">;
+  /** What the item is called in `test`. */
+  readonly name: string;
+  readonly test: ASTNode;
+}
+
+const operatorWords: ReadonlyMap<string, string> = new Map([
+  ["list", "a list in this place"],
+  ["map", "maps"],
+  ...["+", "-", "*", "/", "%", "-_"].map((op) => [op, "arithmetic"] as const),
+]);
+
+function isHeaders(node: ASTNode): boolean {
+  if (node.op !== ".") return false;
+  const [owner, name] = node.args;
+  return name === "headers" && owner.op === "id" && owner.args === "request";
+}
+
+/** The name of a header that is written out; undefined where it is computed. */
+function headerKey(key: ASTNode | string): string | undefined {
+  if (typeof key === "string") return key;
+  return key.op === "value" && typeof key.args === "string" ? key.args : undefined;
+}
+
+function findField(owner: ASTNode, name: string): FactField | undefined {
+  if (owner.op !== "id" || !isVariable(owner.args)) return undefined;
+  return factFields[owner.args].get(name);
+}
+
+function isVariable(name: string): name is FactVariable {
+  return Object.hasOwn(factFields, name);
+}

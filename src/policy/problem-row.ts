@@ -1,0 +1,5 @@
+/** What one kind of mistake is called, and what the user does about it. */
+export interface ProblemRow {
+  readonly title: string;
+  readonly remedy: string;
+}
