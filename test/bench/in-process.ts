@@ -1,4 +1,4 @@
-import { systemClock } from "../../src/app/clock.js";
+import { systemClock, systemRandom } from "../../src/app/clock.js";
 import { sha256 } from "../../src/app/digest.js";
 import type { Charge } from "../../src/core/bucket.js";
 import type { Clock } from "../../src/core/clock.js";
@@ -140,6 +140,7 @@ function createCodec(policy: Policy): UnaryHandler {
   const decider: DecidesPrepared = {
     prepare: (query, isKept) => known.prepare(query, isKept),
     isCurrent: (prepared) => known.isCurrent(prepared),
+    recall: known.recall,
     ask: (prepared, call) => {
       if (verdict !== undefined) {
         call.decided(verdict);
@@ -156,7 +157,13 @@ function createCodec(policy: Policy): UnaryHandler {
     },
   };
   return handlerOf(
-    createRateLimitService({ decider, clock: systemClock, counters, extras: plainExtras }),
+    createRateLimitService({
+      decider,
+      clock: systemClock,
+      random: systemRandom,
+      counters,
+      extras: plainExtras,
+    }),
   );
 }
 
@@ -193,7 +200,10 @@ async function takeMany(
 export function createHandler(policy: Policy, store: LimitStore, clock: Clock): UnaryHandler {
   const counters = new DecisionCounters();
   const decider = createDecider(policy, store, counters);
-  return handlerOf(createRateLimitService({ decider, clock, counters, extras: plainExtras }));
+  const random = systemRandom;
+  return handlerOf(
+    createRateLimitService({ decider, clock, random, counters, extras: plainExtras }),
+  );
 }
 
 function handlerOf({ methods: [method] }: ServiceHandlers): UnaryHandler {

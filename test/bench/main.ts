@@ -3,10 +3,17 @@ import { cpus, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { runFuzz } from "./fuzz.js";
+import { measureGateways } from "./gateway-rows.js";
 import { type InProcessRow, inProcessScenarios, measureInProcess } from "./in-process.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
 import { measureRedisScript, redisScriptScenarios } from "./redis-script.js";
-import { formatInProcess, formatMemory, formatRedisScript, formatServers } from "./report.js";
+import {
+  formatGateways,
+  formatInProcess,
+  formatMemory,
+  formatRedisScript,
+  formatServers,
+} from "./report.js";
 import { measureServers, type RowsOrder } from "./server-rows.js";
 import { runSeeds } from "./simulation.js";
 
@@ -57,6 +64,7 @@ async function main(): Promise<void> {
     const nodeOptions = profileOptions(values.profile);
     const order = { directory, measureMs, only: values.only, nodeOptions };
     const servers = await measureServers(order);
+    const gateways = await measureGateways(order);
     // First, while this process holds nothing else.
     const memory = await runMemory({ measureMs, only: values.only });
     const inProcess = await runInProcess({ measureMs, only: values.only });
@@ -66,9 +74,10 @@ async function main(): Promise<void> {
     );
     const text =
       values.output === "json"
-        ? JSON.stringify({ servers, inProcess, memory, redisScript }, undefined, 2)
+        ? JSON.stringify({ servers, gateways, inProcess, memory, redisScript }, undefined, 2)
         : [
             formatServers(servers),
+            formatGateways(gateways),
             formatInProcess(inProcess),
             ...memory.map(formatMemory),
             formatRedisScript(redisScript),

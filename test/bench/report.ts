@@ -1,7 +1,7 @@
 import type { InProcessRow } from "./in-process.js";
 import type { MemoryRow } from "./memory-row.js";
 import type { RedisScriptRow } from "./redis-script.js";
-import type { Row, ServerRows } from "./row.js";
+import type { GatewayRow, Row, ServerRows } from "./row.js";
 
 interface Column {
   readonly title: string;
@@ -38,6 +38,22 @@ export function formatServers({ calls, exchanges, steady }: ServerRows): string 
     formatRows("at a rate, each call at a time of its own", steady?.rows ?? [], steadyColumns),
   ];
   return tables.filter((table) => table !== "").join("\n\n");
+}
+
+/** The rows through Envoy, with everybody's CPU: they share the machine. */
+export function formatGateways(rows: readonly GatewayRow[]): string {
+  if (rows.length === 0) return "";
+  const header = ["64 clients of one Envoy", "requests/s", "Envoy us", "Headgate us"];
+  const cells = rows.map((row) => [
+    row.name,
+    Math.round(row.requestsPerSecond).toLocaleString("en-US"),
+    ...[row.envoyUs, row.headgateUs, row.upstreamUs, row.loadUs].map((us) => us.toFixed(1)),
+    row.p50Ms.toFixed(1),
+    row.p99Ms.toFixed(1),
+    String(row.failedCount + row.deniedCount),
+  ]);
+  const more = ["upstream us", "load us", "p50 ms", "p99 ms", "not 200"];
+  return layOut([[...header, ...more], ...cells]);
 }
 
 function formatRows(title: string, rows: readonly Row[], columns: readonly Column[]): string {

@@ -26,3 +26,18 @@ export interface SteadyRows {
   readonly callsPerSecond: number;
   readonly rows: readonly Row[];
 }
+
+/** Requests through a real Envoy. Times are of a request as its client sees it. */
+export interface GatewayRow {
+  readonly name: string;
+  readonly requestsPerSecond: number;
+  /** CPU for one request, in microseconds: of Envoy, and of each process around it. */
+  readonly envoyUs: number;
+  readonly headgateUs: number;
+  readonly upstreamUs: number;
+  readonly loadUs: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly failedCount: number;
+  readonly deniedCount: number;
+}

@@ -41,6 +41,9 @@ export const rowNames = {
   steadyEmptyLane: "steady, empty lane server",
   steadyMemoryLane: "steady, memory, 20,000 keys, lane",
   steadyRedisLane: "steady, Redis, 20,000 keys, lane",
+  gatewayUnasked: "through Envoy, nobody asked",
+  gatewayFloor: "through Envoy, memory, 1,000 keys, grpc-js",
+  gatewayLane: "through Envoy, memory, 1,000 keys, lane",
 } as const;
 
 /** What every limit of the bench allows: as much as there is, so that no row is about denials. */

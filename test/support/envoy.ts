@@ -60,6 +60,12 @@ export class Envoy {
     if (!program.isRunning) throw new Error(`Envoy ended: ${program.output.slice(-2_000)}`);
   }
 
+  /** Its process, once it was started. */
+  get pid(): number {
+    if (this.#program === undefined) throw new Error("Envoy was never started");
+    return this.#program.pid;
+  }
+
   /** Ends it at once, as a crash does. */
   async kill(): Promise<void> {
     await this.#program?.kill();
