@@ -7,11 +7,11 @@ const leadingArgCount = 3;
  * Divides limits among those who say that they need permits of them.
  *
  * KEYS: a hash for each limit, with a record for each replica: when it was told (a number that
- * grows with each of the replica's heartbeats), what the replica holds, what it could use, and until
- * when that is so in milliseconds of the store's clock. All keys carry one hash tag. ARGV: this
- * replica, the number of this heartbeat, the lease in ms; then for each key the limit, what is held,
- * what is needed. Answers a number for each key: what may be held from now on, or -1 to a heartbeat
- * that was overtaken by a later one.
+ * grows with each of the replica's heartbeats), what the replica holds, what it could use, and
+ * until when that is so in milliseconds of the store's clock. All keys carry one hash tag. ARGV:
+ * this replica, the number of this heartbeat, the lease in ms; then for each key the limit, what is
+ * held, what is needed. Answers a number for each key: what may be held from now on, or -1 to a
+ * heartbeat that was overtaken by a later one.
  *
  * What keeps the sum within the limit:
  * - a grant is recorded before it is answered, so a lost answer leaves too much recorded, never too

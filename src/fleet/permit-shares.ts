@@ -35,7 +35,7 @@ export const defaultShareLeaseMs = 3_000;
 /** The most limits that are shared; what is opened above is divided by the number of replicas. */
 export const sharesMax = 1_000;
 
-/** The most limits that one run of the script divides, so that it never holds the store for long. */
+/** The most limits that one run of the script divides, so that it is never a long one. */
 export const sharesPerCallMax = 100;
 
 /** The part of a lease after which a heartbeat is given up, so that two more fit into it. */

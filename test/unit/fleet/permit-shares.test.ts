@@ -38,7 +38,7 @@ function createShares(replicaCount = 3) {
 }
 
 describe("PermitShares", () => {
-  it("asks for a limit at once and again every 250 ms, each time under a higher number", async () => {
+  it("asks for a limit at once and every 250 ms, each time under a higher number", async () => {
     const { clock, connection, shares, answer } = createShares();
     answer("10");
     shares.open(new TestHolder("orders", 30));
@@ -67,7 +67,7 @@ describe("PermitShares", () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it("holds what it was answered, and tells what it holds, or has in use if that is more", async () => {
+  it("holds what it was answered, and tells of it, or of what is in use if that is more", async () => {
     const { clock, shares, answer, beat, told } = createShares();
     const holder = new TestHolder("orders", 30);
     answer("12");
@@ -87,7 +87,7 @@ describe("PermitShares", () => {
     await shares.stop();
   });
 
-  it("holds nothing of what is in use by others before the first answer, but what is in use", async () => {
+  it("tells only of what is in use before the first answer", async () => {
     const { clock, shares, answer, fail, beat, told } = createShares();
     const holder = new TestHolder("orders", 30);
     holder.permits.take(30);
