@@ -2,6 +2,8 @@ import { assert } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
 import type { Rule } from "../core/limit.js";
 import { DescriptorTree } from "../core/match.js";
+import { type ServiceIndex, ServiceIndexBuilder } from "./service-index.js";
+import type { ServicePolicy } from "./service-policy.js";
 
 /** What is allowed: an immutable snapshot, swapped whole and never edited. */
 export interface Policy {
@@ -11,6 +13,10 @@ export interface Policy {
   readonly rules: readonly Rule[];
   /** The rules of each domain as a tree; a domain without rules has an empty one. */
   readonly domains: ReadonlyMap<string, DescriptorTree>;
+  /** What stands before each service, in the order of the files. */
+  readonly services: readonly ServicePolicy[];
+  /** The services by name and by host, each with its classifier. */
+  readonly serviceIndex: ServiceIndex;
 }
 
 /** Makes a policy piece by piece, so that a large one never holds the event loop for long. */
@@ -19,6 +25,8 @@ export interface PolicyBuilder {
   addDomains(domains: readonly string[]): void;
   /** Inserts the next rules, in the order of their `index`. */
   add(rules: readonly Rule[]): void;
+  /** Adds the next services, in the order of the files; compiles their conditions. */
+  addServices(services: readonly ServicePolicy[]): void;
   /** The finished policy; the builder takes nothing after it. */
   finish(): Policy;
 }
@@ -27,6 +35,8 @@ export interface PolicyBuilder {
 export function createPolicyBuilder(version: string): PolicyBuilder {
   const rules: Rule[] = [];
   const domains = new Map<string, DescriptorTree>();
+  const services: ServicePolicy[] = [];
+  const index = new ServiceIndexBuilder();
   let isFinished = false;
 
   const treeOf = (domain: string): DescriptorTree => {
@@ -50,10 +60,23 @@ export function createPolicyBuilder(version: string): PolicyBuilder {
         treeOf(rule.domain).insert(rule);
       }
     },
+    addServices(more) {
+      assert(!isFinished, "a finished policy takes no services");
+      for (const service of more) {
+        services.push(service);
+        index.add(service);
+      }
+    },
     finish() {
       assert(!isFinished, "a policy is finished once");
       isFinished = true;
-      return Object.freeze({ version, rules: Object.freeze(rules), domains });
+      return Object.freeze({
+        version,
+        rules: Object.freeze(rules),
+        domains,
+        services: Object.freeze(services),
+        serviceIndex: index.finish(),
+      });
     },
   };
 }
