@@ -21,6 +21,11 @@ export interface EnvoyOptions {
   /** HTTP filters that see a request before it, and after it. */
   readonly filtersBefore?: readonly Json[];
   readonly filtersAfter?: readonly Json[];
+  /**
+   * Fields of an ext_proc filter in front, and all that goes with one. Source:
+   * envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor.
+   */
+  readonly extProc?: Json;
   /** Whether the gRPC health of each Headgate decides where questions go. Default false. */
   readonly isHealthChecked?: boolean;
   /** How Headgate is reached over TLS. Default: plaintext. */
@@ -56,6 +61,7 @@ export function envoyConfig(
 ): Json {
   return {
     admin: { address: loopback(ports.adminPort) },
+    ...(options.extProc === undefined ? {} : { layered_runtime: gracefulStreams }),
     static_resources: {
       listeners: [
         {
@@ -71,6 +77,7 @@ export function envoyConfig(
           ...http2Cluster,
           ...(options.tls === undefined ? {} : { transport_socket: tlsSocket(options.tls) }),
           ...(options.isHealthChecked === true ? healthChecks : {}),
+          ...(options.extProc === undefined ? {} : openStreams),
         },
       ],
     },
@@ -90,6 +97,7 @@ function connectionManager(options: EnvoyOptions): Json {
         virtual_hosts: [{ name: "all", domains: ["*"], routes }],
       },
       http_filters: [
+        ...(options.extProc === undefined ? [] : [extProcFilter(options.extProc)]),
         ...(options.filtersBefore ?? []),
         { name: "envoy.filters.http.ratelimit", typed_config: rateLimitFilter(options) },
         ...(options.filtersAfter ?? []),
@@ -101,6 +109,34 @@ function connectionManager(options: EnvoyOptions): Json {
     },
   };
 }
+
+/** As it should be set up, but for what a test wants otherwise. */
+function extProcFilter(fields: Json): Json {
+  return httpFilter("ext_proc", "ExternalProcessor", {
+    grpc_service: { envoy_grpc: { cluster_name: "headgate" } },
+    message_timeout: "1s",
+    max_message_timeout: "10s",
+    allow_mode_override: true,
+    processing_mode: { response_trailer_mode: "SEND" },
+    metadata_options: { receiving_namespaces: { untyped: ["headgate"] } },
+    ...fields,
+  });
+}
+
+/** Without it Envoy resets the stream of every exchange. */
+const gracefulStreams: Json = {
+  layers: [
+    {
+      name: "static",
+      static_layer: { "envoy.reloadable_features.ext_proc_graceful_grpc_close": true },
+    },
+  ],
+};
+
+/** Each request in flight holds a stream: one request of the cluster. */
+const openStreams: Json = {
+  circuit_breakers: { thresholds: [{ max_requests: 100_000, max_pending_requests: 10_000 }] },
+};
 
 const routes: readonly Json[] = [
   { match: { prefix: grpcRoutePrefix }, route: { cluster: "headgate" } },

@@ -1,3 +1,4 @@
+import type { ClientHttp2Session } from "node:http2";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { type ClientDuplexStream, Metadata } from "@grpc/grpc-js";
 import type {
@@ -79,6 +80,24 @@ export function openExchange(
     },
     over: () => waitFor("the stream is over", () => status),
   };
+}
+
+/** Begins an exchange over node:http2, which is cheap enough for thousands, and leaves it open. */
+export function openRawExchange(session: ClientHttp2Session): void {
+  const bytes = toBinary(
+    ProcessingRequestSchema,
+    create(ProcessingRequestSchema, requestHeaders()),
+  );
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(bytes.length, 1);
+  const stream = session.request({
+    ":method": "POST",
+    ":path": processPath,
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  stream.on("error", () => {});
+  stream.write(Buffer.concat([head, bytes]));
 }
 
 /** A message with request headers, as Envoy sends them. */
