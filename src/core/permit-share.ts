@@ -8,6 +8,8 @@ export interface PermitHolder {
   inUseCount(): number;
   /** The most that were in use here at once, or asked for, since this was called last. */
   takeDemand(): number;
+  /** More may be in use here than a moment ago. */
+  shareGrew(): void;
 }
 
 /** A replica's part of a limit of the fleet. */

@@ -23,7 +23,8 @@ const leadingArgCount = 3;
  * - what is granted is at most what the other records leave of the limit.
  *
  * Who should have how much: max-min fair by need, each replica counted as in need of one; what
- * nobody needs is divided evenly, so that a burst need not wait for the next heartbeat.
+ * nobody needs is divided evenly, so that a burst need not wait for the next heartbeat. Both as
+ * `fairShares` does, with those who need most first.
  *
  * A time further ahead than a lease is what a clock that stepped back has left: it becomes a lease,
  * or what a dead replica held would be missing until the clock has caught up.

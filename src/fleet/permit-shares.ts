@@ -151,8 +151,9 @@ export class PermitShares implements SharesPermits {
     };
     try {
       const answers = parseAnswers(await connection.run(call), shares.length);
+      const times = { nowMs: clock.monotonicMs(), untilMs: sentMs + leaseMs };
       shares.forEach((share, i) => {
-        share.hear(answers[i] ?? overtaken, sentMs + leaseMs);
+        share.hear(answers[i] ?? overtaken, times);
       });
       this.#noteSuccess();
     } catch (thrown) {
@@ -236,12 +237,14 @@ class Share implements PermitShare {
     return [holder.fleetLimit(), Math.max(inUseCount, heldCount), this.#neededCount];
   }
 
-  hear(answer: number, untilMs: number): void {
+  hear(answer: number, { nowMs, untilMs }: { nowMs: number; untilMs: number }): void {
     this.settle();
     if (answer === overtaken) return;
+    const before = this.permits(nowMs);
     this.#grantedCount = answer;
     this.#untilMs = untilMs;
     this.#neededCount = 0;
+    if (this.permits(nowMs) > before) this.holder.shareGrew();
   }
 
   get #isHeard(): boolean {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { fairShares } from "../../src/core/fair-share.js";
 import type { PermitShare } from "../../src/core/permit-share.js";
+import { shareScript } from "../../src/fleet/permit-script.js";
 import { PermitShares } from "../../src/fleet/permit-shares.js";
 import type { StoreConnection } from "../../src/store/connection.js";
 import { FakeRandom } from "../support/fake-random.js";
@@ -7,7 +9,7 @@ import { PermitFleet } from "../support/permit-fleet.js";
 import { TestHolder } from "../support/permit-holder.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import type { RedisEngine } from "../support/redis-server.js";
-import { shareTestStore } from "../support/redis-store.js";
+import { shareTestStore, soon } from "../support/redis-store.js";
 import { waitFor } from "../support/wait.js";
 import type { CallFate } from "../support/wayward-connection.js";
 
@@ -142,6 +144,30 @@ describe.each(engines)("PermitShares on %s", (engine) => {
     60_000,
   );
 
+  it("divides as fairShares() does, and evenly what nobody needs", async () => {
+    const seed = firstSeed;
+    const random = new FakeRandom(seed);
+    const below = (count: number): number => Math.floor(random.next() * count);
+    for (let round = 0; round < 300; round += 1) {
+      const limit = below(3) === 0 ? 1 + below(8) : 1 + below(400);
+      const needs = Array.from({ length: 1 + below(9) }, () => below(3) * below(120));
+      const me = below(needs.length);
+      const key = "headgate:{permits}:divided";
+      await store.control.del(key);
+      const records = needs.map((need, i) => [`r${i}`, `1 0 ${need} 99999999999999`]);
+      await store.control.hset(key, Object.fromEntries(records));
+      const answer = await store.opened.connections.fleet.run({
+        script: shareScript,
+        keys: [key],
+        args: [`r${me}`, "2", "3600000", String(limit), "0", String(needs[me])],
+        deadlineMs: soon(),
+      });
+      expect(String(answer), `seed ${seed}, round ${round}`).toBe(
+        String(expectedShares(limit, needs)[me]),
+      );
+    }
+  });
+
   describe("in real time", () => {
     const leaseMs = 900;
 
@@ -218,3 +244,22 @@ describe.each(engines)("PermitShares on %s", (engine) => {
     });
   });
 });
+
+/** Who needs most comes first, and so has what does not divide. */
+function expectedShares(limit: number, needs: readonly number[]): readonly number[] {
+  const order = needs
+    .map((_, i) => i)
+    .toSorted((a, b) => (needs[b] ?? 0) - (needs[a] ?? 0) || b - a);
+  const claims = order.map((i) => ({ demand: needs[i] ?? 0, floor: 1, weight: 1 }));
+  const filled = fairShares(limit, claims);
+  const left = limit - filled.reduce((sum, share) => sum + share, 0);
+  const spare = fairShares(
+    left,
+    order.map(() => ({ demand: left, floor: 0, weight: 1 })),
+  );
+  const shares: number[] = [];
+  order.forEach((i, place) => {
+    shares[i] = (filled[place] ?? 0) + (spare[place] ?? 0);
+  });
+  return shares;
+}

@@ -21,6 +21,13 @@ export class TestHolder implements PermitHolder {
     return this.permits.inUseCount;
   }
 
+  /** How often more was let in use. */
+  grownCount = 0;
+
+  shareGrew(): void {
+    this.grownCount += 1;
+  }
+
   takeDemand(): number {
     return this.permits.takeDemand();
   }

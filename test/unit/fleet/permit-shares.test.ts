@@ -101,6 +101,20 @@ describe("PermitShares", () => {
     await shares.stop();
   });
 
+  it("says when more may be in use, and only then", async () => {
+    const { shares, answer, beat } = createShares();
+    const holder = new TestHolder("orders", 30);
+    const counts: number[] = [];
+    for (const text of ["12", "12", "5", "6"]) {
+      answer(text);
+      if (counts.length === 0) shares.open(holder);
+      await beat();
+      counts.push(holder.grownCount);
+    }
+    expect(counts).toEqual([1, 1, 1, 2]);
+    await shares.stop();
+  });
+
   it("keeps telling a need until a heartbeat was answered", async () => {
     const { shares, fail, answer, beat, told } = createShares();
     const holder = new TestHolder("orders", 30);
