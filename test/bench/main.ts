@@ -8,6 +8,7 @@ import { type InProcessRow, inProcessScenarios, measureInProcess } from "./in-pr
 import { type MemoryRow, measureMemory } from "./memory-row.js";
 import { measureRedisScript, redisScriptScenarios } from "./redis-script.js";
 import {
+  formatComparisons,
   formatGateways,
   formatInProcess,
   formatMemory,
@@ -16,6 +17,7 @@ import {
 } from "./report.js";
 import { measureServers, type RowsOrder } from "./server-rows.js";
 import { runSeeds } from "./simulation.js";
+import { compare } from "./targets.js";
 
 const help = `Usage: npm run bench -- [options]
 
@@ -65,6 +67,7 @@ async function main(): Promise<void> {
     const order = { directory, measureMs, only: values.only, nodeOptions };
     const servers = await measureServers(order);
     const gateways = await measureGateways(order);
+    const comparisons = compare({ servers, gateways });
     // First, while this process holds nothing else.
     const memory = await runMemory({ measureMs, only: values.only });
     const inProcess = await runInProcess({ measureMs, only: values.only });
@@ -74,10 +77,15 @@ async function main(): Promise<void> {
     );
     const text =
       values.output === "json"
-        ? JSON.stringify({ servers, gateways, inProcess, memory, redisScript }, undefined, 2)
+        ? JSON.stringify(
+            { servers, gateways, comparisons, inProcess, memory, redisScript },
+            undefined,
+            2,
+          )
         : [
             formatServers(servers),
             formatGateways(gateways),
+            formatComparisons(comparisons),
             formatInProcess(inProcess),
             ...memory.map(formatMemory),
             formatRedisScript(redisScript),

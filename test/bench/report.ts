@@ -2,6 +2,7 @@ import type { InProcessRow } from "./in-process.js";
 import type { MemoryRow } from "./memory-row.js";
 import type { RedisScriptRow } from "./redis-script.js";
 import type { GatewayRow, Row, ServerRows } from "./row.js";
+import type { Comparison } from "./targets.js";
 
 interface Column {
   readonly title: string;
@@ -54,6 +55,13 @@ export function formatGateways(rows: readonly GatewayRow[]): string {
   ]);
   const more = ["upstream us", "load us", "p50 ms", "p99 ms", "not 200"];
   return layOut([[...header, ...more], ...cells]);
+}
+
+/** What was aimed at, and what this run says. */
+export function formatComparisons(comparisons: readonly Comparison[]): string {
+  if (comparisons.length === 0) return "";
+  const cells = comparisons.map(({ what, target, measured }) => [what, target, measured]);
+  return layOut([["compared in this run", "target", "measured"], ...cells]);
 }
 
 function formatRows(title: string, rows: readonly Row[], columns: readonly Column[]): string {
