@@ -1,0 +1,266 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { ExchangeMessage, PlainValue } from "../../../src/core/exchange-messages.js";
+import type { HeaderMap } from "../../../src/gen/envoy/config/core/v3/base_pb.js";
+import {
+  type ProcessingRequest,
+  ProcessingRequestSchema,
+} from "../../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
+import { ExtProcCodec } from "../../../src/rpc/ext-proc-codec.js";
+import { WantedNames } from "../../../src/rpc/ext-proc-names.js";
+import { decodePlainExchange } from "../../../src/rpc/ext-proc-plain-decoder.js";
+import { bodyModeOf } from "../../../src/rpc/ext-proc-shapes.js";
+
+const filterName = "envoy.filters.http.ext_proc";
+const wanted = {
+  requestHeaderNames: new Set([":path", ":method", "x-a", "x-b", "cookie"]),
+  responseHeaderNames: new Set([":status", "x-a", "grpc-status"]),
+  attributeNames: new Set(["source.address", "request.id", "a", "b"]),
+};
+const compiled = {
+  requestHeaders: new WantedNames(wanted.requestHeaderNames),
+  responseHeaders: new WantedNames(wanted.responseHeaderNames),
+  attributes: new WantedNames(wanted.attributeNames),
+  attributesKey: new WantedNames(new Set([filterName])),
+};
+const codec = new ExtProcCodec(wanted);
+
+function encode(shape: MessageInitShape<typeof ProcessingRequestSchema>): Buffer {
+  return Buffer.from(toBinary(ProcessingRequestSchema, create(ProcessingRequestSchema, shape)));
+}
+
+/** What bytes say, by the general decoder and nothing of ours. */
+function expected(bytes: Uint8Array): ExchangeMessage {
+  let request: ProcessingRequest;
+  try {
+    request = fromBinary(ProcessingRequestSchema, bytes);
+  } catch {
+    return { kind: "malformed" };
+  }
+  const { request: part, protocolConfig: protocol, observabilityMode } = request;
+  if (part.case === undefined) return { kind: "unknown" };
+  const isRequest = part.case.startsWith("request");
+  const names = isRequest ? wanted.requestHeaderNames : wanted.responseHeaderNames;
+  const map = "headers" in part.value ? part.value.headers : undefined;
+  const trailers = "trailers" in part.value ? part.value.trailers : undefined;
+  const withoutMessage =
+    "endOfStreamWithoutMessage" in part.value && part.value.endOfStreamWithoutMessage;
+  const endOfStream = "endOfStream" in part.value ? part.value.endOfStream : true;
+  return {
+    kind: "part",
+    part: part.case,
+    headers: expectedHeaders(map ?? trailers, names),
+    attributes: expectedAttributes(request),
+    isEndOfStream: endOfStream || withoutMessage,
+    isObserved: observabilityMode,
+    bodyModes: protocol && {
+      request: bodyModeOf(protocol.requestBodyMode),
+      response: bodyModeOf(protocol.responseBodyMode),
+    },
+  };
+}
+
+function expectedHeaders(map: HeaderMap | undefined, names: ReadonlySet<string>) {
+  const values = new Map<string, string[]>();
+  for (const { key, value, rawValue } of map?.headers ?? []) {
+    const text = rawValue.length > 0 ? utf8OrLatin1(rawValue) : value;
+    if (names.has(key)) values.set(key, [...(values.get(key) ?? []), text]);
+  }
+  return new Map(
+    [...values].map(([name, all]) => [name, all.join(name === "cookie" ? "; " : ",")]),
+  );
+}
+
+function utf8OrLatin1(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return Buffer.from(bytes).toString("latin1");
+  }
+}
+
+function expectedAttributes(request: ProcessingRequest): Map<string, PlainValue> {
+  const attributes = new Map<string, PlainValue>();
+  for (const [name, value] of Object.entries(request.attributes[filterName] ?? {})) {
+    if (!wanted.attributeNames.has(name)) continue;
+    if (value !== null && typeof value !== "object") attributes.set(name, value);
+  }
+  return attributes;
+}
+
+const text = fc.string({ unit: "binary", maxLength: 8 });
+const headerName = fc.oneof(
+  fc.constantFrom(...wanted.requestHeaderNames, ...wanted.responseHeaderNames),
+  fc.constantFrom("x-c", "x-envoy-expected-rq-timeout-ms", "", "X-A"),
+  text,
+);
+const header = fc.oneof(
+  fc.record({ key: headerName, rawValue: text.map((value) => Buffer.from(value)) }),
+  fc.record({ key: headerName, rawValue: fc.uint8Array({ maxLength: 8 }) }),
+  fc.record({ key: headerName, value: text }),
+  fc.record({ key: headerName, value: text, rawValue: fc.uint8Array({ maxLength: 4 }) }),
+);
+const headerMap = fc.record({ headers: fc.array(header, { maxLength: 6 }) });
+const jsonName = fc.oneof(
+  fc.constantFrom(...wanted.attributeNames, "xds.route_name"),
+  text.filter((name) => name !== "__proto__"),
+);
+const { json } = fc.letrec<{ json: NonNullable<unknown> | null }>((tie) => ({
+  json: fc.oneof(
+    { depthSize: "small" },
+    text,
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.boolean(),
+    fc.constant(null),
+    fc.array(tie("json"), { maxLength: 3 }),
+    fc.dictionary(jsonName, tie("json"), { maxKeys: 3 }),
+  ),
+}));
+const struct = fc.dictionary(jsonName, json, { maxKeys: 4 });
+const attributeKey = fc.constantFrom(filterName, "envoy.filters.http.other", "");
+const structs = fc.dictionary(attributeKey, struct, { maxKeys: 2 });
+const body = fc.record({
+  body: fc.uint8Array({ maxLength: 10 }),
+  endOfStream: fc.boolean(),
+  endOfStreamWithoutMessage: fc.boolean(),
+  grpcMessageCompressed: fc.boolean(),
+  drainComplete: fc.boolean(),
+});
+const part = fc.oneof(
+  fc.record({
+    case: fc.constantFrom("requestHeaders", "responseHeaders"),
+    value: fc.record(
+      { headers: headerMap, attributes: structs, endOfStream: fc.boolean() },
+      { requiredKeys: [] },
+    ),
+  }),
+  fc.record({ case: fc.constantFrom("requestBody", "responseBody"), value: body }),
+  fc.record({
+    case: fc.constantFrom("requestTrailers", "responseTrailers"),
+    value: fc.record({ trailers: headerMap }, { requiredKeys: [] }),
+  }),
+);
+const any = fc.record({ typeUrl: text, value: fc.uint8Array({ maxLength: 6 }) });
+const shapes = fc.record(
+  {
+    request: part,
+    attributes: structs,
+    metadataContext: fc.record(
+      {
+        filterMetadata: fc.dictionary(jsonName, struct, { maxKeys: 2 }),
+        typedFilterMetadata: fc.dictionary(jsonName, any, { maxKeys: 2 }),
+      },
+      { requiredKeys: [] },
+    ),
+    observabilityMode: fc.boolean(),
+    protocolConfig: fc.record({
+      requestBodyMode: fc.nat(7),
+      responseBodyMode: fc.nat(200),
+      sendBodyWithoutWaitingForHeaderResponse: fc.boolean(),
+    }),
+    flowControlInit: fc.record({
+      initialWindowDownstreamToSidestream: fc.bigInt(0n, 2n ** 63n - 1n),
+    }),
+    clientWindowUpdate: fc.record({
+      windowIncrementSidestreamToUpstream: fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n),
+    }),
+  },
+  { requiredKeys: [] },
+);
+const requests = shapes.map((shape) => encode(shape as never));
+
+interface Edit {
+  readonly kind: string;
+  readonly at: number;
+  readonly value: number;
+}
+
+function changed(bytes: Buffer, edits: readonly Edit[]): Buffer {
+  let result = bytes;
+  for (const { kind, at: place, value } of edits) {
+    const at = result.length === 0 ? 0 : place % result.length;
+    if (kind === "cut") result = result.subarray(0, at);
+    else {
+      const removed = kind === "insert" ? 0 : kind === "set" ? 1 : value;
+      const added = kind === "remove" ? [] : [value];
+      result = Buffer.concat([
+        result.subarray(0, at),
+        Buffer.from(added),
+        result.subarray(at + removed),
+      ]);
+    }
+  }
+  return result;
+}
+
+function tagOf(fieldNumber: number, wireType: number): Buffer {
+  const tag = fieldNumber * 8 + wireType;
+  return Buffer.from(tag < 128 ? [tag] : [(tag & 127) + 128, tag >> 7]);
+}
+
+describe("ExtProcCodec.decode()", () => {
+  it("decodes what Envoy may send as the general decoder does, and without it", () => {
+    fc.assert(
+      fc.property(requests, (bytes) => {
+        expect(decodePlainExchange(bytes, compiled)).toEqual(expected(bytes));
+        expect(codec.decode(bytes)).toEqual(expected(bytes));
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it("agrees with the general decoder on bytes that were changed, cut, joined and put in", () => {
+    const edit = fc.oneof(
+      fc.record({ kind: fc.constant("set"), at: fc.nat(400), value: fc.nat(255) }),
+      fc.record({ kind: fc.constant("insert"), at: fc.nat(400), value: fc.nat(255) }),
+      fc.record({ kind: fc.constant("remove"), at: fc.nat(400), value: fc.nat(3) }),
+      fc.record({ kind: fc.constant("cut"), at: fc.nat(2_000), value: fc.constant(0) }),
+    );
+    const outcomes = { malformed: 0, same: 0, general: 0 };
+    fc.assert(
+      fc.property(requests, requests, fc.array(edit, { maxLength: 3 }), (one, other, edits) => {
+        const bytes = changed(edits.length % 2 === 0 ? Buffer.concat([one, other]) : one, edits);
+        const message = expected(bytes);
+        const plain = decodePlainExchange(bytes, compiled);
+        if (plain !== undefined) expect(plain).toEqual(message);
+        expect(codec.decode(bytes)).toEqual(message);
+        if (message.kind === "malformed") outcomes.malformed += 1;
+        else if (plain === undefined) outcomes.general += 1;
+        else outcomes.same += 1;
+      }),
+      { numRuns: 8_000 },
+    );
+    // All three happen often, or this would show little.
+    expect(Math.min(...Object.values(outcomes))).toBeGreaterThan(400);
+  });
+
+  it("agrees with the general decoder on fields of any number and type, one in the other", () => {
+    const { fields } = fc.letrec<{ fields: Buffer; field: Buffer }>((tie) => ({
+      fields: fc.array(tie("field"), { maxLength: 4 }).map((all) => Buffer.concat(all)),
+      field: fc
+        .record({
+          number: fc.oneof({ weight: 9, arbitrary: fc.integer({ min: 1, max: 13 }) }, fc.nat(40)),
+          wireType: fc.oneof({ weight: 6, arbitrary: fc.constant(2) }, fc.nat(7)),
+          inner: fc.oneof(
+            { maxDepth: 6, depthSize: "medium" },
+            fc.uint8Array({ maxLength: 3 }).map((bytes) => Buffer.from(bytes)),
+            tie("fields"),
+          ),
+          slack: fc.oneof({ weight: 30, arbitrary: fc.constant(0) }, fc.nat(2)),
+        })
+        .map(({ number, wireType, inner, slack }) => {
+          const length = wireType === 2 ? [inner.length + slack] : [];
+          return Buffer.concat([tagOf(number, wireType), Buffer.from(length), inner]);
+        }),
+    }));
+    fc.assert(
+      fc.property(fields, (bytes) => {
+        const plain = decodePlainExchange(bytes, compiled);
+        if (plain !== undefined) expect(plain).toEqual(expected(bytes));
+        expect(codec.decode(bytes)).toEqual(expected(bytes));
+      }),
+      { numRuns: 8_000 },
+    );
+  });
+});
