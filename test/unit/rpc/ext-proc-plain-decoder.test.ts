@@ -1,0 +1,291 @@
+import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { ProcessingRequestSchema } from "../../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
+import { ExtProcCodec } from "../../../src/rpc/ext-proc-codec.js";
+import { WantedNames } from "../../../src/rpc/ext-proc-names.js";
+import { decodePlainExchange } from "../../../src/rpc/ext-proc-plain-decoder.js";
+import { skimDepthMax } from "../../../src/rpc/ext-proc-scanner.js";
+
+const filterName = "envoy.filters.http.ext_proc";
+const names = {
+  requestHeaderNames: new Set([":path", "x-a", "cookie"]),
+  responseHeaderNames: new Set([":status", "grpc-status"]),
+  attributeNames: new Set(["source.address", "request.size", "connection.mtls"]),
+};
+const compiled = {
+  requestHeaders: new WantedNames(names.requestHeaderNames),
+  responseHeaders: new WantedNames(names.responseHeaderNames),
+  attributes: new WantedNames(names.attributeNames),
+  attributesKey: new WantedNames(new Set([filterName])),
+};
+
+type Shape = MessageInitShape<typeof ProcessingRequestSchema>;
+
+function encode(shape: Shape): Buffer {
+  return Buffer.from(toBinary(ProcessingRequestSchema, create(ProcessingRequestSchema, shape)));
+}
+
+function raw(fields: Readonly<Record<string, string>>) {
+  const headers = Object.entries(fields).map(([key, value]) => ({
+    key,
+    rawValue: Buffer.from(value),
+  }));
+  return { headers };
+}
+
+function plain(bytes: Buffer) {
+  return decodePlainExchange(bytes, compiled);
+}
+
+/** A request whose one header has this name and these bytes for its value. */
+function withHeader(key: string, ...values: readonly Uint8Array[]): Buffer {
+  const headers = { headers: values.map((rawValue) => ({ key, rawValue })) };
+  return encode({ request: { case: "requestHeaders", value: { headers } } });
+}
+
+function headerIn(bytes: Buffer, name: string): string | undefined {
+  const message = plain(bytes);
+  return message?.kind === "part" ? message.headers.get(name) : undefined;
+}
+
+describe("decodePlainExchange()", () => {
+  it("reads the first message of an exchange as Envoy sends it", () => {
+    const bytes = encode({
+      request: {
+        case: "requestHeaders",
+        value: {
+          headers: raw({ ":authority": "shop", ":path": "/cart?a=1", "x-b": "b", "x-a": "1" }),
+          endOfStream: true,
+        },
+      },
+      metadataContext: {},
+      attributes: {
+        [filterName]: {
+          "source.address": "10.0.0.7:4711",
+          "request.size": 12.5,
+          "connection.mtls": true,
+          "xds.route_name": "r",
+        },
+      },
+      protocolConfig: { responseBodyMode: 4 },
+    });
+    expect(plain(bytes)).toEqual({
+      kind: "part",
+      part: "requestHeaders",
+      headers: new Map([
+        [":path", "/cart?a=1"],
+        ["x-a", "1"],
+      ]),
+      attributes: new Map<string, unknown>([
+        ["source.address", "10.0.0.7:4711"],
+        ["request.size", 12.5],
+        ["connection.mtls", true],
+      ]),
+      isEndOfStream: true,
+      isObserved: false,
+      bodyModes: { request: "none", response: "fullDuplexStreamed" },
+    });
+  });
+
+  it.each([
+    { part: "requestHeaders", value: { headers: raw({ "x-a": "1", ":status": "9" }) } },
+    { part: "requestTrailers", value: { trailers: raw({ "x-a": "1", ":status": "9" }) } },
+  ] as const)("looks for names of requests in $part", ({ part, value }) => {
+    const message = plain(encode({ request: { case: part, value } as Shape["request"] & object }));
+    expect(message).toMatchObject({ part, headers: new Map([["x-a", "1"]]) });
+  });
+
+  it.each([
+    { part: "responseHeaders", value: { headers: raw({ "x-a": "1", ":status": "200" }) } },
+    { part: "responseTrailers", value: { trailers: raw({ "x-a": "1", ":status": "200" }) } },
+  ] as const)("looks for names of responses in $part", ({ part, value }) => {
+    const message = plain(encode({ request: { case: part, value } as Shape["request"] & object }));
+    expect(message).toMatchObject({ part, headers: new Map([[":status", "200"]]) });
+  });
+
+  it.each([
+    { value: {}, isEndOfStream: false },
+    { value: { body: Buffer.from("b") }, isEndOfStream: false },
+    { value: { endOfStream: true }, isEndOfStream: true },
+    { value: { endOfStreamWithoutMessage: true }, isEndOfStream: true },
+  ])("sees in a body whether it is the last piece: $isEndOfStream", (row) => {
+    const bytes = encode({ request: { case: "responseBody", value: row.value } });
+    expect(plain(bytes)).toMatchObject({ part: "responseBody", isEndOfStream: row.isEndOfStream });
+  });
+
+  it("says that trailers end a stream, and that Envoy only observes", () => {
+    const request: Shape["request"] & object = { case: "responseTrailers", value: {} };
+    expect(plain(encode({ request, observabilityMode: true }))).toMatchObject({
+      isEndOfStream: true,
+      isObserved: true,
+      bodyModes: undefined,
+    });
+  });
+
+  it("says that a message without a part is unknown, whatever a later Envoy puts in", () => {
+    const later = Buffer.from([0xf2, 0x01, 0x02, 0x08, 0x01]);
+    expect(plain(Buffer.alloc(0))).toEqual({ kind: "unknown" });
+    expect(plain(later)).toEqual({ kind: "unknown" });
+    const request: Shape["request"] & object = { case: "requestBody", value: {} };
+    expect(plain(Buffer.concat([later, encode({ request })]))).toMatchObject({ kind: "part" });
+  });
+
+  it("joins a header that comes again as Envoy does", () => {
+    const values = [Buffer.from("a=1"), Buffer.from("b=2"), Buffer.from("c=3")];
+    expect(headerIn(withHeader("x-a", ...values), "x-a")).toBe("a=1,b=2,c=3");
+    expect(headerIn(withHeader("cookie", ...values), "cookie")).toBe("a=1; b=2; c=3");
+  });
+
+  it.each([
+    { story: "UTF-8 as such", bytes: [0xc3, 0xa9], text: "é" },
+    { story: "what is not UTF-8 byte by byte", bytes: [0x61, 0xe9, 0xff], text: "aéÿ" },
+    { story: "a U+FFFD that was sent as such", bytes: [0xef, 0xbf, 0xbd], text: "\ufffd" },
+    { story: "a mark of byte order as a letter", bytes: [0xef, 0xbb, 0xbf, 0x61], text: "\ufeffa" },
+    { story: "a half of a letter byte by byte", bytes: [0xed, 0xa0, 0x80], text: "í\u00a0\u0080" },
+  ])("reads $story in a header's value", ({ bytes, text }) => {
+    expect(headerIn(withHeader("x-a", Uint8Array.from(bytes)), "x-a")).toBe(text);
+  });
+
+  it("takes the raw value of a header before the other one", () => {
+    const of = (header: { readonly value: string; readonly rawValue?: Uint8Array }) =>
+      headerIn(
+        encode({
+          request: {
+            case: "requestHeaders",
+            value: { headers: { headers: [{ key: "x-a", ...header }] } },
+          },
+        }),
+        "x-a",
+      );
+    expect(of({ value: "plain" })).toBe("plain");
+    expect(of({ value: "plain", rawValue: Buffer.from("raw") })).toBe("raw");
+    expect(of({ value: "" })).toBe("");
+  });
+
+  it("finds names by their very bytes: what is not lower case is another name", () => {
+    expect(headerIn(withHeader("X-A", Buffer.from("1")), "x-a")).toBeUndefined();
+    expect(headerIn(withHeader("x-ab", Buffer.from("1")), "x-a")).toBeUndefined();
+  });
+
+  it("lets only Envoy's own entry of attributes count", () => {
+    const attributes = { other: { "source.address": "1" } };
+    const request: Shape["request"] & object = { case: "requestBody", value: {} };
+    expect(plain(encode({ request, attributes }))).toMatchObject({ attributes: new Map() });
+  });
+
+  it("keeps what it says when the bytes are used for something else", () => {
+    const bytes = withHeader("x-a", Buffer.from("a value of some length, so that it is no number"));
+    const message = plain(bytes);
+    const before = structuredClone(message);
+    bytes.fill(0x7a);
+    expect(message).toEqual(before);
+  });
+});
+
+describe("decodePlainExchange(), where something is not as Envoy writes it,", () => {
+  const codec = new ExtProcCodec(names);
+  const requestHeaders = withHeader("x-a", Buffer.from("1"));
+  const responseHeaders = encode({ request: { case: "responseHeaders", value: {} } });
+  const emptyAttributes = (entry: readonly number[]) =>
+    Buffer.from([0x22, 0, 0x4a, entry.length, ...entry]);
+
+  it.each([
+    {
+      story: "two parts",
+      bytes: Buffer.concat([requestHeaders, responseHeaders]),
+      outcome: { part: "responseHeaders", headers: new Map() },
+    },
+    {
+      story: "one part in two pieces",
+      bytes: Buffer.concat([requestHeaders, requestHeaders]),
+      outcome: { part: "requestHeaders", headers: new Map([["x-a", "1,1"]]) },
+    },
+    {
+      story: "a group that nobody knows",
+      bytes: Buffer.concat([requestHeaders, Buffer.from([0x7b, 0x08, 0x01, 0x7c])]),
+      outcome: { part: "requestHeaders" },
+    },
+    {
+      story: "a group that ends as another",
+      bytes: Buffer.concat([requestHeaders, Buffer.from([0x7b, 0x74])]),
+      outcome: { kind: "malformed" },
+    },
+    {
+      story: "a map's entry without a key",
+      bytes: emptyAttributes([0x12, 0]),
+      outcome: { part: "requestBody" },
+    },
+    {
+      story: "a map's value before its key",
+      bytes: emptyAttributes([0x12, 0, 0x0a, 0]),
+      outcome: { part: "requestBody" },
+    },
+    {
+      story: "a bool in two bytes",
+      bytes: Buffer.from([0x22, 3, 0x10, 0x81, 0]),
+      outcome: { isEndOfStream: true },
+    },
+    {
+      story: "a mode below 0",
+      bytes: Buffer.from([0x22, 0, 0x5a, 11, 0x08, ...Array<number>(9).fill(0xff), 1]),
+      outcome: { bodyModes: { request: "unknown", response: "none" } },
+    },
+    {
+      story: "a tag in more bytes than it needs",
+      bytes: Buffer.from([0xa2, 0, 0]),
+      outcome: { part: "requestBody" },
+    },
+    {
+      story: "field number 0",
+      bytes: Buffer.from([0x02, 0]),
+      outcome: { kind: "malformed" },
+    },
+    {
+      story: "an end within a length",
+      bytes: Buffer.from([0x12, 0x80]),
+      outcome: { kind: "malformed" },
+    },
+    {
+      story: "a name that is not UTF-8",
+      bytes: Buffer.from([0x12, 7, 0x0a, 5, 0x0a, 3, 0x0a, 1, 0xff]),
+      outcome: { kind: "malformed" },
+    },
+  ])("leaves $story to the general decoder", ({ bytes, outcome }) => {
+    expect(plain(bytes)).toBeUndefined();
+    expect(codec.decode(bytes)).toMatchObject(outcome);
+  });
+
+  it.each([
+    { depth: skimDepthMax, isPlain: true },
+    { depth: skimDepthMax + 1, isPlain: false },
+  ])("walks over $depth messages in each other: $isPlain", ({ depth, isPlain }) => {
+    // A struct, its entry and a value are three; lists and their values follow in turn.
+    let inside = Buffer.alloc(0);
+    for (let message = depth; message > 3; message -= 1) {
+      const tag = message % 2 === 0 ? 0x32 : 0x0a;
+      inside = Buffer.concat([Buffer.from([tag, inside.length]), inside]);
+    }
+    const wrap = (tags: readonly number[], bytes: Buffer) =>
+      Buffer.concat([Buffer.from(tags), Buffer.from([0x12, bytes.length]), bytes]);
+    const entry = wrap([0x0a, 0], inside);
+    const struct = Buffer.concat([Buffer.from([0x0a, entry.length]), entry]);
+    const attributes = wrap([0x0a, 0], struct);
+    const bytes = Buffer.concat([Buffer.from([0x22, 0, 0x4a, attributes.length]), attributes]);
+    expect(plain(bytes) !== undefined).toBe(isPlain);
+    expect(codec.decode(bytes)).toMatchObject({ part: "requestBody" });
+  });
+
+  it("never throws, and takes the names of the moment", () => {
+    let requestHeaderNames: ReadonlySet<string> = new Set(["x-a"]);
+    const changing = new ExtProcCodec({
+      ...names,
+      get requestHeaderNames() {
+        return requestHeaderNames;
+      },
+    });
+    expect(changing.decode(requestHeaders)).toMatchObject({ headers: new Map([["x-a", "1"]]) });
+    requestHeaderNames = new Set(["x-z"]);
+    expect(changing.decode(requestHeaders)).toMatchObject({ headers: new Map() });
+    expect(changing.decode(Buffer.from([0xff]))).toEqual({ kind: "malformed" });
+  });
+});
