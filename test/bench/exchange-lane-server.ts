@@ -1,44 +1,41 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import {
-  ProcessingRequestSchema,
-  ProcessingResponseSchema,
-} from "../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
-import type { BidiAnswers, BidiReader } from "../../src/wire/service.js";
+import type { AdmissionTicket, Admits, Admitted } from "../../src/decide/admission-call.js";
+import { ExchangeCounts } from "../../src/decide/exchange-counts.js";
+import { createExternalProcessorService } from "../../src/rpc/ext-proc.js";
+import { ExtProcCodec } from "../../src/rpc/ext-proc-codec.js";
 import { listenOnLane } from "./lane-listener.js";
 
-/** Our own transport answering each message of an exchange with nothing to change. */
-class Exchange implements BidiReader {
-  readonly #answers: BidiAnswers;
+/**
+ * The service itself on our own transport, in front of an admission that looks at what a real one
+ * looks at and lets everybody in.
+ */
+const nothingToSay: Admitted = {
+  priority: "normal",
+  setHeaders: [],
+  removeHeaders: [],
+  metadata: undefined,
+  responseHeaders: undefined,
+  isFollowed: true,
+};
 
-  constructor(answers: BidiAnswers) {
-    this.#answers = answers;
-  }
+const ticket: AdmissionTicket = {
+  responded() {},
+  end() {},
+};
 
-  onMessage(bytes: Uint8Array): void {
-    const { request } = fromBinary(ProcessingRequestSchema, bytes);
-    const { case: kind } = request;
-    if (kind !== "requestHeaders" && kind !== "responseHeaders") throw new Error(`sent: ${kind}`);
-    const answer = create(ProcessingResponseSchema, { response: { case: kind, value: {} } });
-    this.#answers.send(toBinary(ProcessingResponseSchema, answer));
-    this.#answers.next();
-  }
-
-  onEnd(): void {
-    this.#answers.end();
-  }
-
-  onCancel(): void {
-    this.#answers.end();
-  }
-
-  onDrain(): void {
-    // An exchange has two small answers.
-  }
-}
+const openDoor: Admits = {
+  requestHeaderNames: new Set([":authority", ":path", ":method", "x-account", "grpc-timeout"]),
+  responseHeaderNames: new Set([":status", "grpc-status", "endpoint-load-metrics"]),
+  attributeNames: new Set(["xds.cluster_name"]),
+  begin(_request, call) {
+    call.admitted(nothingToSay);
+    return ticket;
+  },
+};
 
 listenOnLane([
-  {
-    name: "envoy.service.ext_proc.v3.ExternalProcessor",
-    methods: [{ kind: "bidi", name: "Process", open: (_call, answers) => new Exchange(answers) }],
-  },
+  createExternalProcessorService({
+    admission: openDoor,
+    codec: new ExtProcCodec(openDoor),
+    counts: new ExchangeCounts(),
+  }),
 ]);
