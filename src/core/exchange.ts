@@ -96,12 +96,12 @@ export interface ExchangeStep {
 export const newExchange: ExchangeState = { kind: "new" };
 
 /** The namespace of our dynamic metadata. */
-export const metadataNamespace = "headgate";
+const metadataNamespace = "headgate";
 
 /**
- * The protocol of one ext_proc stream, purely. Whatever the order of events: `begin` is asked for at
- * most once; `end` follows it exactly once, unless it was refused; every part is answered at most
- * once, an exchange that Envoy only lets us observe never, and nothing after a refusal.
+ * The protocol of one ext_proc stream, purely. Whatever the order of events: `begin` is asked for
+ * at most once; `end` follows it exactly once, unless it was refused; every part is answered at
+ * most once, an exchange that Envoy only lets us observe never, and nothing after a refusal.
  *
  * Source: envoy/service/ext_proc/v3/external_processor.proto.
  */

@@ -22,8 +22,8 @@ import { GrpcFailure, grpcStatuses } from "./status.js";
 /** The service's full name. Source: envoy/service/ext_proc/v3/external_processor.proto. */
 const externalProcessorName = "envoy.service.ext_proc.v3.ExternalProcessor";
 
-/** Metadata of the stream that names the service, as the route's `grpc_initial_metadata` sets it. */
-export const serviceNameField = "x-headgate-service";
+/** Stream metadata that names the service, as the route's `grpc_initial_metadata` sets it. */
+const serviceNameField = "x-headgate-service";
 
 /** Bytes to messages and back: an `ExtProcCodec`. */
 export interface ExchangeCodec {

@@ -193,7 +193,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
     await good.answered(1);
   });
 
-  it("holds 10,000 exchanges at once, and gives all places back when their callers vanish", async () => {
+  it("holds 10,000 exchanges, and gives all places back when callers vanish", async () => {
     const { running, keeper, counts } = await start(name, admit);
     const sessions: ClientHttp2Session[] = [];
     for (let i = 0; i < 10; i += 1) sessions.push((await transports.openRaw(running)).session);

@@ -334,7 +334,7 @@ const opening = {
 /** Whether the verdict that counted was a refusal: it is the first one after `begin`. */
 function isRefused(seen: readonly string[], history: readonly EventName[]): boolean {
   if (seen.includes("immediate 429")) return true;
-  // An observed exchange shows no refusal: it has begun, and neither went on nor gave anything back.
+  // An observed exchange shows no refusal: it began, and neither went on nor gave anything back.
   return (
     history.includes("observedHeaders") &&
     history.includes("refused") &&
