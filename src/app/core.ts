@@ -62,7 +62,7 @@ export function createCore(parts: CoreParts): Core {
   const decider = new Decider({
     policies: policies.feed,
     store: opened.store,
-    createLocalStore: () => openLocalStore(config, clock),
+    createLocalStore: () => openLocalStore(config, { clock, random }),
     clock,
     counters,
     pressure,
@@ -97,7 +97,7 @@ export function createCore(parts: CoreParts): Core {
   const storeKind = opened.kind;
   const transport = createTransport(config, {
     services: [
-      createRateLimitService({ decider, clock, counters, extras, tracer: parts.tracer }),
+      createRateLimitService({ decider, clock, random, counters, extras, tracer: parts.tracer }),
       createHealthService(health),
     ],
     clock,

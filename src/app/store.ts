@@ -62,11 +62,11 @@ const startWaitMsMax = 2_000;
  * @throws StartFailure when Redis refuses our user, password or commands, or a TLS file is no good
  */
 export async function openStore(parts: StoreParts): Promise<OpenStore> {
-  const { config, clock, logger } = parts;
+  const { config, clock, random, logger } = parts;
   if (config.store.kind === "memory") {
     const sentence = "Limits are kept in this process: no other replica shares them.";
     logger.info({ event: "storeOpened", store: "memory" }, sentence);
-    const store = new MemoryLimitStore({ clock, keysMax: config.memoryKeysMax });
+    const store = new MemoryLimitStore({ clock, random, keysMax: config.memoryKeysMax });
     return { kind: "memory", store };
   }
   const { main, perSecond } = config.store;
@@ -112,9 +112,9 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
 /** An empty store for the local shares: never larger than what HEADGATE_MEMORY_KEYS_MAX allows. */
 export function openLocalStore(
   { memoryKeysMax }: Pick<Config, "memoryKeysMax">,
-  clock: Clock,
+  { clock, random }: Pick<StoreParts, "clock" | "random">,
 ): MemoryLimitStore {
-  return new MemoryLimitStore({ clock, keysMax: Math.min(memoryKeysMax, localKeysMax) });
+  return new MemoryLimitStore({ clock, random, keysMax: Math.min(memoryKeysMax, localKeysMax) });
 }
 
 interface OpenSide extends RedisSide {

@@ -1,3 +1,4 @@
+import type { Digest } from "./keyed-hash.js";
 import type { Algorithm, Limit, LimitKey, PathStep } from "./limit.js";
 
 /**
@@ -83,6 +84,44 @@ export function overrideKey(
 interface Place {
   readonly domain: string;
   readonly limit: Pick<Limit, "algorithm">;
+}
+
+/**
+ * Where short keys begin: half of a character, which no key of the others holds, since their texts
+ * are well-formed.
+ */
+const shortKeyMark = 0xdc00;
+
+/** UTF-16 units of a short key: the mark, and two for each word of the digest. */
+const shortKeyLength = 9;
+
+/**
+ * A key that is known by its digest alone, for stores that keep no more of it. It never meets a key
+ * that is spelled out.
+ */
+export function shortKey({ a, b, c, d }: Readonly<Digest>): LimitKey {
+  // 30 ns: a call of its own for each unit would take five times that.
+  return String.fromCharCode(
+    shortKeyMark,
+    a & 0xffff,
+    a >>> 16,
+    b & 0xffff,
+    b >>> 16,
+    c & 0xffff,
+    c >>> 16,
+    d & 0xffff,
+    d >>> 16,
+  ) as LimitKey;
+}
+
+/** Reads a short key's digest into `digest`; false when the key is spelled out. */
+export function readShortKey(key: LimitKey, digest: Digest): boolean {
+  if (key.length !== shortKeyLength || key.charCodeAt(0) !== shortKeyMark) return false;
+  digest.a = key.charCodeAt(1) | (key.charCodeAt(2) << 16);
+  digest.b = key.charCodeAt(3) | (key.charCodeAt(4) << 16);
+  digest.c = key.charCodeAt(5) | (key.charCodeAt(6) << 16);
+  digest.d = key.charCodeAt(7) | (key.charCodeAt(8) << 16);
+  return true;
 }
 
 function descriptorPrefix(place: Place, entries: readonly KeyEntry[]): string {

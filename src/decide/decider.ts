@@ -2,6 +2,7 @@ import { Breaker } from "../core/breaker.js";
 import type { Charge } from "../core/bucket.js";
 import type { Clock } from "../core/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js";
+import type { LimitKey } from "../core/limit.js";
 import type { Verdict } from "../core/verdict.js";
 import type { Policy } from "../policy/policy.js";
 import type { LimitStore, StoreResult } from "../store/limit-store.js";
@@ -18,7 +19,8 @@ import type { PolicySource } from "./policy-source.js";
 import { type PreparedQuery, prepareQuery } from "./prepared-query.js";
 import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { RateLimitQuery } from "./query.js";
-import { refuseFromMemory, rememberAnswer } from "./refusals.js";
+import { type QueryShape, shapedQuery } from "./query-shapes.js";
+import { findRecords, refuseFromMemory, rememberAnswer } from "./refusals.js";
 import type { Switches } from "./switches.js";
 import { WindowSource } from "./window-source.js";
 
@@ -62,6 +64,9 @@ export class Decider {
   readonly #newKeys: NewKeyGuard;
   readonly #callCounter: CallCounter;
   readonly #windows = new WindowSource();
+  readonly #nameOf: (key: LimitKey) => LimitKey;
+  /** Makes a query of a shape again; absent where the store knows buckets by their whole keys. */
+  readonly recall: ((shape: QueryShape, keys: readonly LimitKey[]) => PreparedQuery) | undefined;
   #records = new KeyRecords();
   #recordsPolicy: Policy | undefined;
   #localStore: LimitStore;
@@ -75,6 +80,9 @@ export class Decider {
     const { counters, nearLimitRatio, switches } = parts;
     this.#callCounter = new CallCounter({ counters, nearLimitRatio, isShadow: switches.isShadow });
     const { store, clock, storeBudgetMs, counters: counts } = parts;
+    const hasShortKeys = store.shorten !== undefined;
+    this.#nameOf = (key) => store.shorten?.(key) ?? key;
+    this.recall = hasShortKeys ? (shape, keys) => this.#recall(shape, keys) : undefined;
     const onEvent = (event: BatcherEvent): void => this.noteEvent(event);
     const breaker = this.#breaker;
     this.#batcher = new Batcher({ store, clock, storeBudgetMs, breaker, onEvent, counts });
@@ -111,6 +119,7 @@ export class Decider {
         switches,
         records: this.#records,
         isKept,
+        nameOf: this.#nameOf,
         newKeys: this.#newKeys,
         digest,
         nowMs: clock.monotonicMs(),
@@ -121,6 +130,14 @@ export class Decider {
       counters.countFailure(toServiceError(thrown).code);
       throw thrown;
     }
+  }
+
+  #recall(shape: QueryShape, keys: readonly LimitKey[]): PreparedQuery {
+    // Once a window, for all queries of the shape.
+    if (shape.sample.window !== undefined) {
+      this.#windows.renew(shape.sample, this.#parts.clock.epochUs());
+    }
+    return shapedQuery(shape, keys);
   }
 
   /** Whether what was prepared is still the policy in force. */
@@ -172,6 +189,7 @@ export class Decider {
   ): DecidedRequest | undefined {
     if (charges.length === 0) return nothingAsked;
     if (!isPlain) return undefined;
+    if (prepared.policy === this.#recordsPolicy) findRecords(prepared.asks, this.#records);
     const refused = refuseFromMemory(prepared.asks, charges, nowMs);
     if (refused === undefined) return undefined;
     const { results, nowUs } = refused;

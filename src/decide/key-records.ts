@@ -50,7 +50,7 @@ export class KeyRecords {
 
   /** The record of a key, if there is one. */
   find(key: LimitKey): KeyRecord | undefined {
-    return this.#records.get(key);
+    return this.#records.size === 0 ? undefined : this.#records.get(key);
   }
 
   /** The record of a key, made when there is none. */

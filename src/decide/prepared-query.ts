@@ -30,8 +30,8 @@ import { commonWindow, type WindowSource } from "./window-source.js";
 /** A limit that a query asks, with all that is known of it before the call. */
 export interface PreparedAsk {
   readonly limit: Limit;
-  /** Absent for a query that is not kept, as long as nothing is remembered of the key. */
-  readonly record: KeyRecord | undefined;
+  /** Absent as long as nothing is remembered of the key, where none was made for the query. */
+  record: KeyRecord | undefined;
   /** Which descriptor of the query it belongs to. */
   readonly descriptorIndex: number;
   /** For one hit; another one when a window has ended. */
@@ -94,6 +94,8 @@ export interface PrepareParts {
   readonly records: KeyRecords;
   /** Whether the prepared query will be kept, and with it a record of each of its keys. */
   readonly isKept: boolean;
+  /** What the store calls the bucket of a key. */
+  readonly nameOf: (key: LimitKey) => LimitKey;
   readonly newKeys: NewKeyGuard;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
@@ -216,8 +218,9 @@ class Preparation {
     if (!isOwn) this.isKeepable = false;
   }
 
-  #ask({ index, limit, key }: { index: number; limit: Limit; key: LimitKey }): void {
-    const { records, isKept, switches, windowSource, epochUs } = this.#parts;
+  #ask({ index, limit, key: spelled }: { index: number; limit: Limit; key: LimitKey }): void {
+    const { records, isKept, switches, windowSource, epochUs, nameOf } = this.#parts;
+    const key = nameOf(spelled);
     const isRefund = this.#query.descriptors[index]?.isRefund === true;
     this.asks.push({
       limit,

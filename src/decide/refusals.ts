@@ -34,7 +34,9 @@ export function rememberAnswer(
     const charge = charges[i];
     const result = results[i];
     if (charge === undefined || result === undefined) continue;
-    const record = asks[i]?.record ?? records.recordOf(charge.key);
+    const ask = asks[i];
+    const record = ask?.record ?? records.recordOf(charge.key);
+    if (ask !== undefined) ask.record = record;
     record.seen = { bucket: result.bucket, nowUs, receivedMs };
     if (!result.isOver) continue;
     const waitUs = retryAfterUs(charge, result.bucket, nowUs) ?? Number.POSITIVE_INFINITY;
@@ -53,6 +55,11 @@ function withRefusal({ refusals }: KeyRecord, told: Refusal, nowMs: number): rea
     ({ cost, untilMs }) => untilMs > nowMs && (cost < told.cost || untilMs > told.untilMs),
   );
   return [...kept, told].slice(-keyRefusalsMax);
+}
+
+/** Finds what was remembered of keys since the asks were made, by calls that asked otherwise. */
+export function findRecords(asks: readonly PreparedAsk[], records: KeyRecords): void {
+  for (const ask of asks) ask.record ??= records.find(ask.charge.key);
 }
 
 /**

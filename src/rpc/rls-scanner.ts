@@ -5,11 +5,23 @@
  */
 export interface ScannedRequest {
   /** The request without its hits: equal for two requests only if they ask the same. */
-  readonly identity: string;
+  readonly identity: RequestIdentity;
   /** `hits_addend` of the request; 0 when it is not set. */
   readonly hitsAddend: number;
   /** `hits_addend` of each descriptor that has one, by its position among the descriptors. */
   readonly ownHits: ReadonlyMap<number, number> | undefined;
+}
+
+/** Bytes that say what is asked, up to `end`; good for as long as the request's own are. */
+export interface RequestIdentity {
+  readonly bytes: Uint8Array;
+  readonly end: number;
+  /**
+   * Whether hits were taken out from between. Then the bytes end with the places where they stood
+   * and their number, two bytes each, and may read like those of a request without hits: the two
+   * must be kept apart.
+   */
+  readonly isCut: boolean;
 }
 
 /** Longer requests are decoded each time: few are, and remembering them would cost memory. */
@@ -55,20 +67,14 @@ const tags = {
   wrappedValue: 0x08,
 } as const;
 
-/**
- * Stands where hits were cut out, with the place: no byte of a request reads like it, so a request
- * with hits at one place is never taken for another without them.
- */
-const cutMark = "\uffff";
-
 /** A walk through one request. */
 class Scan {
   readonly #bytes: Buffer;
   at = 0;
   /** Something is not as expected: nothing of the scan may be used. */
   isLost = false;
-  #identity = "";
-  #keptFrom = 0;
+  /** What is left out, without the hits at the end: where it starts and ends, in turn. */
+  #cuts: number[] | undefined;
   #keptTo: number;
   #hitsAddend = 0;
   #descriptorCount = 0;
@@ -118,9 +124,25 @@ class Scan {
   }
 
   result(): ScannedRequest {
-    const rest = this.#bytes.toString("latin1", this.#keptFrom, this.#keptTo);
-    const identity = this.#identity === "" ? rest : this.#identity + rest;
+    const identity =
+      this.#cuts === undefined
+        ? { bytes: this.#bytes, end: this.#keptTo, isCut: false }
+        : this.#cutIdentity(this.#cuts);
     return { identity, hitsAddend: this.#hitsAddend, ownHits: this.#ownHits };
+  }
+
+  #cutIdentity(cuts: readonly number[]): RequestIdentity {
+    const bytes = Buffer.allocUnsafe(this.#keptTo + cuts.length + 2);
+    let end = 0;
+    let keptFrom = 0;
+    const places: number[] = [];
+    for (let i = 0; i <= cuts.length; i += 2) {
+      end += this.#bytes.copy(bytes, end, keptFrom, cuts[i] ?? this.#keptTo);
+      keptFrom = cuts[i + 1] ?? 0;
+      if (i < cuts.length) places.push(end);
+    }
+    for (const place of [...places, places.length]) end = bytes.writeUInt16LE(place, end);
+    return { bytes, end, isCut: true };
   }
 
   /**
@@ -142,9 +164,8 @@ class Scan {
 
   /** Leaves out what stands between `start` and here. */
   #cut(start: number): void {
-    const kept = this.#bytes.toString("latin1", this.#keptFrom, start);
-    this.#identity += `${kept}${cutMark}${start}${cutMark}`;
-    this.#keptFrom = this.at;
+    this.#cuts ??= [];
+    this.#cuts.push(start, this.at);
   }
 
   /** A number below 2^53; anything longer is lost. */

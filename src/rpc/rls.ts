@@ -1,8 +1,8 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { costHitsMax } from "../core/bucket.js";
-import type { Clock } from "../core/clock.js";
+import type { Clock, Random } from "../core/clock.js";
 import { toServiceError } from "../core/errors.js";
-import { GenerationalMap } from "../core/generational-map.js";
+import type { Digest } from "../core/keyed-hash.js";
 import type { Verdict } from "../core/verdict.js";
 import type { DecisionCounters } from "../decide/counters.js";
 import type { DecisionCall, Hits } from "../decide/decision.js";
@@ -17,15 +17,18 @@ import type { DecisionSpan, DecisionTracer } from "./decision-trace.js";
 import { decodeRateLimitRequest } from "./rls-codec.js";
 import { RateLimitResponseEncoder } from "./rls-encoder.js";
 import type { ResponseExtras } from "./rls-extras.js";
+import {
+  KnownRequests,
+  type KnownRequestsBounds,
+  type RecallsQueries,
+} from "./rls-known-requests.js";
 import { decodePlainRequest } from "./rls-plain-decoder.js";
 import { asBuffer, type ScannedRequest, scanRateLimitRequest } from "./rls-scanner.js";
 
 /** What decides calls that ask the same again and again: a `Decider`. */
-export interface DecidesPrepared {
+export interface DecidesPrepared extends RecallsQueries {
   /** A query matched against the policy in force, to be kept for calls that ask the same or not. */
   prepare(query: RateLimitQuery, isKept: boolean): PreparedQuery;
-  /** Whether what was prepared is still the policy in force. */
-  isCurrent(prepared: PreparedQuery): boolean;
   /** Decides one call and tells it so. */
   ask(prepared: PreparedQuery, call: DecisionCall): void;
 }
@@ -34,6 +37,10 @@ export interface DecidesPrepared {
 export interface RateLimitServiceParts {
   readonly decider: DecidesPrepared;
   readonly clock: Clock;
+  /** Makes the secret under which requests have digests. */
+  readonly random: Random;
+  /** How many requests are remembered, where that is not the usual. */
+  readonly knownRequests?: KnownRequestsBounds;
   /** Counts what is refused before anybody decides. */
   readonly counters: DecisionCounters;
   /** What responses carry beside their statuses. */
@@ -45,9 +52,6 @@ export interface RateLimitServiceParts {
 /** The service's full name. Source: envoy/service/ratelimit/v3/rls.proto. */
 const rateLimitServiceName = "envoy.service.ratelimit.v3.RateLimitService";
 
-/** The most requests that are known by their bytes, about 1 KiB each with what they meet. */
-const knownRequestsMax = 65_536;
-
 /**
  * Envoy's RateLimitService: bytes in, a decision, bytes out.
  *
@@ -57,7 +61,7 @@ const knownRequestsMax = 65_536;
 export function createRateLimitService(parts: RateLimitServiceParts): ServiceHandlers {
   const { decider, clock, extras, tracer } = parts;
   const encoders: Encoders = { encoder: new RateLimitResponseEncoder(), extras };
-  const requests = new KnownRequests(parts);
+  const requests = new RequestReader(parts);
   const handle: UnaryHandler = (bytes, call, answer) => {
     let read: ReadRequest;
     let message: RateLimitRequest | undefined;
@@ -145,30 +149,28 @@ interface ReadRequest {
   readonly hits: Hits;
 }
 
-/** Requests by their bytes without their hits, so that what many calls ask is matched once. */
-class KnownRequests {
+/** Reads requests; what many calls ask is matched once. */
+class RequestReader {
   readonly #parts: RateLimitServiceParts;
-  readonly #prepared = new GenerationalMap<string, PreparedQuery>(knownRequestsMax);
+  readonly #known: KnownRequests;
 
   constructor(parts: RateLimitServiceParts) {
     this.#parts = parts;
+    this.#known = new KnownRequests(parts.decider, parts.random, parts.knownRequests);
   }
 
   /** @throws ServiceError REQUEST_INVALID, POLICY_MISSING */
   read(bytes: Uint8Array): ReadRequest {
     const scanned = scanRateLimitRequest(bytes);
     if (scanned === undefined) return this.#decode(bytes);
-    const known = this.#prepared.get(scanned.identity);
-    if (known === undefined) return this.#decode(bytes, scanned.identity);
-    const hits = hitsOf(scanned, known.descriptors.length);
-    if (hits === undefined) return this.#decode(bytes);
-    if (this.#parts.decider.isCurrent(known)) return { prepared: known, hits };
-    // Everything else that is known was matched against the same old policy.
-    this.#prepared.clear();
-    return this.#decode(bytes, scanned.identity);
+    const digest = this.#known.digestOf(scanned.identity);
+    const prepared = this.#known.find(digest);
+    if (prepared === undefined) return this.#decode(bytes, digest);
+    const hits = hitsOf(scanned, prepared.descriptors.length);
+    return hits === undefined ? this.#decode(bytes) : { prepared, hits };
   }
 
-  #decode(bytes: Uint8Array, identity?: string): ReadRequest {
+  #decode(bytes: Uint8Array, digest?: Readonly<Digest>): ReadRequest {
     const { decider, counters } = this.#parts;
     let query: RateLimitQuery;
     try {
@@ -177,9 +179,9 @@ class KnownRequests {
       counters.countFailure(toServiceError(thrown).code);
       throw thrown;
     }
-    const isWanted = identity !== undefined && this.#prepared.wantsMore();
-    const prepared = decider.prepare(query, isWanted);
-    if (isWanted && prepared.isKeepable) this.#prepared.set(identity, prepared);
+    const isKept = digest !== undefined && this.#known.wantsKept();
+    const prepared = decider.prepare(query, isKept);
+    if (digest !== undefined) this.#known.add(digest, prepared, isKept);
     return { prepared, hits: query.descriptors.map((descriptor) => descriptor.hits) };
   }
 }

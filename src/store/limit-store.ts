@@ -38,6 +38,11 @@ export interface StoredBucket {
 export interface LimitStore {
   readonly kind: "memory" | "redis";
   /**
+   * A short name for the key's bucket, where this store keeps no more of keys: every method takes it
+   * in place of the key.
+   */
+  shorten?(key: LimitKey): LimitKey;
+  /**
    * Decides each request of the batch in turn, as `decideRepeated` in `core/gcra` says; one outcome
    * a request, in order.
    *

@@ -1,13 +1,14 @@
 import type { Bucket } from "../core/bucket.js";
-import type { Clock } from "../core/clock.js";
+import type { Clock, Random } from "../core/clock.js";
 import { assert, ServiceError } from "../core/errors.js";
 import { type BucketTable, decideRepeated } from "../core/gcra.js";
+import { createSecret, type Digest } from "../core/keyed-hash.js";
 import type { LimitKey } from "../core/limit.js";
 import { assertBatch } from "./batch.js";
 import { BucketSlots, type Slot } from "./bucket-slots.js";
 import type { LimitStore, StoredBucket, StoreOutcome, StoreRequest } from "./limit-store.js";
 
-/** The default of `keysMax`: about 175 MB when every key is in use, of 44 characters each. */
+/** The default of `keysMax`: 53 to 67 MB when every key is in use, however long they are. */
 export const defaultKeysMax = 1_000_000;
 
 /**
@@ -30,6 +31,11 @@ const sweptWhenFull = 64;
 export interface MemoryLimitStoreOptions {
   readonly clock: Clock;
   /**
+   * Makes the secret under which keys have digests, so that no caller can make two meet. Default: a
+   * secret that everybody knows, for tests.
+   */
+  readonly random?: Random | undefined;
+  /**
    * The most keys kept at a time, from 1. Default 1,000,000. A new key beyond them is refused, and
    * its limits answer by their own failure mode; `local` asks a second store of this kind, and
    * where that is full as well, decides as if the key had never been seen.
@@ -51,11 +57,12 @@ export class MemoryLimitStore implements LimitStore {
   /** What is added to monotonic time. */
   readonly #offsetUs: number;
   readonly #keysMax: number;
-  readonly #slots = new BucketSlots();
+  readonly #slots: BucketSlots;
   readonly #writes: PendingWrites;
   #isClosed = false;
 
-  constructor({ clock, keysMax = defaultKeysMax }: MemoryLimitStoreOptions) {
+  constructor({ clock, random, keysMax = defaultKeysMax }: MemoryLimitStoreOptions) {
+    this.#slots = new BucketSlots(random === undefined ? testSecret : createSecret(random));
     this.#clock = clock;
     this.#offsetUs = clock.epochUs() - Math.floor(clock.monotonicMs() * 1_000);
     this.#keysMax = keysMax;
@@ -65,6 +72,13 @@ export class MemoryLimitStore implements LimitStore {
   /** Keys held now, drained ones that no sweep has met yet included. */
   get keyCount(): number {
     return this.#slots.size;
+  }
+
+  /**
+   * What this store keeps of a key: its digest. A bucket is the same under either.
+   */
+  shorten(key: LimitKey): LimitKey {
+    return this.#slots.shorten(key);
   }
 
   /**
@@ -143,6 +157,8 @@ export class MemoryLimitStore implements LimitStore {
   }
 }
 
+const testSecret: Readonly<Digest> = { a: 1, b: 2, c: 3, d: 4 };
+
 /** A key that the request in hand asks for, and what becomes of its bucket. */
 interface Asked {
   key: LimitKey;
@@ -219,14 +235,26 @@ class PendingWrites implements BucketTable {
     }
   }
 
+  /** First what stays where it is: a bucket that comes or leaves moves others. */
   commit(): void {
+    let isMoving = false;
+    for (let i = 0; i < this.#askedCount; i += 1) {
+      const asked = this.#asked[i];
+      if (asked === undefined || asked.outcome === "kept") continue;
+      const { slot, outcome, bucket, drainedUs } = asked;
+      if (outcome === "deleted" || slot === undefined) isMoving = true;
+      else this.#slots.write(slot, bucket, drainedUs);
+    }
+    if (isMoving) this.#commitMoving();
+  }
+
+  #commitMoving(): void {
     for (let i = 0; i < this.#askedCount; i += 1) {
       const asked = this.#asked[i];
       if (asked === undefined || asked.outcome === "kept") continue;
       const { key, slot, outcome, bucket, drainedUs } = asked;
       if (outcome === "deleted") this.#slots.delete(key);
       else if (slot === undefined) this.#slots.add(key, bucket, drainedUs);
-      else this.#slots.write(slot, bucket, drainedUs);
     }
   }
 

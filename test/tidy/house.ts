@@ -182,7 +182,7 @@ export const castRows: readonly {
   readonly count: number;
   readonly reason: string;
 }[] = [
-  { path: "src/core/key.ts", count: 3, reason: "puts the brand on a LimitKey" },
+  { path: "src/core/key.ts", count: 4, reason: "puts the brand on a LimitKey" },
   { path: "src/app/config.ts", count: 1, reason: "each row has parsed its own value" },
   { path: "src/app/policy-worker.ts", count: 1, reason: "reads what our own thread was sent" },
 ];

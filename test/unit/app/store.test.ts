@@ -3,6 +3,7 @@ import { localKeysMax, openLocalStore } from "../../../src/app/store.js";
 import type { MemoryLimitStore } from "../../../src/store/memory.js";
 import { once, testCharge } from "../../support/charges.js";
 import { FakeClock } from "../../support/fake-clock.js";
+import { FakeRandom } from "../../support/fake-random.js";
 
 /** Brings new keys, 256 a batch; answers how many of them found room. */
 async function fill(store: MemoryLimitStore, keyCount: number): Promise<number> {
@@ -19,13 +20,25 @@ async function fill(store: MemoryLimitStore, keyCount: number): Promise<number> 
 
 describe("openLocalStore()", () => {
   it("holds localKeysMax keys, however many the embedded store may hold", async () => {
-    const store = openLocalStore({ memoryKeysMax: 1_000_000 }, new FakeClock());
+    const store = openLocalStore(
+      { memoryKeysMax: 1_000_000 },
+      {
+        clock: new FakeClock(),
+        random: new FakeRandom(),
+      },
+    );
     expect(await fill(store, localKeysMax + 500)).toBe(localKeysMax);
     expect(store.keyCount).toBe(localKeysMax);
   });
 
   it("holds fewer where the embedded store may hold fewer", async () => {
-    const store = openLocalStore({ memoryKeysMax: 300 }, new FakeClock());
+    const store = openLocalStore(
+      { memoryKeysMax: 300 },
+      {
+        clock: new FakeClock(),
+        random: new FakeRandom(),
+      },
+    );
     expect(await fill(store, 1_000)).toBe(300);
   });
 });

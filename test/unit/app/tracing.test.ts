@@ -70,6 +70,7 @@ function serve({ tracer }: OpenTracing): UnaryHandler {
   const service = createRateLimitService({
     decider,
     clock: realClock,
+    random: realRandom,
     counters,
     extras: plainExtras,
     tracer,

@@ -2,7 +2,13 @@ import { fromBinary, fromJson } from "@bufbuild/protobuf";
 import { StringValueSchema } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type DescriptorEntry, limitKey, overrideKey } from "../../../src/core/key.js";
+import {
+  type DescriptorEntry,
+  limitKey,
+  overrideKey,
+  readShortKey,
+  shortKey,
+} from "../../../src/core/key.js";
 import { type Limit, type LimitUnit, unitSeconds } from "../../../src/core/limit.js";
 
 const minute = { periodUs: 60_000_000 };
@@ -198,5 +204,29 @@ describe("overrideKey()", () => {
       overrideKey("d", [], { unit: "hour", unitMultiplier: 1 }),
     ];
     expect(new Set(keys).size).toBe(keys.length);
+  });
+});
+
+describe("shortKey()", () => {
+  const words = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
+
+  it("holds the digest, whatever it is, and readShortKey() finds it again", () => {
+    const property = fc.property(
+      fc.record({ a: words, b: words, c: words, d: words }),
+      (digest) => {
+        const read = { a: 0, b: 0, c: 0, d: 0 };
+        expect(readShortKey(shortKey(digest), read)).toBe(true);
+        expect(read).toEqual(digest);
+      },
+    );
+    fc.assert(property);
+  });
+
+  it("never meets a key that is spelled out, also where that is as long", () => {
+    const spelled = limitKey("", [], { name: "ab", periodUs: 60_000_000 });
+    expect(spelled.length).toBe(shortKey({ a: 1, b: 2, c: 3, d: 4 }).length);
+    expect(readShortKey(spelled, { a: 0, b: 0, c: 0, d: 0 })).toBe(false);
+    const longer = limitKey("\udc00", [], { name: "a", periodUs: 60_000_000 });
+    expect(readShortKey(longer, { a: 0, b: 0, c: 0, d: 0 })).toBe(false);
   });
 });

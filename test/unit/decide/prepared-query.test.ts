@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../../src/app/digest.js";
+import type { LimitKey } from "../../../src/core/limit.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import { KeyRecords } from "../../../src/decide/key-records.js";
 import { NewKeyGuard } from "../../../src/decide/new-keys.js";
@@ -59,6 +60,7 @@ function preparer({
     nowMs: 1_000,
     windowSource: new WindowSource(),
     epochUs: 1_700_000_000_000_000,
+    nameOf: (key: LimitKey) => key,
   };
   return (...descriptors: readonly DescriptorQuery[]): PreparedQuery =>
     prepareQuery({ domain, descriptors }, { ...base, isKept });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type Charge, unitsPerHit } from "../../../src/core/bucket.js";
 import { type KeyRecord, KeyRecords, keyRefusalsMax } from "../../../src/decide/key-records.js";
 import type { PreparedAsk } from "../../../src/decide/prepared-query.js";
-import { refuseFromMemory, rememberAnswer } from "../../../src/decide/refusals.js";
+import { findRecords, refuseFromMemory, rememberAnswer } from "../../../src/decide/refusals.js";
 import { testCharge } from "../../support/charges.js";
 import { testLimit } from "../../support/policies.js";
 
@@ -67,8 +67,11 @@ describe("rememberAnswer()", () => {
     rememberAnswer({ asks, charges: [charge], records }, answer);
     const record = records.find(charge.key);
     expect(record?.refusals).toEqual([{ cost: 3, untilMs: 1_300 }]);
-    expect(refuseFromMemory(asks, [charge], 1_100)).toBeUndefined();
-    expect(record && isRefused(record, 3, 1_100)).toBe(true);
+    expect(refuseFromMemory(asks, [charge], 1_100)).toBeDefined();
+    const others = [{ limit, record: undefined, charge, descriptorIndex: 0 }];
+    expect(refuseFromMemory(others, [charge], 1_100)).toBeUndefined();
+    findRecords(others, records);
+    expect(refuseFromMemory(others, [charge], 1_100)).toBeDefined();
   });
 
   it("believes no refusal for longer than a second", () => {

@@ -12,6 +12,7 @@ import { createRateLimitService } from "../../../src/rpc/rls.js";
 import { ResponseExtras, type ResponseExtrasOptions } from "../../../src/rpc/rls-extras.js";
 import { createTestDecider } from "../../support/decider.js";
 import { FakeClock, settlePromises } from "../../support/fake-clock.js";
+import { FakeRandom } from "../../support/fake-random.js";
 import { type TestRule, testLimit, testPolicy } from "../../support/policies.js";
 import { answerOf } from "../../support/unary.js";
 
@@ -20,6 +21,7 @@ const call = { deadlineMs: Number.POSITIVE_INFINITY, metadata: () => undefined }
 
 function serviceFor(rules: readonly TestRule[], options: Partial<ResponseExtrasOptions>) {
   const clock = new FakeClock();
+  const random = new FakeRandom();
   const counters = new DecisionCounters();
   const policy = testPolicy(rules);
   const decider = createTestDecider({ policies: { current: () => policy }, clock, counters });
@@ -28,7 +30,7 @@ function serviceFor(rules: readonly TestRule[], options: Partial<ResponseExtrasO
     hasDynamicMetadata: false,
     ...options,
   });
-  const [method] = createRateLimitService({ decider, clock, counters, extras }).methods;
+  const [method] = createRateLimitService({ decider, clock, random, counters, extras }).methods;
   if (method?.kind !== "unary") throw new Error("ShouldRateLimit is unary");
   const ask = async (shape: Shape): Promise<RateLimitResponse> => {
     const bytes = toBinary(RateLimitRequestSchema, create(RateLimitRequestSchema, shape));

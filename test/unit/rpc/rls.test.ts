@@ -19,6 +19,7 @@ import type { CallContext } from "../../../src/wire/service.js";
 import { createTestDecider } from "../../support/decider.js";
 import { plainExtras } from "../../support/extras.js";
 import { FakeClock } from "../../support/fake-clock.js";
+import { FakeRandom } from "../../support/fake-random.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
 import { answerOf } from "../../support/unary.js";
 
@@ -52,6 +53,7 @@ function createService() {
       return decider.prepare(query, isKept);
     },
     isCurrent: (...[prepared]: Parameters<Decider["isCurrent"]>) => decider.isCurrent(prepared),
+    recall: decider.recall,
     ask: (...[prepared, call]: Parameters<Decider["ask"]>) => {
       deadlines.push(call.deadlineMs);
       decider.ask(prepared, call);
@@ -60,6 +62,7 @@ function createService() {
   const service = createRateLimitService({
     decider: watched,
     clock,
+    random: new FakeRandom(),
     counters,
     extras: plainExtras,
   });

@@ -1,0 +1,113 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { DigestTable } from "../../../src/core/digest-table.js";
+import type { Digest } from "../../../src/core/keyed-hash.js";
+
+/** Few homes in two parts, so that entries lie in each other's way and behind the end. */
+const digests: fc.Arbitrary<Digest> = fc.record({
+  a: fc.constantFrom(0, 255),
+  b: fc.constantFrom(0, 1, 0x7fffffff, -1, -2),
+  c: fc.nat(3),
+  d: fc.constantFrom(1, -1),
+});
+
+const steps = fc.record({
+  kind: fc.constantFrom("add", "add", "add", "delete", "deleteFound"),
+  digest: digests,
+});
+
+function nameOf({ a, b, c, d }: Digest): string {
+  return `${a}/${b}/${c}/${d}`;
+}
+
+/** A digest as a hash would make it. */
+function digestOf(i: number): Digest {
+  const mixed = Math.imul(i + 1, 0x9e3779b1);
+  return { a: mixed ^ (mixed >>> 15), b: Math.imul(mixed, 0x85ebca6b), c: i, d: i | 1 };
+}
+
+/** What the table must hold: the plainest form of it. */
+type Model = Map<string, { readonly digest: Digest; readonly number: number }>;
+
+function expectHeld(table: DigestTable, model: Model): void {
+  expect(table.size).toBe(model.size);
+  for (const { digest, number } of model.values()) {
+    const place = table.find(digest);
+    expect(place !== undefined && [table.word(place, 0), table.double(place, 2)]).toEqual([
+      number,
+      number / 3,
+    ]);
+  }
+}
+
+describe("DigestTable", () => {
+  it("holds what a plain Map does, wherever entries lie", () => {
+    const property = fc.property(fc.array(steps, { maxLength: 120, size: "max" }), (history) => {
+      const table = new DigestTable();
+      const model: Model = new Map();
+      history.forEach(({ kind, digest }, number) => {
+        const known = table.find(digest);
+        expect(known !== undefined).toBe(model.has(nameOf(digest)));
+        if (kind === "deleteFound") {
+          const found = table.next(1_000);
+          expect(found !== undefined).toBe(model.size > 0);
+          if (found === undefined) return;
+          const held = [...model].find(([, one]) => table.find(one.digest) === found);
+          table.deleteFound(found);
+          model.delete(held?.[0] ?? "");
+        } else if (kind === "delete") {
+          if (known !== undefined) table.delete(known);
+          model.delete(nameOf(digest));
+        } else {
+          const place = known ?? table.add(digest);
+          table.setWord(place, 0, number);
+          table.setDouble(place, 2, number / 3);
+          model.set(nameOf(digest), { digest, number });
+        }
+        expectHeld(table, model);
+      });
+    });
+    fc.assert(property, { numRuns: 100 });
+  });
+
+  it("begins every entry with zeros, also where another one lay", () => {
+    const table = new DigestTable();
+    const digest = digestOf(1);
+    for (let round = 0; round < 2; round += 1) {
+      const place = table.add(digest);
+      expect([0, 1, 2, 3, 4, 5].map((field) => table.word(place, field))).toEqual(Array(6).fill(0));
+      for (const field of [0, 1, 2]) table.setDouble(place, field, Number.MAX_SAFE_INTEGER);
+      table.delete(place);
+    }
+  });
+
+  it("takes at most 67 bytes an entry once it holds many", () => {
+    const table = new DigestTable();
+    const count = 400_000;
+    let most = 0;
+    for (let i = 0; i < count; i += 1) {
+      table.add(digestOf(i));
+      if (i > count / 4) most = Math.max(most, i % 1_000 === 0 ? table.bytes / table.size : 0);
+    }
+    expect(table.size).toBe(count);
+    expect(most).toBeLessThan(68);
+    expect(table.bytes / table.size).toBeGreaterThan(53);
+    for (let i = 0; i < count; i += 997) expect(table.find(digestOf(i))).toBeDefined();
+    expect(table.find(digestOf(count))).toBeUndefined();
+    table.clear();
+    expect([table.size, table.bytes, table.find(digestOf(0))]).toEqual([0, 0, undefined]);
+  });
+
+  it("meets every entry once in a round, and says when none is near", () => {
+    const table = new DigestTable();
+    for (let i = 0; i < 1_000; i += 1) table.add(digestOf(i));
+    const met = new Set(Array.from({ length: 1_000 }, () => table.next(1_000)));
+    expect(met.size).toBe(1_000);
+    expect(met.has(undefined)).toBe(false);
+    const alone = new DigestTable();
+    alone.add({ a: 200, b: 0, c: 0, d: 1 });
+    expect(alone.next(200)).toBeUndefined();
+    expect(alone.next(10)).toBe(alone.find({ a: 200, b: 0, c: 0, d: 1 }));
+    expect(alone.next(10)).toBeUndefined();
+  });
+});
