@@ -88,7 +88,7 @@ class CompiledNames implements WantedParts {
 }
 
 /** The long way: what Envoy does not send every day, and what is not well-formed. */
-export function decodeExchange(bytes: Uint8Array, wanted: WantedExchange): ExchangeMessage {
+function decodeExchange(bytes: Uint8Array, wanted: WantedExchange): ExchangeMessage {
   const request = decodeProcessingRequest(bytes);
   if (request === undefined) return { kind: "malformed" };
   const part = toPart(request.request, wanted);
@@ -103,7 +103,7 @@ export function decodeExchange(bytes: Uint8Array, wanted: WantedExchange): Excha
 }
 
 /** All that Envoy sent; undefined for what is no ProcessingRequest. */
-export function decodeProcessingRequest(bytes: Uint8Array): ProcessingRequest | undefined {
+function decodeProcessingRequest(bytes: Uint8Array): ProcessingRequest | undefined {
   try {
     return fromBinary(ProcessingRequestSchema, bytes);
   } catch {
@@ -160,7 +160,8 @@ function toHeaders(
   const headers = new Map<string, string>();
   for (const { key, value, rawValue } of map?.headers ?? []) {
     if (!names.has(key)) continue;
-    joinHeader(headers, key, rawValue.length > 0 ? decodeHeaderValue(asBuffer(rawValue)) : value);
+    const bytes = asBuffer(rawValue);
+    joinHeader(headers, key, bytes.length > 0 ? decodeHeaderValue(bytes, 0, bytes.length) : value);
   }
   return headers;
 }

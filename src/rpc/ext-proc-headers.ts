@@ -1,14 +1,11 @@
-import { decodeUtf8 } from "./ext-proc-scanner.js";
+import { decodeText } from "./ext-proc-scanner.js";
 
 /**
  * A header's value: its bytes as UTF-8, or each as one character of Latin-1 where they are not. So
  * nothing is lost and no request is refused for them, and texts equal those of other calls.
  */
-export function decodeHeaderValue(bytes: Buffer): string {
-  let seen = 0;
-  for (const byte of bytes) seen |= byte;
-  if (seen < 128) return bytes.toString("latin1");
-  return decodeUtf8(bytes) ?? bytes.toString("latin1");
+export function decodeHeaderValue(bytes: Buffer, start: number, end: number): string {
+  return decodeText(bytes, start, end) ?? bytes.toString("latin1", start, end);
 }
 
 /** A header that comes again: as one, in the way of Envoy. */

@@ -202,12 +202,12 @@ class PlainExchange {
     if (scan.isLost) return;
     const name = names.find(scan.bytes, keyStart, keyEnd);
     if (name === undefined) return;
-    const bytes =
+    const value =
       rawEnd > rawStart
-        ? scan.bytes.subarray(rawStart, rawEnd)
-        : scan.bytes.subarray(valueStart, valueEnd);
+        ? decodeHeaderValue(scan.bytes, rawStart, rawEnd)
+        : decodeHeaderValue(scan.bytes, valueStart, valueEnd);
     this.#headers ??= new Map();
-    joinHeader(this.#headers, name, decodeHeaderValue(bytes));
+    joinHeader(this.#headers, name, value);
   }
 
   #attributesEntry(end: number): void {

@@ -84,10 +84,8 @@ export class MessageScanner {
   text(end: number): string {
     const textEnd = this.enter(end);
     if (this.isLost) return "";
-    const start = this.at;
+    const text = decodeText(this.bytes, this.at, textEnd);
     this.at = textEnd;
-    if (isAscii(this.bytes, start, textEnd)) return this.bytes.toString("latin1", start, textEnd);
-    const text = decodeUtf8(this.bytes.subarray(start, textEnd));
     if (text === undefined) this.isLost = true;
     return text ?? "";
   }
@@ -98,7 +96,7 @@ export class MessageScanner {
     const start = this.at;
     this.at = textEnd;
     if (isAscii(this.bytes, start, textEnd)) return;
-    if (decodeUtf8(this.bytes.subarray(start, textEnd)) === undefined) this.isLost = true;
+    if (decodeUtf8(this.bytes, start, textEnd) === undefined) this.isLost = true;
   }
 
   /** Steps over a field of a message, whose tag was read, having seen that it is well-formed. */
@@ -178,10 +176,15 @@ function isAscii(bytes: Buffer, start: number, end: number): boolean {
   return seen < 128;
 }
 
-/** The text that bytes are in UTF-8; undefined when they are not UTF-8. */
-export function decodeUtf8(bytes: Buffer): string | undefined {
-  const text = bytes.toString("utf8");
+/** The text between two places; undefined where it is not UTF-8. */
+export function decodeText(bytes: Buffer, start: number, end: number): string | undefined {
+  if (!isAscii(bytes, start, end)) return decodeUtf8(bytes, start, end);
+  return bytes.toString("latin1", start, end);
+}
+
+function decodeUtf8(bytes: Buffer, start: number, end: number): string | undefined {
+  const text = bytes.toString("utf8", start, end);
   // What is not UTF-8 becomes U+FFFD, which may also have been sent: then it encodes back.
-  if (!text.includes("\ufffd") || Buffer.from(text, "utf8").equals(bytes)) return text;
-  return undefined;
+  if (!text.includes("\ufffd")) return text;
+  return Buffer.from(text, "utf8").equals(bytes.subarray(start, end)) ? text : undefined;
 }

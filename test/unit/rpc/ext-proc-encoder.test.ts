@@ -8,7 +8,10 @@ import type {
   HeaderField,
   Refusal,
 } from "../../../src/core/exchange-messages.js";
-import { ProcessingResponseSchema } from "../../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
+import {
+  type ProcessingResponse,
+  ProcessingResponseSchema,
+} from "../../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
 import { ExchangeReplyEncoder } from "../../../src/rpc/ext-proc-encoder.js";
 
 type ResponseShape = MessageInitShape<typeof ProcessingResponseSchema>;
@@ -116,7 +119,7 @@ function shapeOf(reply: ExchangeReply): ResponseShape {
   };
 }
 
-function decoded(bytes: Uint8Array) {
+function decoded(bytes: Uint8Array): ProcessingResponse {
   // A copy that is no Buffer, as comparisons ask for.
   return fromBinary(ProcessingResponseSchema, Uint8Array.from(bytes));
 }

@@ -1,6 +1,9 @@
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { ProcessingRequestSchema } from "../../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
+import {
+  type HttpHeadersSchema,
+  ProcessingRequestSchema,
+} from "../../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
 import { ExtProcCodec } from "../../../src/rpc/ext-proc-codec.js";
 import { WantedNames } from "../../../src/rpc/ext-proc-names.js";
 import { decodePlainExchange } from "../../../src/rpc/ext-proc-plain-decoder.js";
@@ -20,12 +23,13 @@ const compiled = {
 };
 
 type Shape = MessageInitShape<typeof ProcessingRequestSchema>;
+type HeadersShape = MessageInitShape<typeof HttpHeadersSchema>;
 
 function encode(shape: Shape): Buffer {
   return Buffer.from(toBinary(ProcessingRequestSchema, create(ProcessingRequestSchema, shape)));
 }
 
-function raw(fields: Readonly<Record<string, string>>) {
+function raw(fields: Readonly<Record<string, string>>): HeadersShape["headers"] & object {
   const headers = Object.entries(fields).map(([key, value]) => ({
     key,
     rawValue: Buffer.from(value),

@@ -1,8 +1,10 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { ScalarType } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { ProcessingMode_BodySendModeSchema } from "../../../src/gen/envoy/extensions/filters/http/ext_proc/v3/processing_mode_pb.js";
-import { ProcessingRequestSchema } from "../../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
+import {
+  ProcessingRequestSchema,
+  ProtocolConfigurationSchema,
+} from "../../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
 import type { FieldKind, MessageShape } from "../../../src/rpc/ext-proc-scanner.js";
 import { bodyModeOf, partsByField, requestShape } from "../../../src/rpc/ext-proc-shapes.js";
 
@@ -67,7 +69,8 @@ describe("requestShape()", () => {
 
 describe("bodyModeOf()", () => {
   it("names every mode, and none of a later Envoy", () => {
-    const names = ProcessingMode_BodySendModeSchema.values.map(({ number, name }) => [
+    const modes = ProtocolConfigurationSchema.field.requestBodyMode.enum?.values ?? [];
+    const names = modes.map(({ number, name }) => [
       name.toLowerCase().replaceAll("_", ""),
       bodyModeOf(number).toLowerCase(),
     ]);
