@@ -5,6 +5,12 @@ import { statisticOf } from "./rtt-statistic.js";
 /** The shortest window. Source: Netflix/concurrency-limits, WindowedLimit. */
 export const sampleWindowMs = 1_000;
 
+/** Round trips that a window lasts, so that it holds requests which met the limit of its time. */
+export const sampleWindowRttCount = 2;
+
+/** The longest that a window waits for round trips; for samples it waits as long as it takes. */
+export const sampleWindowMsMax = 10_000;
+
 /** Samples and drops without which a window goes on. Source: as above. */
 export const windowSampleCountMin = 10;
 
@@ -12,8 +18,8 @@ export const windowSampleCountMin = 10;
 export const windowRttCountMax = 1_000;
 
 /**
- * Adds samples up to windows of at least a second and ten samples, from the first one on. A window
- * ends with the sample that fulfils both, so where nothing comes nothing ends.
+ * Adds samples up to windows of at least a second, ten samples and two round trips, from the first
+ * one on. A window ends with the sample that fulfils all, so where nothing comes nothing ends.
  *
  * Drops count, but their time does not: it is that of a caller's patience, or of a quick refusal.
  */
@@ -38,7 +44,7 @@ export class SampleWindow {
     if (outcome === "dropped") this.#droppedCount += 1;
     else this.#addRtt(endMs - startMs);
     if (this.#sampleCount + this.#droppedCount < windowSampleCountMin) return undefined;
-    if (endMs - this.#firstEndMs < sampleWindowMs) return undefined;
+    if (endMs - this.#firstEndMs < this.#lengthMs()) return undefined;
     const window: WindowedSample = {
       rttMs: this.#rttMs(),
       sampleCount: this.#sampleCount,
@@ -65,6 +71,11 @@ export class SampleWindow {
     this.#rttSumMs += rttMs;
     if (this.#statistic.kind === "mean" || this.#rttsMs.length >= windowRttCountMax) return;
     this.#rttsMs.push(rttMs);
+  }
+
+  #lengthMs(): number {
+    const meanMs = this.#sampleCount === 0 ? 0 : this.#rttSumMs / this.#sampleCount;
+    return Math.max(sampleWindowMs, Math.min(sampleWindowMsMax, sampleWindowRttCount * meanMs));
   }
 
   #rttMs(): number | undefined {

@@ -1,0 +1,330 @@
+import type { WindowedSample } from "./concurrency-limit.js";
+
+/** How long a baseline holds without being measured anew. */
+export const baselineMsMax = 30_000;
+
+/** What a dip leaves of the permits in use. */
+export const dipRatio = 0.4;
+
+/** The shortest time between two dips; doubles while they find nothing new, to `baselineMsMax`. */
+export const dipGapMsMin = 5_000;
+
+/** The longest stay at one level of a dip, where round trips are short; long ones get four. */
+export const dipMsMax = 5_000;
+
+/** The most of the time that dips may take where the baseline is merely old. */
+export const dipShareMax = 0.05;
+
+/** The most of the time that dips may take at all. */
+export const suspectedDipShareMax = 0.25;
+
+/** Served requests that a measurement is made of; a dip that takes long ends with fewer. */
+export const measuredCountMin = 50;
+
+/** The least that a dip's measurement is made of. */
+export const dipCountMin = 10;
+
+/** Share of drops from which a window speaks of overload, whatever its latencies. */
+export const droppedRatioMax = 0.1;
+
+/** Windows in a row that look like queueing before a dip finds out. */
+const suspectCountMin = 2;
+
+/** Baselines that pass before what ends was met by no other limit than the present one. */
+const settleRttCount = 3;
+
+/**
+ * How much more than in proportion to the permits a round trip must take in a dip to say that no
+ * queue is left: in proportion it falls while there is one, and not at all without.
+ */
+const flatMargin = 1.25;
+
+/** By how much a measurement must differ to count as another baseline. */
+const newsRatio = 1.25;
+
+/** What is asked of a law together with a window. */
+export interface WindowContext {
+  /** The law's limit, without the dip. */
+  readonly limit: number;
+  /** Whether the law sees more queueing than it can steer against step by step. */
+  readonly isSuspect: boolean;
+}
+
+/** What a window means for the law. */
+export type MinRttFinding =
+  /** It tells how the law's own limit does. */
+  | { readonly kind: "steady" }
+  /** It belongs to a dip, or to the moment after one: it says nothing of the law's limit. */
+  | { readonly kind: "dipping" }
+  /**
+   * A dip is over. @property capacity permits that keep all servers busy without a queue, by
+   * Little's law: throughput x baseline, from 1
+   */
+  | { readonly kind: "measured"; readonly capacity: number };
+
+/** Whether so much was dropped that latencies of the served say too little. */
+export function isMostlyLate(counts: {
+  readonly sampleCount: number;
+  readonly droppedCount: number;
+}): boolean {
+  return counts.droppedCount > droppedRatioMax * (counts.sampleCount + counts.droppedCount);
+}
+
+/**
+ * The round trip without queueing, learned from windows of ordinary requests.
+ *
+ * A lower measurement is believed at once, since queueing only adds. A higher one may be a queue
+ * or a slower release, and only one thing tells them apart: with fewer permits in use a queue gets
+ * shorter, a slower release stays slow. So where the limit is reached and the baseline is old, or
+ * latency looks like queueing for two windows, the limit is lowered to 0.4 of what is in use for a
+ * moment: a **dip**. There the baseline is measured anew, up or down. While
+ *
+ * ```
+ * rtt(dip) / rtt(before) < 1.25 * permits(dip) / permits(before)
+ * ```
+ *
+ * latency fell with the permits: there is still a queue, and the dip goes to 0.4 again. So it does
+ * while more than a tenth give up, because then latencies are those of the patient alone.
+ *
+ * Example: 20 permits at 100 ms; with 8 they take 50 ms, and 50 / 100 is no less than 1.25 x 0.4:
+ * the baseline is 50 ms. Throughput was 20 / 100 ms on the way, so 0.2 x 50 = 10 permits keep all
+ * servers busy. With 600 permits at 3 s it dips to 240 (1.2 s), 96 (480 ms), and on down.
+ *
+ * Where the limit is far from reached, nobody is refused for a measurement: there the least of the
+ * last half minute is the baseline, and nothing changes where nothing comes. With one permit in
+ * use there is nothing to queue behind, and what is measured is the baseline.
+ *
+ * Against Envoy's measuring (a few permits for 50 requests, each minute): it costs nothing without
+ * overload, else about half of the permits for a second or two each half minute, and it finds a
+ * slower release within seconds.
+ *
+ * Source: BBR's windowed minimum and PROBE_RTT (Cardwell et al., ACM Queue 14, 2016), by shares
+ * instead of four packets, since a service's queue is not ours alone to drain.
+ */
+export class MinRtt {
+  #minRttMs: number | undefined;
+  #measuredMs = Number.NEGATIVE_INFINITY;
+  #holdMs = baselineMsMax;
+  /** The least since then, to take over where the limit is not reached. */
+  #leastMs: number | undefined;
+  #pool = emptyPool;
+  #suspectCount = 0;
+  #suspectSampleCount = 0;
+  #dip: Dip | undefined;
+  #dipCount = 0;
+  #noDipUntilMs = Number.NEGATIVE_INFINITY;
+  #gapMs = dipGapMsMin;
+  #settledMs = Number.NEGATIVE_INFINITY;
+
+  /** The baseline in milliseconds; undefined before anybody was served. */
+  get minRttMs(): number | undefined {
+    return this.#minRttMs;
+  }
+
+  /** Permits while a dip lasts, from 1; undefined outside of one. */
+  get dipLimit(): number | undefined {
+    return this.#dip?.level;
+  }
+
+  /** Dips begun until now. */
+  get dipCount(): number {
+    return this.#dipCount;
+  }
+
+  /** Learns from a window; from that of a dip only where it lies within. */
+  observe(window: WindowedSample, context: WindowContext): MinRttFinding {
+    const isSettled = window.endMs >= this.#settledMs;
+    if (this.#dip !== undefined) {
+      const capacity = this.#observeDip(this.#dip, window, isSettled);
+      return capacity === undefined ? { kind: "dipping" } : { kind: "measured", capacity };
+    }
+    if (!isSettled) return { kind: "dipping" };
+    this.#measure(window);
+    this.#considerDip(window, context);
+    return this.#dip === undefined ? { kind: "steady" } : { kind: "dipping" };
+  }
+
+  #measure({ rttMs, sampleCount, inFlightMax, endMs }: WindowedSample): void {
+    if (rttMs === undefined) return;
+    const pool = pooled(this.#pool, rttMs, sampleCount);
+    const isEnough = pool.count >= measuredCountMin;
+    this.#pool = isEnough ? emptyPool : pool;
+    if (this.#minRttMs !== undefined && !isEnough) return;
+    const measuredMs = pool.sumMs / pool.count;
+    if (inFlightMax <= 1) {
+      this.#settle(measuredMs, endMs);
+      return;
+    }
+    this.#leastMs = Math.min(this.#leastMs ?? measuredMs, measuredMs);
+    this.#minRttMs = Math.min(this.#minRttMs ?? measuredMs, measuredMs);
+  }
+
+  #considerDip(window: WindowedSample, { limit, isSuspect }: WindowContext): void {
+    const { inFlightMax, endMs, rttMs } = window;
+    const isLate = isMostlyLate(window);
+    const isSuspected = this.#isSuspected(window, isSuspect || isLate);
+    const isOld = endMs - this.#measuredMs >= this.#holdMs;
+    if (inFlightMax * 2 < limit && this.#suspectCount === 0) {
+      if (isOld && this.#leastMs !== undefined) this.#settle(this.#leastMs, endMs);
+      return;
+    }
+    if (!isOld && !isSuspected) return;
+    if (inFlightMax < 2 || endMs < this.#noDipUntilMs) return;
+    const inFlight = Math.min(limit, inFlightMax);
+    // Where many gave up, the served are those who were quick: that is no latency to compare with.
+    const before = isLate || rttMs === undefined ? undefined : { rttMs, inFlight };
+    this.#dipCount += 1;
+    this.#dip = {
+      limit,
+      isSuspected,
+      startMs: endMs,
+      before,
+      perMs: before === undefined ? 0 : before.inFlight / before.rttMs,
+      ...newLevel(inFlight, endMs),
+    };
+    this.#unsettle(endMs);
+  }
+
+  /** Few samples scatter: two windows of a slow service alone would be suspected for nothing. */
+  #isSuspected({ sampleCount, droppedCount }: WindowedSample, isSuspect: boolean): boolean {
+    this.#suspectCount = isSuspect ? this.#suspectCount + 1 : 0;
+    const before = isSuspect ? this.#suspectSampleCount : 0;
+    this.#suspectSampleCount = isSuspect ? before + sampleCount + droppedCount : 0;
+    return this.#suspectCount >= suspectCountMin && this.#suspectSampleCount >= measuredCountMin;
+  }
+
+  /** @returns the capacity at the dip's end, else undefined */
+  #observeDip(dip: Dip, window: WindowedSample, isSettled: boolean): number | undefined {
+    const { rttMs, sampleCount, droppedCount, inFlightMax, endMs } = window;
+    // Requests from before the dip are still on their way: what they met is not the dip.
+    if (isSettled && inFlightMax <= dip.level) {
+      if (rttMs !== undefined) dip.pool = pooled(dip.pool, rttMs, sampleCount);
+      dip.droppedCount += droppedCount;
+    }
+    const { count, sumMs } = dip.pool;
+    const isLong = endMs - dip.levelMs >= Math.max(dipMsMax, 4 * (dip.before?.rttMs ?? 0));
+    const isLate = isMostlyLate({ sampleCount: count, droppedCount: dip.droppedCount });
+    if (isLate && count + dip.droppedCount >= dipCountMin) {
+      return this.#goDeeper(dip, endMs, undefined);
+    }
+    const isMeasured = count >= measuredCountMin || (isLong && count >= dipCountMin);
+    if (!isMeasured) {
+      if (isLong) this.#endDip(dip, endMs, undefined);
+      return undefined;
+    }
+    const dipRttMs = sumMs / count;
+    dip.perMs = Math.max(dip.perMs, dip.level / dipRttMs);
+    if (hasQueue(dip, dipRttMs)) return this.#goDeeper(dip, endMs, dipRttMs);
+    if (this.#isDoubtful(dip, dipRttMs) && !isLong) {
+      dip.lastRttMs = dipRttMs;
+      dip.pool = emptyPool;
+      dip.droppedCount = 0;
+      return undefined;
+    }
+    return this.#endDip(dip, endMs, { rttMs: dipRttMs, capacity: dip.perMs * dipRttMs });
+  }
+
+  /** With one permit there is no deeper: nobody is served in time even so. */
+  #goDeeper(dip: Dip, nowMs: number, rttMs: number | undefined): number | undefined {
+    if (dip.level === 1) return this.#endDip(dip, nowMs, { rttMs: undefined, capacity: 1 });
+    dip.before = rttMs === undefined ? undefined : { rttMs, inFlight: dip.level };
+    Object.assign(dip, newLevel(dip.level, nowMs));
+    this.#unsettle(nowMs);
+    return undefined;
+  }
+
+  /**
+   * A much higher baseline is measured twice: work that goes on for callers who have left is a
+   * queue that no permit shows, and gets shorter from one measurement to the next.
+   */
+  #isDoubtful({ lastRttMs }: Dip, dipRttMs: number): boolean {
+    if (this.#minRttMs !== undefined && dipRttMs < newsRatio * this.#minRttMs) return false;
+    return lastRttMs === undefined || dipRttMs * newsRatio < lastRttMs;
+  }
+
+  #endDip(dip: Dip, nowMs: number, found: DipResult | undefined): number | undefined {
+    const lastedMs = nowMs - dip.startMs;
+    if (isNews(dip, found, this.#minRttMs)) this.#gapMs = dipGapMsMin;
+    else if (dip.isSuspected) this.#gapMs = Math.min(baselineMsMax, this.#gapMs * 2);
+    this.#noDipUntilMs = nowMs + Math.max(this.#gapMs, lastedMs / suspectedDipShareMax);
+    this.#holdMs = Math.max(baselineMsMax, lastedMs / dipShareMax);
+    this.#dip = undefined;
+    this.#suspectCount = 0;
+    this.#suspectSampleCount = 0;
+    if (found?.rttMs !== undefined) this.#settle(found.rttMs, nowMs);
+    this.#unsettle(nowMs);
+    return found === undefined ? undefined : Math.max(1, found.capacity);
+  }
+
+  #settle(rttMs: number, nowMs: number): void {
+    this.#minRttMs = rttMs;
+    this.#measuredMs = nowMs;
+    this.#leastMs = undefined;
+    this.#pool = emptyPool;
+  }
+
+  #unsettle(nowMs: number): void {
+    this.#settledMs = nowMs + settleRttCount * (this.#minRttMs ?? 0);
+  }
+}
+
+/** Latencies added up. */
+interface Pool {
+  readonly sumMs: number;
+  readonly count: number;
+}
+
+const emptyPool: Pool = { sumMs: 0, count: 0 };
+
+interface DipLevel {
+  level: number;
+  levelMs: number;
+  pool: Pool;
+  droppedCount: number;
+  /** An earlier measurement at this level, where one is not enough. */
+  lastRttMs: number | undefined;
+}
+
+interface Dip extends DipLevel {
+  /** The law's limit when it began. */
+  readonly limit: number;
+  /** Begun because something looked like queueing, not by age. */
+  readonly isSuspected: boolean;
+  readonly startMs: number;
+  /** What the level above had; undefined where too many gave up to tell. */
+  before: { readonly rttMs: number; readonly inFlight: number } | undefined;
+  /** The highest throughput that was seen on the way down, per millisecond. */
+  perMs: number;
+}
+
+interface DipResult {
+  /** Undefined where nobody was served in time at any level. */
+  readonly rttMs: number | undefined;
+  readonly capacity: number;
+}
+
+function newLevel(inFlight: number, nowMs: number): DipLevel {
+  return {
+    level: Math.max(1, Math.floor(inFlight * dipRatio)),
+    levelMs: nowMs,
+    pool: emptyPool,
+    droppedCount: 0,
+    lastRttMs: undefined,
+  };
+}
+
+function hasQueue({ before, level }: Dip, dipRttMs: number): boolean {
+  if (level === 1) return false;
+  if (before === undefined) return true;
+  return dipRttMs / before.rttMs < (flatMargin * level) / before.inFlight;
+}
+
+function isNews(dip: Dip, found: DipResult | undefined, beforeMs: number | undefined): boolean {
+  if (found?.rttMs === undefined || beforeMs === undefined) return true;
+  if (found.capacity * 2 < dip.limit) return true;
+  return found.rttMs > beforeMs * newsRatio || found.rttMs * newsRatio < beforeMs;
+}
+
+function pooled({ sumMs, count }: Pool, rttMs: number, sampleCount: number): Pool {
+  return { sumMs: sumMs + rttMs * sampleCount, count: count + sampleCount };
+}
