@@ -140,21 +140,28 @@ export function encodeGrpcMessage(message: Buffer): Buffer {
   return Buffer.concat([head, message]);
 }
 
-/**
- * The header block of a gRPC call. Every field is a literal with its name, never indexed: the same
- * bytes serve every call.
- *
- * Source: RFC 7541, section 6.2.2.
- */
+/** A header field to send: lower-case name, value in Latin-1. */
+export type HeaderField = readonly [name: string, value: string];
+
+/** The header block of a gRPC call. */
 export function encodeCallHeaders(path: string): Buffer {
-  const fields = [
+  return encodeHeaderBlock([
     [":method", "POST"],
     [":scheme", "http"],
     [":path", path],
     [":authority", "bench"],
     ["content-type", "application/grpc"],
     ["te", "trailers"],
-  ] as const;
+  ]);
+}
+
+/**
+ * A header block. Every field is a literal with its name, not indexed: the same bytes serve every
+ * request.
+ *
+ * Source: RFC 7541, section 6.2.2.
+ */
+export function encodeHeaderBlock(fields: readonly HeaderField[]): Buffer {
   const parts = fields.map(([name, value]) => [Buffer.from([0]), text(name), text(value)]);
   return Buffer.concat(parts.flat());
 }

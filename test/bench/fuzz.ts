@@ -1,10 +1,11 @@
-import { fuzzWire } from "../support/wire-fuzz.js";
+import { fuzzConnections } from "../support/connection-fuzz.js";
+import { type FuzzRun, fuzzWire } from "../support/wire-fuzz.js";
 
 /** How much to fuzz. */
 export interface FuzzOrder {
   /** The seed of the run. */
   readonly first: number;
-  /** Inputs, from 1. */
+  /** Inputs, from 1: half of them header blocks and frames, half of them whole connections. */
   readonly count: number;
 }
 
@@ -12,21 +13,29 @@ export interface FuzzOrder {
 const progressInputs = 20_000;
 
 /**
- * Runs the fuzzer of the wire over many inputs, telling how far it is.
+ * Runs the fuzzers of the wire over many inputs, telling how far they are.
  *
  * @returns the first input that failed, in words; undefined when none did
  */
-export function runFuzz({ first, count }: FuzzOrder): string | undefined {
+export async function runFuzz({ first, count }: FuzzOrder): Promise<string | undefined> {
+  const connections = Math.floor(count / 2);
+  const parts = count - connections;
+  return (
+    fuzzWire(runOf("blocks and frames", { seed: first, count: parts })) ??
+    (await fuzzConnections(runOf("connections", { seed: first, count: connections })))
+  );
+}
+
+/** A run that tells how far it is. */
+function runOf(what: string, run: FuzzRun): FuzzRun {
   const startMs = performance.now();
-  const failure = fuzzWire({
-    seed: first,
-    count,
+  return {
+    ...run,
     onProgress: (done) => {
-      if (done % progressInputs !== 0) return;
+      if (done % progressInputs !== 0 && done !== run.count) return;
       const perSecond = Math.round((done * 1_000) / (performance.now() - startMs));
-      process.stderr.write(`\r${done} of ${count} inputs, ${perSecond} a second   `);
+      const line = `${done} of ${run.count} ${what}, ${perSecond} a second`;
+      process.stderr.write(`\r${line}   ${done === run.count ? "\n" : ""}`);
     },
-  });
-  process.stderr.write("\n");
-  return failure;
+  };
 }

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Envoy } from "../support/envoy.js";
-import { type EnvoyOptions, fromHeader } from "../support/envoy-config.js";
+import { type EnvoyOptions, fromHeader, httpFilter, type Json } from "../support/envoy-config.js";
 import { Stage } from "../support/stage.js";
 import type { LoadOrder } from "./load.js";
 import type { GatewayRow } from "./row.js";
@@ -14,40 +14,79 @@ import {
   startScript,
 } from "./servers.js";
 
-/** What a row puts behind and beside Envoy. */
+/** What a row puts in front of Envoy, behind it and beside it. */
 interface GatewayScenario {
   readonly name: string;
   readonly transport: BenchTransport;
-  /** The requests' header fields. */
-  readonly heads: readonly string[];
+  readonly load: Pick<LoadOrder, "calls" | "connectionCount" | "pace">;
+  /** Filters behind the one that asks. */
+  readonly filtersAfter?: readonly Json[];
 }
 
-/** Clients of Envoy, each with a connection of its own and one request at a time. */
-const clientCount = 64;
-
-/** Keys in use; a client's request carries one of them. */
+/** Keys in use; a request carries one of them. */
 const keyCount = 1_000;
+
+const users = Array.from({ length: keyCount }, (_, i) => `user-${i}`);
+const host = "host: bench";
+
+/** Clients of HTTP/1.1, each with a connection of its own and one request at a time. */
+function manyClients(heads: readonly string[]): GatewayScenario["load"] {
+  return {
+    calls: { kind: "http1", heads },
+    connectionCount: 64,
+    pace: { kind: "closed", inFlightPerConnection: 1 },
+  };
+}
+
+/** As many requests in flight over HTTP/2: what costs Envoy and its clients least. */
+const fewClients: GatewayScenario["load"] = {
+  calls: { kind: "http2", heads: users.map((user) => [["x-user", user]]) },
+  connectionCount: 4,
+  pace: { kind: "closed", inFlightPerConnection: 16 },
+};
+
+/** An answer without an upstream: a route's own would come before anybody is asked. */
+const filtersAfter: readonly Json[] = [
+  httpFilter("fault", "HTTPFault", {
+    abort: { http_status: 200, percentage: { numerator: 100 } },
+  }),
+];
+
+const asking = manyClients(users.map((user) => `${host}\r\nx-user: ${user}`));
+
+/** What most gateways are: clients of HTTP/1.1, and an upstream. */
+const usualScenarios: readonly GatewayScenario[] = [
+  // Without its header a request has no descriptor, so nobody is asked about it.
+  { name: rowNames.gatewayUnasked, transport: "lane", load: manyClients([host]) },
+  { name: rowNames.gatewayFloor, transport: "grpc-js", load: asking },
+  { name: rowNames.gatewayLane, transport: "lane", load: asking },
+];
+
+/** Envoy and whom it asks, with as little as can be around them. */
+const bareScenarios: readonly GatewayScenario[] = [
+  { name: rowNames.filterFloor, transport: "grpc-js", load: fewClients, filtersAfter },
+  { name: rowNames.filterLane, transport: "lane", load: fewClients, filtersAfter },
+];
 
 const warmUpMs = 1_000;
 
 /** How often each row is measured. */
 const turnCount = 3;
 
-const host = "host: bench";
-const asking = Array.from({ length: keyCount }, (_, i) => `${host}\r\nx-user: user-${i}`);
-
-const scenarios: readonly GatewayScenario[] = [
-  // Without its header a request has no descriptor, so nobody is asked about it.
-  { name: rowNames.gatewayUnasked, transport: "lane", heads: [host] },
-  { name: rowNames.gatewayFloor, transport: "grpc-js", heads: asking },
-  { name: rowNames.gatewayLane, transport: "lane", heads: asking },
-];
+/** Requests a second through a real Envoy (one worker), and whose CPU they take. */
+export async function measureGateways(order: RowsOrder): Promise<readonly GatewayRow[]> {
+  const usual = await measureInTurns(usualScenarios, order);
+  return [...usual, ...(await measureInTurns(bareScenarios, order))];
+}
 
 /**
- * Requests a second through a real Envoy (one worker), and whose CPU they take. All rows are ready
- * before one is measured, and then take turns: what else the machine does meets all of them.
+ * All rows are ready before one is measured, and then take turns: what else the machine does meets
+ * all of them.
  */
-export async function measureGateways(order: RowsOrder): Promise<readonly GatewayRow[]> {
+async function measureInTurns(
+  scenarios: readonly GatewayScenario[],
+  order: RowsOrder,
+): Promise<readonly GatewayRow[]> {
   const measured = scenarios.filter(({ name }) => name.includes(order.only));
   if (measured.length === 0) return [];
   const policyFile = join(order.directory, "gateway-policy.yaml");
@@ -96,6 +135,7 @@ async function startGateway(
     ...envoyOptions,
     upstreamPort: upstream.port,
     headgatePorts: [headgate.port],
+    filtersAfter: scenario.filtersAfter ?? [],
   });
   const pids = [envoy.pid, headgate.pid, upstream.pid];
   return { scenario, port: envoy.port, pids, turns: [] };
@@ -105,9 +145,7 @@ async function takeTurn(gateway: Gateway, durationMs: number): Promise<MeasuredL
   const { scenario, port, pids, turns } = gateway;
   const order: LoadOrder = {
     port,
-    calls: { kind: "http", heads: scenario.heads },
-    connectionCount: clientCount,
-    pace: { kind: "closed", inFlightPerConnection: 1 },
+    ...scenario.load,
     warmUpMs,
     durationMs,
   };
@@ -136,7 +174,7 @@ function rowOf({ scenario, turns }: Gateway): GatewayRow {
   };
 }
 
-const envoyOptions: Omit<EnvoyOptions, "upstreamPort" | "headgatePorts"> = {
+const envoyOptions: Omit<EnvoyOptions, "upstreamPort" | "headgatePorts" | "filtersAfter"> = {
   domain: "bench",
   rateLimits: [{ actions: [fromHeader("x-user", "user")] }],
   filter: { enable_x_ratelimit_headers: "OFF", enable_retry_after_header: false },

@@ -1,7 +1,8 @@
 import type { CallOutcome } from "./call-outcome.js";
 import { ExchangeClient } from "./exchange-client.js";
 import { FrameClient } from "./frame-client.js";
-import { HttpClient } from "./http-client.js";
+import { Http1Client } from "./http1-client.js";
+import { type Head, Http2Client } from "./http2-client.js";
 
 /** One connection of a load. */
 export interface LoadClient {
@@ -20,8 +21,10 @@ export type LoadCalls =
       readonly first: readonly string[];
       readonly second: readonly string[];
     }
-  /** GET over HTTP/1.1, one at a time on each connection. */
-  | { readonly kind: "http"; readonly heads: readonly string[] };
+  /** GET over HTTP/1.1, one at a time on each connection, with header fields as lines. */
+  | { readonly kind: "http1"; readonly heads: readonly string[] }
+  /** GET over HTTP/2, with header fields. */
+  | { readonly kind: "http2"; readonly heads: readonly Head[] };
 
 /** Connects to a server on loopback; rejects when nobody listens. */
 export async function connectClient(port: number, calls: LoadCalls): Promise<LoadClient> {
@@ -46,8 +49,12 @@ export async function connectClient(port: number, calls: LoadCalls): Promise<Loa
         close: () => client.close(),
       };
     }
-    case "http": {
-      const client = await HttpClient.connect(port, calls.heads);
+    case "http1": {
+      const client = await Http1Client.connect(port, calls.heads);
+      return { call: (at, done) => client.get(at, done), close: () => client.close() };
+    }
+    case "http2": {
+      const client = await Http2Client.connect(port, calls.heads);
       return { call: (at, done) => client.get(at, done), close: () => client.close() };
     }
   }

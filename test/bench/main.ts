@@ -30,7 +30,7 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   -o json         the rows as JSON on standard output
   --profile DIR   a CPU profile of every server's process into this folder
   --simulation N  instead of all this: N seeds of the simulation against the exact promise
-  --fuzz N        instead of all this: N inputs that nobody should send, to what reads the wire
+  --fuzz N        instead of all this: N inputs that nobody should send, to what serves the wire
   --first SEED    the first seed of these two (default 1), to run several parts side by side
   -h, --help      this text`;
 
@@ -56,7 +56,7 @@ async function main(): Promise<void> {
     return;
   }
   if (values.fuzz !== undefined) {
-    fuzz(Number(values.fuzz), Number(values.first));
+    await fuzz(Number(values.fuzz), Number(values.first));
     return;
   }
   const measureMs = Number(values.seconds) * 1_000;
@@ -110,9 +110,9 @@ async function simulate(count: number, first: number): Promise<void> {
   if (failure !== undefined) process.exitCode = 1;
 }
 
-function fuzz(count: number, first: number): void {
+async function fuzz(count: number, first: number): Promise<void> {
   if (!(count >= 1 && first >= 0)) throw new Error("--fuzz and --first take whole numbers");
-  const failure = runFuzz({ first, count });
+  const failure = await runFuzz({ first, count });
   process.stdout.write(failure === undefined ? "No input failed.\n" : `${failure}\n`);
   if (failure !== undefined) process.exitCode = 1;
 }

@@ -44,7 +44,7 @@ export function formatServers({ calls, exchanges, steady }: ServerRows): string 
 /** The rows through Envoy, with everybody's CPU: they share the machine. */
 export function formatGateways(rows: readonly GatewayRow[]): string {
   if (rows.length === 0) return "";
-  const header = ["64 clients of one Envoy", "requests/s", "Envoy us", "Headgate us"];
+  const header = ["64 requests in flight in one Envoy", "requests/s", "Envoy us", "Headgate us"];
   const cells = rows.map((row) => [
     row.name,
     Math.round(row.requestsPerSecond).toLocaleString("en-US"),

@@ -44,6 +44,8 @@ export const rowNames = {
   gatewayUnasked: "through Envoy, nobody asked",
   gatewayFloor: "through Envoy, memory, 1,000 keys, grpc-js",
   gatewayLane: "through Envoy, memory, 1,000 keys, lane",
+  filterFloor: "through Envoy, HTTP/2, no upstream, grpc-js",
+  filterLane: "through Envoy, HTTP/2, no upstream, lane",
 } as const;
 
 /** What every limit of the bench allows: as much as there is, so that no row is about denials. */

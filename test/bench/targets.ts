@@ -25,6 +25,8 @@ export function compare({ servers, gateways }: ComparedRows): readonly Compariso
   const cpuPart = (row: Row, floor: Row): string =>
     `1/${(floor.cpuUsPerCall / row.cpuUsPerCall).toFixed(1)}`;
   const p99Part = (row: Row, floor: Row): string => (row.p99Ms / floor.p99Ms).toFixed(2);
+  const ratePart = (row: GatewayRow, other: GatewayRow): string =>
+    (row.requestsPerSecond / other.requestsPerSecond).toFixed(2);
   const { floor, steadyFloor } = rowNames;
   const ofFloor = "of an empty @grpc/grpc-js call's CPU";
   const ofP99 = "of the empty @grpc/grpc-js server's p99 at half its most";
@@ -60,7 +62,12 @@ export function compare({ servers, gateways }: ComparedRows): readonly Compariso
     pair(gateways, [rowNames.gatewayLane, rowNames.gatewayFloor], {
       what: "through Envoy, lane: of @grpc/grpc-js's requests a second",
       target: "at least 1.8",
-      measure: (row, other) => (row.requestsPerSecond / other.requestsPerSecond).toFixed(2),
+      measure: ratePart,
+    }),
+    pair(gateways, [rowNames.filterLane, rowNames.filterFloor], {
+      what: "the same, HTTP/2 and no upstream",
+      target: "at least 1.8",
+      measure: ratePart,
     }),
   ].flat();
 }

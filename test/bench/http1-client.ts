@@ -6,7 +6,7 @@ import type { CallOutcome } from "./call-outcome.js";
  * that the load costs little next to the proxy under test. It trusts its server: an answer has a
  * status line and a `content-length`.
  */
-export class HttpClient {
+export class Http1Client {
   readonly #socket: Socket;
   readonly #requests: readonly Buffer[];
   #received = "";
@@ -27,11 +27,11 @@ export class HttpClient {
    *
    * @param heads header fields of the requests, `host` among them: lines without the last CRLF
    */
-  static connect(port: number, heads: readonly string[]): Promise<HttpClient> {
+  static connect(port: number, heads: readonly string[]): Promise<Http1Client> {
     return new Promise((resolve, reject) => {
       const socket = connect({ host: "127.0.0.1", port });
       socket.once("error", reject);
-      socket.once("connect", () => resolve(new HttpClient(socket, heads)));
+      socket.once("connect", () => resolve(new Http1Client(socket, heads)));
     });
   }
 
