@@ -108,6 +108,16 @@ export class Http2Connection implements SessionHost, LivingConnection {
     return this.#session.streams.count;
   }
 
+  /** Streams that were reset, and that somebody still works for. */
+  get lingeringCount(): number {
+    return this.#session.streams.lingeringCount;
+  }
+
+  /** Bytes that it keeps: what came and is not whole, and what has not left. */
+  get keptBytes(): number {
+    return this.#session.keptBytes;
+  }
+
   get isGreeted(): boolean {
     return this.#session.isGreeted;
   }

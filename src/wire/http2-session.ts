@@ -101,6 +101,12 @@ export class Http2Session implements FrameSink {
     return this.#hasSettings;
   }
 
+  /** Bytes of frames and header blocks that are not whole, and of what was not taken. */
+  get keptBytes(): number {
+    const cameBytes = this.#reader.heldBytes + this.#block.byteCount;
+    return cameBytes + this.#streams.queuedBytes + this.output.length;
+  }
+
   /** Whether a frame or a header block has begun and not ended. */
   get isInside(): boolean {
     return this.#block.streamId !== 0 || this.#reader.heldBytes > 0;

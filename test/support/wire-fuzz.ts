@@ -199,13 +199,14 @@ function plainFrames(bytes: Buffer): { frames: readonly string[]; error: string 
   return { frames, error: "none" };
 }
 
-function randomBytes(dice: Dice, countEnd: number, countMin = 0): Buffer {
+/** Random bytes: `countMin` of them, and up to `countEnd` more. */
+export function randomBytes(dice: Dice, countEnd: number, countMin = 0): Buffer {
   const length = countMin + dice.below(countEnd);
   return Buffer.from(Array.from({ length }, () => dice.below(256)));
 }
 
 /** A few bytes changed, taken out, doubled or put in. */
-function mutate(dice: Dice, input: Input): Input {
+export function mutate(dice: Dice, input: Input): Input {
   const bytes = [...input];
   for (let left = 1 + dice.below(3); left > 0; left -= 1) {
     const at = dice.below(bytes.length + 1);

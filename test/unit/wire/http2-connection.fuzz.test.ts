@@ -1,0 +1,26 @@
+import { describe, expect, it } from "vitest";
+import { answersTo, fuzzConnections } from "../../support/connection-fuzz.js";
+import { recordedExchanges } from "../../support/recorded-exchanges.js";
+
+const seed = Number(process.env["TEST_SEED"] ?? 1);
+
+/** `npm run bench -- --fuzz 1000000` runs more. */
+const connectionCount = 2_000;
+
+/** Where the mutations begin: a server that refused these would be fuzzed in vain. */
+describe("a server of the lane, with clients as they are,", () => {
+  it.each(recordedExchanges)("answers $what", async ({ bytes, served }) => {
+    const { lines, end } = await answersTo([bytes]);
+    const ended = lines.filter((line) => line.endsWith("HEADERS grpc-status=0, end"));
+    expect(ended.map((line) => Number.parseInt(line, 10)).sort((a, b) => a - b)).toEqual(served);
+    expect(lines.filter((line) => /RST_STREAM|GOAWAY/.test(line))).toEqual([]);
+    // By us, or as the client says itself that it leaves.
+    expect(["destroyed", "left"]).toContain(end);
+  });
+});
+
+describe(`a server of the lane, with clients that send anything (TEST_SEED=${seed}),`, () => {
+  it("ends their connections or serves them, and nobody else is harmed", async () => {
+    expect(await fuzzConnections({ seed, count: connectionCount })).toBeUndefined();
+  });
+});
