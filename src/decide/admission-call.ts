@@ -48,6 +48,8 @@ export interface ResponseFacts {
   readonly status: number | undefined;
   /** Of `grpc-status` among headers or trailers, where there was one. */
   readonly grpcStatus: number | undefined;
+  /** Whether there was `x-envoy-overloaded`: a proxy on the way had no room. */
+  readonly isOverloaded: boolean;
   /** The header `endpoint-load-metrics`, as it came. */
   readonly loadMetrics: string | undefined;
 }

@@ -55,6 +55,9 @@ export class Permits {
 
 /** One key's permits in use. */
 export interface KeyCount {
+  /** Where they go back to. */
+  readonly owner: KeyedPermits;
+  /** Undefined for the count that many keys share. */
   readonly key: string | undefined;
   inUseCount: number;
 }
@@ -75,7 +78,7 @@ export class KeyedPermits {
   readonly #options: KeyedPermitsOptions;
   readonly #counts = new Map<string, KeyCount>();
   /** For all keys that found no room: together they have one key's permits. */
-  readonly #others: KeyCount = { key: undefined, inUseCount: 0 };
+  readonly #others: KeyCount = { owner: this, key: undefined, inUseCount: 0 };
 
   constructor(options: KeyedPermitsOptions) {
     this.#options = options;
@@ -88,32 +91,32 @@ export class KeyedPermits {
 
   /** Whether the key has a permit left. */
   hasRoom(key: string): boolean {
-    return this.#find(key, false).inUseCount < this.#options.max;
+    const known = this.#counts.get(key);
+    if (known !== undefined) return known.inUseCount < this.#options.max;
+    return !this.#isFull || this.#others.inUseCount < this.#options.max;
   }
 
   /** Takes one, whatever is in use; it goes back to what this returns. */
   take(key: string): KeyCount {
-    const count = this.#find(key, true);
+    const count = this.#counts.get(key) ?? (this.#isFull ? this.#others : this.#begin(key));
     count.inUseCount += 1;
     return count;
   }
 
   /** Gives one back to the count that it was taken from. */
   giveBack(count: KeyCount): void {
-    assert(count.inUseCount > 0, "a permit is given back once");
+    assert(count.owner === this && count.inUseCount > 0, "a permit is given back once");
     count.inUseCount -= 1;
     if (count.inUseCount === 0 && count.key !== undefined) this.#counts.delete(count.key);
   }
 
-  #find(key: string, isKept: boolean): KeyCount {
-    const known = this.#counts.get(key);
-    if (known !== undefined) return known;
-    if (this.#counts.size >= this.#options.keysMax) return this.#others;
-    if (!isKept) return unused;
-    const created: KeyCount = { key, inUseCount: 0 };
-    this.#counts.set(key, created);
-    return created;
+  get #isFull(): boolean {
+    return this.#counts.size >= this.#options.keysMax;
+  }
+
+  #begin(key: string): KeyCount {
+    const count: KeyCount = { owner: this, key, inUseCount: 0 };
+    this.#counts.set(key, count);
+    return count;
   }
 }
-
-const unused: Readonly<KeyCount> = Object.freeze({ key: undefined, inUseCount: 0 });

@@ -187,6 +187,7 @@ function responseOf(headers: ReadonlyMap<string, string>): ResponseFacts {
   return {
     status: statusIn(headers.get(":status")),
     grpcStatus: statusIn(headers.get("grpc-status")),
+    isOverloaded: headers.has("x-envoy-overloaded"),
     loadMetrics: headers.get("endpoint-load-metrics"),
   };
 }

@@ -64,7 +64,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
       [":method", "GET"],
     ]);
     expect(asked?.responses).toEqual([
-      { status: 503, grpcStatus: undefined, loadMetrics: "JSON {}" },
+      { status: 503, grpcStatus: undefined, isOverloaded: false, loadMetrics: "JSON {}" },
     ]);
     expect(asked?.ends).toEqual([]);
     expect(counts.openCount).toBe(1);

@@ -1,0 +1,204 @@
+import type { Cancel } from "../core/clock.js";
+import { expectedTimeoutHeader, grpcTimeoutHeader } from "../core/deadline.js";
+import type { GateState } from "../core/gate.js";
+import { orcaHeader } from "../core/orca.js";
+import type { Policy } from "../policy/policy.js";
+import type { IndexedService } from "../policy/service-index.js";
+import type { ServicePolicy } from "../policy/service-policy.js";
+import type {
+  AdmissionCall,
+  AdmissionRequest,
+  AdmissionTicket,
+  Admits,
+  Admitted,
+} from "./admission-call.js";
+import { type RequestKey, requestKeySource } from "./callers.js";
+import type { PolicySource } from "./policy-source.js";
+import { passedTicket, ServiceAdmission, type ServiceAdmissionParts } from "./service-admission.js";
+
+/** What happens to admission, for logs. */
+export type AdmissionEvent = {
+  readonly kind: "gateChanged";
+  /** Named by the policy. */
+  readonly service: string;
+  readonly state: GateState;
+};
+
+/** What an `Admission` is made of. */
+export interface AdmissionParts extends Omit<ServiceAdmissionParts, "onGateChanged"> {
+  readonly policies: PolicySource;
+  readonly onEvent: (event: AdmissionEvent) => void;
+}
+
+/** Time between two looks at each gate and each limit, in milliseconds. */
+export const tickMs = 1_000;
+
+/** What is wanted of every response. Source: the router filter of Envoy for `x-envoy-overloaded`. */
+const responseHeaderNames: ReadonlySet<string> = new Set([
+  ":status",
+  "grpc-status",
+  orcaHeader,
+  "x-envoy-overloaded",
+]);
+
+/** What is wanted of every request: whose it is, how long it lasts, and how to refuse it. */
+const commonHeaderNames: readonly string[] = [
+  ":authority",
+  ":method",
+  "content-type",
+  grpcTimeoutHeader,
+  expectedTimeoutHeader,
+];
+
+/**
+ * Admission to all services of the policy in force. A service keeps what it has learnt, who is in
+ * it and who waits for as long as policies name it.
+ */
+export class Admission implements Admits {
+  readonly #parts: AdmissionParts;
+  #policy: Policy | undefined;
+  #services: ReadonlyMap<string, ServiceAdmission> = new Map();
+  #requestHeaderNames: ReadonlySet<string> = new Set();
+  #attributeNames: ReadonlySet<string> = new Set();
+  #cancelTick: Cancel;
+  /** Requests for services that the policy does not have; they pass. */
+  unknownCount = 0;
+
+  /** Looks at gates and limits once a second, until `close`. */
+  constructor(parts: AdmissionParts) {
+    this.#parts = parts;
+    this.#cancelTick = this.#scheduleTick();
+    this.#follow();
+  }
+
+  readonly responseHeaderNames: ReadonlySet<string> = responseHeaderNames;
+
+  get requestHeaderNames(): ReadonlySet<string> {
+    this.#follow();
+    return this.#requestHeaderNames;
+  }
+
+  get attributeNames(): ReadonlySet<string> {
+    this.#follow();
+    return this.#attributeNames;
+  }
+
+  /** The services of the policy in force. */
+  services(): Iterable<ServiceAdmission> {
+    this.#follow();
+    return this.#services.values();
+  }
+
+  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionTicket {
+    this.#follow();
+    const service = this.#find(request);
+    if (service === undefined) {
+      this.unknownCount += 1;
+      call.admitted(passing);
+      return passedTicket;
+    }
+    return service.begin(request, call);
+  }
+
+  /**
+   * A reading of what a service's law `signal` looks at.
+   *
+   * @param key one of the policy's names, where the limit is split; undefined: it holds for all
+   */
+  read(service: string, reading: number, key?: string): void {
+    this.#follow();
+    this.#services.get(service)?.read(reading, key);
+  }
+
+  /** Ends what runs by itself, and gives shares up. Who is in stays in. */
+  close(): void {
+    this.#cancelTick();
+    for (const service of this.#services.values()) service.close();
+  }
+
+  #find({ serviceName, headers }: AdmissionRequest): ServiceAdmission | undefined {
+    if (serviceName !== undefined) return this.#services.get(serviceName);
+    const authority = headers.get(":authority");
+    if (authority === undefined) return undefined;
+    const name = this.#policy?.serviceIndex.at(authority)?.service.name;
+    return name === undefined ? undefined : this.#services.get(name);
+  }
+
+  /** Takes a new policy over as soon as anything is asked of it. */
+  #follow(): void {
+    const policy = this.#parts.policies.current();
+    if (policy === this.#policy) return;
+    this.#policy = policy;
+    const before = this.#services;
+    const services = new Map<string, ServiceAdmission>();
+    const wanted = new WantedOfRequests();
+    for (const { name } of policy?.services ?? []) {
+      const indexed = policy?.serviceIndex.named(name);
+      if (indexed === undefined) continue;
+      wanted.add(indexed);
+      const known = before.get(name);
+      known?.configure(indexed);
+      services.set(name, known ?? this.#create(indexed));
+    }
+    for (const [name, service] of before) if (!services.has(name)) service.close();
+    this.#services = services;
+    this.#requestHeaderNames = wanted.headers;
+    this.#attributeNames = wanted.attributes;
+  }
+
+  #create(indexed: IndexedService): ServiceAdmission {
+    const { onEvent } = this.#parts;
+    const onGateChanged = (service: string, state: GateState): void =>
+      onEvent({ kind: "gateChanged", service, state });
+    return new ServiceAdmission({ ...this.#parts, onGateChanged }, indexed);
+  }
+
+  #scheduleTick(): Cancel {
+    const { clock } = this.#parts;
+    return clock.schedule(tickMs, () => {
+      this.#cancelTick = this.#scheduleTick();
+      this.#follow();
+      const nowMs = clock.monotonicMs();
+      for (const service of this.#services.values()) service.tick(nowMs);
+    });
+  }
+}
+
+/** For a service that the policy does not have: nothing is known of it, and nothing to follow. */
+const passing: Admitted = {
+  priority: "normal",
+  setHeaders: [],
+  removeHeaders: [],
+  metadata: undefined,
+  responseHeaders: undefined,
+  isFollowed: false,
+};
+
+/** Names of what has to be seen of requests to decide on them. */
+class WantedOfRequests {
+  readonly headers = new Set<string>(commonHeaderNames);
+  readonly attributes = new Set<string>();
+
+  add({ service, classifier }: IndexedService): void {
+    for (const name of classifier.headerNames) this.headers.add(name);
+    for (const name of classifier.attributeNames) this.attributes.add(name);
+    for (const key of requestKeysOf(service)) {
+      const source = requestKeySource(key);
+      if ("header" in source) this.headers.add(source.header);
+      else this.attributes.add(source.attribute);
+    }
+    const deadlineHeader = service.admission?.deadline?.header;
+    if (deadlineHeader !== undefined) this.headers.add(deadlineHeader);
+    const keyHeader = service.concurrency?.per?.header;
+    if (keyHeader !== undefined) this.headers.add(keyHeader);
+  }
+}
+
+function requestKeysOf({ admission, rateLimit }: ServicePolicy): readonly RequestKey[] {
+  const keys: RequestKey[] = [];
+  if (admission !== undefined) keys.push(admission.caller);
+  if (admission?.maxInFlightPer !== undefined) keys.push(admission.maxInFlightPer.per);
+  if (rateLimit?.inExtProc !== true) return keys;
+  for (const part of rateLimit.descriptors.flat()) if (part.kind !== "fixed") keys.push(part);
+  return keys;
+}

@@ -1,0 +1,259 @@
+import type { ConcurrencySettings, QueueSettings } from "../core/admission-settings.js";
+import { createConcurrencyLimit } from "../core/concurrency-laws.js";
+import type { ConcurrencyLimit, ConcurrencySample } from "../core/concurrency-limit.js";
+import type { QueueState } from "../core/estimated-wait.js";
+import type { PermitHolder, PermitShare, SharesPermits } from "../core/permit-share.js";
+import { SlotTime } from "../core/slot-time.js";
+import {
+  type Dismissal,
+  type Newcomer,
+  type Place,
+  type RoomAnswer,
+  WaitingRoom,
+} from "../core/waiting-room.js";
+import { windowMargin } from "../core/window-limit.js";
+import { Permits } from "./permits.js";
+
+/** What limits a pool; each part may be missing. */
+export interface PoolSettings {
+  /** Permits of the whole fleet. */
+  readonly maxInFlight: number | undefined;
+  readonly concurrency: ConcurrencySettings | undefined;
+  readonly queue: QueueSettings | undefined;
+}
+
+/** What a `PermitPool` is made of. */
+export interface PoolParts {
+  /** Names the pool among replicas. */
+  readonly name: string;
+  /** Told when somebody who waits may go in now. */
+  readonly onGrown: () => void;
+  /** Absent where this process is alone. */
+  readonly shares: SharesPermits | undefined;
+}
+
+/** Laws whose limit is the whole fleet's; the others learn it in each replica by itself. */
+const fleetLaws: ReadonlySet<ConcurrencySettings["law"]> = new Set(["fixed", "signal"]);
+
+/**
+ * Permits under one limit, the law that sets it, and the queue in front of it. `T` is what waits.
+ *
+ * A limit of the fleet (`maxInFlight`, and what `fixed` and `signal` say) is shared among replicas;
+ * a law that learns runs in each replica, within its share. The law `window` bounds the queue where
+ * there is one, and permits where there is none.
+ */
+export class PermitPool<T> implements PermitHolder {
+  readonly name: string;
+  readonly #parts: PoolParts;
+  readonly #permits = new Permits();
+  readonly #slotTime = new SlotTime();
+  #settings: PoolSettings = nothing;
+  #law: ConcurrencyLimit | undefined;
+  #room: WaitingRoom<T> | undefined;
+  #share: PermitShare | undefined;
+
+  constructor(parts: PoolParts, settings: PoolSettings) {
+    this.#parts = parts;
+    this.name = parts.name;
+    this.configure(settings);
+  }
+
+  /** Changes settings while it runs; the law is made anew only where its own settings differ. */
+  configure(settings: PoolSettings): void {
+    const { concurrency, queue } = settings;
+    if (!isSame(concurrency, this.#settings.concurrency)) {
+      this.#law = concurrency && createConcurrencyLimit(concurrency);
+    }
+    this.#settings = settings;
+    if (this.#room !== undefined) this.#room.configure(queue ?? closedQueue);
+    else if (queue !== undefined) this.#room = new WaitingRoom(queue);
+    if (this.fleetLimit() === Number.POSITIVE_INFINITY) this.close();
+    else this.#share ??= this.#parts.shares?.open(this);
+  }
+
+  /** Gives its share up; who is in it stays in. */
+  close(): void {
+    this.#share?.close();
+    this.#share = undefined;
+  }
+
+  /** The law that sets the limit; undefined: none. */
+  get law(): ConcurrencyLimit | undefined {
+    return this.#law;
+  }
+
+  get waitingCount(): number {
+    return this.#room?.waitingCount ?? 0;
+  }
+
+  /** Whether requests may wait at all. */
+  get hasQueue(): boolean {
+    return this.#settings.queue !== undefined;
+  }
+
+  /** The most that may wait now. */
+  get waitingMax(): number {
+    const { queue } = this.#settings;
+    if (queue === undefined) return 0;
+    return this.#law !== undefined && this.#isWindow
+      ? Math.min(queue.sizeMax, this.#law.limit)
+      : queue.sizeMax;
+  }
+
+  /** When `expire` has something to do next. */
+  get nextExpiryMs(): number | undefined {
+    return this.#room?.nextExpiryMs;
+  }
+
+  inUseCount(): number {
+    return this.#permits.inUseCount;
+  }
+
+  /** Permits that this replica may have in use; Infinity where nothing limits them. */
+  limit(nowMs: number): number {
+    let limit = this.fleetLimit();
+    if (this.#share !== undefined) limit = Math.min(limit, this.#share.permits(nowMs));
+    return this.#learnsHere ? Math.min(limit, this.#law?.limit ?? limit) : limit;
+  }
+
+  /** Permits of the whole fleet; Infinity where nothing limits them there. */
+  fleetLimit(): number {
+    const { maxInFlight = Number.POSITIVE_INFINITY, concurrency } = this.#settings;
+    if (this.#law === undefined || concurrency === undefined) return maxInFlight;
+    return fleetLaws.has(concurrency.law) ? Math.min(maxInFlight, this.#law.limit) : maxInFlight;
+  }
+
+  takeDemand(): number {
+    return this.#permits.takeDemand() + this.waitingCount;
+  }
+
+  shareGrew(): void {
+    this.#parts.onGrown();
+  }
+
+  /** Someone was refused who needed a permit. */
+  noteRefused(): void {
+    this.#permits.noteRefused();
+  }
+
+  /** How a new request finds it. */
+  state(nowMs: number): QueueState {
+    return {
+      waitingCount: this.waitingCount,
+      inFlightCount: this.#permits.inUseCount,
+      limit: Math.max(1, this.limit(nowMs)),
+      serviceMs: this.#slotTime.serviceMs(nowMs),
+    };
+  }
+
+  /**
+   * How full it is: requests here over what there is room for, permits and places in the queue. So
+   * without a queue it is permits in use over their limit. 0 where nothing limits it.
+   *
+   * Example: 10 permits, 6 in use, no queue: 0.6. All in use, and 20 of 30 places: 0.75.
+   */
+  occupancyRatio(nowMs: number): number {
+    const placeCount = this.limit(nowMs) + this.waitingMax;
+    const count = this.#permits.inUseCount + this.waitingCount;
+    if (placeCount === 0) return 1;
+    return placeCount === Number.POSITIVE_INFINITY ? 0 : count / placeCount;
+  }
+
+  /** Whether a permit is free, and nobody waits for it. */
+  hasRoom(nowMs: number): boolean {
+    return this.waitingCount === 0 && this.isFree(nowMs);
+  }
+
+  /** Whether a permit is free, for whoever is next. */
+  isFree(nowMs: number): boolean {
+    return this.#permits.inUseCount < this.limit(nowMs);
+  }
+
+  /** Whether somebody may still begin to wait, if nobody has to go for it. */
+  hasPlace(): boolean {
+    return this.waitingCount < this.waitingMax;
+  }
+
+  /** Takes a permit, whatever the limit. @returns permits in use with it */
+  take(nowMs: number): number {
+    this.#permits.takeAnyway();
+    this.#occupy(nowMs);
+    return this.#permits.inUseCount;
+  }
+
+  /** Gives a permit back. */
+  giveBack(nowMs: number): void {
+    this.#permits.giveBack();
+    this.#slotTime.complete(nowMs);
+    this.#occupy(nowMs);
+  }
+
+  /** Teaches the law. */
+  learn(sample: ConcurrencySample): void {
+    this.#law?.record(sample);
+  }
+
+  /** Lets a request wait; see `WaitingRoom.enter`. */
+  enter(newcomer: Newcomer<T>, nowMs: number): RoomAnswer<T> {
+    const isBeyondWindow = this.#isWindow && this.waitingCount >= this.waitingMax;
+    if (this.#room === undefined || isBeyondWindow) return nobody;
+    return this.#room.enter(newcomer, nowMs);
+  }
+
+  /** Who goes in next, for a permit that is free. */
+  next(nowMs: number): RoomAnswer<T> {
+    const windowLimit = this.#isWindow ? this.#law?.limit : undefined;
+    const positionMax = (windowLimit ?? Number.POSITIVE_INFINITY) + windowMargin;
+    return this.#room?.next(nowMs, positionMax) ?? nobody;
+  }
+
+  /** Takes out whose wait is over. */
+  expire(nowMs: number): readonly Dismissal<T>[] {
+    return this.#room?.expire(nowMs) ?? [];
+  }
+
+  /** A request leaves the queue by itself. */
+  leave(place: Place<T>): void {
+    this.#room?.leave(place);
+  }
+
+  get #isWindow(): boolean {
+    return this.#settings.concurrency?.law === "window";
+  }
+
+  /** Whether the law's limit is one of permits, learned in this replica. */
+  get #learnsHere(): boolean {
+    const { concurrency } = this.#settings;
+    if (concurrency === undefined || fleetLaws.has(concurrency.law)) return false;
+    return !(this.#isWindow && this.hasQueue);
+  }
+
+  /** What is in use above the limit waits for a slot somewhere, it has none. */
+  #occupy(nowMs: number): void {
+    this.#slotTime.occupy(Math.min(this.#permits.inUseCount, this.limit(nowMs)), nowMs);
+  }
+}
+
+const nothing: PoolSettings = {
+  maxInFlight: undefined,
+  concurrency: undefined,
+  queue: undefined,
+};
+
+/** Takes nobody; who waits in it when the policy does without a queue still gets its turn. */
+const closedQueue: QueueSettings = {
+  sizeMax: 0,
+  waitMsMax: 0,
+  order: "fifo",
+  codel: undefined,
+};
+
+const nobody: RoomAnswer<never> = { place: undefined, dismissed: [] };
+
+/** Settings are plain data, made in one place in one order of fields. */
+function isSame(
+  one: ConcurrencySettings | undefined,
+  other: ConcurrencySettings | undefined,
+): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

@@ -1,0 +1,402 @@
+import type { AdmissionBlock, RefusalCause } from "../core/admission-settings.js";
+import type { Cancel, Clock } from "../core/clock.js";
+import { readDeadline } from "../core/deadline.js";
+import { estimatedWaitMs, sigmoidRejectRatio } from "../core/estimated-wait.js";
+import type { GateState } from "../core/gate.js";
+import type { SharesPermits } from "../core/permit-share.js";
+import type { RetryWait } from "../core/retry-after.js";
+import type { Dismissal } from "../core/waiting-room.js";
+import type { IndexedService } from "../policy/service-index.js";
+import type { ServicePolicy } from "../policy/service-policy.js";
+import type { AdmissionCall, AdmissionRequest, AdmissionTicket } from "./admission-call.js";
+import { AdmissionCounts } from "./admission-counts.js";
+import type { RateLimitAnswer } from "./admission-rate-limit.js";
+import { requestKey } from "./callers.js";
+import type { PermitPool } from "./permit-pool.js";
+import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
+import { ServicePools } from "./service-pools.js";
+import { Visit, type VisitHost } from "./visit.js";
+import { visitOutcome } from "./visit-outcome.js";
+
+/** What admission to a service is made of. */
+export interface ServiceAdmissionParts extends BlockParts {
+  readonly clock: Clock;
+  /** Absent where this process is alone. */
+  readonly shares: SharesPermits | undefined;
+  /** A strong hash of a text, in hexadecimal. */
+  readonly digest: (text: string) => string;
+  readonly onGateChanged: (service: string, state: GateState) => void;
+}
+
+/**
+ * How much longer than our own wait Envoy is told to wait, in milliseconds: our answer comes first.
+ * The filter's `max_message_timeout` must be the longest wait plus this, or Envoy takes no notice.
+ */
+export const waitTimeoutMarginMs = 200;
+
+/** For a request that is not followed: there is nothing to give back. */
+export const passedTicket: AdmissionTicket = { responded: () => {}, end: () => {} };
+
+/**
+ * Admission to one service: asks the checks in their order, then the rate limit, then for a permit,
+ * and lets wait who may. Outlives policies as long as one of this name is in them.
+ *
+ * Whoever is called back may end its visit at once: so all books are closed before each call.
+ */
+export class ServiceAdmission implements VisitHost {
+  readonly name: string;
+  readonly counts = new AdmissionCounts();
+  readonly #parts: ServiceAdmissionParts;
+  readonly #pools: ServicePools;
+  #indexed: IndexedService;
+  #blocks: ServiceBlocks;
+  /** Pools in which somebody waits. */
+  readonly #waiting = new Set<PermitPool<Visit>>();
+  #expiry: { readonly atMs: number; readonly cancel: Cancel } | undefined;
+
+  constructor(parts: ServiceAdmissionParts, indexed: IndexedService) {
+    const { service } = indexed;
+    this.name = service.name;
+    this.#parts = parts;
+    this.#indexed = indexed;
+    this.#blocks = new ServiceBlocks(parts, service, undefined);
+    const { shares, digest } = parts;
+    const onGrown = (): void => this.#serveAll(parts.clock.monotonicMs());
+    this.#pools = new ServicePools({ policy: service, shares, digest, onGrown });
+  }
+
+  /** What the policy in force says of it. */
+  get policy(): ServicePolicy {
+    return this.#indexed.service;
+  }
+
+  get blocks(): ServiceBlocks {
+    return this.#blocks;
+  }
+
+  get pools(): ServicePools {
+    return this.#pools;
+  }
+
+  /** A new policy: what was learnt stays where its settings do. */
+  configure(indexed: IndexedService): void {
+    if (indexed.service === this.#indexed.service) return;
+    this.#indexed = indexed;
+    this.#blocks = new ServiceBlocks(this.#parts, indexed.service, this.#blocks);
+    this.#pools.configure(indexed.service);
+    this.#serveAll(this.#parts.clock.monotonicMs());
+  }
+
+  /** No policy has it any more: who is in it goes on as before. */
+  close(): void {
+    this.#pools.close();
+  }
+
+  /** A reading of what the law `signal` looks at; see `Admission.read`. */
+  read(reading: number, key: string | undefined): void {
+    this.#pools.read(reading, key);
+    this.#serveAll(this.#parts.clock.monotonicMs());
+  }
+
+  /** The share of requests that the expected wait would refuse now; 0 without a sigmoid. */
+  rejectRatio(nowMs: number): number {
+    const sigmoid = this.#blocks.admission?.policy.estimatedWait?.sigmoid;
+    if (sigmoid === undefined) return 0;
+    let ratio = 0;
+    for (const { pool } of this.#pools.all()) {
+      ratio = Math.max(ratio, sigmoidRejectRatio(sigmoid, pool.state(nowMs)));
+    }
+    return ratio;
+  }
+
+  /** Once a second. */
+  tick(nowMs: number): void {
+    const gate = this.#blocks.admission?.gate;
+    if (gate !== undefined) {
+      const before = gate.state;
+      gate.update(this.rejectRatio(nowMs));
+      if (gate.state !== before) this.#parts.onGateChanged(this.name, gate.state);
+    }
+    for (const { pool } of this.#pools.all()) {
+      const limit = pool.limit(nowMs);
+      if (limit !== Number.POSITIVE_INFINITY) this.counts.capacity.add(limit);
+    }
+    // A lease that ended, or a reading, may have made room.
+    this.#serveAll(nowMs);
+  }
+
+  begin(request: AdmissionRequest, call: AdmissionCall): AdmissionTicket {
+    const { terms, admission, rateLimit } = this.#blocks;
+    const priority = this.#indexed.classifier.classify(request);
+    if (priority === "bypass") {
+      this.counts.bypassedCount += 1;
+      call.admitted(terms.bypassed);
+      return passedTicket;
+    }
+    if (admission === undefined && rateLimit === undefined) {
+      this.counts.admitted[priority] += 1;
+      call.admitted(terms.unfollowed(priority));
+      return passedTicket;
+    }
+    const visit = new Visit({
+      host: this,
+      request,
+      call,
+      priority,
+      caller: admission === undefined ? "" : requestKey(admission.policy.caller, request),
+      deadline: readDeadline(request.headers, admission?.policy.deadline ?? noHeader),
+      arrivedMs: this.#parts.clock.monotonicMs(),
+      pool: this.#pools.of(request),
+    });
+    this.#decide(visit);
+    return visit;
+  }
+
+  /** The exchange of a visit is over. */
+  ended(visit: Visit, end: Ending): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const { stage, pool } = visit;
+    this.#close(visit);
+    if (stage !== "admitted") {
+      this.counts.leftCount += 1;
+      return;
+    }
+    pool.giveBack(nowMs);
+    if (visit.holdsWhole) this.#pools.whole.giveBack(nowMs);
+    this.#learn(visit, { end, nowMs });
+    this.#serveAll(nowMs);
+  }
+
+  reported(loadMetrics: string): void {
+    this.#blocks.admission?.health?.reported(loadMetrics, this.#parts.clock.monotonicMs());
+  }
+
+  #decide(visit: Visit): void {
+    const nowMs = visit.arrivedMs;
+    const { rateLimit } = this.#blocks;
+    const cause = this.#firstRefusal(visit, nowMs);
+    if (cause !== undefined) {
+      this.#refuse(visit, cause, this.#retryWait(visit, nowMs));
+    } else if (rateLimit === undefined || visit.request.isObserved) {
+      this.#enter(visit, nowMs);
+    } else if (!this.#canEnter(visit, nowMs)) {
+      // Who is refused for want of room is not charged first.
+      this.#enter(visit, nowMs);
+    } else {
+      const deadlineMs = nowMs + (visit.deadline?.remainingMs ?? Number.POSITIVE_INFINITY);
+      rateLimit.ask(visit.request, deadlineMs, (answer) => this.#rateLimited(visit, answer));
+    }
+  }
+
+  #firstRefusal(visit: Visit, nowMs: number): RefusalCause | undefined {
+    const { admission } = this.#blocks;
+    if (admission === undefined) return undefined;
+    const isCritical = visit.priority === "critical";
+    for (const check of admission.checks) {
+      if (isCritical && check.sparesCritical) continue;
+      if (!check.refuses(visit, nowMs)) continue;
+      if (!this.#isDry(visit, check.block)) return check.cause;
+      this.counts.dryRefused.add(visit.priority, check.cause);
+    }
+    return undefined;
+  }
+
+  /** Whether a block only counts for this request. */
+  #isDry({ request }: Visit, block: AdmissionBlock): boolean {
+    return request.isObserved || this.#blocks.admission?.policy.dryRun.has(block) === true;
+  }
+
+  #rateLimited(visit: Visit, answer: RateLimitAnswer): void {
+    // Its caller may have left meanwhile.
+    if (visit.stage !== "asking") return;
+    if (answer.kind === "failed") this.counts.rateLimitFailedCount += 1;
+    if (answer.kind !== "denied") {
+      this.#enter(visit, this.#parts.clock.monotonicMs());
+    } else if (this.#isDry(visit, "rateLimit")) {
+      this.counts.dryRefused.add(visit.priority, "rateLimit");
+      this.#enter(visit, this.#parts.clock.monotonicMs());
+    } else {
+      this.#refuse(visit, "rateLimit", { kind: "known", ms: answer.retryMs });
+    }
+  }
+
+  /** Whether a permit is free, or a place in the queue. */
+  #canEnter(visit: Visit, nowMs: number): boolean {
+    const { pool } = visit;
+    return this.#hasRoom(pool, nowMs) || pool.hasPlace() || this.#isDry(visit, "permits");
+  }
+
+  #hasRoom(pool: PermitPool<Visit>, nowMs: number): boolean {
+    const { whole } = this.#pools;
+    return pool.hasRoom(nowMs) && (pool === whole || whole.isFree(nowMs));
+  }
+
+  /** Takes a permit, or a place in the queue, or neither. */
+  #enter(visit: Visit, nowMs: number): void {
+    const { admission, terms } = this.#blocks;
+    if (admission === undefined) {
+      visit.stage = "over";
+      this.counts.admitted[visit.priority] += 1;
+      visit.call.admitted(terms.unfollowed(visit.priority));
+      return;
+    }
+    const { maxInFlightPer } = admission.policy;
+    if (maxInFlightPer !== undefined) {
+      visit.keyCount = admission.keyed?.take(requestKey(maxInFlightPer.per, visit.request));
+    }
+    if (this.#hasRoom(visit.pool, nowMs)) {
+      this.#admit(visit, nowMs);
+    } else if (this.#isDry(visit, "permits")) {
+      this.counts.dryRefused.add(visit.priority, "concurrency");
+      this.#admit(visit, nowMs);
+    } else if (visit.pool.hasQueue) {
+      this.#wait(visit, nowMs);
+    } else {
+      this.#refuse(visit, "concurrency", this.#retryWait(visit, nowMs));
+    }
+  }
+
+  #wait(visit: Visit, nowMs: number): void {
+    const { pool, priority } = visit;
+    const remainingMs = visit.remainingMs(nowMs);
+    const { place, dismissed } = pool.enter({ payload: visit, priority, remainingMs }, nowMs);
+    if (place === undefined) {
+      this.#refuse(visit, "queueFull", this.#retryWait(visit, nowMs));
+    } else {
+      visit.stage = "waiting";
+      visit.place = place;
+      visit.position = place.position;
+      this.#waiting.add(pool);
+      this.#watchExpiry();
+      visit.call.waiting(Math.ceil(place.expiresMs - nowMs) + waitTimeoutMarginMs);
+    }
+    this.#dismiss(dismissed, nowMs);
+    // A permit may have come free that nobody was told of: a lease has ended, or a limit rose.
+    if (pool.isFree(nowMs)) this.#serveAll(nowMs);
+  }
+
+  #admit(visit: Visit, nowMs: number): void {
+    const { pool } = visit;
+    const waitedMs = nowMs - visit.arrivedMs;
+    if (visit.place !== undefined) this.counts.waits.add(nowMs - visit.place.enteredMs);
+    this.#blocks.admission?.health?.signals.queueWait(waitedMs, nowMs);
+    visit.stage = "admitted";
+    visit.place = undefined;
+    visit.admittedMs = nowMs;
+    visit.inFlight = pool.take(nowMs);
+    if (pool !== this.#pools.whole) {
+      visit.holdsWhole = true;
+      this.#pools.whole.take(nowMs);
+    }
+    if (visit.position === 0) visit.position = pool.hasQueue ? 1 : visit.inFlight;
+    this.counts.admitted[visit.priority] += 1;
+    visit.call.admitted(this.#blocks.terms.followed(visit, waitedMs));
+  }
+
+  #refuse(visit: Visit, cause: RefusalCause, wait: RetryWait): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    this.#close(visit);
+    this.counts.refused.add(visit.priority, cause);
+    if (forWantOfRoom.has(cause)) visit.pool.noteRefused();
+    if (cause === "throttle") this.#blocks.admission?.throttles?.refused(visit.caller, nowMs);
+    visit.call.refused(this.#blocks.refusals.refusal(cause, visit.request, wait));
+  }
+
+  #dismiss(dismissed: readonly Dismissal<Visit>[], nowMs: number): void {
+    for (const { place, cause } of dismissed) {
+      const visit = place.payload;
+      // The one before may have ended its neighbours.
+      if (visit.stage === "waiting") this.#refuse(visit, cause, this.#retryWait(visit, nowMs));
+    }
+  }
+
+  /** It is over: leaves the queue, and its caller's permit goes back. */
+  #close(visit: Visit): void {
+    visit.stage = "over";
+    if (visit.place !== undefined) visit.pool.leave(visit.place);
+    visit.place = undefined;
+    const { keyCount } = visit;
+    keyCount?.owner.giveBack(keyCount);
+    visit.keyCount = undefined;
+  }
+
+  /** Lets in who waits, one of each pool in turn, as long as permits are free. */
+  #serveAll(nowMs: number): void {
+    for (let isServing = this.#waiting.size > 0; isServing; ) {
+      isServing = false;
+      for (const pool of this.#waiting) {
+        if (this.#serveOne(pool, nowMs)) isServing = true;
+        if (pool.waitingCount === 0) this.#waiting.delete(pool);
+      }
+    }
+  }
+
+  #serveOne(pool: PermitPool<Visit>, nowMs: number): boolean {
+    const { whole } = this.#pools;
+    if (pool.waitingCount === 0 || !pool.isFree(nowMs)) return false;
+    if (pool !== whole && !whole.isFree(nowMs)) return false;
+    const { place, dismissed } = pool.next(nowMs);
+    if (place !== undefined) this.#admit(place.payload, nowMs);
+    this.#dismiss(dismissed, nowMs);
+    return place !== undefined;
+  }
+
+  /** One timer: it may fire too early, where who was to expire first has been let in. */
+  #watchExpiry(): void {
+    let atMs = Number.POSITIVE_INFINITY;
+    for (const pool of this.#waiting) atMs = Math.min(atMs, pool.nextExpiryMs ?? atMs);
+    if (atMs === Number.POSITIVE_INFINITY || (this.#expiry && this.#expiry.atMs <= atMs)) return;
+    this.#expiry?.cancel();
+    const delayMs = atMs - this.#parts.clock.monotonicMs();
+    this.#expiry = { atMs, cancel: this.#parts.clock.schedule(delayMs, () => this.#expire()) };
+  }
+
+  #expire(): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    this.#expiry = undefined;
+    for (const pool of this.#waiting) {
+      this.#dismiss(pool.expire(nowMs), nowMs);
+      if (pool.waitingCount === 0) this.#waiting.delete(pool);
+    }
+    this.#watchExpiry();
+  }
+
+  /** When to come back, as far as the queue tells. */
+  #retryWait({ pool }: Visit, nowMs: number): RetryWait {
+    const ms = estimatedWaitMs(pool.state(nowMs));
+    return ms === undefined || ms === 0 ? unknownWait : { kind: "estimated", ms };
+  }
+
+  #learn(visit: Visit, at: { readonly end: Ending; readonly nowMs: number }): void {
+    const { service, admission } = this.#blocks;
+    const { nowMs } = at;
+    const lateAfterMs = admission?.policy.lateAfterMs;
+    const learnt = visitOutcome(visit, { ...at, lateAfterMs });
+    const { outcome, isAccepted } = learnt;
+    this.counts.outcomes[outcome] += 1;
+    const { admittedMs: startMs, inFlight, position, caller } = visit;
+    if (service.concurrency?.sources.includes("extProc") === true) {
+      visit.pool.learn({ startMs, endMs: nowMs, inFlight, position, outcome });
+    }
+    if (isAccepted === true) admission?.throttles?.accepted(caller, nowMs);
+    else if (isAccepted === false) admission?.throttles?.refused(caller, nowMs);
+    admission?.health?.ended({ ...learnt, latencyMs: nowMs - startMs, nowMs });
+  }
+}
+
+type Ending = Parameters<AdmissionTicket["end"]>[0];
+
+const noHeader = { header: undefined };
+
+const unknownWait: RetryWait = { kind: "unknown" };
+
+/** Causes that a larger share of the fleet's permits would have spared. */
+const forWantOfRoom: ReadonlySet<RefusalCause> = new Set([
+  "priority",
+  "queueFull",
+  "queueTimeout",
+  "waitCap",
+  "sigmoid",
+  "concurrency",
+  "gate",
+]);
