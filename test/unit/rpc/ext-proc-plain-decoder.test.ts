@@ -52,6 +52,21 @@ function headerIn(bytes: Buffer, name: string): string | undefined {
   return message?.kind === "part" ? message.headers.get(name) : undefined;
 }
 
+/** A body's message, with values of one attribute one after the other. */
+function attributesOf(values: readonly (readonly number[])[]): Buffer {
+  const field = (tag: number, bytes: Buffer) =>
+    Buffer.concat([Buffer.from([tag, bytes.length]), bytes]);
+  const name = field(0x0a, Buffer.from("source.address"));
+  const fields = values.map((value) =>
+    field(0x0a, Buffer.concat([name, field(0x12, Buffer.from(value))])),
+  );
+  const entry = Buffer.concat([
+    field(0x0a, Buffer.from(filterName)),
+    field(0x12, Buffer.concat(fields)),
+  ]);
+  return Buffer.concat([Buffer.from([0x22, 0]), field(0x4a, entry)]);
+}
+
 describe("decodePlainExchange()", () => {
   it("reads the first message of an exchange as Envoy sends it", () => {
     const bytes = encode({
@@ -177,6 +192,64 @@ describe("decodePlainExchange()", () => {
     expect(plain(encode({ request, attributes }))).toMatchObject({ attributes: new Map() });
   });
 
+  it.each([
+    {
+      story: "a text, then null",
+      kinds: [
+        [0x1a, 1, 0x61],
+        [0x08, 0],
+      ],
+      value: undefined,
+    },
+    {
+      story: "null, then a text",
+      kinds: [
+        [0x08, 0],
+        [0x1a, 1, 0x61],
+      ],
+      value: "a",
+    },
+    {
+      story: "a text, then a list",
+      kinds: [
+        [0x1a, 1, 0x61],
+        [0x32, 0],
+      ],
+      value: undefined,
+    },
+    {
+      story: "a text, then a bool",
+      kinds: [
+        [0x1a, 1, 0x61],
+        [0x20, 1],
+      ],
+      value: true,
+    },
+    {
+      story: "a text, then what nobody knows",
+      kinds: [
+        [0x1a, 1, 0x61],
+        [0x78, 1],
+      ],
+      value: "a",
+    },
+  ])("lets the last count of an attribute that is $story", ({ kinds, value }) => {
+    const inOneValue = attributesOf([kinds.flat()]);
+    // A field that nobody knows is a value of nothing, where it stands alone.
+    const isKnown = kinds.every(([tag]) => tag !== 0x78);
+    const inTwo = isKnown ? attributesOf(kinds) : inOneValue;
+    const wanted = new Map(value === undefined ? [] : [["source.address", value]]);
+    expect(plain(inOneValue)).toMatchObject({ attributes: wanted });
+    expect(plain(inTwo)).toMatchObject({ attributes: wanted });
+  });
+
+  it("lets the last count of two entries of attributes, whole", () => {
+    const text = attributesOf([[0x1a, 1, 0x61]]);
+    expect(plain(Buffer.concat([text, attributesOf([]).subarray(2)]))).toMatchObject({
+      attributes: new Map(),
+    });
+  });
+
   it("keeps what it says when the bytes are used for something else", () => {
     const bytes = withHeader("x-a", Buffer.from("a value of some length, so that it is no number"));
     const message = plain(bytes);
@@ -222,6 +295,16 @@ describe("decodePlainExchange(), where something is not as Envoy writes it,", ()
     {
       story: "a map's value before its key",
       bytes: emptyAttributes([0x12, 0, 0x0a, 0]),
+      outcome: { part: "requestBody" },
+    },
+    {
+      story: "a map's entry that goes on after its value",
+      bytes: emptyAttributes([0x0a, 0, 0x12, 0, 0x0a, 0]),
+      outcome: { part: "requestBody" },
+    },
+    {
+      story: "a field that ends after its message",
+      bytes: Buffer.from([0x22, 2, 0x0a, 1, 0x61]),
       outcome: { part: "requestBody" },
     },
     {
