@@ -18,6 +18,9 @@ export interface EnvoyOptions {
   readonly withoutDecision?: "allow" | "deny";
   /** More fields of the filter. Source: envoy.extensions.filters.http.ratelimit.v3.RateLimit. */
   readonly filter?: Json;
+  /** More fields of the upstream's cluster, and of the route to it. */
+  readonly upstreamCluster?: Json;
+  readonly route?: Json;
   /** HTTP filters that see a request before it, and after it. */
   readonly filtersBefore?: readonly Json[];
   readonly filtersAfter?: readonly Json[];
@@ -71,7 +74,7 @@ export function envoyConfig(
         },
       ],
       clusters: [
-        cluster("upstream", [options.upstreamPort]),
+        { ...cluster("upstream", [options.upstreamPort]), ...options.upstreamCluster },
         {
           ...headgateCluster(options),
           ...http2Cluster,
@@ -94,7 +97,7 @@ function connectionManager(options: EnvoyOptions): Json {
       stat_prefix: "ingress",
       route_config: {
         name: "routes",
-        virtual_hosts: [{ name: "all", domains: ["*"], routes }],
+        virtual_hosts: [{ name: "all", domains: ["*"], routes: routesOf(options) }],
       },
       http_filters: [
         ...(options.extProc === undefined ? [] : [extProcFilter(options.extProc)]),
@@ -138,10 +141,12 @@ const openStreams: Json = {
   circuit_breakers: { thresholds: [{ max_requests: 100_000, max_pending_requests: 10_000 }] },
 };
 
-const routes: readonly Json[] = [
-  { match: { prefix: grpcRoutePrefix }, route: { cluster: "headgate" } },
-  { match: { prefix: "/" }, route: { cluster: "upstream", timeout: "15s" } },
-];
+function routesOf({ route }: EnvoyOptions): readonly Json[] {
+  return [
+    { match: { prefix: grpcRoutePrefix }, route: { cluster: "headgate" } },
+    { match: { prefix: "/" }, route: { cluster: "upstream", timeout: "15s", ...route } },
+  ];
+}
 
 /** The filter carries the actions itself: in a route, costs and refunds would be ignored. */
 function rateLimitFilter(options: EnvoyOptions): Json {

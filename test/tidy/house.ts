@@ -241,4 +241,9 @@ export const topLevel: readonly string[] = [
 ];
 
 /** Made by the build or by tools, and never committed. */
-export const untracked: readonly string[] = ["dist/**", "src/gen/**", "node_modules/**"];
+export const untracked: readonly string[] = [
+  "dist/**",
+  "src/gen/**",
+  "node_modules/**",
+  "test-output/**",
+];

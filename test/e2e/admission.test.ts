@@ -1,0 +1,56 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import {
+  type OverloadOrder,
+  type OverloadResult,
+  overloadTable,
+  runOverload,
+} from "../support/overload-run.js";
+import { useStage } from "../support/stage.js";
+
+const stage = useStage("test");
+
+/** Where pictures of the runs lie afterwards. */
+const pictureFolder = "test-output";
+
+const results: OverloadResult[] = [];
+
+/** Runs it, and keeps a picture of it. */
+async function run(order: Omit<OverloadOrder, "meanServiceMs">): Promise<OverloadResult> {
+  const result = await runOverload(stage, { meanServiceMs: 100, ...order });
+  results.push(result);
+  const { protection, multiple, retries = "none" } = order;
+  await mkdir(pictureFolder, { recursive: true });
+  const name = `admission-${protection}-${multiple}x-${retries}.svg`;
+  await writeFile(join(pictureFolder, name), result.svg);
+  process.stdout.write(`${overloadTable([result])}\n`);
+  return result;
+}
+
+describe("an upstream under more load than it can bear", { timeout: 60_000 }, () => {
+  it("serves next to nobody in time where nothing protects it", async () => {
+    const { summary } = await run({ protection: "none", multiple: 3, durationMs: 7_000 });
+    expect(summary.goodputRatio).toBeLessThan(0.5);
+  });
+
+  it.each([3, 10])(
+    "keeps its goodput behind Headgate at %i times its capacity",
+    async (multiple) => {
+      const { summary } = await run({ protection: "headgate", multiple, durationMs: 8_000 });
+      expect(summary.goodputRatio).toBeGreaterThan(0.85);
+      expect(summary.servedRatioByClass.get("critical")).toBeGreaterThan(0.99);
+      expect(summary.refusedCount).toBeGreaterThan(summary.requestCount / 3);
+      expect(summary.refusedWithRetryAfterCount).toBe(summary.refusedCount);
+    },
+  );
+
+  it.each(["budget", "istio"] as const)(
+    "is not asked again and again by callers that retry (%s)",
+    async (retries) => {
+      const result = await run({ protection: "headgate", multiple: 3, durationMs: 7_000, retries });
+      expect(result.attemptsPerRequest).toBeLessThanOrEqual(1.2);
+      expect(result.summary.goodputRatio).toBeGreaterThan(0.85);
+    },
+  );
+});

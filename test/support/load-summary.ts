@@ -1,0 +1,77 @@
+import type { LoadAnswer } from "./open-loop-load.js";
+
+/** What a load came to, between two times of it. */
+export interface LoadSummary {
+  readonly requestCount: number;
+  /** Served within the deadline, as a share of what the upstream can serve: 0 to 1 and a little. */
+  readonly goodputRatio: number;
+  /** Of those that were served: their latency. */
+  readonly servedP50Ms: number;
+  readonly servedP99Ms: number;
+  /** Served within the deadline, as a share of those that came, by class. */
+  readonly servedRatioByClass: ReadonlyMap<string, number>;
+  /** Answers of 400 and above. */
+  readonly refusedCount: number;
+  readonly refusedWithRetryAfterCount: number;
+  readonly refusedP99Ms: number;
+  /** No answer within the deadline. */
+  readonly unansweredCount: number;
+}
+
+/** Sums a load up. The deadline is the client's: what came later came as unanswered. */
+export function summarizeLoad(
+  answers: readonly LoadAnswer[],
+  {
+    fromMs,
+    untilMs,
+    capacityPerSecond,
+  }: { readonly fromMs: number; readonly untilMs: number; readonly capacityPerSecond: number },
+): LoadSummary {
+  const counted = answers.filter(({ atMs }) => atMs >= fromMs && atMs < untilMs);
+  const served = counted.filter(({ status }) => status >= 200 && status < 400);
+  const refused = counted.filter(({ status }) => status >= 400);
+  const classes = new Map<string, { came: number; served: number }>();
+  for (const { name, status } of counted) {
+    const one = classes.get(name) ?? { came: 0, served: 0 };
+    one.came += 1;
+    if (status >= 200 && status < 400) one.served += 1;
+    classes.set(name, one);
+  }
+  const servedMs = served.map(({ latencyMs }) => latencyMs);
+  return {
+    requestCount: counted.length,
+    goodputRatio: served.length / (((untilMs - fromMs) / 1_000) * capacityPerSecond),
+    servedP50Ms: percentile(servedMs, 0.5),
+    servedP99Ms: percentile(servedMs, 0.99),
+    servedRatioByClass: new Map(
+      [...classes].map(([name, one]) => [name, one.served / one.came] as const),
+    ),
+    refusedCount: refused.length,
+    refusedWithRetryAfterCount: refused.filter(({ retryAfter }) => retryAfter).length,
+    refusedP99Ms: percentile(
+      refused.map(({ latencyMs }) => latencyMs),
+      0.99,
+    ),
+    unansweredCount: counted.filter(({ status }) => status === 0).length,
+  };
+}
+
+/** The smallest value that this part of all does not exceed; NaN of none. */
+function percentile(values: readonly number[], part: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)] ?? Number.NaN;
+}
+
+/** Requests a second of what `counts` picks, in steps of `stepMs`, by when they were due. */
+export function ratesOver(
+  answers: readonly LoadAnswer[],
+  { stepMs, untilMs }: { readonly stepMs: number; readonly untilMs: number },
+  counts: (answer: LoadAnswer) => boolean,
+): readonly (readonly [number, number])[] {
+  const bins = new Array<number>(Math.ceil(untilMs / stepMs)).fill(0);
+  for (const answer of answers) {
+    const bin = Math.floor(answer.atMs / stepMs);
+    if (bin < bins.length && counts(answer)) bins[bin] = (bins[bin] ?? 0) + 1;
+  }
+  return bins.map((count, i) => [((i + 0.5) * stepMs) / 1_000, (count * 1_000) / stepMs]);
+}

@@ -1,0 +1,57 @@
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+/** Requests of one kind. */
+export interface LoadClass {
+  readonly name: string;
+  /** Its part of all, 0 to 1; those of an order sum to 1. */
+  readonly share: number;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** What to send. */
+export interface OpenLoopOrder {
+  /** Ports of loopback, in turn. */
+  readonly ports: readonly number[];
+  readonly perSecond: number;
+  readonly durationMs: number;
+  /** A client leaves this long after its request was due. */
+  readonly deadlineMs: number;
+  readonly classes: readonly LoadClass[];
+  /** Different values of `x-caller`. */
+  readonly callerCount: number;
+  readonly seed: number;
+}
+
+/** What became of one request. */
+export interface LoadAnswer {
+  readonly name: string;
+  /** When it was due, from the load's start. */
+  readonly atMs: number;
+  /** From when it was due to the answer's end, or to when its client left. */
+  readonly latencyMs: number;
+  /** 0: no answer in time. */
+  readonly status: number;
+  readonly retryAfter: boolean;
+}
+
+/** Sends it, in a process of its own so that nothing else makes it late. */
+export async function runOpenLoop(order: OpenLoopOrder): Promise<readonly LoadAnswer[]> {
+  const script = fileURLToPath(new URL("./open-loop-load-program.ts", import.meta.url));
+  const child = spawn(process.execPath, ["--import", "tsx", script, JSON.stringify(order)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const killAtExit = (): void => void child.kill("SIGKILL");
+  process.once("exit", killAtExit);
+  let text = "";
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    text += chunk;
+  });
+  const code = await new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", resolve);
+  });
+  process.off("exit", killAtExit);
+  if (code !== 0) throw new Error(`the load ended with ${code}`);
+  return JSON.parse(text) as readonly LoadAnswer[];
+}

@@ -1,0 +1,325 @@
+import { Envoy } from "./envoy.js";
+import { type EnvoyOptions, httpFilter, type Json } from "./envoy-config.js";
+import { HeadgateProcess } from "./headgate-process.js";
+import { type LoadSummary, ratesOver, summarizeLoad } from "./load-summary.js";
+import { type LoadAnswer, runOpenLoop } from "./open-loop-load.js";
+import { type SaturableStats, startSaturableUpstream } from "./saturable-upstream.js";
+import type { Stage } from "./stage.js";
+import { type PlotPanel, plotSvg } from "./svg-plot.js";
+
+/** What stands between callers and the upstream. */
+export type Protection = "none" | "staticBreaker" | "adaptiveConcurrency" | "headgate";
+
+/** Whether callers repeat what failed, and how an Envoy at their side does it. */
+export type Retries = "none" | "budget" | "istio";
+
+/** One overload. */
+export interface OverloadOrder {
+  readonly protection: Protection;
+  /** Load in multiples of the upstream's capacity. */
+  readonly multiple: number;
+  readonly durationMs: number;
+  /** Mean of exponential times; ten workers serve 10,000 divided by it a second. */
+  readonly meanServiceMs: number;
+  readonly retries?: Retries;
+  readonly seed?: number;
+  /** Share of requests that are critical. Default: as many as a fifth of the capacity. */
+  readonly criticalShare?: number;
+}
+
+/** What came of it. */
+export interface OverloadResult {
+  readonly order: OverloadOrder;
+  readonly summary: LoadSummary;
+  readonly upstream: SaturableStats;
+  /** Attempts that reached the upstream for each request that did. */
+  readonly attemptsPerRequest: number;
+  /** A picture of it. */
+  readonly svg: string;
+}
+
+/** Requests that the upstream works on at once. */
+const workerCount = 10;
+/** Laws and filters may learn this long before anything counts. */
+const warmUpMs = 2_000;
+/** How long callers wait. */
+const deadlineMs = 1_000;
+const sampleMs = 100;
+
+/** Runs it with programs of their own for everything: upstream, Envoys, Headgate, load. */
+export async function runOverload(stage: Stage, order: OverloadOrder): Promise<OverloadResult> {
+  const { protection, multiple, durationMs, meanServiceMs, retries = "none", seed = 1 } = order;
+  const upstream = await startSaturableUpstream(stage, {
+    workerCount,
+    meanServiceMs,
+    seed,
+    reportsLoad: false,
+  });
+  const headgate =
+    protection === "headgate"
+      ? await HeadgateProcess.start(stage, { policy: overloadPolicy })
+      : undefined;
+  const server = await Envoy.start(stage, {
+    upstreamPort: upstream.port,
+    headgatePorts: [headgate?.grpcPort ?? upstream.port],
+    rateLimits: [],
+    ...protections[protection],
+  });
+  const entry =
+    retries === "none"
+      ? server
+      : await Envoy.start(stage, {
+          upstreamPort: server.port,
+          headgatePorts: [upstream.port],
+          rateLimits: [],
+          ...retryPolicies[retries],
+        });
+  const perSecond = upstream.capacityPerSecond * multiple;
+  const criticalShare = order.criticalShare ?? 0.2 / multiple;
+  const rest = (1 - criticalShare) / 3;
+  const load = runOpenLoop({
+    ports: [entry.port],
+    perSecond,
+    durationMs,
+    deadlineMs,
+    callerCount: 200,
+    seed,
+    classes: [
+      { name: "critical", share: criticalShare, headers: { "x-request-priority": "critical" } },
+      { name: "high", share: rest, headers: { "x-request-priority": "high" } },
+      { name: "normal", share: rest, headers: {} },
+      { name: "low", share: rest, headers: { "x-request-priority": "low" } },
+    ],
+  });
+  const inFlight = await sampleInFlight(load, async () => (await upstream.stats()).inFlightCount);
+  const answers = await load;
+  const { capacityPerSecond } = upstream;
+  const stats = await upstream.stats();
+  return {
+    order,
+    summary: summarizeLoad(answers, { fromMs: warmUpMs, untilMs: durationMs, capacityPerSecond }),
+    upstream: stats,
+    attemptsPerRequest: stats.attemptCount / Math.max(1, stats.requestCount),
+    svg: draw(order, { answers, inFlight, capacityPerSecond }),
+  };
+}
+
+/** Reads a number again and again for as long as the load runs. */
+async function sampleInFlight(
+  load: Promise<unknown>,
+  read: () => Promise<number>,
+): Promise<readonly (readonly [number, number])[]> {
+  const samples: [number, number][] = [];
+  const startMs = performance.now();
+  let isOver = false;
+  void load.finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    samples.push([(performance.now() - startMs) / 1_000, await read()]);
+    await new Promise((resolve) => setTimeout(resolve, sampleMs));
+  }
+  return samples;
+}
+
+/** What a service wants that is to survive: a law, classes that callers may state, a short queue. */
+const overloadPolicy = `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: { name: overload }
+spec:
+  rateLimits: []
+  services:
+    - name: orders
+      priority: { from: { header: x-request-priority, default: normal, trust: { anyone: true } } }
+      admission:
+        caller: { header: x-caller }
+      concurrency:
+        law: gradient
+        limits: { initial: 20, min: 5, max: 200 }
+`;
+
+const protections: Readonly<Record<Protection, Partial<EnvoyOptions>>> = {
+  none: {},
+  staticBreaker: {
+    upstreamCluster: {
+      circuit_breakers: {
+        thresholds: [{ max_requests: 20, max_connections: 1_000, max_pending_requests: 1_000 }],
+      },
+    },
+  },
+  adaptiveConcurrency: {
+    filtersBefore: [
+      httpFilter("adaptive_concurrency", "AdaptiveConcurrency", {
+        gradient_controller_config: {
+          sample_aggregate_percentile: { value: 90 },
+          concurrency_limit_params: {
+            max_concurrency_limit: 1_000,
+            concurrency_update_interval: "0.1s",
+          },
+          min_rtt_calc_params: { interval: "60s", request_count: 50 },
+        },
+      }),
+    ],
+  },
+  headgate: {
+    extProc: {
+      grpc_service: {
+        envoy_grpc: { cluster_name: "headgate" },
+        initial_metadata: [{ key: "x-headgate-service", value: "orders" }],
+      },
+      request_attributes: ["source.address"],
+    },
+  },
+};
+
+const jitteredBackOff = { base_interval: "0.025s", max_interval: "0.25s" };
+
+const retryPolicies: Readonly<Record<Exclude<Retries, "none">, Partial<EnvoyOptions>>> = {
+  budget: {
+    upstreamCluster: {
+      circuit_breakers: {
+        thresholds: [
+          {
+            max_requests: 100_000,
+            max_connections: 100_000,
+            max_pending_requests: 100_000,
+            retry_budget: { budget_percent: { value: 20 }, min_retry_concurrency: 3 },
+          },
+        ],
+      },
+    },
+    route: { retry_policy: { retry_on: "5xx", num_retries: 2, retry_back_off: jitteredBackOff } },
+  },
+  // Source: istio.io, "Traffic Management", default retry policy of VirtualService.
+  istio: {
+    upstreamCluster: {
+      circuit_breakers: {
+        thresholds: [
+          { max_requests: 100_000, max_connections: 100_000, max_pending_requests: 100_000 },
+        ],
+      },
+    },
+    route: {
+      retry_policy: {
+        retry_on: "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes",
+        num_retries: 2,
+        retriable_status_codes: [503],
+        retry_host_predicate: [
+          {
+            name: "envoy.retry_host_predicates.previous_hosts",
+            typed_config: {
+              "@type":
+                "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
+            },
+          } satisfies Json,
+        ],
+      },
+    },
+  },
+};
+
+/** Goodput and refusals over time, and how many requests the upstream held. */
+function draw(
+  { protection, multiple, durationMs, retries = "none" }: OverloadOrder,
+  run: {
+    readonly answers: readonly LoadAnswer[];
+    readonly inFlight: readonly (readonly [number, number])[];
+    readonly capacityPerSecond: number;
+  },
+): string {
+  const span = { stepMs: 250, untilMs: durationMs };
+  const seconds = durationMs / 1_000;
+  const { capacityPerSecond } = run;
+  const rates: PlotPanel = {
+    title: "requests a second",
+    xLabel: "seconds",
+    yLabel: "a second",
+    series: [
+      {
+        name: "capacity",
+        color: "#888",
+        isBound: true,
+        points: [
+          [0, capacityPerSecond],
+          [seconds, capacityPerSecond],
+        ],
+      },
+      {
+        name: "served in time",
+        color: "#2a7f3f",
+        points: ratesOver(run.answers, span, ({ status }) => status >= 200 && status < 400),
+      },
+      {
+        name: "refused",
+        color: "#c77700",
+        points: ratesOver(run.answers, span, ({ status }) => status >= 400),
+      },
+      {
+        name: "no answer in time",
+        color: "#b3261e",
+        points: ratesOver(run.answers, span, ({ status }) => status === 0),
+      },
+    ],
+  };
+  const held: PlotPanel = {
+    title: "requests at the upstream (workers and queue)",
+    xLabel: "seconds",
+    yLabel: "requests",
+    series: [
+      {
+        name: "workers",
+        color: "#888",
+        isBound: true,
+        points: [
+          [0, workerCount],
+          [seconds, workerCount],
+        ],
+      },
+      { name: "in flight", color: "#1f5fa8", points: run.inFlight },
+    ],
+  };
+  const suffix = retries === "none" ? "" : `, callers retry (${retries})`;
+  return plotSvg(`${protection}, ${multiple} times capacity${suffix}`, [rates, held]);
+}
+
+/** Results as a table for a person, one run a row. */
+export function overloadTable(results: readonly OverloadResult[]): string {
+  const rows = results.map(({ order, summary, attemptsPerRequest }) => [
+    `${order.protection}${order.retries === undefined ? "" : `, ${order.retries}`}`,
+    `${order.multiple}x`,
+    `${(summary.goodputRatio * 100).toFixed(0)} %`,
+    `${summary.servedP50Ms.toFixed(0)} ms`,
+    `${summary.servedP99Ms.toFixed(0)} ms`,
+    `${((summary.servedRatioByClass.get("critical") ?? 0) * 100).toFixed(1)} %`,
+    String(summary.refusedCount),
+    `${summary.refusedP99Ms.toFixed(1)} ms`,
+    summary.refusedCount === 0
+      ? "-"
+      : `${((summary.refusedWithRetryAfterCount / summary.refusedCount) * 100).toFixed(0)} %`,
+    String(summary.unansweredCount),
+    attemptsPerRequest.toFixed(2),
+  ]);
+  const head = [
+    "protection",
+    "load",
+    "goodput",
+    "p50",
+    "p99",
+    "critical",
+    "refused",
+    "their p99",
+    "Retry-After",
+    "unanswered",
+    "attempts",
+  ];
+  const all = [head, ...rows];
+  const widths = head.map((_, i) => Math.max(...all.map((row) => row[i]?.length ?? 0)));
+  return all
+    .map((row) =>
+      row
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
