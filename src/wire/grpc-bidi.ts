@@ -53,7 +53,10 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
       this.#reader = handler(this, this);
     } catch (thrown) {
       this.fail(thrown);
+      return;
     }
+    // It may have sent too much before anybody could be told.
+    if (this.#answers.isOver) this.#tellCancel();
   }
 
   metadata(name: string): string | undefined {
@@ -94,7 +97,11 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
   }
 
   send(bytes: Uint8Array): boolean {
-    return this.#answers.send(bytes);
+    if (this.#answers.isOver) return true;
+    const mayFollow = this.#answers.send(bytes);
+    // It was too large, and was the call's end: the handler waits for nothing more.
+    if (this.#answers.isOver) this.#tellCancel();
+    return mayFollow;
   }
 
   next(): void {
@@ -118,9 +125,14 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
   /** Ends the call for what the caller sent. The handler learns that nobody hears it any more. */
   #refuse(failure: CallFailure): void {
     this.#answers.fail(failure);
+    this.#tellCancel();
+  }
+
+  /** Nobody hears the handler any more, though the caller may still be there. */
+  #tellCancel(): void {
     this.#drop();
     this.#payWindow();
-    this.#reader.onCancel();
+    if (!this.#isSettled) this.#reader.onCancel();
   }
 
   /** Hands over what waits, message by message, until one stays in work. */

@@ -67,6 +67,8 @@ export class ServerStreamCall extends OneRequestCall implements StreamContext, S
     for await (const bytes of this.#handle(request, this)) {
       if (this.signal.aborted || this.#answers.isOver) break;
       if (!this.#answers.send(bytes)) await this.#drained();
+      // One that was too large was the call's end.
+      if (this.#answers.isOver) break;
     }
     if (!this.connection.openStreams.isClosing) this.#answers.end();
     else {

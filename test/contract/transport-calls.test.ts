@@ -338,6 +338,31 @@ describe.each(portNames)("%s", (name) => {
       expect(running.bugs).toHaveLength(code === 13 ? 1 : 0);
     });
 
+    it("fails with an answer that is too large, and its handler is told that it is over", async () => {
+      let cancelCount = 0;
+      const running = await start({
+        kind: "bidi",
+        name: "Ask",
+        open: (_call, answers) => ({
+          onMessage: () => {
+            answers.send(Buffer.alloc(messageBytesMax + 1));
+            answers.next();
+          },
+          onEnd: () => {},
+          onCancel: () => {
+            cancelCount += 1;
+            answers.end();
+          },
+          onDrain: () => {},
+        }),
+      });
+      const { call, ended } = talk(running);
+      call.write(Buffer.from("a"));
+      expect(await within("it ends", 10_000, ended)).toBe(8);
+      await waitFor("the handler is told", () => cancelCount === 1);
+      expect(running.bugs).toEqual([]);
+    });
+
     it("tells its handler when the caller has gone", async () => {
       const log: string[] = [];
       const running = await start({

@@ -1,6 +1,6 @@
 /**
- * What real clients sent on connections of theirs, from the preface on: each exchange whole, answered
- * as a server does. Recorded from @grpc/grpc-js 1.14 and Envoy 1.40.
+ * What real clients sent on connections of theirs, from the preface on: each exchange whole, with a
+ * server that answers. Recorded from @grpc/grpc-js 1.14 and Envoy 1.40.
  */
 
 /** An exchange as its client sent it. */

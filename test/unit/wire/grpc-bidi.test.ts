@@ -18,8 +18,11 @@ interface Opened {
   readonly answers: () => BidiAnswers;
 }
 
-/** A service whose handler writes down what it is told; `isPrompt` has it go on at once. */
-function open(isPrompt = false): Opened {
+/**
+ * A service whose handler writes down what it is told; `isPrompt` has it go on at once, and `first`
+ * is sent before it reads anything.
+ */
+function open(isPrompt = false, first?: Buffer): Opened {
   const log: string[] = [];
   const bugs: unknown[] = [];
   let last: BidiAnswers | undefined;
@@ -33,6 +36,7 @@ function open(isPrompt = false): Opened {
             name: "Ask",
             open: (_call, answers) => {
               last = answers;
+              if (first !== undefined) answers.send(first);
               return {
                 onMessage: (bytes) => {
                   log.push(Buffer.from(bytes.subarray(0, 8)).toString());
@@ -133,6 +137,23 @@ describe("a call with messages each way", () => {
     expect([stream.grpcStatus, opened.log]).toEqual([status, ["(cancel)"]]);
     opened.answers().end();
     expect([stream.sent.length, opened.bugs]).toEqual([1, []]);
+  });
+
+  it("is over for its handler when it sends too much, at once or before it reads", () => {
+    const opened = open();
+    const { stream, reader } = begin(opened);
+    opened.answers().send(Buffer.alloc(messageBytesMax + 1));
+    expect([stream.grpcStatus, opened.log]).toEqual([8, ["(cancel)"]]);
+    // No word more, whatever comes.
+    opened.answers().send(Buffer.alloc(messageBytesMax + 1));
+    reader.onData(framed("late"), true);
+    opened.answers().next();
+    opened.answers().end();
+    expect([opened.log, opened.bugs]).toEqual([["(cancel)"], []]);
+
+    const eager = open(false, Buffer.alloc(messageBytesMax + 1));
+    expect(begin(eager).stream.grpcStatus).toBe(8);
+    expect(eager.log).toEqual(["(cancel)"]);
   });
 
   it("reads compressed messages in their order", async () => {

@@ -450,6 +450,24 @@ describe("a server stream", () => {
     expect(stream.grpcStatus).toBe(0);
   });
 
+  it("ends its handler with an answer that is too large", async () => {
+    let isOver = false;
+    const opened = open(
+      serverStream(async function* () {
+        try {
+          yield Buffer.alloc(messageBytesMax + 1);
+          await new Promise(() => {});
+        } finally {
+          isOver = true;
+        }
+      }),
+    );
+    const { stream, reader } = begin(opened);
+    reader.onData(framed("q"), true);
+    await settlePromises();
+    expect([stream.grpcStatus, isOver, opened.bugs]).toEqual([8, true, []]);
+  });
+
   const untilAborted = serverStream(async function* (_request, { signal }) {
     yield Buffer.from("a");
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
