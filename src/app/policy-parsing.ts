@@ -36,8 +36,8 @@ const parsingMsMax = 60_000;
 const parsingMegabytesMax = 1_024;
 
 /**
- * Parses a policy in a worker thread and builds it here, one chunk of rules a turn of the event
- * loop. Never rejects: a crash of the worker is a failure with words.
+ * Parses a policy in a worker thread and builds it here, one chunk of it a turn of the event loop.
+ * Never rejects: a crash of the worker is a failure with words.
  */
 export function parsePolicyInWorker(options: PolicyParsingOptions): Promise<PolicyParsing> {
   const { version, clock, limitMs = parsingMsMax } = options;
@@ -79,8 +79,9 @@ export function parsePolicyInWorker(options: PolicyParsingOptions): Promise<Poli
 /** A policy as its pieces arrive. */
 class Assembly {
   readonly #builder: PolicyBuilder;
+  /** What is still to come. */
   #ruleCount = 0;
-  #addedCount = 0;
+  #serviceCount = 0;
   #chunkCount = 0;
 
   constructor(builder: PolicyBuilder) {
@@ -94,12 +95,17 @@ class Assembly {
     if (message.kind === "parsed") {
       this.#builder.addDomains(message.domains);
       this.#ruleCount = message.ruleCount;
+      this.#serviceCount = message.serviceCount;
+    } else if (message.kind === "services") {
+      this.#builder.addServices(message.services);
+      this.#serviceCount -= message.services.length;
+      this.#chunkCount += 1;
     } else {
       this.#builder.add(message.rules);
-      this.#addedCount += message.rules.length;
+      this.#ruleCount -= message.rules.length;
       this.#chunkCount += 1;
     }
-    if (this.#addedCount < this.#ruleCount) return undefined;
+    if (this.#ruleCount > 0 || this.#serviceCount > 0) return undefined;
     return { kind: "policy", policy: this.#builder.finish(), chunkCount: this.#chunkCount };
   }
 }

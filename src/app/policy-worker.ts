@@ -1,11 +1,16 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { parsePolicy } from "../policy/parse.js";
 import { readRateLimitConfigs } from "../rpc/rate-limit-config.js";
-import { chunkRulesMax, type WorkerInput, type WorkerMessage } from "./policy-worker-messages.js";
+import {
+  chunkRulesMax,
+  countChunkServices,
+  type WorkerInput,
+  type WorkerMessage,
+} from "./policy-worker-messages.js";
 
 /**
- * Runs in a worker thread: parses a policy and hands its rules over in chunks, each when asked for,
- * so that copying them never holds the event loop that decides.
+ * Runs in a worker thread: parses a policy and hands it over in chunks, each when asked for, so
+ * that copying them never holds the event loop that decides.
  */
 const { policy, options } = workerData as WorkerInput;
 const texts = policy.kind === "texts" ? policy : readRateLimitConfigs(policy.resources);
@@ -13,13 +18,20 @@ const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, options) : te
 if (parsed.kind !== "policy") {
   send(parsed);
 } else {
-  const { domains, rules } = parsed;
-  let sentCount = 0;
+  const { domains, rules, services } = parsed;
+  let sentRuleCount = 0;
+  let sentServiceCount = 0;
   parentPort?.on("message", () => {
-    send({ kind: "rules", rules: rules.slice(sentCount, sentCount + chunkRulesMax) });
-    sentCount += chunkRulesMax;
+    if (sentServiceCount < services.length) {
+      const end = sentServiceCount + countChunkServices(services, sentServiceCount);
+      send({ kind: "services", services: services.slice(sentServiceCount, end) });
+      sentServiceCount = end;
+      return;
+    }
+    send({ kind: "rules", rules: rules.slice(sentRuleCount, sentRuleCount + chunkRulesMax) });
+    sentRuleCount += chunkRulesMax;
   });
-  send({ kind: "parsed", domains, ruleCount: rules.length });
+  send({ kind: "parsed", domains, ruleCount: rules.length, serviceCount: services.length });
 }
 
 function send(message: WorkerMessage): void {

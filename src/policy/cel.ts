@@ -154,7 +154,9 @@ function typeMistake(text: string, error: LibraryError): ConditionMistake {
   const name = text.slice(place.start, place.end);
   const unknown = { id: "HG211", message: `${quoteText(name)} is unknown`, ...place } as const;
   if (error?.code === "unknown_variable") return { ...unknown, ...choicesOf(name, variables) };
-  if (error?.code === "no_such_key") return { ...unknown, ...choicesOf(name, fieldNames) };
+  if (error?.code === "no_such_key") {
+    return { ...unknown, ...choicesOf(name, fieldsBefore(text, place.start)) };
+  }
   const words = shorten(error?.summary).replaceAll("$", "");
   const called = /'(?:\w+\.)?(\w+)\(/.exec(words)?.[1];
   const suggestion = called === undefined ? undefined : findNearestName(called, functionNames);
@@ -168,10 +170,6 @@ function typeMistake(text: string, error: LibraryError): ConditionMistake {
 }
 
 const variables = Object.keys(factFields);
-const fieldNames = [
-  ...new Set(Object.values(factFields).flatMap((map) => [...map.keys()])),
-  "headers",
-];
 const functionNames: readonly string[] = [
   "startsWith",
   "endsWith",
@@ -182,6 +180,12 @@ const functionNames: readonly string[] = [
   "exists",
   "all",
 ];
+
+/** The fields of the variable that stands before a place and its dot. */
+function fieldsBefore(text: string, start: number): readonly string[] {
+  const isSource = /source\s*\.\s*$/.test(text.slice(0, start));
+  return isSource ? [...factFields.source.keys()] : [...factFields.request.keys(), "headers"];
+}
 
 function choicesOf(
   name: string,

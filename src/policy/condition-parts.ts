@@ -177,8 +177,7 @@ export class ConditionParts {
   }
 
   /** An item after the other, as if each were written out: `a || b || c`, `a && b && c`. */
-  #quantifier(quantifier: Quantifier, names: Names): PartReader | undefined {
-    const { isAny, list, name, test } = quantifier;
+  #quantifier({ isAny, list, name, test }: Quantifier, names: Names): PartReader | undefined {
     let whole: PartReader | undefined = () => !isAny;
     for (const item of list.args) {
       const reader = this.#item(item);

@@ -1,6 +1,7 @@
 import { isAlias, isScalar, type ParsedNode } from "yaml";
 import type { AliasTargets, ContentNode } from "./aliases.js";
 import type { Finding, ProblemLog } from "./problem-log.js";
+import { placeInScalar } from "./scalar-place.js";
 import type { SourceText, TextRange } from "./source-text.js";
 
 /** Reports what is wrong with the nodes of one file: at each place the same thing once. */
@@ -23,15 +24,22 @@ export class NodeLog {
   }
 
   /** Reports a finding at a node as it is written, be it an alias. */
-  report(node: ParsedNode, finding: Finding): undefined {
+  report(node: ParsedNode, finding: Finding, range: TextRange = nodeRange(node)): undefined {
     // Without aliases nothing is read twice.
     if (this.#targets.size > 0) {
       const key = keyOf(node, finding);
       if (this.#reported.has(key)) return undefined;
       this.#reported.add(key);
     }
-    this.#log.report(this.source, nodeRange(node), finding);
+    this.#log.report(this.source, range, finding);
     return undefined;
+  }
+
+  /** Reports a finding about a part of a scalar's value, as far as it can be found in the text. */
+  reportPart(node: ParsedNode, part: TextRange, finding: Finding): undefined {
+    const content = this.contentOf(node);
+    if (content !== node || !isScalar(content)) return this.reportContent(node, finding);
+    return this.report(node, finding, placeInScalar(this.source.text, content, part));
   }
 
   /**

@@ -14,7 +14,7 @@ import {
   wrongWhole,
 } from "./scalars.js";
 import type { Dialect, Shape } from "./shapes.js";
-import type { SourceText } from "./source-text.js";
+import type { SourceText, TextRange } from "./source-text.js";
 import type { TextRule } from "./text-rules.js";
 
 /**
@@ -67,6 +67,11 @@ export class NodeReader {
   /** Reports a finding about what a node says by itself: not again for an alias of it. */
   reportContent(node: ParsedNode, finding: Finding): undefined {
     return this.#log.reportContent(node, finding);
+  }
+
+  /** Reports a finding about a part of a text: at the alias, if it is one. */
+  reportPart(node: ParsedNode, part: TextRange, finding: Finding): undefined {
+    return this.#log.reportPart(node, part, finding);
   }
 
   /** What a node stands for; undefined for an alias that names nothing, which is reported. */
@@ -219,9 +224,9 @@ export class NodeReader {
   readChoice<Word extends string>(
     field: Field,
     choices: readonly Word[],
-    finding: Pick<Finding, "id"> & { readonly what: string; readonly ignoreCase?: true },
+    finding: Pick<Finding, "id" | "expected"> & { readonly what: string; ignoreCase?: true },
   ): Word | undefined {
-    const expected = listWords(choices);
+    const { expected = listWords(choices) } = finding;
     const place = this.required(field, expected);
     const node = this.contentOf(field);
     if (place === undefined || node === undefined) return undefined;
@@ -283,8 +288,7 @@ export class NodeReader {
   #wrongKind(place: ParsedNode, expected: string): undefined {
     const node = this.contentAt(place);
     if (node === undefined) return undefined;
-    const message = `this is ${kindOf(node)}`;
-    return this.reportContent(place, { id: "HG124", message, expected });
+    return this.reportContent(place, { id: "HG124", message: `this is ${kindOf(node)}`, expected });
   }
 
   /** Undefined for a value that is left empty, or null, here or where its alias leads. */

@@ -9,6 +9,9 @@ import { type Problem, quoteText, visibleText } from "./problem.js";
 import { ProblemLog } from "./problem-log.js";
 import { RuleList } from "./rule-list.js";
 import { readFailureMode } from "./rule-settings.js";
+import { ServiceList } from "./service-list.js";
+import type { ServicePolicy } from "./service-policy.js";
+import { readServices } from "./services.js";
 import { type Dialect, domainShapes, metadataShape, policyShape, specShape } from "./shapes.js";
 import { Siblings } from "./siblings.js";
 import { SourceText } from "./source-text.js";
@@ -38,6 +41,8 @@ export type ParsedPolicy =
       readonly domains: readonly string[];
       /** Parents first, siblings in file order; `index` counts them. */
       readonly rules: readonly Rule[];
+      /** In the order of the files. */
+      readonly services: readonly ServicePolicy[];
     }
   | {
       readonly kind: "problems";
@@ -67,7 +72,9 @@ export function parsePolicy(
 ): ParsedPolicy {
   const log = new ProblemLog();
   const names = new LimitNames();
-  const reading: Reading = { log, names, rules: new RuleList(), domains: new Map(), options };
+  const rules = new RuleList();
+  const services = new ServiceList();
+  const reading: Reading = { log, names, rules, services, domains: new Map(), options };
   let charCount = 0;
   sources.forEach((given, order) => {
     charCount += given.text.length;
@@ -77,8 +84,10 @@ export function parsePolicy(
     else readSource(source, reading);
   });
   names.reportMissing();
+  const domains = [...reading.domains.keys()];
+  services.reportUnmet(domains, rules.rules);
   if (log.count > 0) return { kind: "problems", ...log.found() };
-  return { kind: "policy", domains: [...reading.domains.keys()], rules: reading.rules.rules };
+  return { kind: "policy", domains, rules: rules.rules, services: services.services };
 }
 
 /** What the files of a policy have in common while they are read. */
@@ -86,6 +95,7 @@ interface Reading {
   readonly log: ProblemLog;
   readonly names: LimitNames;
   readonly rules: RuleList;
+  readonly services: ServiceList;
   readonly domains: Map<string, KnownDomain>;
   readonly options: ParseOptions;
 }
@@ -155,12 +165,18 @@ function readPolicyFile(reader: NodeReader, root: ParsedNode, reading: Reading):
   readHeader(reader, fields, { name: "apiVersion", value: policyApiVersion });
   readHeader(reader, fields, { name: "kind", value: "Policy" });
   readMetadata(reader, fields);
-  const specField = reader.requiredField(fields, "spec", "a map with rateLimits");
-  const specNode = specField && reader.required(specField, "a map with rateLimits");
+  const specExpected = "a map with rateLimits, services or both";
+  const specField = reader.requiredField(fields, "spec", specExpected);
+  const specNode = specField && reader.required(specField, specExpected);
   const spec = specNode && reader.readMap(specNode, specShape);
   if (spec === undefined) return;
+  const services = spec.byName.get("services");
+  if (services !== undefined) readServices(reader, services, reading.services);
   const expected = "a list of domains and their descriptors";
-  const listField = reader.requiredField(spec, "rateLimits", expected);
+  const hasServices = services !== undefined || spec.misspelt.has("services");
+  const listField = hasServices
+    ? spec.byName.get("rateLimits")
+    : reader.requiredField(spec, "rateLimits", expected);
   const items = listField && reader.readList(listField, expected);
   for (const item of items ?? []) readDomain(reader, item, { ...reading, dialect: "headgate" });
 }
@@ -190,9 +206,20 @@ function readDomain(
   node: ParsedNode,
   reading: Reading & { readonly dialect: Dialect },
 ): void {
+  const countBefore = reading.log.count;
+  const domain = readDescribed(reader, node, reading);
+  if (reading.log.count > countBefore) reading.services.doubt(domain);
+}
+
+/** Answers the domain's name, as far as it is right. */
+function readDescribed(
+  reader: NodeReader,
+  node: ParsedNode,
+  reading: Reading & { readonly dialect: Dialect },
+): string | undefined {
   const { dialect, rules, names } = reading;
   const fields = reader.readMap(node, domainShapes[dialect]);
-  if (fields === undefined) return;
+  if (fields === undefined) return undefined;
   const domainField = reader.requiredField(fields, "domain", domainRule.expected);
   const domain = domainField && reader.readText(domainField, domainRule);
   const failureField = fields.byName.get("on_store_failure");
@@ -207,9 +234,10 @@ function readDomain(
     siblings = addDomain(reader, place, { ...reading, domain });
   }
   const list = fields.byName.get("descriptors");
-  if (list === undefined) return;
+  if (list === undefined) return domain;
   const place = { reader, dialect, rules, names, defaults, siblings, above: domainTop };
   readDescriptors(list, { ...place, domain: domain ?? "" });
+  return domain;
 }
 
 /** Makes a domain known; answers what stands in it, also where it is refused to say so twice. */

@@ -1,5 +1,6 @@
-import { type Priority, priorities } from "../core/admission-settings.js";
+import type { Priority } from "../core/admission-settings.js";
 import { assert } from "../core/errors.js";
+import { parsePriority } from "../core/priority.js";
 import { type Condition, ConditionCompiler } from "./cel.js";
 import { type Network, networkContains, parseNetwork, parseSourceAddress } from "./network.js";
 import { matchesPath } from "./path-prefix.js";
@@ -51,7 +52,9 @@ export function createPriorityClassifier(
       const urlPath = path === undefined ? undefined : urlPathOf(path);
       if (urlPath !== undefined && matchesPath(policy.bypassPaths, urlPath)) return "bypass";
       for (const { condition, is } of rules) if (condition.holds(facts)) return is;
-      const stated = trust.isAny ? statedPriority(facts.headers.get(policy.header)) : undefined;
+      // Several values in one header are no class.
+      const word = trust.isAny ? facts.headers.get(policy.header) : undefined;
+      const stated = word === undefined ? undefined : parsePriority(word);
       if (stated !== undefined && trust.believes(facts)) return stated;
       const isAuth = urlPath !== undefined && matchesPath(policy.authPaths, urlPath);
       return isAuth ? "critical" : policy.usual;
@@ -63,12 +66,6 @@ function compile(when: string, compiler: ConditionCompiler): Condition {
   const compiled = compiler.compile(when);
   assert(compiled.kind === "condition", "a rule's condition was checked where it was read");
   return compiled.condition;
-}
-
-/** A class in a header, in any case; undefined for what is none, also for several values. */
-function statedPriority(value: string | undefined): Priority | undefined {
-  const word = value?.toLowerCase();
-  return priorities.find((priority) => priority === word);
 }
 
 /** Who may state a class. */

@@ -118,8 +118,8 @@ export const metadataShape: Shape = {
 /** `spec` of a policy. */
 export const specShape: Shape = {
   title: "spec",
-  names: ["rateLimits"],
+  names: ["rateLimits", "services"],
   blankNames: [],
-  laterNames: ["services", "proxies", "quotas"],
+  laterNames: ["proxies", "quotas"],
   ownNames: [],
 };

@@ -79,7 +79,11 @@ function parseCase(name: string, sources: readonly PolicyText[]): Expected {
   if (parsed.kind === "problems") {
     return { file: "problems.txt", text: `${formatProblems(parsed)}\n` };
   }
-  const lines = [{ domains: parsed.domains }, ...parsed.rules].map((line) => JSON.stringify(line));
+  const { domains, services, rules } = parsed;
+  const top = [{ domains }, ...services.map((service) => ({ service }))];
+  // Sets have no form in JSON.
+  const spread = (_: string, value: unknown) => (value instanceof Set ? [...value] : value);
+  const lines = [...top, ...rules].map((line) => JSON.stringify(line, spread));
   return { file: "rules.jsonl", text: `${lines.join("\n")}\n` };
 }
 

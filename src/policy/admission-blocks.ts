@@ -1,0 +1,214 @@
+import {
+  type AdmissionBlock,
+  type CodelSettings,
+  type DeadlineSettings,
+  type EstimatedWaitSettings,
+  type GateSettings,
+  type LoadSettings,
+  type QueueSettings,
+  type RejectSettings,
+  refusalCauses,
+  type SigmoidSettings,
+  type ThrottleSettings,
+} from "../core/admission-settings.js";
+import { defaultGateSettings } from "../core/gate.js";
+import type { Block } from "./block.js";
+import {
+  type DurationBounds,
+  positiveRatioBounds,
+  ratioBounds,
+  readMultiple,
+  readWaitBound,
+} from "./quantities.js";
+import { admissionBlockShapes as shapes } from "./service-shapes.js";
+import { readHeaderName } from "./service-texts.js";
+
+/** The longest wait or deadline that a policy may name, in milliseconds: an hour. */
+export const waitMsMax = 3_600_000;
+
+/** The longest queue of a service: each that waits holds a stream of Envoy's. */
+export const queueSizeMax = 100_000;
+
+const waitBounds: DurationBounds = { minMs: 1, maxMs: waitMsMax };
+
+/** A duration that may also be none. */
+const marginBounds: DurationBounds = { minMs: 0, maxMs: waitMsMax };
+
+/** Where a policy says nothing of deadlines. */
+export const usualDeadline: DeadlineSettings = {
+  minRemainingMs: 5,
+  marginMs: 10,
+  header: undefined,
+};
+
+/** Reads `deadline`. */
+export function readDeadline(block: Block): DeadlineSettings {
+  const header = block.field("header");
+  return {
+    minRemainingMs: block.durationMs("minRemaining", usualDeadline.minRemainingMs, marginBounds),
+    marginMs: block.durationMs("margin", usualDeadline.marginMs, marginBounds),
+    header: header && readHeaderName(block.reader, header),
+  };
+}
+
+/** Reads `queue`. */
+export function readQueue(block: Block): QueueSettings {
+  const orders = ["priority", "fifo", "newestFirstUnderOverload"] as const;
+  return {
+    sizeMax: block.whole("size", 100, { min: 1, max: queueSizeMax }),
+    waitMsMax: block.durationMs("maxWait", 2_000, waitBounds),
+    order: block.choice("order", "priority", orders),
+    codel: readCodel(block),
+  };
+}
+
+function readCodel(queue: Block): CodelSettings | undefined {
+  const block = queue.block("codel", shapes.codel);
+  return (
+    block && {
+      targetMs: block.durationMs("target", 100, waitBounds),
+      intervalMs: block.durationMs("interval", 1_000, waitBounds),
+    }
+  );
+}
+
+/** Reads `estimatedWait`; one of its two parts has to be there. */
+export function readEstimatedWait(block: Block): EstimatedWaitSettings {
+  if (block.isLeftOut("max") && block.isLeftOut("sigmoid")) {
+    const expected = "max: 100x, sigmoid: {midpoint: 28s, slope: 0.23}, or both";
+    const message = '"estimatedWait" bounds nothing';
+    block.reader.report(block.fields.node, { id: "HG125", message, expected });
+  }
+  return { max: block.waitBound("max", waitBounds), sigmoid: readSigmoid(block) };
+}
+
+/** The steepest curve, per second: within a millisecond from nearly all to nearly none. */
+export const slopePerSecondMax = 10_000;
+
+function readSigmoid(estimatedWait: Block): SigmoidSettings | undefined {
+  const block = estimatedWait.block("sigmoid", shapes.sigmoid);
+  if (block === undefined) return undefined;
+  const { reader, fields } = block;
+  const midpointField = reader.requiredField(fields, "midpoint", "the wait that half of all meet");
+  const midpoint = midpointField && readWaitBound(reader, midpointField, waitBounds);
+  reader.requiredField(fields, "slope", "how steep it is, per second, such as 0.23");
+  const slope = { min: 0, max: slopePerSecondMax, isMinExcluded: true } as const;
+  return {
+    midpoint: midpoint ?? { kind: "duration", ms: 1_000 },
+    slopePerSecond: block.number("slope", 1, slope),
+  };
+}
+
+/** Reads `gate`; it has to open below where it closes. */
+export function readGate(block: Block): GateSettings {
+  const usual = defaultGateSettings;
+  const gate = {
+    openBelowRatio: block.number("openBelow", usual.openBelowRatio, ratioBounds),
+    closeAboveRatio: block.number("closeAbove", usual.closeAboveRatio, ratioBounds),
+    passAtCloseRatio: block.number("passAtClose", usual.passAtCloseRatio, ratioBounds),
+  };
+  if (gate.openBelowRatio >= gate.closeAboveRatio) {
+    const isOpenWritten = block.field("openBelow") !== undefined;
+    const { openBelowRatio, closeAboveRatio } = gate;
+    block.report(isOpenWritten ? "openBelow" : "closeAbove", {
+      id: "HG206",
+      message: `the gate opens below ${openBelowRatio} and closes above ${closeAboveRatio}`,
+      expected: "an openBelow that is less than closeAbove",
+    });
+  }
+  return gate;
+}
+
+/** Reads `throttle`. */
+export function readThrottle(block: Block): ThrottleSettings {
+  return {
+    k: block.number("k", 2, { min: 1, max: 1_000 }),
+    per: block.choice("per", "service", ["service", "caller"]),
+    memoryMs: block.durationMs("memory", 30_000, { minMs: 100, maxMs: waitMsMax }),
+  };
+}
+
+/** Reads `load`. */
+export function readLoad(block: Block): LoadSettings {
+  return {
+    orcaCpuRatio: block.number("orcaCpu", 0.85, { min: 0, max: 10, isMinExcluded: true }),
+    orcaMemoryRatio: block.number("orcaMemory", 0.9, positiveRatioBounds),
+    latencyMultiple: readLatency(block),
+    errorRatio: block.number("errorRatio", undefined, positiveRatioBounds),
+    queueWaitMs: block.durationMs("queueWait", undefined, waitBounds),
+    combine: block.choice("combine", "max", ["max", "mean"]),
+  };
+}
+
+/** At its baseline latency is no load at all, so what is full lies above it. */
+function readLatency(block: Block): number | undefined {
+  const field = block.field("latency");
+  const multiple = field && readMultiple(block.reader, field);
+  if (field === undefined || multiple === undefined || multiple > 1) return multiple;
+  return block.reader.reportContent(field.value ?? field.key, {
+    id: "HG141",
+    message: "a latency that is a load of 1 lies above its baseline",
+    expected: "a multiple above 1x, such as 3x",
+  });
+}
+
+/** The largest least `retry-after`, in seconds: a day. */
+export const retryAfterMinSecondsMax = 86_400;
+
+/** Where a policy says nothing of refusals. */
+export const usualReject: RejectSettings = {
+  retryAfterSecondsMin: 1,
+  retryAfterJitterRatio: 0.5,
+  statusByCause: {},
+};
+
+/** Reads `reject`. */
+export function readReject(admission: Block): RejectSettings {
+  const block = admission.block("reject", shapes.reject);
+  if (block === undefined) return usualReject;
+  const retry = block.block("retryAfter", shapes.retryAfter);
+  const minBounds = { minMs: 1_000, maxMs: retryAfterMinSecondsMax * 1_000 };
+  const minMs = retry?.durationMs("min", undefined, minBounds);
+  if (minMs !== undefined && minMs % 1_000 !== 0) {
+    const message = "`retry-after` is in whole seconds";
+    retry?.report("min", { id: "HG141", message, expected: "whole seconds, such as 1s" });
+  }
+  return {
+    retryAfterSecondsMin: minMs === undefined ? 1 : minMs / 1_000,
+    retryAfterJitterRatio:
+      retry?.number("jitter", undefined, { min: 0, max: 10 }) ?? usualReject.retryAfterJitterRatio,
+    statusByCause: readStatuses(block),
+  };
+}
+
+const statusShape = {
+  title: "status",
+  names: refusalCauses,
+  blankNames: [],
+  laterNames: [],
+  ownNames: [],
+};
+
+function readStatuses(reject: Block): RejectSettings["statusByCause"] {
+  const block = reject.block("status", statusShape);
+  if (block === undefined) return {};
+  const bounds = { min: 400, max: 599 };
+  const statuses = refusalCauses.flatMap((cause) => {
+    const status = block.whole(cause, undefined, bounds);
+    return status === undefined ? [] : [[cause, status] as const];
+  });
+  return Object.fromEntries(statuses);
+}
+
+/** Blocks by the names that `dryRun` has for them, in the order of the checks. */
+export const admissionBlocks: readonly AdmissionBlock[] = [
+  "deadline",
+  "gate",
+  "throttle",
+  "estimatedWait",
+  "priority",
+  "load",
+  "permits",
+  "queue",
+  "rateLimit",
+];

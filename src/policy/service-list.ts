@@ -1,0 +1,116 @@
+import type { ParsedNode } from "yaml";
+import type { Rule } from "../core/limit.js";
+import { ConditionCompiler } from "./cel.js";
+import { LimitPaths } from "./limit-paths.js";
+import { findNearestName } from "./nearest-name.js";
+import type { NodeReader } from "./node-reader.js";
+import { quoteText, visibleText } from "./problem.js";
+import type { ServicePolicy } from "./service-policy.js";
+import type { RateLimitClaim } from "./service-rate-limit.js";
+
+/** Services of one policy. */
+export const servicesMax = 1_000;
+
+/** The services of a policy as they are read, from all its files. */
+export class ServiceList {
+  readonly #services: ServicePolicy[] = [];
+  readonly #claims: RateLimitClaim[] = [];
+  readonly #namePlaces = new Map<string, string>();
+  readonly #hostPlaces = new Map<string, string>();
+  readonly #doubted = new Set<string>();
+  #isEachDoubted = false;
+  #compiler: ConditionCompiler | undefined;
+
+  get services(): readonly ServicePolicy[] {
+    return this.#services;
+  }
+
+  /** Reads conditions of all services; made for the first one. */
+  get compiler(): ConditionCompiler {
+    this.#compiler ??= new ConditionCompiler();
+    return this.#compiler;
+  }
+
+  /** Adds a service at the end; false, and not added, when there are `servicesMax` already. */
+  add(service: ServicePolicy): boolean {
+    if (this.#services.length >= servicesMax) return false;
+    this.#services.push(service);
+    return true;
+  }
+
+  /** A name is taken at a place; reports one that is taken already. */
+  takeName(name: string, node: ParsedNode, reader: NodeReader): void {
+    const known = take(this.#namePlaces, { text: name, node, reader });
+    if (known === undefined) return;
+    const message = `a service of the name ${quoteText(name)} stands already in ${known}`;
+    reader.report(node, { id: "HG220", message });
+  }
+
+  /** A host is taken at a place; reports one that is taken already. */
+  takeHost(host: string, node: ParsedNode, reader: NodeReader): void {
+    const known = take(this.#hostPlaces, { text: host, node, reader });
+    if (known === undefined) return;
+    const message = `the host ${quoteText(host)} is a service's already in ${known}`;
+    reader.report(node, { id: "HG221", message });
+  }
+
+  /** A service's rate limit must be there when all files are read. */
+  claim(claim: RateLimitClaim): void {
+    this.#claims.push(claim);
+  }
+
+  /**
+   * A domain's limits were not all right, so what they may meet is not known; undefined: nor is
+   * which domain it is.
+   */
+  doubt(domain: string | undefined): void {
+    if (domain === undefined) this.#isEachDoubted = true;
+    else this.#doubted.add(domain);
+  }
+
+  /** Reports the claims that no domain or limit meets, unless something else is to blame. */
+  reportUnmet(domains: readonly string[], rules: readonly Rule[]): void {
+    if (this.#claims.length === 0 || this.#isEachDoubted) return;
+    const paths = new Map(domains.map((domain) => [domain, new LimitPaths()]));
+    for (const rule of rules) paths.get(rule.domain)?.add(rule);
+    for (const claim of this.#claims) {
+      if (!this.#doubted.has(claim.domain)) checkClaim(claim, paths);
+    }
+  }
+}
+
+function take(
+  places: Map<string, string>,
+  taken: { readonly text: string; readonly node: ParsedNode; readonly reader: NodeReader },
+): string | undefined {
+  const { text, node, reader } = taken;
+  const known = places.get(text);
+  if (known !== undefined) return known;
+  const { line } = reader.source.position(node.range[0]);
+  places.set(text, `${visibleText(reader.source.file)}:${line}`);
+  return undefined;
+}
+
+function checkClaim(claim: RateLimitClaim, paths: ReadonlyMap<string, LimitPaths>): void {
+  const { reader, domain, domainNode, descriptors } = claim;
+  const limits = paths.get(domain);
+  if (limits === undefined) {
+    reader.reportContent(domainNode, {
+      id: "HG230",
+      message: `no domain of the policy has the name ${quoteText(domain)}`,
+      suggestion: findNearestName(domain, [...paths.keys()]),
+    });
+    return;
+  }
+  for (const { parts, node } of descriptors) {
+    if (limits.canMeet(parts)) continue;
+    const keys = parts.map(({ key }) => key);
+    const stranger = keys.find((key) => !limits.keys.has(key));
+    reader.report(node, {
+      id: "HG231",
+      message: `no limit of the domain ${quoteText(domain)} has the path ${quoteText(keys.join(", "))}`,
+      expected: "keys and fixed values that lead to a limit, from the outermost descriptor on",
+      suggestion: stranger === undefined ? undefined : findNearestName(stranger, [...limits.keys]),
+    });
+  }
+}

@@ -1,0 +1,125 @@
+import type { Shape } from "./shapes.js";
+
+function shape(title: string, names: readonly string[], laterNames: readonly string[] = []): Shape {
+  return { title, names, blankNames: [], laterNames, ownNames: [] };
+}
+
+/** An item of `services`. */
+export const serviceShape = shape(
+  "a service",
+  ["name", "namespace", "hosts", "upstream", "rateLimit", "priority", "admission", "concurrency"],
+  ["circuitBreakers", "outlierDetection", "retries", "timeouts"],
+);
+
+/** `upstream` of a service. */
+export const upstreamShape = shape("an upstream", ["address", "port"]);
+
+/** `rateLimit` of a service. */
+export const serviceRateLimitShape = shape("a service's rateLimit", [
+  "domain",
+  "descriptors",
+  "inExtProc",
+  "dryRun",
+]);
+
+/** A part of a service's descriptor that is a map. */
+export const descriptorPartShape = shape("a part of a descriptor", ["header", "value", "as"]);
+
+/** `priority` of a service. */
+export const priorityShape = shape("a priority", ["from", "rules", "bypassPaths", "authPaths"]);
+
+/** `priority.from`. */
+export const priorityFromShape = shape("priority.from", ["header", "default", "trust"]);
+
+/** `priority.from.trust`. */
+export const trustShape = shape("trust", ["anyone", "sources", "principals"]);
+
+/** An item of `priority.rules`. */
+export const priorityRuleShape = shape("a rule of priority", ["when", "is"]);
+
+/** `admission` of a service. */
+export const admissionShape = shape("an admission", [
+  "maxInFlight",
+  "maxInFlightPer",
+  "shedAt",
+  "deadline",
+  "queue",
+  "estimatedWait",
+  "gate",
+  "throttle",
+  "load",
+  "reject",
+  "caller",
+  "lateAfter",
+  "sampleRatio",
+  "dryRun",
+]);
+
+/** The blocks of `admission`. */
+export const admissionBlockShapes = {
+  maxInFlightPer: shape("maxInFlightPer", ["per", "max", "keysMax"]),
+  shedAt: shape("shedAt", ["low", "normal", "high", "critical", "dryRun"]),
+  deadline: shape("a deadline", ["minRemaining", "margin", "header", "dryRun"]),
+  queue: shape("a queue", ["size", "maxWait", "order", "codel", "dryRun"]),
+  codel: shape("codel", ["target", "interval"]),
+  estimatedWait: shape("an estimatedWait", ["max", "sigmoid", "dryRun"]),
+  sigmoid: shape("a sigmoid", ["midpoint", "slope"]),
+  gate: shape("a gate", ["openBelow", "closeAbove", "passAtClose", "dryRun"]),
+  throttle: shape("a throttle", ["k", "per", "memory", "dryRun"]),
+  load: shape("a load", [
+    "orcaCpu",
+    "orcaMemory",
+    "latency",
+    "errorRatio",
+    "queueWait",
+    "combine",
+    "dryRun",
+  ]),
+  reject: shape("a reject", ["retryAfter", "status"]),
+  retryAfter: shape("a retryAfter", ["min", "jitter"]),
+} as const;
+
+/** A threshold of `shedAt` that is a map. */
+export const thresholdShape = shape("a threshold", ["soft", "hard"]);
+
+/** What names a header where a word may stand too. */
+export const headerChoiceShape = shape("a caller", ["header"]);
+
+/** `concurrency` of a service. */
+export const concurrencyShape = shape("a concurrency", [
+  "law",
+  "limits",
+  "per",
+  "sources",
+  "feedback",
+  "aimd",
+  "vegas",
+  "gradient",
+  "latencyShed",
+  "signal",
+]);
+
+/** `concurrency.limits`. */
+export const limitsShape = shape("limits", ["initial", "min", "max"]);
+
+/** `concurrency.per`. */
+export const concurrencyKeyShape = shape("per", ["header", "names", "keysMax"]);
+
+/** What each concurrency law may be told. */
+export const lawShapes = {
+  aimd: shape("aimd", ["increase", "decrease"]),
+  vegas: shape("vegas", ["smoothing", "statistic"]),
+  gradient: shape("gradient", ["rttTolerance", "smoothing", "baseline", "statistic"]),
+  latencyShed: shape("latencyShed", ["threshold", "statistic", "window", "factor", "sustained"]),
+  signal: shape("signal", [
+    "preset",
+    "prometheus",
+    "redis",
+    "http",
+    "fixed",
+    "target",
+    "critical",
+    "smoothing",
+    "every",
+  ]),
+} as const;

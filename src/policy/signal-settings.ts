@@ -1,0 +1,110 @@
+import type { LimitBounds, SignalSettings } from "../core/admission-settings.js";
+import type { Block } from "./block.js";
+import { positiveRatioBounds, readNumber } from "./quantities.js";
+import type { SignalSource } from "./service-policy.js";
+import { lawShapes } from "./service-shapes.js";
+import type { TextRule } from "./text-rules.js";
+
+/** The largest reading that may be named: a double holds whole numbers up to here. */
+export const readingMax = Number.MAX_SAFE_INTEGER;
+
+/** What `signal` says. */
+export interface ReadSignal {
+  readonly settings: SignalSettings;
+  readonly source: SignalSource | undefined;
+  /** Bounds of the limit where the policy names none. */
+  readonly usualLimits: Pick<LimitBounds, "min" | "max">;
+  /** No back-pressure at all. */
+  readonly isOff: boolean;
+}
+
+/** What a preset stands for. */
+interface SignalPreset extends Pick<LimitBounds, "min" | "max"> {
+  readonly target: number;
+  readonly critical: number;
+  readonly everyMs: number;
+}
+
+/** Source: the defaults and the example configurations of a Kafka linearizer's admission control. */
+const usualPreset: SignalPreset = {
+  min: 10,
+  max: 1_000,
+  target: 10_000,
+  critical: 100_000,
+  everyMs: 5_000,
+};
+
+const presets: Readonly<Record<"usual" | "throughput" | "cost" | "off", SignalPreset>> = {
+  usual: usualPreset,
+  // A lag is met early, and with more room at the top.
+  throughput: { min: 50, max: 2_000, target: 5_000, critical: 50_000, everyMs: 3_000 },
+  // More lag may stand; less is in flight at any time.
+  cost: { min: 5, max: 500, target: 20_000, critical: 200_000, everyMs: 10_000 },
+  off: usualPreset,
+};
+
+/** Reads `signal`: a preset, and what differs from it. */
+export function readSignal(concurrency: Block): ReadSignal | undefined {
+  const { reader, fields } = concurrency;
+  reader.requiredField(fields, "signal", "signal: {prometheus: ..., target: ..., critical: ...}");
+  const block = concurrency.block("signal", lawShapes.signal);
+  if (block === undefined) return undefined;
+  const name = block.choice("preset", "usual", ["usual", "throughput", "cost", "off"]);
+  const preset = presets[name];
+  const bounds = { min: 0, max: readingMax };
+  const target = block.number("target", preset.target, bounds);
+  const critical = block.number("critical", preset.critical, bounds);
+  if (critical <= target) {
+    block.report(block.field("critical") === undefined ? "target" : "critical", {
+      id: "HG205",
+      message: `a critical reading of ${critical} is not above the target of ${target}`,
+      expected: "a critical reading above the target",
+    });
+  }
+  const everyMs = block.durationMs("every", preset.everyMs, { minMs: 100, maxMs: 3_600_000 });
+  const smoothingRatio = block.number("smoothing", 1, positiveRatioBounds);
+  return {
+    settings: { law: "signal", target, critical, smoothingRatio },
+    source: readSource(block, everyMs, name === "off"),
+    usualLimits: { min: preset.min, max: preset.max },
+    isOff: name === "off",
+  };
+}
+
+const sourceKinds = ["prometheus", "redis", "http", "fixed"] as const;
+
+/** Where the reading comes from: exactly one of the four. */
+function readSource(block: Block, everyMs: number, isOff: boolean): SignalSource | undefined {
+  const [kind, ...others] = sourceKinds.filter((name) => block.field(name) !== undefined);
+  if (kind === undefined) {
+    const isMissing = !isOff && sourceKinds.every((name) => block.isLeftOut(name));
+    const expected = "prometheus: a query, redis: a key, http: a URL, or fixed: a number";
+    const message = '"signal" says nothing of where its reading comes from';
+    if (isMissing) block.reader.report(block.fields.node, { id: "HG125", message, expected });
+    return undefined;
+  }
+  for (const other of others) block.refusePair(other, kind);
+  const from = kind === "fixed" ? readFixed(block) : block.text(kind, sourceRules[kind]);
+  return from === undefined ? undefined : { kind, from, everyMs };
+}
+
+function readFixed(block: Block): string | undefined {
+  const field = block.field("fixed");
+  const reading = field && readNumber(block.reader, field, { min: 0, max: readingMax });
+  return reading === undefined ? undefined : String(reading);
+}
+
+const sourceRules: Readonly<Record<"prometheus" | "redis" | "http", TextRule>> = {
+  prometheus: {
+    charsMax: 4_096,
+    forbidden: /(?![\n\t])\p{Cc}/u,
+    expected: "a query of PromQL that gives one number, at most 4096 characters",
+  },
+  redis: { charsMax: 512, forbidden: /\p{Cc}/u, expected: "a key that holds a number" },
+  http: {
+    charsMax: 2_048,
+    // A text that does not begin as a URL ends at its first character.
+    forbidden: /^(?!https?:\/\/[^/])|[^!-~]/,
+    expected: "a URL that begins with http:// or https://, and answers with a number",
+  },
+};
