@@ -28,16 +28,16 @@ export interface KnownRequestsBounds {
 }
 
 /** See `KnownRequestsBounds`: a fifth above the keys that the embedded store holds by default. */
-export const shapedRequestsMax = 1_200_000;
+const shapedRequestsMax = 1_200_000;
 
 /** See `KnownRequestsBounds`. */
-export const keptRequestsMax = 65_536;
+const keptRequestsMax = 65_536;
 
 /**
  * The last requests, each with its query as it is: those that are repeated within a turn meet in
  * one query, and are asked once. A power of two.
  */
-const recentMax = 1_024;
+const recentMax = 256;
 
 /** Words of an entry: its shape, the digest of its key, and whether it was used since looked at. */
 const fields = { shape: 0, key: 1, isUsed: 5 } as const;
@@ -111,8 +111,8 @@ export class KnownRequests {
   }
 
   /**
-   * Whether the query of a request that is not known is to be kept: `GenerationalMap.wantsMore` says
-   * when. Where queries are recalled, that shows when there is one.
+   * Whether the query of a request that is not known is to be kept, as `GenerationalMap.wantsMore`
+   * says. Where queries are recalled, that shows when there is one.
    */
   wantsKept(): boolean {
     return this.#decider.recall === undefined && this.#kept.wantsMore();

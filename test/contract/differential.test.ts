@@ -124,9 +124,28 @@ const requestArbitrary: fc.Arbitrary<StoreRequest> = fc.oneof(
   },
 );
 
+/** Requests that differ in nothing but their keys, as those of one rule do: packed as one. */
+const alikeArbitrary: fc.Arbitrary<readonly StoreRequest[]> = fc
+  .record({
+    charge: chargeArbitrary.map(repeatable),
+    numbers: fc.uniqueArray(fc.integer({ min: 1, max: keyCount }), { minLength: 2 }),
+    multiplicity: fc.constantFrom(1, 1, 1, 2, 7),
+  })
+  .map(({ charge, numbers, multiplicity }) =>
+    numbers.map((i) => ({ charges: [{ ...charge, key: testKey(`key ${i}`) }], multiplicity })),
+  );
+
 const stepArbitrary = fc.record({
-  seeds: fc.array(seedArbitrary, { maxLength: 2 }),
-  batch: fc.array(requestArbitrary, { minLength: 1, maxLength: 8 }),
+  seeds: fc.array(seedArbitrary, { maxLength: 3 }),
+  batch: fc
+    .array(
+      fc.oneof(
+        { weight: 3, arbitrary: requestArbitrary.map((request) => [request]) },
+        { weight: 1, arbitrary: alikeArbitrary },
+      ),
+      { minLength: 1, maxLength: 8 },
+    )
+    .map((parts) => parts.flat()),
 });
 
 const engines: readonly RedisEngine[] = ["redis", "valkey"];

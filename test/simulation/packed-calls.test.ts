@@ -38,11 +38,23 @@ function drawCharge(dice: Dice): Charge {
   });
 }
 
-function drawBatch(dice: Dice): readonly StoreRequest[] {
-  return Array.from({ length: 1 + dice.below(4) }, () => ({
+function drawRequest(dice: Dice): StoreRequest {
+  return {
     charges: Array.from({ length: 1 + dice.below(4) }, () => drawCharge(dice)),
     multiplicity: 1 + dice.below(9),
-  }));
+  };
+}
+
+/** Of one charge, on one of some keys: several of these in a row may be packed as one. */
+function drawPlain(dice: Dice): StoreRequest {
+  const charge = testCharge({ key: `key ${dice.below(8)}`, cost: dice.pick([1, 1, 1, 2]) });
+  return { charges: [charge], multiplicity: dice.pick([1, 1, 1, 5]) };
+}
+
+function drawBatch(dice: Dice): readonly StoreRequest[] {
+  return Array.from({ length: 1 + dice.below(9) }, () =>
+    dice.chance(0.3) ? drawRequest(dice) : drawPlain(dice),
+  );
 }
 
 /** The simulated servers read and write what the scripts do. */

@@ -15,8 +15,15 @@ export function decodeBatch(keys: readonly LimitKey[], bytes: Buffer): readonly 
   while (!packed.isOver) {
     const chargeCount = packed.uint16();
     const multiplicity = packed.uint32();
+    const runLength = packed.uint16();
+    const place = packed.peekUint16();
     const charges = Array.from({ length: chargeCount }, () => decodeCharge(keys, packed));
     requests.push({ charges, multiplicity });
+    const [charge] = charges;
+    if (charge === undefined || (runLength > 1 && chargeCount > 1)) throw new Error("a bad run");
+    for (let i = 1; i < runLength; i += 1) {
+      requests.push({ charges: [{ ...charge, key: keyAt(keys, place + i) }], multiplicity });
+    }
   }
   return requests;
 }
@@ -114,6 +121,10 @@ class PackedNumbers {
 
   uint16(): number {
     return this.#bytes.readUInt16LE(this.#pass(2));
+  }
+
+  peekUint16(): number {
+    return this.#bytes.readUInt16LE(this.#at);
   }
 
   uint32(): number {

@@ -43,7 +43,7 @@ export const lawText = `
     local burst, cost = burstOf[i] * unitsPerHit, costOf[i] * unitsPerHit
     local over = false
     if flags % 8 >= 4 then
-      touch(k, max(0, level[k] - cost))
+      touch(k, math.max(0, level[k] - cost))
     elseif cost == 0 then
       local wanted = level[k]
       if flags % 16 >= 8 then wanted = wanted + unitsPerHit end
@@ -51,7 +51,7 @@ export const lawText = `
     else
       over = level[k] + cost > burst
       if flags % 4 == 3 then
-        touch(k, max(level[k], min(level[k] + cost, 2 * burst)))
+        touch(k, math.max(level[k], math.min(level[k] + cost, 2 * burst)))
       elseif not over then
         touch(k, level[k] + cost)
       end
@@ -99,7 +99,7 @@ export const lawText = `
   return function(at)
     request = request + 1
     local count
-    count, at = unpackStruct('<I2xxxx', batch, at)
+    count, at = unpackStruct('<I2xxxxxx', batch, at)
     local firsts = {}
     for i = 1, count do
       keyOf[i], flagsOf[i], hitsOf[i], burstOf[i], periodOf[i], costOf[i], at =

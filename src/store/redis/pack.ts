@@ -9,8 +9,9 @@ export interface PackedBatch {
   /** Each distinct key once, in the order of first use; without the store's prefix. */
   readonly keys: readonly LimitKey[];
   /**
-   * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32). A
-   * charge: position of its key from 1 (uint16), flags (uint8), hits (uint32), burst (uint32),
+   * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32), and how
+   * many requests it stands for (uint16): itself and, where it is plain and has one charge, those
+   * behind it that differ in nothing but their keys, which are the next ones. A charge: position of its key from 1 (uint16), flags (uint8), hits (uint32), burst (uint32),
    * period in us (double), cost (double); with the windows' flag, where they start, end and end
    * next in us (double each).
    */
@@ -24,7 +25,7 @@ export interface UnpackedReply {
   readonly badBucketCount: number;
 }
 
-const requestBytes = 6;
+const requestBytes = 8;
 const chargeBytes = 27;
 const windowsBytes = 24;
 /** A bucket as stored. */
@@ -52,44 +53,119 @@ const windowsBit = 32;
  * Packs a batch that `assertBatch` found good; what it did not check would be cut to size here.
  */
 export function encodeBatch(batch: readonly StoreRequest[]): PackedBatch {
-  const bytes = Buffer.allocUnsafe(packedBytes(batch));
-  // Half the time that the methods of Buffer take, which check their arguments.
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const positions = new Map<LimitKey, number>();
-  let at = 0;
-  for (const { charges, multiplicity } of batch) {
-    view.setUint16(at, charges.length, true);
-    view.setUint32(at + 2, multiplicity, true);
-    at += requestBytes;
-    const flagsAt = at + 2;
-    let isPlain = true;
-    for (let i = 0; i < charges.length; i += 1) {
-      const charge = charges[i];
-      if (charge === undefined) break;
-      const position = positions.get(charge.key) ?? positions.size + 1;
-      if (position > positions.size) positions.set(charge.key, position);
-      else isPlain = isPlain && isFirstOnKey(charges, i);
-      const flags = flagsOf(charge);
-      isPlain = isPlain && charge.cost > 0 && (flags | peekExhaustedBit) === peekExhaustedBit;
-      view.setUint16(at, position, true);
-      view.setUint8(at + 2, flags);
-      view.setUint32(at + 3, charge.hits, true);
-      view.setUint32(at + 7, charge.burst, true);
-      view.setFloat64(at + 11, charge.periodUs, true);
-      view.setFloat64(at + 19, charge.cost, true);
-      at += chargeBytes;
-      if (charge.windows === undefined) continue;
-      view.setFloat64(at, charge.windows.startUs, true);
-      view.setFloat64(at + 8, charge.windows.endUs, true);
-      view.setFloat64(at + 16, charge.windows.nextEndUs, true);
-      at += windowsBytes;
-    }
-    if (isPlain) view.setUint8(flagsAt, view.getUint8(flagsAt) | plainBit);
-  }
-  return { keys: [...positions.keys()], bytes };
+  const packer = new BatchPacker(packedBytesMax(batch));
+  for (const request of batch) packer.pack(request);
+  return packer.finish();
 }
 
-function packedBytes(batch: readonly StoreRequest[]): number {
+/** The plain request of one charge that was packed last, with those that it stands for. */
+interface Run {
+  /** Where its count lies. */
+  readonly countAt: number;
+  readonly charge: Charge;
+  readonly multiplicity: number;
+  count: number;
+}
+
+/** A batch on its way into bytes. */
+class BatchPacker {
+  readonly #bytes: Buffer;
+  readonly #view: DataView;
+  readonly #positions = new Map<LimitKey, number>();
+  #at = 0;
+  #run: Run | undefined;
+
+  constructor(bytesMax: number) {
+    this.#bytes = Buffer.allocUnsafe(bytesMax);
+    // Half the time that the methods of Buffer take, which check their arguments.
+    this.#view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, bytesMax);
+  }
+
+  pack(request: StoreRequest): void {
+    if (this.#joinsRun(request)) return;
+    const { charges, multiplicity } = request;
+    const view = this.#view;
+    const startAt = this.#at;
+    view.setUint16(startAt, charges.length, true);
+    view.setUint32(startAt + 2, multiplicity, true);
+    view.setUint16(startAt + 6, 1, true);
+    this.#at = startAt + requestBytes;
+    let isPlain = true;
+    for (let i = 0; i < charges.length; i += 1) {
+      if (!this.#packCharge(charges, i)) isPlain = false;
+    }
+    this.#run = undefined;
+    if (!isPlain) return;
+    const flagsAt = startAt + requestBytes + 2;
+    view.setUint8(flagsAt, view.getUint8(flagsAt) | plainBit);
+    const [charge] = charges;
+    // A run goes on with the next position, so it begins with the last one so far.
+    const isLast = view.getUint16(startAt + requestBytes, true) === this.#positions.size;
+    if (charge === undefined || charges.length > 1 || !isLast) return;
+    this.#run = { countAt: startAt + 6, charge, multiplicity, count: 1 };
+  }
+
+  finish(): PackedBatch {
+    return { keys: [...this.#positions.keys()], bytes: this.#bytes.subarray(0, this.#at) };
+  }
+
+  /** Lets a request stand with those before it; false when it has to be packed by itself. */
+  #joinsRun({ charges, multiplicity }: StoreRequest): boolean {
+    const run = this.#run;
+    const [charge] = charges;
+    if (run === undefined || charge === undefined || charges.length > 1) return false;
+    if (multiplicity !== run.multiplicity || !isAlike(charge, run.charge)) return false;
+    const position = this.#positions.size + 1;
+    if (this.#positions.has(charge.key)) return false;
+    this.#positions.set(charge.key, position);
+    run.count += 1;
+    this.#view.setUint16(run.countAt, run.count, true);
+    return true;
+  }
+
+  /** Packs one charge; false when its request is not plain because of it. */
+  #packCharge(charges: readonly Charge[], index: number): boolean {
+    const charge = charges[index];
+    if (charge === undefined) return false;
+    const { key, hits, burst, periodUs, cost, windows } = charge;
+    const view = this.#view;
+    const at = this.#at;
+    const known = this.#positions.get(key);
+    if (known === undefined) this.#positions.set(key, this.#positions.size + 1);
+    const flags = flagsOf(charge);
+    view.setUint16(at, known ?? this.#positions.size, true);
+    view.setUint8(at + 2, flags);
+    view.setUint32(at + 3, hits, true);
+    view.setUint32(at + 7, burst, true);
+    view.setFloat64(at + 11, periodUs, true);
+    view.setFloat64(at + 19, cost, true);
+    this.#at = at + chargeBytes;
+    if (windows !== undefined) {
+      view.setFloat64(this.#at, windows.startUs, true);
+      view.setFloat64(this.#at + 8, windows.endUs, true);
+      view.setFloat64(this.#at + 16, windows.nextEndUs, true);
+      this.#at += windowsBytes;
+    }
+    if (known !== undefined && !isFirstOnKey(charges, index)) return false;
+    return cost > 0 && (flags | peekExhaustedBit) === peekExhaustedBit;
+  }
+}
+
+/** Whether two charges differ in nothing but their keys. */
+function isAlike(one: Charge, other: Charge): boolean {
+  return (
+    one.hits === other.hits &&
+    one.burst === other.burst &&
+    one.periodUs === other.periodUs &&
+    one.cost === other.cost &&
+    one.role === other.role &&
+    one.isRefund === other.isRefund &&
+    one.peekExhausted === other.peekExhausted &&
+    one.windows === other.windows
+  );
+}
+
+function packedBytesMax(batch: readonly StoreRequest[]): number {
   let bytes = batch.length * requestBytes;
   for (const { charges } of batch) {
     for (const { windows } of charges) {

@@ -1,114 +1,24 @@
 import { levelUnitsMax } from "../../core/bucket.js";
 import type { StoreScript } from "../connection.js";
-import { exactText } from "./exact-text.js";
+import { bucketsText, drainTimeMsMax, keptLongerMs, keptLongerRatio } from "./bucket-text.js";
 import { lawText } from "./law-text.js";
 
-/** How much longer than it needs a key is kept: this part of the need, and `keptLongerMs`. */
-const keptLongerRatio = 0.25;
-
-/** Milliseconds; a key that is asked for at least this often is seldom given a new expiry. */
-const keptLongerMs = 1_000;
-
-/** What a bucket takes to drain counts as at most this, about 35 years; as in `core/gcra`. */
-const drainTimeMsMax = 2 ** 50 / 1_000;
-
-/**
- * Reading and keeping buckets. `values` holds them by position of their key, as they are packed,
- * and `expiresAt` what becomes of those that were changed.
- */
-const bucketsText = `
-local values, expiresAt, badCount = call('MGET', unpack(keys)), {}, 0
-
-local function packEmpty() return pack('<ddd', 0, nowUs, 0) end
-
--- Keeps a bucket as it is now until it has drained, or its window has ended, and says how it is
--- packed, and until when. One that does not drain is left as others stored it.
-
-local function keep(k, level, expiresMs, hits, period, untilUs)
-  if hits == 0 then return pack('<ddd', level, nowUs, 0), expiresMs end
-  if level == 0 then
-    values[k], expiresAt[k] = false, forgotten
-    return packEmpty(), 0
+/** Decides a plain request of one charge, whatever its bucket and its limit are like. */
+const oneText = `
+local function decideOne(k, multiplicity, hits, burst, period, cost)
+  local level, expiresMs, value = read(k, hits, period)
+  local free = burst * unitsPerHit - level
+  cost = cost * unitsPerHit
+  local granted, isOver = 0, 1
+  if free >= cost then
+    granted = free / cost
+    granted = math.min(multiplicity, granted - granted % 1)
+    isOver = granted < multiplicity and 1 or 0
+    value = keep(k, level + granted * cost, expiresMs, hits, period)
   end
-  local spanMs
-  if untilUs then
-    spanMs = (untilUs - nowUs) / 1000
-  else
-    spanMs = level / (hits * unitsPerHit) * period / 1000
-    if spanMs > ${drainTimeMsMax} then spanMs = ${drainTimeMsMax} end
-  end
-  if nowMs + spanMs + 1 > expiresMs then
-    expiresMs = nowMs + spanMs * ${1 + keptLongerRatio} + ${keptLongerMs}
-    expiresMs = expiresMs - expiresMs % 1
-    expiresAt[k] = expiresMs
-  elseif not expiresAt[k] then
-    expiresAt[k] = unchanged
-  end
-  local value = pack('<ddd', level, nowUs, expiresMs)
-  values[k] = value
-  return value, expiresMs
+  reply[replyCount + 1], reply[replyCount + 2] = pack('<I4B', granted, isOver), value or packEmpty()
+  replyCount = replyCount + 2
 end
-
--- A key's level now, until when it is kept, and its bucket as packed, if it has any. A time in the
--- future, where the clock stepped back, becomes now, and that is kept whatever is decided.
-
-local floorMulDiv
-
-local function read(k, hits, period, fromUs, untilUs)
-  local value = values[k]
-  if not value then return 0, 0 end
-  local level, tUs, expiresMs
-  if #value == 24 then level, tUs, expiresMs = unpackStruct('<ddd', value) end
-  if not (level and level >= 0 and level <= ${levelUnitsMax} and level % 1 == 0
-    and tUs >= 0 and tUs <= 9007199254740991 and tUs % 1 == 0) then
-    values[k], badCount = false, badCount + 1
-    return 0, 0
-  end
-  if tUs > nowUs then
-    value, expiresMs = keep(k, level, 0, hits, period, untilUs)
-    return level, expiresMs, value
-  end
-  if fromUs then return tUs < fromUs and 0 or level, expiresMs, value end
-  local elapsed, drain = nowUs - tUs, hits * unitsPerHit
-  local product = elapsed * drain
-  local drained = product / period
-  if drained >= level + 4 then return 0, expiresMs, value end
-  if product <= 9007199254740991 then
-    drained = drained - drained % 1
-    if drained > level then drained = level end
-  else
-    floorMulDiv = floorMulDiv or (function()
-${exactText}
-      return floorMulDiv
-    end)()
-    drained = floorMulDiv(elapsed, drain, period, level)
-  end
-  return level - drained, expiresMs, value
-end
-`;
-
-/**
- * Decides a plain request of one charge, as `decideRepeated` does: the charge enforces, costs
- * something and gives nothing back. Nearly every request is such a one, so these do without a call
- * and without the law's tables.
- */
-const plainText = `
-    local level, expiresMs, value = read(k, hits, period)
-    local free = burst * unitsPerHit - level
-    cost = cost * unitsPerHit
-    local head = '\\0\\0\\0\\0\\1'
-    if free >= cost then
-      local granted = 1
-      head = '\\1\\0\\0\\0\\0'
-      if multiplicity > 1 then
-        granted = free / cost
-        granted = min(multiplicity, granted - granted % 1)
-        head = pack('<I4B', granted, granted < multiplicity and 1 or 0)
-      end
-      value = keep(k, level + granted * cost, expiresMs, hits, period)
-    end
-    reply[replyCount + 1], reply[replyCount + 2] = head, value or packEmpty()
-    replyCount = replyCount + 2
 `;
 
 /** Decides a plain request of several charges, all on keys of their own, as `decideRepeated`. */
@@ -120,8 +30,8 @@ local function decideSeveral(at, count, multiplicity)
     k, hits, burst, period, cost, chargeAt = unpackStruct('<I2xI4I4dd', batch, chargeAt)
     levels[i], expiries[i], bases[i] = read(k, hits, period)
     local free = burst * unitsPerHit - levels[i]
-    local fitting = max(0, free / (cost * unitsPerHit))
-    granted = min(granted, fitting - fitting % 1)
+    local fitting = math.max(0, free / (cost * unitsPerHit))
+    granted = math.min(granted, fitting - fitting % 1)
   end
   reply[replyCount + 1] = pack('<I4', granted)
   for i = 1, count do
@@ -135,6 +45,85 @@ local function decideSeveral(at, count, multiplicity)
   replyCount = replyCount + 2 * count + 1
   return at
 end
+`;
+
+/**
+ * Makes the functions of the long way, once in a run. It stands wherever one is needed: a function
+ * that did it would have to be made itself, with all that the others use.
+ */
+const longWayText = `if not decideOne then
+      decideAny, decideSeveral, decideOne = (function()
+${bucketsText}${oneText}${severalText}
+        local decide
+        local function decideAny(at)
+          decide = decide or (function()${lawText}          end)()
+          return decide(at)
+        end
+        return decideAny, decideSeveral, decideOne
+      end)()
+    end`;
+
+/**
+ * Decides plain requests of one charge each, on keys that follow each other, as `decideRepeated`
+ * does: the charge enforces, costs something and gives nothing back. Nearly every request is such a
+ * one, and nearly every bucket is as it was left by one, so these do without a call of a function
+ * and without one being made: the steps of `read` and `keep`, but for what is unusual.
+ */
+const plainText = `
+    local burstUnits, costUnits, drain = burst * unitsPerHit, cost * unitsPerHit, hits * unitsPerHit
+    for k = first, first + run - 1 do
+      local value = values[k]
+      local level, expiresMs, isUsual = 0, 0, hits > 0
+      if value and isUsual then
+        isUsual = false
+        if #value == 24 then
+          local tUs
+          level, tUs, expiresMs = unpackStruct('<ddd', value)
+          if level >= 0 and level <= ${levelUnitsMax} and level % 1 == 0
+            and tUs >= 0 and tUs <= nowUs and tUs % 1 == 0 then
+            local product = (nowUs - tUs) * drain
+            local drained = product / period
+            if drained >= level + 4 then
+              level, isUsual = 0, true
+            elseif product <= 9007199254740991 then
+              drained = drained - drained % 1
+              level, isUsual = drained < level and level - drained or 0, true
+            end
+          end
+        end
+      end
+      if isUsual then
+        local free = burstUnits - level
+        local head = '\\0\\0\\0\\0\\1'
+        if free >= costUnits then
+          local granted = 1
+          head = '\\1\\0\\0\\0\\0'
+          if multiplicity > 1 then
+            granted = free / costUnits
+            granted = granted - granted % 1
+            if granted >= multiplicity then granted = multiplicity end
+            head = pack('<I4B', granted, granted < multiplicity and 1 or 0)
+          end
+          level = level + granted * costUnits
+          local spanMs = level / drain * period / 1000
+          if spanMs > ${drainTimeMsMax} then spanMs = ${drainTimeMsMax} end
+          if nowMs + spanMs + 1 > expiresMs then
+            expiresMs = nowMs + spanMs * ${1 + keptLongerRatio} + ${keptLongerMs}
+            expiresMs = expiresMs - expiresMs % 1
+            expiresAt[k] = expiresMs
+          elseif not expiresAt[k] then
+            expiresAt[k] = unchanged
+          end
+          value = pack('<ddd', level, nowUs, expiresMs)
+          values[k] = value
+        end
+        reply[replyCount + 1], reply[replyCount + 2] = head, value or pack('<ddd', 0, nowUs, 0)
+        replyCount = replyCount + 2
+      else
+        ${longWayText}
+        decideOne(k, multiplicity, hits, burst, period, cost)
+      end
+    end
 `;
 
 /**
@@ -153,15 +142,14 @@ end
  *
  * A value is level, time in us and expiry in ms, so that the script sees when the expiry that the
  * key has still suffices: SET with KEEPTTL takes 0.5 us of Redis, with an expiry of its own 1.2.
- * Therefore a new one reaches further than is needed. With it, buckets that are read when they are
- * asked for and answered as they are packed, and functions made only where they are needed, took a
- * run of 16 charges from 4.8 to 3.4 us a charge, and one of a single hot key from 16 to 12 us, of
- * which Redis itself takes 6 for a script that does nothing.
+ * Therefore a new one reaches further than is needed.
+ *
+ * Lua makes functions anew in every run, and a call of one costs as much as ten lines of it. So the
+ * usual way has none, and those of the long way are made when something needs them.
  */
 export const takeScript: StoreScript = {
   name: "take",
   text: `
-local min, max = math.min, math.max
 local pack, unpackStruct, call = struct.pack, struct.unpack, redis.call
 local unitsPerHit, unchanged, forgotten = 1048576, 0, -1
 local keys, batch = KEYS, ARGV[1]
@@ -169,25 +157,24 @@ local keys, batch = KEYS, ARGV[1]
 local time = call('TIME')
 local nowUs = time[1] * 1000000 + time[2]
 local nowMs = nowUs / 1000
-
-${bucketsText}
+local values, expiresAt, badCount = call('MGET', unpack(keys)), {}, 0
 local reply, replyCount = { '' }, 1
 
--- Each request of the batch in turn. The first charge of a plain one is marked. Functions are made
--- where they are needed first: Lua makes them anew in every run.
+local decideAny, decideSeveral, decideOne
 
-local decideAny, decideSeveral
+-- Each request of the batch in turn. The first charge of a plain one is marked; of those with one
+-- charge the first stands for as many as follow it in all but the key.
+
 local at, batchEnd = 1, #batch
 while at <= batchEnd do
-  local count, multiplicity, k, flags, hits, burst, period, cost, nextAt =
-    unpackStruct('<I2I4I2BI4I4dd', batch, at)
+  local count, multiplicity, run, first, flags, hits, burst, period, cost, nextAt =
+    unpackStruct('<I2I4I2I2BI4I4dd', batch, at)
   if flags % 32 < 16 then
-    decideAny = decideAny or (function()${lawText}    end)()
+    ${longWayText}
     at = decideAny(at)
   elseif count > 1 then
-    decideSeveral = decideSeveral or (function()${severalText}      return decideSeveral
-    end)()
-    at = decideSeveral(at + 6, count, multiplicity)
+    ${longWayText}
+    at = decideSeveral(at + 8, count, multiplicity)
   else${plainText}    at = nextAt
   end
 end

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { costHitsMax, levelUnitsMax } from "../../../../src/core/bucket.js";
+import { type Charge, costHitsMax, levelUnitsMax } from "../../../../src/core/bucket.js";
 import { multiplicityMax } from "../../../../src/core/gcra.js";
 import { drainTimeUsMax, hitsMax } from "../../../../src/core/limit.js";
+import type { StoreRequest } from "../../../../src/store/limit-store.js";
 import { decodeBucket, decodeReply, encodeBatch } from "../../../../src/store/redis/pack.js";
 import { once, testCharge } from "../../../support/charges.js";
 
@@ -13,8 +14,8 @@ describe("encodeBatch()", () => {
     ];
     const { keys, bytes } = encodeBatch(batch);
     expect(keys).toEqual(["b", "a", "c"]);
-    expect(bytes.length).toBe(2 * 6 + 5 * 27);
-    const positions = [6, 33, 66, 93, 120].map((at) => bytes.readUInt16LE(at));
+    expect(bytes.length).toBe(2 * 8 + 5 * 27);
+    const positions = [8, 35, 70, 97, 124].map((at) => bytes.readUInt16LE(at));
     expect(positions).toEqual([1, 2, 2, 1, 3]);
   });
 
@@ -30,10 +31,10 @@ describe("encodeBatch()", () => {
     ]);
     expect(bytes.readUInt16LE(0)).toBe(1);
     expect(bytes.readUInt32LE(2)).toBe(multiplicityMax);
-    expect(bytes.readUInt32LE(9)).toBe(hitsMax);
-    expect(bytes.readUInt32LE(13)).toBe(hitsMax - 1);
-    expect(bytes.readDoubleLE(17)).toBe(drainTimeUsMax);
-    expect(bytes.readDoubleLE(25)).toBe(costHitsMax);
+    expect(bytes.readUInt32LE(11)).toBe(hitsMax);
+    expect(bytes.readUInt32LE(15)).toBe(hitsMax - 1);
+    expect(bytes.readDoubleLE(19)).toBe(drainTimeUsMax);
+    expect(bytes.readDoubleLE(27)).toBe(costHitsMax);
   });
 
   it.each([
@@ -47,7 +48,7 @@ describe("encodeBatch()", () => {
     [{ peekExhausted: true, cost: 0 }, 8],
     [{ role: "settle", isRefund: true, peekExhausted: true }, 15],
   ] as const)("packs role and flags: %j is %i", (overrides, flags) => {
-    expect(encodeBatch([once(testCharge(overrides))]).bytes.readUInt8(8)).toBe(flags);
+    expect(encodeBatch([once(testCharge(overrides))]).bytes.readUInt8(10)).toBe(flags);
   });
 });
 
@@ -62,10 +63,52 @@ describe("encodeBatch() of several charges", () => {
     ["a refund", [a, { ...b, isRefund: true }], [0, 4]],
   ] as const)("marks the first of a plain request: %s", (_name, charges, flags) => {
     const alone = encodeBatch([once(...charges)]).bytes;
-    expect(flags.map((_, i) => alone.readUInt8(6 + 27 * i + 2))).toEqual(flags);
+    expect(flags.map((_, i) => alone.readUInt8(8 + 27 * i + 2))).toEqual(flags);
     // Keys that an earlier request has brought along make no difference.
-    const second = encodeBatch([once(b), once(a), once(...charges)]).bytes.subarray(2 * 33);
-    expect(flags.map((_, i) => second.readUInt8(6 + 27 * i + 2))).toEqual(flags);
+    const before = [once(b), once({ ...a, cost: 9 })];
+    const second = encodeBatch([...before, once(...charges)]).bytes.subarray(2 * 35);
+    expect(flags.map((_, i) => second.readUInt8(8 + 27 * i + 2))).toEqual(flags);
+  });
+});
+
+describe("encodeBatch() of requests alike", () => {
+  const on = (key: string, overrides: Partial<Charge> = {}) =>
+    once(testCharge({ key, ...overrides }));
+
+  /** How many requests each packed one stands for, where all have one charge without windows. */
+  function runsOf(...batch: readonly StoreRequest[]): readonly number[] {
+    const { bytes } = encodeBatch(batch);
+    return Array.from({ length: bytes.length / 35 }, (_, i) => bytes.readUInt16LE(35 * i + 6));
+  }
+
+  it("packs one for all that follow each other on new keys", () => {
+    expect(runsOf(on("a"), on("b"), on("c"))).toEqual([3]);
+    const { keys } = encodeBatch([on("a"), on("b"), on("c")]);
+    expect(keys).toEqual(["a", "b", "c"]);
+  });
+
+  it.each([
+    ["another cost", [on("a"), on("b", { cost: 2 }), on("c", { cost: 2 })], [1, 2]],
+    ["another burst", [on("a"), on("b", { burst: 3 })], [1, 1]],
+    ["another period", [on("a"), on("b", { periodUs: 5 })], [1, 1]],
+    ["other hits", [on("a"), on("b", { hits: 3 })], [1, 1]],
+    [
+      "another role",
+      [on("a"), on("b", { role: "shadow" }), on("c", { role: "shadow" })],
+      [1, 1, 1],
+    ],
+    ["a refund", [on("a"), on("b", { isRefund: true })], [1, 1]],
+    ["another multiplicity", [on("a"), { ...on("b"), multiplicity: 2 }], [1, 1]],
+    ["a key that came before", [on("a"), on("b"), on("a"), on("c")], [2, 1, 1]],
+  ] as const)("begins anew with %s", (_name, batch, runs) => {
+    expect(runsOf(...batch)).toEqual(runs);
+  });
+
+  it("packs a request of several charges by itself, and what follows it anew", () => {
+    const several = once(testCharge({ key: "b" }), testCharge({ key: "c" }));
+    const { bytes } = encodeBatch([on("a"), several, on("d"), on("e")]);
+    const runs = [6, 35 + 6, 35 + 62 + 6].map((at) => bytes.readUInt16LE(at));
+    expect([bytes.length, runs]).toEqual([35 + 62 + 35, [1, 1, 2]]);
   });
 });
 
