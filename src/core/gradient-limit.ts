@@ -34,7 +34,7 @@ const suspectRatio = 0.75;
  *   rttTolerance x capacity + sqrt(capacity).
  *
  * Fits when latency without queueing is about the same from one minute to the next, and capacity
- * is not known or changes: it finds it from either side within a minute or less, follows a loss of
+ * is not known or changes: it finds it from either side within half a minute, follows a loss of
  * half of it in about five seconds, and keeps a short queue. Does not fit when requests of one
  * service differ by orders of magnitude and their mix changes (give them services of their own),
  * when there are fewer than ten requests a few seconds, or when latency comes from a dependency
@@ -60,8 +60,7 @@ export class GradientLimit implements ConcurrencyLimit {
   }
 
   get limit(): number {
-    const { dipLimit } = this.#minRtt;
-    return Math.floor(dipLimit === undefined ? this.#limit : withinBounds(this.#limits, dipLimit));
+    return Math.floor(Math.min(this.#limit, this.#minRtt.dipLimit ?? this.#limit));
   }
 
   shedRatio(): number {
@@ -73,7 +72,8 @@ export class GradientLimit implements ConcurrencyLimit {
   }
 
   record(sample: ConcurrencySample): void {
-    const { dipLimit } = this.#minRtt;
+    const { dipLimit, settledMs } = this.#minRtt;
+    if (sample.endMs < settledMs) return;
     if (dipLimit !== undefined && sample.inFlight > dipLimit) return;
     const window = this.#window.add(sample);
     if (window !== undefined) this.update(window);
@@ -84,6 +84,7 @@ export class GradientLimit implements ConcurrencyLimit {
     const stillGradient = 1 - 1 / Math.sqrt(this.#limit);
     const finding = this.#minRtt.observe(window, {
       limit: this.#limit,
+      limitMin: this.#limits.min,
       isSuspect: rawGradient < suspectRatio * stillGradient,
     });
     if (finding.kind === "measured") {

@@ -21,6 +21,9 @@ export const suspectedDipShareMax = 0.25;
 /** Served requests that a measurement is made of; a dip that takes long ends with fewer. */
 export const measuredCountMin = 50;
 
+/** Served requests after which a dip decides even where it is a close thing. */
+export const closeCountMin = 150;
+
 /** The least that a dip's measurement is made of. */
 export const dipCountMin = 10;
 
@@ -39,6 +42,9 @@ const settleRttCount = 3;
  */
 const flatMargin = 1.25;
 
+/** By how much more or less than that it must be to be no close thing. */
+const closeRatio = 1.15;
+
 /** By how much a measurement must differ to count as another baseline. */
 const newsRatio = 1.25;
 
@@ -46,6 +52,8 @@ const newsRatio = 1.25;
 export interface WindowContext {
   /** The law's limit, without the dip. */
   readonly limit: number;
+  /** Below it no dip goes, whole and from 1. */
+  readonly limitMin: number;
   /** Whether the law sees more queueing than it can steer against step by step. */
   readonly isSuspect: boolean;
 }
@@ -92,7 +100,8 @@ export function isMostlyLate(counts: {
  *
  * Where the limit is far from reached, nobody is refused for a measurement: there the least of the
  * last half minute is the baseline, and nothing changes where nothing comes. With one permit in
- * use there is nothing to queue behind, and what is measured is the baseline.
+ * use there is nothing to queue behind, and what is measured is the baseline. No dip goes below
+ * the law's least limit: where that is more than the service takes, its queue is the baseline.
  *
  * Against Envoy's measuring (a few permits for 50 requests, each minute): it costs nothing without
  * overload, else about half of the permits for a second or two each half minute, and it finds a
@@ -124,6 +133,14 @@ export class MinRtt {
   /** Permits while a dip lasts, from 1; undefined outside of one. */
   get dipLimit(): number | undefined {
     return this.#dip?.level;
+  }
+
+  /**
+   * What ends before that met another limit than the present one, or is one of the short ones
+   * that end first: samples of it say nothing. Monotonic milliseconds; minus infinity: never.
+   */
+  get settledMs(): number {
+    return this.#settledMs;
   }
 
   /** Dips begun until now. */
@@ -159,28 +176,29 @@ export class MinRtt {
     this.#minRttMs = Math.min(this.#minRttMs ?? measuredMs, measuredMs);
   }
 
-  #considerDip(window: WindowedSample, { limit, isSuspect }: WindowContext): void {
+  #considerDip(window: WindowedSample, { limit, limitMin, isSuspect }: WindowContext): void {
     const { inFlightMax, endMs, rttMs } = window;
     const isLate = isMostlyLate(window);
     const isSuspected = this.#isSuspected(window, isSuspect || isLate);
     const isOld = endMs - this.#measuredMs >= this.#holdMs;
-    if (inFlightMax * 2 < limit && this.#suspectCount === 0) {
+    const inFlight = Math.min(limit, inFlightMax);
+    const isNeedless = inFlightMax * 2 < limit && this.#suspectCount === 0;
+    if (isNeedless || inFlight <= limitMin) {
       if (isOld && this.#leastMs !== undefined) this.#settle(this.#leastMs, endMs);
       return;
     }
-    if (!isOld && !isSuspected) return;
-    if (inFlightMax < 2 || endMs < this.#noDipUntilMs) return;
-    const inFlight = Math.min(limit, inFlightMax);
+    if ((!isOld && !isSuspected) || endMs < this.#noDipUntilMs) return;
     // Where many gave up, the served are those who were quick: that is no latency to compare with.
     const before = isLate || rttMs === undefined ? undefined : { rttMs, inFlight };
     this.#dipCount += 1;
     this.#dip = {
       limit,
+      limitMin,
       isSuspected,
       startMs: endMs,
       before,
       perMs: before === undefined ? 0 : before.inFlight / before.rttMs,
-      ...newLevel(inFlight, endMs),
+      ...newLevel(Math.max(limitMin, Math.floor(inFlight * dipRatio)), endMs),
     };
     this.#unsettle(endMs);
   }
@@ -213,6 +231,7 @@ export class MinRtt {
       return undefined;
     }
     const dipRttMs = sumMs / count;
+    if (isClose(dip, dipRttMs) && count < closeCountMin && !isLong) return undefined;
     dip.perMs = Math.max(dip.perMs, dip.level / dipRttMs);
     if (hasQueue(dip, dipRttMs)) return this.#goDeeper(dip, endMs, dipRttMs);
     if (this.#isDoubtful(dip, dipRttMs) && !isLong) {
@@ -224,11 +243,12 @@ export class MinRtt {
     return this.#endDip(dip, endMs, { rttMs: dipRttMs, capacity: dip.perMs * dipRttMs });
   }
 
-  /** With one permit there is no deeper: nobody is served in time even so. */
+  /** Where it is at its lowest already, nobody is served in time even so. */
   #goDeeper(dip: Dip, nowMs: number, rttMs: number | undefined): number | undefined {
-    if (dip.level === 1) return this.#endDip(dip, nowMs, { rttMs: undefined, capacity: 1 });
-    dip.before = rttMs === undefined ? undefined : { rttMs, inFlight: dip.level };
-    Object.assign(dip, newLevel(dip.level, nowMs));
+    const { level, limitMin } = dip;
+    if (level <= limitMin) return this.#endDip(dip, nowMs, { rttMs, capacity: level });
+    dip.before = rttMs === undefined ? undefined : { rttMs, inFlight: level };
+    Object.assign(dip, newLevel(Math.max(limitMin, Math.floor(level * dipRatio)), nowMs));
     this.#unsettle(nowMs);
     return undefined;
   }
@@ -288,13 +308,19 @@ interface DipLevel {
 interface Dip extends DipLevel {
   /** The law's limit when it began. */
   readonly limit: number;
+  readonly limitMin: number;
   /** Begun because something looked like queueing, not by age. */
   readonly isSuspected: boolean;
   readonly startMs: number;
   /** What the level above had; undefined where too many gave up to tell. */
-  before: { readonly rttMs: number; readonly inFlight: number } | undefined;
+  before: Before | undefined;
   /** The highest throughput that was seen on the way down, per millisecond. */
   perMs: number;
+}
+
+interface Before {
+  readonly rttMs: number;
+  readonly inFlight: number;
 }
 
 interface DipResult {
@@ -303,9 +329,9 @@ interface DipResult {
   readonly capacity: number;
 }
 
-function newLevel(inFlight: number, nowMs: number): DipLevel {
+function newLevel(level: number, nowMs: number): DipLevel {
   return {
-    level: Math.max(1, Math.floor(inFlight * dipRatio)),
+    level,
     levelMs: nowMs,
     pool: emptyPool,
     droppedCount: 0,
@@ -313,10 +339,21 @@ function newLevel(inFlight: number, nowMs: number): DipLevel {
   };
 }
 
-function hasQueue({ before, level }: Dip, dipRttMs: number): boolean {
-  if (level === 1) return false;
-  if (before === undefined) return true;
-  return dipRttMs / before.rttMs < (flatMargin * level) / before.inFlight;
+/** At its lowest a dip takes what it finds: less is not to be had. */
+function hasQueue({ before, level, limitMin }: Dip, dipRttMs: number): boolean {
+  if (level <= limitMin) return false;
+  return before === undefined || flatnessOf(before, level, dipRttMs) < flatMargin;
+}
+
+function isClose({ before, level, limitMin }: Dip, dipRttMs: number): boolean {
+  if (before === undefined || level <= limitMin) return false;
+  const flatness = flatnessOf(before, level, dipRttMs) / flatMargin;
+  return flatness < closeRatio && flatness > 1 / closeRatio;
+}
+
+/** How latency fell next to the permits: 1 in proportion, more where it fell less. */
+function flatnessOf(before: Before, level: number, dipRttMs: number): number {
+  return dipRttMs / before.rttMs / (level / before.inFlight);
 }
 
 function isNews(dip: Dip, found: DipResult | undefined, beforeMs: number | undefined): boolean {

@@ -4,6 +4,9 @@ import { withinBounds } from "./limit-bounds.js";
 import { isMostlyLate, MinRtt } from "./min-rtt.js";
 import { SampleWindow } from "./sample-window.js";
 
+/** Limit over step, where a logarithm would be too small to tell from noise. */
+const limitPerStep = 30;
+
 /** Steps of queue below which the limit grows. */
 const alphaSteps = 3;
 
@@ -11,13 +14,13 @@ const alphaSteps = 3;
 const betaSteps = 6;
 
 /** Queue of so many times the longest that is right is worth a dip: steps would take too long. */
-const suspectFactor = 2;
+const suspectFactor = 1.5;
 
 /**
  * Vegas: holds the queue, as latency tells it, between three and six steps, window by window.
  *
  * ```
- * step  = max(1, floor(log10(limit)))
+ * step  = max(1, floor(log10(limit)), limit / 30)
  * queue = ceil(limit * (1 - minRtt / rtt))
  * limit = limit + 6 * step    queue <= step
  *         limit + step        queue <  3 * step
@@ -34,14 +37,16 @@ const suspectFactor = 2;
  * - Less than half of the limit in use: it does not grow.
  * - In a dip the limit is the dip's; after it, no more than capacity + 6 steps.
  *
- * Fits as `gradient` does, and keeps a shorter queue, since it counts requests and not shares: the
- * lowest latency of the laws that learn, for services of tens of permits. Does not fit when many
- * hundreds of permits come and go within a minute (it goes by steps of the logarithm), when
- * traffic comes in bursts (six permits hold few of them), or where `gradient` does not.
+ * So the queue is three to six requests, and of large limits 10 to 20 %.
+ *
+ * Fits as `gradient` does, and keeps a shorter queue: the lowest latency of the laws that learn.
+ * Does not fit when traffic comes in bursts (a queue of six holds few of them, and is empty between
+ * them), or where `gradient` does not.
  *
  * Source: Brakmo and Peterson, TCP Vegas, 1995; Netflix/concurrency-limits, VegasLimit. There the
  * baseline is the least single sample, reset to a sample of any time now and then, so that it
- * drifts with the queue, and any drop shrinks; here it is `MinRtt`, and one drop in ten does.
+ * drifts with the queue, and any drop shrinks; here it is `MinRtt`, and one drop in ten does. The
+ * shares of large limits are those that its description has, its code has the logarithm alone.
  */
 export class VegasLimit implements ConcurrencyLimit {
   readonly #settings: VegasSettings;
@@ -60,8 +65,7 @@ export class VegasLimit implements ConcurrencyLimit {
   }
 
   get limit(): number {
-    const { dipLimit } = this.#minRtt;
-    return Math.floor(dipLimit === undefined ? this.#limit : withinBounds(this.#limits, dipLimit));
+    return Math.floor(Math.min(this.#limit, this.#minRtt.dipLimit ?? this.#limit));
   }
 
   shedRatio(): number {
@@ -73,7 +77,8 @@ export class VegasLimit implements ConcurrencyLimit {
   }
 
   record(sample: ConcurrencySample): void {
-    const { dipLimit } = this.#minRtt;
+    const { dipLimit, settledMs } = this.#minRtt;
+    if (sample.endMs < settledMs) return;
     if (dipLimit !== undefined && sample.inFlight > dipLimit) return;
     const window = this.#window.add(sample);
     if (window !== undefined) this.update(window);
@@ -84,7 +89,8 @@ export class VegasLimit implements ConcurrencyLimit {
     const step = stepOf(this.#limit);
     const finding = this.#minRtt.observe(window, {
       limit: this.#limit,
-      isSuspect: queueCount > suspectFactor * betaSteps * step,
+      limitMin: this.#limits.min,
+      isSuspect: queueCount >= suspectFactor * betaSteps * step,
     });
     if (finding.kind === "measured") {
       const most = finding.capacity + betaSteps * stepOf(finding.capacity);
@@ -119,7 +125,7 @@ export class VegasLimit implements ConcurrencyLimit {
 }
 
 function stepOf(limit: number): number {
-  return Math.max(1, Math.floor(Math.log10(limit)));
+  return Math.max(1, Math.floor(Math.log10(limit)), limit / limitPerStep);
 }
 
 function changeOf({ queueCount, step, isLate }: VegasView): number {

@@ -50,8 +50,8 @@ export class EventCalendar {
 
 /** Told how a job fares. */
 export interface StationCall {
-  /** A server took it up. */
-  started?(): void;
+  /** A server took it up; `job` may leave at once, as work that is too late to be worth it. */
+  started?(job: StationJob): void;
   /** It has been served. */
   ended(): void;
 }
@@ -117,11 +117,17 @@ export class Station {
    * @param serviceMs how long it is served; drawn when it starts where undefined
    */
   enter(call: StationCall, serviceMs?: number): StationJob {
-    const job: PlacedJob = { call, serviceMs, state: "queued", cancelEnd: undefined };
+    const job: PlacedJob = {
+      call,
+      serviceMs,
+      state: "queued",
+      cancelEnd: undefined,
+      leave: () => this.#leave(job),
+    };
     this.#queue.push(job);
     this.#queueCount += 1;
     this.#takeUp();
-    return { leave: () => this.#leave(job) };
+    return job;
   }
 
   #takeUp(): void {
@@ -133,7 +139,7 @@ export class Station {
       job.state = "served";
       const serviceMs = job.serviceMs ?? this.#serviceMs();
       job.cancelEnd = this.#calendar.after(serviceMs, () => this.#end(job));
-      job.call.started?.();
+      job.call.started?.(job);
     }
   }
 
@@ -254,7 +260,7 @@ interface CalendarEvent {
   callback: (() => void) | undefined;
 }
 
-interface PlacedJob {
+interface PlacedJob extends StationJob {
   readonly call: StationCall;
   readonly serviceMs: number | undefined;
   state: "queued" | "served" | "gone";
