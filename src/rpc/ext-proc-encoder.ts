@@ -88,6 +88,7 @@ const tags = {
   headerKey: 0x0a,
   headerRawValue: 0x1a,
   responseHeaderMode: 0x10,
+  responseTrailerMode: 0x30,
   status: 0x0a,
   immediateHeaders: 0x12,
   body: 0x1a,
@@ -125,12 +126,17 @@ const plainReplies: Readonly<Record<ExchangePart, Uint8Array>> = {
   responseTrailers: Uint8Array.of(tags.responseTrailers, 0),
 };
 
-/** Modes that are not named stay as Envoy has them; those of bodies become NONE. */
+/**
+ * With trailers in any case: it is their mode that keeps the stream open until the response is
+ * complete. Other modes become what is usual: headers as Envoy has them, no bodies.
+ */
 const sendsResponseHeaders = modeOverride(headerSendModes.send);
 const skipsResponseHeaders = modeOverride(headerSendModes.skip);
 
 function modeOverride(mode: number): Uint8Array {
-  return Uint8Array.of(tags.modeOverride, 2, tags.responseHeaderMode, mode);
+  const { responseHeaderMode, responseTrailerMode } = tags;
+  const { send } = headerSendModes;
+  return Uint8Array.of(tags.modeOverride, 4, responseHeaderMode, mode, responseTrailerMode, send);
 }
 
 function writePart(writer: BackwardWriter, reply: ContinueReply): void {

@@ -1,4 +1,7 @@
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
+import type { AdmissionCall } from "../../src/decide/admission-call.js";
 import { ExchangeCounts } from "../../src/decide/exchange-counts.js";
 import { createExternalProcessorService } from "../../src/rpc/ext-proc.js";
 import { ExtProcCodec } from "../../src/rpc/ext-proc-codec.js";
@@ -18,7 +21,7 @@ const transports = useTransports();
 async function start(
   name: TransportName,
   decide: ConstructorParameters<typeof DoorKeeper>[0],
-  extProc: Json = {},
+  { upstreamPort, ...extProc }: Json & { readonly upstreamPort?: number } = {},
 ) {
   const keeper = new DoorKeeper(decide);
   const counts = new ExchangeCounts();
@@ -27,7 +30,7 @@ async function start(
   const running = await transports.startServices(name, [service]);
   const upstream = await startUpstream(stage);
   const envoy = await Envoy.start(stage, {
-    upstreamPort: upstream.port,
+    upstreamPort: upstreamPort ?? upstream.port,
     headgatePorts: [running.port],
     rateLimits: [],
     extProc,
@@ -146,6 +149,37 @@ describe.each(transportNames)("a real Envoy over %s", { timeout: 60_000 }, (name
     await send();
     await waitFor("the second is over", () => ends().length === 2);
     expect(counts.parts.get("responseHeaders")).toBe(1);
+  });
+
+  it("knows a response's end also where it asked for its headers", async () => {
+    const bodies: ServerResponse[] = [];
+    const server = createServer((_request, response) => {
+      response.write("first\n");
+      bodies.push(response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    stage.atEnd(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const decide = (_request: unknown, call: AdmissionCall): void =>
+      call.admitted({ ...plainTerms, responseHeaders: "send" });
+    const { send, keeper, counts } = await start(name, decide, {
+      upstreamPort: port,
+      processing_mode: { response_header_mode: "SKIP", response_trailer_mode: "SEND" },
+    });
+    const answer = send();
+    const asked = await waitFor("it was asked", () => keeper.asked[0]);
+    await waitFor("the response has begun", () => asked.responses.length === 1);
+    // Another whole exchange fits between: one that ended early would have said so by now.
+    const between = send();
+    const second = await waitFor("another was asked", () => keeper.asked[1]);
+    await waitFor("its response has begun", () => second.responses.length === 1);
+    expect(asked.ends).toEqual([]);
+    for (const body of bodies) body.end("last\n");
+    await between;
+    expect((await answer).body).toBe("first\nlast\n");
+    await waitFor("the exchange is over", () => asked.ends.length === 1);
+    expect(asked.ends).toEqual(["completed"]);
+    expect(counts.parts.get("responseHeaders")).toBe(2);
   });
 
   it("serves 2,000 requests on one connection without a reset or an error", async () => {

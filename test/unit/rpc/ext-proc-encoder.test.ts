@@ -114,7 +114,10 @@ function shapeOf(reply: ExchangeReply): ResponseShape {
       dynamicMetadata: { [reply.metadata.namespace]: Object.fromEntries(reply.metadata.fields) },
     }),
     ...(reply.responseHeaders && {
-      modeOverride: { responseHeaderMode: reply.responseHeaders === "send" ? 1 : 2 },
+      modeOverride: {
+        responseHeaderMode: reply.responseHeaders === "send" ? 1 : 2,
+        responseTrailerMode: 1,
+      },
     }),
   };
 }
