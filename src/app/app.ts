@@ -77,13 +77,14 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     ...(tracing === undefined ? {} : { tracer: tracing.tracer }),
   });
   const closeStore = async (): Promise<void> => {
-    core.close();
+    await core.close();
     await tracing?.close();
     await fleet.leave();
     await opened.store.close();
   };
   const parts = { core, config, clock, logger, policies, closeStore, tls };
   try {
+    await core.settled();
     return await serve(parts);
   } catch (thrown) {
     await closeStore();

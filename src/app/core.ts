@@ -1,14 +1,19 @@
 import type { Server as HttpServer } from "node:http";
 import type { Clock, Random } from "../core/clock.js";
+import type { Admission } from "../decide/admission.js";
 import { DecisionCounters } from "../decide/counters.js";
 import { Decider, type DeciderEvent } from "../decide/decider.js";
+import { ExchangeCounts } from "../decide/exchange-counts.js";
 import { watchLoop } from "../decide/loop-watch.js";
 import { Pressure } from "../decide/pressure.js";
 import type { DecisionTracer } from "../rpc/decision-trace.js";
+import { createExternalProcessorService } from "../rpc/ext-proc.js";
+import { ExtProcCodec } from "../rpc/ext-proc-codec.js";
 import { createHealthService, Health } from "../rpc/health.js";
 import { createRateLimitService } from "../rpc/rls.js";
 import { ResponseExtras } from "../rpc/rls-extras.js";
 import type { Transport } from "../wire/transport.js";
+import { openAdmission } from "./admission.js";
 import type { Config } from "./config.js";
 import { extrasOf, switchesOf } from "./decision-options.js";
 import { sha256 } from "./digest.js";
@@ -50,16 +55,69 @@ export interface Core {
   /** What statistics by the names of envoyproxy/ratelimit are read from. */
   readonly statsSources: StatsSources;
   readonly onBug: (thrown: unknown) => void;
-  /** Ends what runs by itself. */
-  readonly close: () => void;
+  /** Resolves when this replica has its first shares, or nobody gave it any. */
+  readonly settled: () => Promise<void>;
+  /** Ends what runs by itself, and gives shares back. Never rejects. */
+  readonly close: () => Promise<void>;
 }
 
 /** Connects policy, store, decisions, services and metrics. */
 export function createCore(parts: CoreParts): Core {
-  const { config, clock, random, logger, policies, opened, processCounts, replicaCount } = parts;
+  const { policies, opened } = parts;
   const counters = new DecisionCounters();
   const pressure = createPressure(parts);
-  const decider = new Decider({
+  const decider = createDecider(parts, { counters, pressure });
+  const exchanges = new ExchangeCounts();
+  const laneCounts = new LaneCounts();
+  const opening = openAdmission({ ...parts, policies: policies.feed, decider, pressure });
+  const extras = new ResponseExtras(extrasOf(parts.config));
+  const health = new Health();
+  const made = { counters, pressure, decider, exchanges, laneCounts, extras, health };
+  const shared = { ...made, admission: opening.admission, onBug: createBugReport(parts) };
+  const metrics = createCoreMetrics(parts, shared);
+  const httpServer = createHttpServer({
+    ...shared,
+    metrics,
+    policies: policies.feed,
+    storeKind: opened.kind,
+    isStoreAway: () => opened.kind === "redis" && opened.isAway(),
+  });
+  const redisPools = () => (opened.kind === "redis" ? opened.pools() : []);
+  const { clock } = parts;
+  const stopWatch = watchLoop({ clock, pressure, onEvent: (event) => decider.noteEvent(event) });
+  return {
+    health,
+    transport: createCoreTransport(parts, shared),
+    httpServer,
+    metrics,
+    statsSources: { counters, policies: policies.feed, redisPools },
+    onBug: shared.onBug,
+    settled: opening.settled,
+    close: () => {
+      stopWatch();
+      return opening.close();
+    },
+  };
+}
+
+/** What several parts of the core look at. */
+interface Shared {
+  readonly counters: DecisionCounters;
+  readonly pressure: Pressure;
+  readonly decider: Decider;
+  readonly admission: Admission;
+  readonly exchanges: ExchangeCounts;
+  readonly laneCounts: LaneCounts;
+  readonly extras: ResponseExtras;
+  readonly health: Health;
+  readonly onBug: (thrown: unknown) => void;
+}
+
+function createDecider(
+  { config, clock, random, logger, policies, opened, replicaCount }: CoreParts,
+  { counters, pressure }: Pick<Shared, "counters" | "pressure">,
+): Decider {
+  return new Decider({
     policies: policies.feed,
     store: opened.store,
     createLocalStore: () => openLocalStore(config, { clock, random }),
@@ -74,10 +132,33 @@ export function createCore(parts: CoreParts): Core {
     replicaCount,
     onEvent: (event) => logDeciderEvent(event, logger),
   });
-  const close = watchLoop({ clock, pressure, onEvent: (event) => decider.noteEvent(event) });
-  const onBug = createBugReport(parts);
-  const laneCounts = new LaneCounts();
-  const metrics = createMetrics({
+}
+
+function createCoreTransport(
+  { config, clock, random, tracer }: CoreParts,
+  { decider, admission, counters, extras, exchanges, health, laneCounts, ...shared }: Shared,
+): Transport {
+  const codec = new ExtProcCodec(admission);
+  return createTransport(config, {
+    services: [
+      createRateLimitService({ decider, clock, random, counters, extras, tracer }),
+      createExternalProcessorService({ admission, codec, counts: exchanges }),
+      createHealthService(health),
+    ],
+    clock,
+    random,
+    laneCounts,
+    onBug: shared.onBug,
+    isLate: () => shared.pressure.isLate(clock.monotonicMs()),
+    onDropped: () => counters.countFailure("DEADLINE_PASSED"),
+  });
+}
+
+function createCoreMetrics(
+  { config, clock, policies, opened, processCounts, replicaCount, tlsStatus }: CoreParts,
+  { counters, decider, pressure, laneCounts, admission, exchanges }: Shared,
+): Metrics {
+  return createMetrics({
     counters,
     processCounts,
     policies: policies.feed,
@@ -86,43 +167,18 @@ export function createCore(parts: CoreParts): Core {
     inFlightCount: () => pressure.inFlightCount,
     replicaCount,
     memoryKeyCount: () => (opened.kind === "memory" ? opened.store.keyCount : undefined),
-    ...(parts.tlsStatus === undefined ? {} : { tlsStatus: parts.tlsStatus }),
+    ...(tlsStatus === undefined ? {} : { tlsStatus }),
     ...(config.transport === "lane" ? { laneCounts } : {}),
     ...(policies.xdsStatus === undefined ? {} : { xdsStatus: policies.xdsStatus }),
+    admission: {
+      services: () => admission.services(),
+      unknownCount: () => admission.unknownCount,
+      nowMs: () => clock.monotonicMs(),
+      exchanges,
+    },
     storeKind: opened.kind,
     version: readVersion(),
   });
-  const health = new Health();
-  const extras = new ResponseExtras(extrasOf(config));
-  const storeKind = opened.kind;
-  const transport = createTransport(config, {
-    services: [
-      createRateLimitService({ decider, clock, random, counters, extras, tracer: parts.tracer }),
-      createHealthService(health),
-    ],
-    clock,
-    random,
-    laneCounts,
-    onBug,
-    isLate: () => pressure.isLate(clock.monotonicMs()),
-    onDropped: () => counters.countFailure("DEADLINE_PASSED"),
-  });
-  const isStoreAway = (): boolean => opened.kind === "redis" && opened.isAway();
-  const httpParts = {
-    extras,
-    decider,
-    counters,
-    health,
-    metrics,
-    policies: policies.feed,
-    storeKind,
-    isStoreAway,
-    onBug,
-  };
-  const redisPools = () => (opened.kind === "redis" ? opened.pools() : []);
-  const statsSources = { counters, policies: policies.feed, redisPools };
-  const httpServer = createHttpServer(httpParts);
-  return { health, transport, httpServer, metrics, statsSources, onBug, close };
 }
 
 function createPressure({ config, opened }: CoreParts): Pressure {

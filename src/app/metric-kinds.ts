@@ -92,6 +92,58 @@ export function addLatency(registry: Registry, latency: ReadLatency): void {
   registry.registerMetric(new LatencyHistogram(latency));
 }
 
+/** A histogram with counts by bucket and how to read it: `add` is called for each series. */
+export interface ReadHistogram {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: readonly string[];
+  /** What one is in the series, in the unit of the counts: 1,000 for seconds of milliseconds. */
+  readonly unit: number;
+  readonly read: (add: (buckets: BucketCounts, labels: Labels) => void) => void;
+}
+
+/** Counts by bucket. */
+export interface BucketCounts {
+  /** Upper bounds, ascending; there is one more bucket, above the last. */
+  readonly bounds: readonly number[];
+  readonly counts: readonly number[];
+  readonly sum: number;
+}
+
+/** Shows counts by bucket that are kept elsewhere. */
+class BucketHistogram extends Histogram {
+  readonly #histogram: ReadHistogram;
+
+  constructor(histogram: ReadHistogram) {
+    const { name, help, labelNames } = histogram;
+    super({ name, help, labelNames: [...labelNames], registers: [] });
+    this.#histogram = histogram;
+  }
+
+  /** What the text format is made of. */
+  async getForPromString(): Promise<RenderedHistogram> {
+    const { name, help, unit, read } = this.#histogram;
+    const values: MetricValueWithName<string>[] = [];
+    read(({ bounds, counts, sum }, labels) => {
+      let count = 0;
+      counts.forEach((inBucket, i) => {
+        count += inBucket;
+        const bound = bounds[i];
+        const le = bound === undefined ? "+Inf" : bound / unit;
+        values.push({ metricName: `${name}_bucket`, labels: { ...labels, le }, value: count });
+      });
+      values.push({ metricName: `${name}_sum`, labels, value: sum / unit });
+      values.push({ metricName: `${name}_count`, labels, value: count });
+    });
+    return { name, help, type: "histogram", aggregator: "sum", values };
+  }
+}
+
+/** Adds a histogram whose buckets are counted elsewhere. */
+export function addHistogram(registry: Registry, histogram: ReadHistogram): void {
+  registry.registerMetric(new BucketHistogram(histogram));
+}
+
 /** Metrics by kind, with the labels that all of them carry. */
 export interface MetricSetParts {
   readonly counters: readonly ReadMetric[];

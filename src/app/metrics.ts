@@ -1,9 +1,12 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { DecisionCounters } from "../decide/counters.js";
+import type { ExchangeCounts } from "../decide/exchange-counts.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import type { OverloadCause } from "../decide/pressure.js";
+import { type AdmissionMetricsParts, admissionMetrics } from "./admission-metrics.js";
+import { exchangeMetrics } from "./exchange-metrics.js";
 import { type LaneCounts, laneMetrics } from "./lane-metrics.js";
-import { addCounter, addGauge, addLatency } from "./metric-kinds.js";
+import { addCounter, addGauge, addHistogram, addLatency } from "./metric-kinds.js";
 import type { PolicyStatus } from "./policy-in-force.js";
 import type { XdsStatus } from "./policy-xds.js";
 import { hitMetrics } from "./stats-hit-metrics.js";
@@ -38,6 +41,8 @@ export interface MetricsParts {
   readonly tlsStatus?: () => TlsStatus;
   /** Our own transport; absent where the library serves gRPC. */
   readonly laneCounts?: LaneCounts;
+  /** Admission and its streams; absent where nobody asks for it. */
+  readonly admission?: AdmissionMetricsParts & { readonly exchanges: ExchangeCounts };
   /** The control plane; absent where policies are files. */
   readonly xdsStatus?: () => XdsStatus;
   readonly storeKind: "memory" | "redis";
@@ -65,6 +70,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
   addOverloadMetrics(registry, parts);
   addPolicyMetrics(registry, parts);
   addStoreMetrics(registry, parts);
+  addAdmissionMetrics(registry, parts);
   addTlsMetrics(registry, parts);
   addLaneMetrics(registry, parts);
   addXdsMetrics(registry, parts);
@@ -270,6 +276,15 @@ function addStoreMetrics(registry: Registry, parts: MetricsParts): void {
     help: "Keys in the embedded store.",
     read: (add) => add(parts.memoryKeyCount() ?? 0),
   });
+}
+
+function addAdmissionMetrics(registry: Registry, { admission }: MetricsParts): void {
+  if (admission === undefined) return;
+  const { gauges, counters, histograms } = admissionMetrics(admission);
+  const streams = exchangeMetrics(admission.exchanges);
+  for (const gauge of [...gauges, ...streams.gauges]) addGauge(registry, gauge);
+  for (const counter of [...counters, ...streams.counters]) addCounter(registry, counter);
+  for (const histogram of histograms) addHistogram(registry, histogram);
 }
 
 function addLaneMetrics(registry: Registry, { laneCounts }: MetricsParts): void {

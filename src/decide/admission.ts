@@ -33,7 +33,7 @@ export interface AdmissionParts extends Omit<ServiceAdmissionParts, "onGateChang
 /** Time between two looks at each gate and each limit, in milliseconds. */
 export const tickMs = 1_000;
 
-/** What is wanted of every response. Source: the router filter of Envoy for `x-envoy-overloaded`. */
+/** What is wanted of every response. Source: Envoy, router filter (`x-envoy-overloaded`). */
 const responseHeaderNames: ReadonlySet<string> = new Set([
   ":status",
   "grpc-status",

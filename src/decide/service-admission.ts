@@ -92,6 +92,20 @@ export class ServiceAdmission implements VisitHost {
     this.#pools.close();
   }
 
+  /** How full it is: the fullest of its pools; see `PermitPool.occupancyRatio`. */
+  occupancyRatio(nowMs: number): number {
+    let ratio = this.#pools.whole.occupancyRatio(nowMs);
+    for (const { pool } of this.#pools.all()) ratio = Math.max(ratio, pool.occupancyRatio(nowMs));
+    return ratio;
+  }
+
+  /** Whether its policy bounds permits of the whole fleet. */
+  get isLimited(): boolean {
+    if (this.policy.admission === undefined) return false;
+    const { whole } = this.#pools;
+    return this.#pools.isSplit || whole.fleetLimit() !== Number.POSITIVE_INFINITY;
+  }
+
   /** A reading of what the law `signal` looks at; see `Admission.read`. */
   read(reading: number, key: string | undefined): void {
     this.#pools.read(reading, key);

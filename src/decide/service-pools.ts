@@ -158,24 +158,22 @@ function wholeName({ name }: ServicePolicy): string {
   return `${name.length}:${name}`;
 }
 
-function wholeSettings({ admission, concurrency }: ServicePolicy): PoolSettings {
-  const isSplit = concurrency?.per !== undefined;
-  return {
-    maxInFlight: admission?.maxInFlight,
-    concurrency: isSplit ? undefined : concurrency?.settings,
-    queue: isSplit ? undefined : queueOf(admission),
-  };
+function wholeSettings(policy: ServicePolicy): PoolSettings {
+  const { admission, concurrency } = policy;
+  const maxInFlight = admission?.maxInFlight;
+  if (concurrency?.per !== undefined) return { ...unlimited, maxInFlight };
+  return { ...keySettings(policy), maxInFlight };
 }
 
+/** A queue that only counts holds nobody. Where admission is off, a law has nobody to let in. */
 function keySettings({ admission, concurrency }: ServicePolicy): PoolSettings {
-  return {
-    maxInFlight: undefined,
-    concurrency: concurrency?.settings,
-    queue: queueOf(admission),
-  };
+  if (admission === undefined) return unlimited;
+  const queue = admission.dryRun.has("queue") ? undefined : admission.queue;
+  return { maxInFlight: undefined, concurrency: concurrency?.settings, queue };
 }
 
-/** A queue that only counts holds nobody. */
-function queueOf(admission: ServicePolicy["admission"]): PoolSettings["queue"] {
-  return admission?.dryRun.has("queue") === true ? undefined : admission?.queue;
-}
+const unlimited: PoolSettings = {
+  maxInFlight: undefined,
+  concurrency: undefined,
+  queue: undefined,
+};

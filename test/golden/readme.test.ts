@@ -11,6 +11,7 @@ import { optionNames, optionRow } from "../../src/app/options.js";
 import { remedyOf } from "../../src/app/store-remedies.js";
 import { type ErrorCode, errorRows } from "../../src/core/errors.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
+import { ExchangeCounts } from "../../src/decide/exchange-counts.js";
 import type { DifferenceRow } from "../../src/policy/difference-row.js";
 import { differenceRows } from "../../src/policy/differences.js";
 import { parsePolicy } from "../../src/policy/parse.js";
@@ -81,6 +82,12 @@ async function renderMetrics(): Promise<string> {
       refusedByCause: new Map(),
     }),
     laneCounts: new LaneCounts(),
+    admission: {
+      services: () => [],
+      unknownCount: () => 0,
+      nowMs: () => 0,
+      exchanges: new ExchangeCounts(),
+    },
     storeKind: "memory",
     version: "0",
   });

@@ -67,7 +67,7 @@ describe("PermitShares", () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it("holds what it was answered, and tells of it, or of what is in use if that is more", async () => {
+  it("holds what it was answered, and tells of the most of that and what is in use", async () => {
     const { clock, shares, answer, beat, told } = createShares();
     const holder = new TestHolder("orders", 30);
     answer("12");

@@ -1,0 +1,102 @@
+import type { Clock, Random } from "../core/clock.js";
+import { Admission, type AdmissionEvent } from "../decide/admission.js";
+import type { Decider } from "../decide/decider.js";
+import type { PolicySource } from "../decide/policy-source.js";
+import type { Pressure } from "../decide/pressure.js";
+import { PermitShares, type PermitSharesEvent } from "../fleet/permit-shares.js";
+import type { Config } from "./config.js";
+import { sha256 } from "./digest.js";
+import { watchHeap } from "./heap-watch.js";
+import type { Logger } from "./logger.js";
+import type { OpenStore } from "./store.js";
+import { remedyOf } from "./store-remedies.js";
+
+/** What admission is opened with. */
+export interface AdmissionAppParts {
+  readonly config: Pick<Config, "keyPrefix">;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly policies: PolicySource;
+  readonly opened: OpenStore;
+  readonly decider: Decider;
+  readonly pressure: Pressure;
+  readonly replicaCount: () => number;
+}
+
+/** Admission as this process runs it. */
+export interface OpenAdmission {
+  readonly admission: Admission;
+  /** Resolves when each limit that is shared has been asked for once, whether well or not. */
+  readonly settled: () => Promise<void>;
+  /** Gives shares back, as far as anybody can hear it, and ends what runs by itself. */
+  readonly close: () => Promise<void>;
+}
+
+/** Opens admission; with a store of its own a process shares nothing, and limits are its own. */
+export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
+  const { clock, random, logger, policies, opened, decider, pressure } = parts;
+  const shares = opened.kind === "redis" ? openShares(opened, parts) : undefined;
+  const heap = watchHeap(clock);
+  const admission = new Admission({
+    policies,
+    clock,
+    random,
+    decider,
+    shares,
+    digest: (text) => sha256(text),
+    isOverloaded: (nowMs) => heap.isFull() || pressure.isLate(nowMs),
+    onEvent: (event) => logAdmission(event, logger),
+  });
+  if (shares === undefined) logLimitsPerProcess(admission, logger);
+  return {
+    admission,
+    settled: async () => shares?.settled(),
+    close: async () => {
+      heap.cancel();
+      admission.close();
+      await shares?.stop();
+    },
+  };
+}
+
+function openShares(
+  opened: Extract<OpenStore, { kind: "redis" }>,
+  { config, clock, random, logger, replicaCount }: AdmissionAppParts,
+): PermitShares {
+  return new PermitShares({
+    connection: opened.connections.fleet,
+    clock,
+    random,
+    keyPrefix: config.keyPrefix,
+    replicaCount,
+    onEvent: (event) => logShares(event, logger),
+  });
+}
+
+function logLimitsPerProcess(admission: Admission, logger: Logger): void {
+  const services = [...admission.services()].filter((service) => service.isLimited);
+  if (services.length === 0) return;
+  logger.warn(
+    { event: "permitsPerProcess", services: services.map(({ name }) => name) },
+    "Without a shared store each process admits up to the whole limit of a service by itself.",
+  );
+}
+
+function logShares(event: PermitSharesEvent, logger: Logger): void {
+  if (event.kind === "sharesFound") {
+    logger.info({ event: event.kind }, "Limits of services are shared by need again.");
+    return;
+  }
+  logger.warn(
+    { event: event.kind, code: event.code, remedy: remedyOf(event.code) },
+    "Shares of services' limits are not renewed: each replica takes an equal part meanwhile.",
+  );
+}
+
+function logAdmission({ kind, service, state }: AdmissionEvent, logger: Logger): void {
+  const line = { event: kind, service, state };
+  if (state === "closed") logger.warn(line, "A service's gate closed: its queue is too long.");
+  else if (state === "open") logger.info(line, "A service's gate is open again.");
+  else logger.info(line, "A service's gate lets a part of its requests through.");
+}
