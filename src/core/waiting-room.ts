@@ -83,7 +83,7 @@ export class WaitingRoom<T> {
   };
   #isOverloaded = false;
 
-  /** @param settings `sizeMax` a whole number from 1 */
+  /** @param settings `sizeMax` a whole number; 0 takes nobody in */
   constructor(settings: QueueSettings) {
     this.#settings = settings;
     this.#codel = settings.codel && new Codel(settings.codel);

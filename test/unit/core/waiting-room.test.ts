@@ -144,6 +144,17 @@ describe("WaitingRoom", () => {
   });
 });
 
+describe("WaitingRoom that is closed", () => {
+  it("takes nobody in, and lets in who waits in it still", () => {
+    const rig = new Rig();
+    rig.enter("a", 0);
+    rig.room.configure(settings({ sizeMax: 0 }));
+    expect(rig.enter("b", 1)).toBe("false");
+    expect(rig.next(2)).toBe("a");
+    expect(rig.enter("c", 3)).toBe("false");
+  });
+});
+
 describe("WaitingRoom, first in first out", () => {
   it("keeps the order of arrival, whatever the class, and takes nobody when it is full", () => {
     const rig = new Rig();
