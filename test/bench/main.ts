@@ -21,8 +21,9 @@ import { compare } from "./targets.js";
 
 const help = `Usage: npm run bench -- [options]
 
-What a decision costs: over gRPC next to a server that decides nothing, then without any transport,
-and what the script of a batch costs Redis.
+What a decision costs: over gRPC next to a server that decides nothing, at a steady rate, in an
+exchange of ext_proc, through a real Envoy, then without any transport, and what the script of a
+batch costs Redis. What was aimed at stands under the tables, with what this run shows.
 Every row is measured in this run, on this machine; compare rows, not machines.
 
   --seconds N     how long each row is measured (default 5)
