@@ -144,11 +144,11 @@ const optionRows = {
     section: "Listening",
     env: "HEADGATE_TRANSPORT",
     flag: "transport",
-    choices: ["grpc-js", "lane"],
-    defaultValue: "grpc-js",
+    choices: ["lane", "grpc-js"],
+    defaultValue: "lane",
     docs:
-      "What speaks gRPC: the library @grpc/grpc-js, or `lane`, Headgate's own HTTP/2, which " +
-      "costs a fraction of it and is younger.",
+      "What speaks gRPC: `lane`, Headgate's own HTTP/2, or the library @grpc/grpc-js, which costs " +
+      "a multiple of it and is older.",
   }),
   ...decisionOptionRows,
   backendType: choiceOption({

@@ -13,6 +13,7 @@ import { HeadgateProcess } from "../support/headgate-process.js";
 import { useStage } from "../support/stage.js";
 import { TlsFolder } from "../support/tls-folder.js";
 import { Traffic } from "../support/traffic.js";
+import { transportNames } from "../support/transports.js";
 import { waitFor, within } from "../support/wait.js";
 
 const policy = edgePolicy(`
@@ -58,9 +59,11 @@ function refused({ headgates }: Gateway, cause: string): Promise<number> {
   return headgates[0].metric("headgate_tls_refused_connections_total", { cause });
 }
 
-describe("Envoy with a certificate", () => {
+describe.each(transportNames)("Envoy with a certificate, in front of %s,", (name) => {
+  const transport = { HEADGATE_TRANSPORT: name };
+
   it("is answered over TLS", async () => {
-    const gateway = await start({ client });
+    const gateway = await start({ client }, { env: transport });
     const statuses = [];
     for (let i = 0; i < 2; i += 1) statuses.push(await statusOf(gateway.send({ narrow: "a" })));
     expect(statuses).toEqual(["200", "429"]);
@@ -71,7 +74,13 @@ describe("Envoy with a certificate", () => {
   it("fails no request while certificates change and connections reach their age", async () => {
     const gateway = await start(
       { client },
-      { env: { GRPC_MAX_CONNECTION_AGE: "500ms", GRPC_MAX_CONNECTION_AGE_GRACE: "10s" } },
+      {
+        env: {
+          ...transport,
+          GRPC_MAX_CONNECTION_AGE: "500ms",
+          GRPC_MAX_CONNECTION_AGE_GRACE: "10s",
+        },
+      },
     );
     const [headgate] = gateway.headgates;
     const traffic = Traffic.start(stage, {
@@ -97,7 +106,7 @@ describe("Envoy with a certificate", () => {
     const path = join(stage.folder, "grpc.sock");
     const gateway = await start(
       { client },
-      { env: { GRPC_UDS: path }, envoy: { headgateSocket: path } },
+      { env: { ...transport, GRPC_UDS: path }, envoy: { headgateSocket: path } },
     );
     expect(await statusOf(gateway.send({ narrow: "a" }))).toBe("200");
     expect(await statusOf(gateway.send({ narrow: "a" }))).toBe("429");

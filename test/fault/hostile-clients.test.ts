@@ -13,6 +13,7 @@ import { FrameClient } from "../support/http2-frames.js";
 import { type AskedDescriptor, outcomeOf, type RlsClient, rlsPath } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
 import { Traffic } from "../support/traffic.js";
+import { transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 1_000_000);
@@ -23,20 +24,6 @@ const policy = edgePolicy(`
   - key: vast
     rate_limit: {unit: hour, requests_per_unit: 4294967295}
 `);
-
-const stage = useStage("file");
-let headgate: HeadgateProcess;
-let client: RlsClient;
-
-beforeAll(async () => {
-  headgate = await HeadgateProcess.start(stage, { policy });
-  client = startClient(stage, headgate);
-});
-
-async function expectServing(): Promise<void> {
-  expect(outcomeOf(await client.ask({ descriptors: [["other=one"]] }))).toBe("OK");
-  await expectUnharmed(headgate);
-}
 
 const goodRequest: RateLimitRequest = create(RateLimitRequestSchema, {
   domain: "edge",
@@ -65,49 +52,6 @@ const messages: readonly (readonly [string, Uint8Array, string])[] = [
   ["more than a mebibyte", Buffer.alloc(1_100_000), "RESOURCE_EXHAUSTED"],
   ["a field that is not known", withUnknownField(), "OK"],
 ];
-
-describe("a message that holds", () => {
-  it.each(messages)(
-    "%s is answered with its status, and no other call is harmed",
-    async (_, bytes, expected) => {
-      expect(outcomeOf(await client.sendBytes(bytes))).toBe(expected);
-      await expectServing();
-    },
-  );
-
-  it(`random bytes is refused, never a crash (TEST_SEED=${seed})`, async () => {
-    const random = new FakeRandom(seed);
-    const outcomes = new Set<string>();
-    for (let count = 0; count < 500; count += 1) {
-      const bytes = Buffer.from(changed({}));
-      const isMutation = random.next() < 0.5;
-      const length = isMutation ? bytes.length : Math.floor(random.next() * 200);
-      const noise = isMutation ? bytes : Buffer.alloc(length);
-      const changes = isMutation ? 3 : length;
-      for (let i = 0; i < changes; i += 1) {
-        noise.writeUInt8(Math.floor(random.next() * 256), Math.floor(random.next() * length));
-      }
-      outcomes.add(outcomeOf(await client.sendBytes(noise)));
-    }
-    for (const outcome of outcomes) expect(["OK", "INVALID_ARGUMENT"]).toContain(outcome);
-    await expectServing();
-  });
-});
-
-describe("bytes that are not the port's protocol", () => {
-  it.each([
-    ["gRPC", () => headgate.grpcPort],
-    ["HTTP", () => headgate.httpPort],
-  ])("end their own connection to the %s port, and no other", async (_, portOf) => {
-    const socket = connect({ host: "127.0.0.1", port: portOf() });
-    const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-    socket.on("error", () => {});
-    socket.resume();
-    socket.write(Buffer.alloc(65_536, 0x80));
-    await closed;
-    await expectServing();
-  });
-});
 
 /** A question about the account, and how many hits are left after it. */
 interface Counted {
@@ -160,48 +104,110 @@ const counted: readonly Counted[] = [
   },
 ];
 
-describe("a request's hits", () => {
-  it.each(counted)("$what", async ({ descriptors, hits = 0, outcome, remaining }) => {
-    const answer = await client.ask({ descriptors, hits });
-    expect(outcomeOf(answer)).toBe(outcome);
-    if (answer.kind !== "decided") throw new Error("not decided");
-    expect(answer.response.statuses.map((status) => status.limitRemaining)).toEqual(remaining);
-  });
-
-  it("beyond what is allowed are refused in words", async () => {
-    const descriptors = [{ entries: ["account=beyond"], hits: 2n ** 64n - 1n }];
-    expect(outcomeOf(await client.ask({ descriptors }))).toBe("INVALID_ARGUMENT");
-    await expectServing();
-  });
-});
-
 /** Below the cap a client may leave as many calls unfinished as it likes. */
 const unharmed = { answered: 0, reset: 0, goaways: 0, isClosed: false };
 
-describe("a client that opens 10,000 streams on one connection", () => {
-  it("is refused beyond the cap, and others are served", async () => {
-    const call = async (): Promise<string> => {
-      return outcomeOf(await client.ask({ descriptors: [["other=one"]] }));
-    };
-    const others = Traffic.start(stage, { callersCount: 4, call });
-    const beforeBytes = await headgate.residentBytes();
-    const flood = await FrameClient.open(headgate.grpcPort);
-    stage.atEnd(() => flood.close());
-    flood.openStreams(rlsPath, 500);
-    await waitFor("others go on", () => others.counts.total >= 50);
-    expect({ ...flood.counts, isClosed: flood.isClosed }).toEqual(unharmed);
-    for (let count = 0; count < 10; count += 1) flood.openStreams(rlsPath, 950);
-    await waitFor("what is beyond the cap is refused, or the connection cut", () => {
-      return flood.isClosed || flood.counts.goaways > 0 || flood.counts.reset >= 9_000;
+describe.each(transportNames)("%s", (transport) => {
+  const stage = useStage("file");
+  let headgate: HeadgateProcess;
+  let client: RlsClient;
+
+  beforeAll(async () => {
+    headgate = await HeadgateProcess.start(stage, {
+      policy,
+      env: { HEADGATE_TRANSPORT: transport },
     });
-    others.beginPhase();
-    await waitFor("others go on", () => others.counts.total >= 300);
-    const grownBytes = (await headgate.residentBytes()) - beforeBytes;
-    expect(grownBytes).toBeLessThan(50 * 1_048_576);
-    flood.close();
-    const { total, byOutcome, slowestMs } = await others.stop();
-    expect(byOutcome).toEqual({ OK: total });
-    expect(slowestMs).toBeLessThan(1_500);
-    await expectServing();
+    client = startClient(stage, headgate);
+  });
+
+  async function expectServing(): Promise<void> {
+    expect(outcomeOf(await client.ask({ descriptors: [["other=one"]] }))).toBe("OK");
+    await expectUnharmed(headgate);
+  }
+
+  describe("a message that holds", () => {
+    it.each(messages)(
+      "%s is answered with its status, and no other call is harmed",
+      async (_, bytes, expected) => {
+        expect(outcomeOf(await client.sendBytes(bytes))).toBe(expected);
+        await expectServing();
+      },
+    );
+
+    it(`random bytes is refused, never a crash (TEST_SEED=${seed})`, async () => {
+      const random = new FakeRandom(seed);
+      const outcomes = new Set<string>();
+      for (let count = 0; count < 500; count += 1) {
+        const bytes = Buffer.from(changed({}));
+        const isMutation = random.next() < 0.5;
+        const length = isMutation ? bytes.length : Math.floor(random.next() * 200);
+        const noise = isMutation ? bytes : Buffer.alloc(length);
+        const changes = isMutation ? 3 : length;
+        for (let i = 0; i < changes; i += 1) {
+          noise.writeUInt8(Math.floor(random.next() * 256), Math.floor(random.next() * length));
+        }
+        outcomes.add(outcomeOf(await client.sendBytes(noise)));
+      }
+      for (const outcome of outcomes) expect(["OK", "INVALID_ARGUMENT"]).toContain(outcome);
+      await expectServing();
+    });
+  });
+
+  describe("bytes that are not the port's protocol", () => {
+    it.each([
+      ["gRPC", () => headgate.grpcPort],
+      ["HTTP", () => headgate.httpPort],
+    ])("end their own connection to the %s port, and no other", async (_, portOf) => {
+      const socket = connect({ host: "127.0.0.1", port: portOf() });
+      const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+      socket.on("error", () => {});
+      socket.resume();
+      socket.write(Buffer.alloc(65_536, 0x80));
+      await closed;
+      await expectServing();
+    });
+  });
+
+  describe("a request's hits", () => {
+    it.each(counted)("$what", async ({ descriptors, hits = 0, outcome, remaining }) => {
+      const answer = await client.ask({ descriptors, hits });
+      expect(outcomeOf(answer)).toBe(outcome);
+      if (answer.kind !== "decided") throw new Error("not decided");
+      expect(answer.response.statuses.map((status) => status.limitRemaining)).toEqual(remaining);
+    });
+
+    it("beyond what is allowed are refused in words", async () => {
+      const descriptors = [{ entries: ["account=beyond"], hits: 2n ** 64n - 1n }];
+      expect(outcomeOf(await client.ask({ descriptors }))).toBe("INVALID_ARGUMENT");
+      await expectServing();
+    });
+  });
+
+  describe("a client that opens 10,000 streams on one connection", () => {
+    it("is refused beyond the cap, and others are served", async () => {
+      const call = async (): Promise<string> => {
+        return outcomeOf(await client.ask({ descriptors: [["other=one"]] }));
+      };
+      const others = Traffic.start(stage, { callersCount: 4, call });
+      const beforeBytes = await headgate.residentBytes();
+      const flood = await FrameClient.open(headgate.grpcPort);
+      stage.atEnd(() => flood.close());
+      flood.openStreams(rlsPath, 500);
+      await waitFor("others go on", () => others.counts.total >= 50);
+      expect({ ...flood.counts, isClosed: flood.isClosed }).toEqual(unharmed);
+      for (let count = 0; count < 10; count += 1) flood.openStreams(rlsPath, 950);
+      await waitFor("what is beyond the cap is refused, or the connection cut", () => {
+        return flood.isClosed || flood.counts.goaways > 0 || flood.counts.reset >= 9_000;
+      });
+      others.beginPhase();
+      await waitFor("others go on", () => others.counts.total >= 300);
+      const grownBytes = (await headgate.residentBytes()) - beforeBytes;
+      expect(grownBytes).toBeLessThan(50 * 1_048_576);
+      flood.close();
+      const { total, byOutcome, slowestMs } = await others.stop();
+      expect(byOutcome).toEqual({ OK: total });
+      expect(slowestMs).toBeLessThan(1_500);
+      await expectServing();
+    });
   });
 });

@@ -1,11 +1,9 @@
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { TestAuthority } from "../support/certificates.js";
 import { edgePolicy, rateLimitHeaders, startGateway, statusOf } from "../support/gateway.js";
 import type { HeadgateProcess } from "../support/headgate-process.js";
 import { useStage } from "../support/stage.js";
-import { TlsFolder } from "../support/tls-folder.js";
 import { Traffic } from "../support/traffic.js";
+import { transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const policy = edgePolicy(`
@@ -15,16 +13,17 @@ const policy = edgePolicy(`
     rate_limit: {unit: hour, requests_per_unit: 2}
 `);
 const descriptorKeys = [["account"], ["narrow"]];
-const lane = { HEADGATE_TRANSPORT: "lane" };
 
 const stage = useStage("test");
 
-describe("Envoy in front of the lane", () => {
+describe.each(transportNames)("Envoy in front of %s", (name) => {
+  const transport = { HEADGATE_TRANSPORT: name };
+
   it("is told what is allowed, what is not, and what remains", async () => {
     const gateway = await startGateway(stage, {
       policy,
       descriptorKeys,
-      headgateEnvs: [lane],
+      headgateEnvs: [transport],
       envoy: { isHealthChecked: true, withoutDecision: "deny" },
     });
     const answers = [];
@@ -38,7 +37,7 @@ describe("Envoy in front of the lane", () => {
 
   it("loses no request when a Headgate stops, and when connections reach their age", async () => {
     const ages = { GRPC_MAX_CONNECTION_AGE: "500ms", GRPC_MAX_CONNECTION_AGE_GRACE: "10s" };
-    const env = { ...lane, ...ages, HEADGATE_DRAIN_DELAY_MS: "1000" };
+    const env = { ...transport, ...ages, HEADGATE_DRAIN_DELAY_MS: "1000" };
     const gateway = await startGateway(stage, {
       policy,
       descriptorKeys,
@@ -60,28 +59,6 @@ describe("Envoy in front of the lane", () => {
     const { total, byOutcome } = await traffic.stop();
     expect(byOutcome).toEqual({ 200: total });
     expect(await gateway.envoy.stat("cluster.upstream.ratelimit.error")).toBe(0);
-  });
-
-  it("is answered over TLS with a certificate of its own", async () => {
-    const authority = new TestAuthority();
-    const serverName = "headgate.shop";
-    const files = new TlsFolder(join(stage.folder, "certs"));
-    const server = authority.issue({ names: [serverName] });
-    await files.write({ server, clientAuthority: authority.certificate });
-    const client = authority.issue({ uris: ["spiffe://shop/ns/edge/sa/envoy"] });
-    const gateway = await startGateway(stage, {
-      policy,
-      descriptorKeys,
-      headgateEnvs: [{ ...files.mutualEnv, ...lane }],
-      envoy: {
-        withoutDecision: "deny",
-        tls: { authority: authority.certificate, serverName, client },
-      },
-    });
-    const statuses = [];
-    for (let i = 0; i < 3; i += 1) statuses.push(await statusOf(gateway.send({ narrow: "a" })));
-    expect(statuses).toEqual(["200", "200", "429"]);
-    expect(await gateway.envoy.stat("cluster.headgate.upstream_cx_http2_total")).toBe(1);
   });
 });
 
