@@ -1,0 +1,205 @@
+import type { Priority } from "../../src/core/admission-settings.js";
+import type { PlainValue, Refusal } from "../../src/core/exchange-messages.js";
+import type { SharesPermits } from "../../src/core/permit-share.js";
+import { Admission, type AdmissionEvent } from "../../src/decide/admission.js";
+import type {
+  AdmissionCall,
+  AdmissionRequest,
+  AdmissionTicket,
+  Admitted,
+} from "../../src/decide/admission-call.js";
+import { DecisionCounters } from "../../src/decide/counters.js";
+import type { Decider } from "../../src/decide/decider.js";
+import type { ServiceAdmission } from "../../src/decide/service-admission.js";
+import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
+import type { AdmissionPolicy, ServicePolicy } from "../../src/policy/service-policy.js";
+import { createTestDecider } from "./decider.js";
+import { FakeClock } from "./fake-clock.js";
+import { testPolicy } from "./policies.js";
+
+/** Admission that does nothing but count, but for the fields that a test names. */
+export function testAdmission(fields: Partial<AdmissionPolicy> = {}): AdmissionPolicy {
+  return {
+    maxInFlight: undefined,
+    maxInFlightPer: undefined,
+    shedAt: undefined,
+    deadline: undefined,
+    queue: undefined,
+    estimatedWait: undefined,
+    gate: undefined,
+    throttle: undefined,
+    load: undefined,
+    reject: { retryAfterSecondsMin: 1, retryAfterJitterRatio: 0, statusByCause: {} },
+    caller: { kind: "header", header: "x-user" },
+    lateAfterMs: undefined,
+    sampleRatio: 1,
+    dryRun: new Set(),
+    ...fields,
+  };
+}
+
+/** The service "orders", whose class anybody may state, but for the fields that a test names. */
+export function testService(
+  admission: Partial<AdmissionPolicy> | undefined,
+  fields: Partial<ServicePolicy> = {},
+): ServicePolicy {
+  return {
+    name: "orders",
+    namespace: undefined,
+    hosts: ["orders.example"],
+    upstream: undefined,
+    rateLimit: undefined,
+    priority: {
+      header: "x-request-priority",
+      usual: "normal",
+      rules: [],
+      bypassPaths: ["/healthz"],
+      authPaths: [],
+      trust: { anyone: true, sources: [], principals: [] },
+    },
+    admission: admission && testAdmission(admission),
+    concurrency: undefined,
+    ...fields,
+  };
+}
+
+/** A policy of services and, where a test gives one, the rules of another policy. */
+export function servicesPolicy(
+  services: readonly ServicePolicy[],
+  { rules }: Pick<Policy, "rules"> = testPolicy([]),
+): Policy {
+  const builder = createPolicyBuilder("v1");
+  builder.addDomains(["shop"]);
+  builder.add(rules);
+  builder.addServices(services);
+  return builder.finish();
+}
+
+/** What a test says of a request; everything else is left out. */
+export interface TestRequest {
+  readonly priority?: Priority;
+  readonly user?: string;
+  readonly service?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly attributes?: Readonly<Record<string, PlainValue>>;
+  readonly isObserved?: boolean;
+}
+
+/** A request that has asked, and what it was told. */
+export class AskedVisit implements AdmissionCall {
+  readonly terms: Admitted[] = [];
+  readonly refusals: Refusal[] = [];
+  readonly waits: number[] = [];
+  ticket: AdmissionTicket | undefined;
+  /** What a test does as soon as the request is told something. */
+  onTold: ((visit: AskedVisit) => void) | undefined;
+
+  admitted(terms: Admitted): void {
+    this.terms.push(terms);
+    this.onTold?.(this);
+  }
+
+  refused(refusal: Refusal): void {
+    this.refusals.push(refusal);
+    this.onTold?.(this);
+  }
+
+  waiting(timeoutMs: number): void {
+    this.waits.push(timeoutMs);
+    this.onTold?.(this);
+  }
+
+  /** In a word: `admitted`, `waiting`, `asking`, or the cause of the refusal. */
+  get verdict(): string {
+    const [refusal] = this.refusals;
+    if (refusal !== undefined) return refusal.details.replace("headgate_", "");
+    if (this.terms.length > 0) return "admitted";
+    return this.waits.length > 0 ? "waiting" : "asking";
+  }
+
+  /** The response came, and all of it went through. */
+  complete(status = 200): void {
+    this.respond(status);
+    this.ticket?.end("completed");
+  }
+
+  respond(status: number, fields: { grpcStatus?: number; loadMetrics?: string } = {}): void {
+    const { grpcStatus, loadMetrics } = fields;
+    this.ticket?.responded({ status, grpcStatus, loadMetrics, isOverloaded: false });
+  }
+
+  leave(): void {
+    this.ticket?.end("left");
+  }
+}
+
+/** What a test may give of an `AdmissionRig`. */
+export interface RigParts {
+  readonly shares?: SharesPermits;
+  readonly decider?: Decider;
+  readonly clock?: FakeClock;
+}
+
+/** Admission in a test's hand: its time, its draws, its policy. */
+export class AdmissionRig {
+  readonly clock: FakeClock;
+  readonly events: AdmissionEvent[] = [];
+  readonly admission: Admission;
+  policy: Policy;
+  /** What chance says. */
+  draw = 0.5;
+  isOverloaded = false;
+
+  constructor(policy: Policy | readonly ServicePolicy[], parts: RigParts = {}) {
+    this.policy = "version" in policy ? policy : servicesPolicy(policy);
+    const clock = parts.clock ?? new FakeClock();
+    const policies = { current: () => this.policy };
+    this.clock = clock;
+    this.admission = new Admission({
+      policies,
+      clock,
+      random: { next: () => this.draw, id: () => "r1" },
+      decider:
+        parts.decider ?? createTestDecider({ clock, policies, counters: new DecisionCounters() }),
+      shares: parts.shares,
+      digest: (text) => `digest-of-${text}`,
+      isOverloaded: () => this.isOverloaded,
+      onEvent: (event) => this.events.push(event),
+    });
+  }
+
+  /** The service "orders", or another one. */
+  service(name = "orders"): ServiceAdmission {
+    const found = [...this.admission.services()].find((service) => service.name === name);
+    if (found === undefined) throw new Error(`no service ${name}`);
+    return found;
+  }
+
+  ask(request: TestRequest = {}): AskedVisit {
+    const visit = new AskedVisit();
+    visit.ticket = this.admission.begin(requestOf(request), visit);
+    return visit;
+  }
+
+  /** Several of the same, one after the other. */
+  askMany(count: number, request: TestRequest = {}): readonly AskedVisit[] {
+    return Array.from({ length: count }, () => this.ask(request));
+  }
+}
+
+function requestOf(request: TestRequest): AdmissionRequest {
+  const { priority, user, headers, attributes, isObserved = false } = request;
+  const service = "service" in request ? request.service : "orders";
+  return {
+    serviceName: service,
+    headers: new Map([
+      [":method", "GET"],
+      [":path", "/"],
+      ...(priority === undefined ? [] : [["x-request-priority", priority] as const]),
+      ...(user === undefined ? [] : [["x-user", user] as const]),
+      ...Object.entries(headers ?? {}),
+    ]),
+    attributes: new Map(Object.entries(attributes ?? {})),
+    isObserved,
+  };
+}
