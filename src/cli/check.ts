@@ -11,6 +11,7 @@ import { type ParsedPolicy, type PolicyText, parsePolicy } from "../policy/parse
 import { formatProblems, visibleText } from "../policy/problem.js";
 import type { CommandContext } from "./context.js";
 import { renderComparison } from "./ratelimit-report.js";
+import { renderServices, summarizeServices } from "./service-report.js";
 
 type CheckFormat = "text" | "json";
 
@@ -127,7 +128,9 @@ async function check(paths: readonly string[], parts: CheckParts): Promise<numbe
     output.out(JSON.stringify({ ...asJson(sources, parsed), ...comparison }, undefined, 2));
   } else {
     const report = comparison === undefined ? [] : [renderComparison(comparison)];
-    output.out([asText(sources, parsed), ...report].join("\n\n"));
+    const services = parsed.kind === "policy" ? renderServices(parsed.services) : "";
+    const parts = [asText(sources, parsed), services, ...report];
+    output.out(parts.filter((part) => part !== "").join("\n\n"));
   }
   return parsed.kind === "policy" ? exitCodes.ok : exitCodes.invalidPolicy;
 }
@@ -164,7 +167,9 @@ function readStandardInput():
 function asText(sources: readonly PolicyText[], parsed: ParsedPolicy): string {
   if (parsed.kind === "policy") {
     const { files, domains, limits } = counts(sources, parsed);
-    return `OK: ${many(files, "file")}, ${many(domains, "domain")}, ${many(limits, "limit")}.`;
+    const parts = [many(files, "file"), many(domains, "domain"), many(limits, "limit")];
+    if (parsed.services.length > 0) parts.push(many(parsed.services.length, "service"));
+    return `OK: ${parts.join(", ")}.`;
   }
   const count = parsed.problems.length + parsed.unreportedCount;
   const summary = `${many(count, "problem")} in ${many(sources.length, "file")}.`;
@@ -172,7 +177,10 @@ function asText(sources: readonly PolicyText[], parsed: ParsedPolicy): string {
 }
 
 function asJson(sources: readonly PolicyText[], parsed: ParsedPolicy): object {
-  if (parsed.kind === "policy") return { ok: true, ...counts(sources, parsed), problems: [] };
+  if (parsed.kind === "policy") {
+    const services = summarizeServices(parsed.services);
+    return { ok: true, ...counts(sources, parsed), services, problems: [] };
+  }
   const { problems, unreportedCount } = parsed;
   return { ok: false, files: sources.length, problems, unreportedCount };
 }

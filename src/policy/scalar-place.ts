@@ -49,13 +49,19 @@ function singleQuotedPlaces(written: string, value: string): readonly number[] {
   return places;
 }
 
-/** Lines of the value are lines of the text behind the header, each after some indentation. */
+/**
+ * Lines of the value are lines of the text behind the header, each after the indentation that is
+ * not part of it: of `|2` lines some of the spaces are.
+ */
 function literalPlaces(written: string, value: string): readonly number[] {
+  const lines = value.split("\n");
+  const writtenIndent = /\n( *)[^\s]/.exec(written)?.[1]?.length ?? 0;
+  const valueIndent = lines.find((line) => line.trim() !== "")?.search(/[^ ]/) ?? 0;
+  const indent = writtenIndent - valueIndent;
   const places: number[] = [];
-  const indentation = /\n( *)[^\s]/.exec(written)?.[1]?.length ?? 0;
   let lineStart = written.indexOf("\n") + 1;
-  for (const line of value.split("\n")) {
-    const first = line === "" ? lineStart : lineStart + indentation;
+  for (const line of lines) {
+    const first = line === "" ? lineStart : lineStart + indent;
     for (let i = 0; i <= line.length; i += 1) places.push(first + i);
     lineStart = written.indexOf("\n", lineStart) + 1;
   }

@@ -78,6 +78,10 @@ export const serviceProblemRows = {
     title: "A service's name or namespace is none.",
     remedy: "Use lower-case letters, digits and `-`, at most 63, as Kubernetes has it.",
   },
+  HG227: {
+    title: "A URL is none.",
+    remedy: "Begin it with http:// or https://, and write no user or password into a policy.",
+  },
   HG230: {
     title: "A service's rate limit is of a domain that the policy does not have.",
     remedy: "Name a domain of `rateLimits`, in this file or in another one of the policy.",

@@ -13,6 +13,8 @@ interface TextForm {
   isRight(text: string): boolean;
   /** What it was probably meant to be; used where that is right. */
   meant(text: string): string;
+  /** It may hold a password, which no message repeats. */
+  readonly isSecret?: true;
 }
 
 const control = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
@@ -78,6 +80,15 @@ const pathForm: TextForm = {
   meant: (text) => `/${text}`.replace(/^\/+/, "/").replace(/\/?\*+$/, "/"),
 };
 
+const urlForm: TextForm = {
+  id: "HG227",
+  what: "a URL of http or https without a user",
+  rule: ruleOf(2_048, "a URL such as http://lag.example:8080/now, without user and password"),
+  isRight: (text) => /^https?:\/\/[a-z0-9_.-]+(?::[0-9]{1,5})?(?:[/?][!-~]*)?$/i.test(text),
+  meant: (text) => text,
+  isSecret: true,
+};
+
 /** Reads the name of a service or namespace: a DNS label. */
 export function readLabel(reader: NodeReader, field: Field): string | undefined {
   return readForm(reader, field, labelForm);
@@ -108,13 +119,18 @@ export function readPath(reader: NodeReader, field: Field): string | undefined {
   return readForm(reader, field, pathForm);
 }
 
+/** Reads a URL without credentials. */
+export function readUrl(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, urlForm);
+}
+
 function readForm(reader: NodeReader, field: Field, form: TextForm): string | undefined {
   const text = reader.readText(field, form.rule);
   if (text === undefined || form.isRight(text)) return text;
   const meant = form.meant(text);
   return reader.reportContent(field.value ?? field.key, {
     id: form.id,
-    message: `${quoteText(text)} is not ${form.what}`,
+    message: `${form.isSecret ? "this" : quoteText(text)} is not ${form.what}`,
     expected: form.rule.expected,
     suggestion: meant !== text && form.isRight(meant) ? meant : undefined,
   });

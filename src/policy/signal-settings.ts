@@ -3,6 +3,7 @@ import type { Block } from "./block.js";
 import { positiveRatioBounds, readNumber } from "./quantities.js";
 import type { SignalSource } from "./service-policy.js";
 import { lawShapes } from "./service-shapes.js";
+import { readUrl } from "./service-texts.js";
 import type { TextRule } from "./text-rules.js";
 
 /** The largest reading that may be named: a double holds whole numbers up to here. */
@@ -84,27 +85,24 @@ function readSource(block: Block, everyMs: number, isOff: boolean): SignalSource
     return undefined;
   }
   for (const other of others) block.refusePair(other, kind);
-  const from = kind === "fixed" ? readFixed(block) : block.text(kind, sourceRules[kind]);
+  const from = readFrom(block, kind);
   return from === undefined ? undefined : { kind, from, everyMs };
 }
 
-function readFixed(block: Block): string | undefined {
-  const field = block.field("fixed");
-  const reading = field && readNumber(block.reader, field, { min: 0, max: readingMax });
+function readFrom(block: Block, kind: SignalSource["kind"]): string | undefined {
+  const field = block.field(kind);
+  if (field === undefined) return undefined;
+  if (kind === "http") return readUrl(block.reader, field);
+  if (kind !== "fixed") return block.reader.readText(field, sourceRules[kind]);
+  const reading = readNumber(block.reader, field, { min: 0, max: readingMax });
   return reading === undefined ? undefined : String(reading);
 }
 
-const sourceRules: Readonly<Record<"prometheus" | "redis" | "http", TextRule>> = {
+const sourceRules: Readonly<Record<"prometheus" | "redis", TextRule>> = {
   prometheus: {
     charsMax: 4_096,
     forbidden: /(?![\n\t])\p{Cc}/u,
     expected: "a query of PromQL that gives one number, at most 4096 characters",
   },
   redis: { charsMax: 512, forbidden: /\p{Cc}/u, expected: "a key that holds a number" },
-  http: {
-    charsMax: 2_048,
-    // A text that does not begin as a URL ends at its first character.
-    forbidden: /^(?!https?:\/\/[^/])|[^!-~]/,
-    expected: "a URL that begins with http:// or https://, and answers with a number",
-  },
 };

@@ -1,10 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { parsePolicyInWorker } from "../../../src/app/policy-parsing.js";
-import { chunkRulesMax, type PolicyInput } from "../../../src/app/policy-worker-messages.js";
+import {
+  chunkConditionsMax,
+  chunkRulesMax,
+  chunkServicesMax,
+  type PolicyInput,
+} from "../../../src/app/policy-worker-messages.js";
 import type { Clock } from "../../../src/core/clock.js";
 import type { PolicyText } from "../../../src/policy/parse.js";
 import { rateLimitConfigTypeUrl } from "../../../src/rpc/rate-limit-config.js";
 import { realClock } from "../../support/real-clock.js";
+import { policyOf } from "../../support/service-texts.js";
 
 function texts(...sources: readonly PolicyText[]): PolicyInput {
   return { kind: "texts", sources };
@@ -50,6 +56,31 @@ describe("parsePolicyInWorker()", () => {
     expect(parsing.policy.rules).toHaveLength(limitCount);
     expect(parsing.chunkCount).toBe(Math.ceil(limitCount / chunkRulesMax));
     expect(turnCount).toBe(parsing.chunkCount);
+  });
+
+  it("takes services over in chunks, and compiles a few conditions a turn", async () => {
+    const rules = (count: number): string =>
+      `[${Array.from({ length: count }, () => "{when: 'request.path == \"/a\"', is: low}").join(", ")}]`;
+    const few = Array.from({ length: chunkServicesMax + 1 }, (_, i) => `{name: few-${i}}`);
+    const heavy = `priority: {rules: ${rules(chunkConditionsMax + 1)}}`;
+    const input = source(
+      policyOf(
+        ...few,
+        `{name: heavy, hosts: [a.example], ${heavy}}`,
+        "{name: last, admission: {}}",
+      ),
+    );
+    const parsing = await parsePolicyInWorker({ input, version: "v1", clock: realClock });
+    if (parsing.kind !== "policy") throw new Error(parsing.kind);
+    const { services, serviceIndex } = parsing.policy;
+    expect(services).toHaveLength(few.length + 2);
+    expect(services.at(-1)?.admission?.dryRun).toEqual(new Set());
+    // 32, one, the one that is too heavy for company, the last one, and the rules.
+    expect(parsing.chunkCount).toBe(5);
+    const heavyOne = serviceIndex.at("a.example:80");
+    expect(heavyOne).toBe(serviceIndex.named("heavy"));
+    const headers = new Map([[":path", "/a"]]);
+    expect(heavyOne?.classifier.classify({ headers, attributes: new Map() })).toBe("low");
   });
 
   it("hands problems over as the parser found them", async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { runCli } from "../../../src/cli/program.js";
+import { policyOf } from "../../support/service-texts.js";
 
 let folder: string;
 
@@ -127,6 +128,7 @@ describe("headgate check", () => {
       files: 1,
       domains: 1,
       limits: 1,
+      services: [],
       problems: [],
     });
     const bad = await check("-o", "json", await write("b.yaml", "domain: [x"));
@@ -142,6 +144,29 @@ describe("headgate check", () => {
     expect(out).toBe("");
     expect(err).toContain("none.yaml cannot be read: no such file or directory");
     expect(err).toContain("there is no *.yaml or *.yml file in");
+  });
+});
+
+describe("headgate check, of services", () => {
+  it("counts them, and says what stands before each", async () => {
+    const text = policyOf("{name: a}", "{name: b, admission: {maxInFlight: 5}}");
+    const path = await write("a.yaml", text);
+    const { code, out } = await check(path);
+    expect(code).toBe(0);
+    expect(out.split("\n")).toEqual([
+      "OK: 1 file, 1 domain, 1 limit, 2 services.",
+      "",
+      "Services",
+      "  service  admission        limit  class stated by",
+      "  a        off              none   nobody",
+      "  b        deadline shedAt  5      nobody",
+    ]);
+    expect(JSON.parse((await check("-o", "json", path)).out)).toMatchObject({
+      services: [
+        { name: "a", admission: "off", limit: "none", classStatedBy: "nobody" },
+        { name: "b", admission: "deadline shedAt", limit: "5", classStatedBy: "nobody" },
+      ],
+    });
   });
 });
 

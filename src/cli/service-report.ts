@@ -1,0 +1,86 @@
+import type { AdmissionPolicy, ServicePolicy, TrustPolicy } from "../policy/service-policy.js";
+import { drawTable } from "./text-table.js";
+
+/** What a policy says of a service, in words: for people, and by the same names for machines. */
+export interface ServiceSummary {
+  readonly name: string;
+  /** `off`, or the checks before it; those in parentheses only count. */
+  readonly admission: string;
+  /** What bounds the requests in flight. */
+  readonly limit: string;
+  /** Whose word on a request's class is taken. */
+  readonly classStatedBy: string;
+}
+
+/** Services that the text shows; JSON shows all. */
+export const reportServicesMax = 50;
+
+/** Sums up what stands before each service. */
+export function summarizeServices(services: readonly ServicePolicy[]): readonly ServiceSummary[] {
+  return services.map((service) => ({
+    name: service.name,
+    admission: service.admission === undefined ? "off" : checksOf(service.admission),
+    limit: limitOf(service),
+    classStatedBy: trustOf(service.priority.trust),
+  }));
+}
+
+/** The services as a table; empty where there are none. */
+export function renderServices(services: readonly ServicePolicy[]): string {
+  if (services.length === 0) return "";
+  const shown = services.slice(0, reportServicesMax);
+  const titles = ["service", "admission", "limit", "class stated by"];
+  const rows = summarizeServices(shown).map((row) => Object.values<string>({ ...row }));
+  const table = drawTable(
+    titles.map((title) => ({ title })),
+    rows,
+  );
+  const lines = table.map((line) => `  ${line}`);
+  const moreCount = services.length - shown.length;
+  return ["Services", ...lines, ...(moreCount > 0 ? [`  and ${moreCount} more`] : [])].join("\n");
+}
+
+/** In the order of the checks. */
+const checks = [
+  ["deadline", "deadline"],
+  ["gate", "gate"],
+  ["throttle", "throttle"],
+  ["estimatedWait", "estimatedWait"],
+  ["shedAt", "priority"],
+  ["load", "load"],
+  ["queue", "queue"],
+] as const satisfies readonly (readonly [keyof AdmissionPolicy, string])[];
+
+function checksOf(admission: AdmissionPolicy): string {
+  const words = checks.flatMap(([name, block]) => {
+    if (admission[name] === undefined) return [];
+    return admission.dryRun.has(block) ? [`(${name})`] : [name];
+  });
+  return words.length === 0 ? "permits" : words.join(" ");
+}
+
+function limitOf({ admission, concurrency }: ServicePolicy): string {
+  const max = admission?.maxInFlight;
+  const isDry = admission?.dryRun.has("permits") === true;
+  const words: string[] = [];
+  if (concurrency !== undefined) {
+    const { law, limits } = concurrency.settings;
+    words.push(law === "fixed" ? `${limits.max}` : `${law} ${limits.min} to ${limits.max}`);
+  }
+  if (max !== undefined) words.push(words.length === 0 ? `${max}` : `at most ${max}`);
+  if (words.length === 0) return "none";
+  return isDry ? `(${words.join(", ")})` : words.join(", ");
+}
+
+function trustOf({ anyone, sources, principals }: TrustPolicy): string {
+  if (anyone) return "anyone";
+  const words = [
+    ...(sources.length > 0 ? [many(sources.length, "network")] : []),
+    ...(principals.length > 0 ? [many(principals.length, "principal")] : []),
+  ];
+  return words.length === 0 ? "nobody" : words.join(", ");
+}
+
+function many(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}

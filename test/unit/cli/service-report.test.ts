@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import {
+  renderServices,
+  reportServicesMax,
+  summarizeServices,
+} from "../../../src/cli/service-report.js";
+import { parsePolicy } from "../../../src/policy/parse.js";
+import type { ServicePolicy } from "../../../src/policy/service-policy.js";
+import { policyOf } from "../../support/service-texts.js";
+
+function servicesOf(...services: readonly string[]): readonly ServicePolicy[] {
+  const parsed = parsePolicy([{ file: "a.yaml", text: policyOf(...services) }]);
+  if (parsed.kind === "problems") throw new Error(parsed.problems[0]?.message);
+  return parsed.services;
+}
+
+describe("summarizeServices()", () => {
+  it.each([
+    ["concurrency: {}", { admission: "off", limit: "gradient 1 to 1000" }],
+    ["admission: {shedAt: off, deadline: off}", { admission: "permits" }],
+    [
+      "admission: {dryRun: true, maxInFlight: 5}",
+      { admission: "(deadline) (shedAt)", limit: "(5)" },
+    ],
+    ["admission: {maxInFlight: 5}, concurrency: {}", { limit: "gradient 1 to 1000, at most 5" }],
+    ["concurrency: {law: fixed, limits: {max: 7}}", { limit: "7" }],
+    ["priority: {from: {trust: {anyone: true}}}", { classStatedBy: "anyone" }],
+    [
+      "priority: {from: {trust: {sources: [10.0.0.1, '::1'], principals: [a]}}}",
+      { classStatedBy: "2 networks, 1 principal" },
+    ],
+    [
+      "admission: {gate: {}, estimatedWait: {sigmoid: {midpoint: 1s, slope: 1}}, queue: {}, load: {}}",
+      { admission: "deadline gate estimatedWait shedAt load queue" },
+    ],
+  ])("says of %s: %j", (fields, summary) => {
+    expect(summarizeServices(servicesOf(`{name: a, ${fields}}`))).toMatchObject([summary]);
+  });
+});
+
+describe("renderServices()", () => {
+  it("is empty where there is none", () => {
+    expect(renderServices([])).toBe("");
+  });
+
+  it("shows so many, and how many more there are", () => {
+    const many = Array.from({ length: reportServicesMax + 2 }, (_, i) => `{name: s${i}}`);
+    const lines = renderServices(servicesOf(...many)).split("\n");
+    expect(lines).toHaveLength(reportServicesMax + 3);
+    expect(lines.at(-1)).toBe("  and 2 more");
+  });
+});
