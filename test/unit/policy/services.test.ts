@@ -148,7 +148,7 @@ describe("parsePolicy(), of services at their bounds", () => {
   it("takes so many services, and no more", () => {
     const services = (count: number) => Array.from({ length: count }, (_, i) => `{name: s${i}}`);
     expect(idsOf(...services(servicesMax))).toEqual([]);
-    expect(idsOf(...services(servicesMax + 2))).toEqual(["HG160"]);
+    expect(idsOf(...services(servicesMax + 1))).toEqual(["HG160"]);
   });
 
   it("takes a condition of so many characters, and says where a longer one is", () => {
