@@ -336,13 +336,20 @@ export class ServiceAdmission implements VisitHost {
 
   /** Lets in who waits, one of each pool in turn, as long as permits are free. */
   #serveAll(nowMs: number): void {
-    for (let isServing = this.#waiting.size > 0; isServing; ) {
-      isServing = false;
-      for (const pool of this.#waiting) {
-        if (this.#serveOne(pool, nowMs)) isServing = true;
-        if (pool.waitingCount === 0) this.#waiting.delete(pool);
-      }
+    while (this.#serveNext(nowMs)) {
+      // Each round lets one in.
     }
+  }
+
+  #serveNext(nowMs: number): boolean {
+    for (const pool of this.#waiting) {
+      const isServed = this.#serveOne(pool, nowMs);
+      if (isServed || pool.waitingCount === 0) this.#waiting.delete(pool);
+      if (!isServed) continue;
+      if (pool.waitingCount > 0) this.#waiting.add(pool);
+      return true;
+    }
+    return false;
   }
 
   #serveOne(pool: PermitPool<Visit>, nowMs: number): boolean {

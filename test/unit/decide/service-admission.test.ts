@@ -1,0 +1,374 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { QueueSettings } from "../../../src/core/admission-settings.js";
+import { priorities } from "../../../src/core/admission-settings.js";
+import { waitTimeoutMarginMs } from "../../../src/decide/service-admission.js";
+import type { AskedVisit } from "../../support/admission.js";
+import { AdmissionRig, testService } from "../../support/admission.js";
+
+const fifo: QueueSettings = { sizeMax: 3, waitMsMax: 2_000, order: "fifo", codel: undefined };
+
+function verdicts(visits: readonly AskedVisit[]): readonly string[] {
+  return visits.map(({ verdict }) => verdict);
+}
+
+describe("ServiceAdmission", () => {
+  describe("permits", () => {
+    it("gives as many as there are, and each again when its exchange is over", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 2 })]);
+      const visits = rig.askMany(3);
+      expect(verdicts(visits)).toEqual(["admitted", "admitted", "concurrency"]);
+      visits[0]?.complete();
+      expect(rig.ask().verdict).toBe("admitted");
+      expect(rig.service().pools.whole.inUseCount()).toBe(2);
+    });
+
+    it("takes a permit back once, however often the end is told", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 2 })]);
+      const [visit, other] = rig.askMany(2);
+      for (const end of ["completed", "left", "broken"] as const) visit?.ticket?.end(end);
+      expect(rig.service().pools.whole.inUseCount()).toBe(1);
+      other?.leave();
+      expect(rig.service().pools.whole.inUseCount()).toBe(0);
+      expect(rig.service().counts.leftCount).toBe(0);
+    });
+
+    it("does nothing at the end of who was refused", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 1 })]);
+      rig.ask();
+      rig.ask().leave();
+      expect(rig.service().pools.whole.inUseCount()).toBe(1);
+    });
+
+    it("bounds those of one caller, in the queue as well, and gives them back", () => {
+      const maxInFlightPer = {
+        per: { kind: "header", header: "x-user" },
+        max: 2,
+        keysMax: 10,
+      } as const;
+      const rig = new AdmissionRig([testService({ maxInFlight: 1, maxInFlightPer, queue: fifo })]);
+      const ours = rig.askMany(3, { user: "a" });
+      expect(verdicts(ours)).toEqual(["admitted", "waiting", "concurrency"]);
+      expect(rig.ask({ user: "b" }).verdict).toBe("waiting");
+      ours[1]?.leave();
+      expect(rig.ask({ user: "a" }).verdict).toBe("waiting");
+      const { keyed } = rig.service().blocks.admission ?? {};
+      expect(keyed?.keyCount).toBe(2);
+    });
+
+    it("splits them by a header, and lets no key starve another", () => {
+      const rig = new AdmissionRig([
+        testService(
+          { queue: fifo },
+          {
+            concurrency: {
+              settings: { law: "fixed", limits: { initial: 1, min: 1, max: 2 } },
+              per: { header: "x-database", names: ["users"], keysMax: 2 },
+              signal: undefined,
+              sources: ["extProc"],
+              feedback: [],
+            },
+          },
+        ),
+      ]);
+      const ask = (database: string) => rig.ask({ headers: { "x-database": database } });
+      const busy = ["users", "users", "users"].map(ask);
+      expect(verdicts(busy)).toEqual(["admitted", "admitted", "waiting"]);
+      expect(ask("orders").verdict).toBe("admitted");
+      // Two keys are held, both in use: all others share one more.
+      expect(verdicts(["c", "d", "e"].map(ask))).toEqual(["admitted", "admitted", "waiting"]);
+      expect([...rig.service().pools.all()].map(({ label }) => label)).toEqual([
+        "users",
+        "other",
+        "other",
+      ]);
+      busy[0]?.complete();
+      expect(busy[2]?.verdict).toBe("admitted");
+    });
+
+    it("bounds all keys together, and serves them in turn", () => {
+      const rig = new AdmissionRig([
+        testService(
+          { maxInFlight: 2, queue: fifo },
+          {
+            concurrency: {
+              settings: { law: "fixed", limits: { initial: 5, min: 1, max: 5 } },
+              per: { header: "x-database", names: ["a", "b"], keysMax: 10 },
+              signal: undefined,
+              sources: ["extProc"],
+              feedback: [],
+            },
+          },
+        ),
+      ]);
+      const ask = (database: string) => rig.ask({ headers: { "x-database": database } });
+      const first = ["a", "a"].map(ask);
+      const waiting = ["a", "a", "b"].map(ask);
+      expect(verdicts(waiting)).toEqual(["waiting", "waiting", "waiting"]);
+      for (const visit of first) visit.complete();
+      expect(verdicts(waiting)).toEqual(["admitted", "waiting", "admitted"]);
+      expect(rig.service().pools.whole.inUseCount()).toBe(2);
+    });
+  });
+
+  describe("queue", () => {
+    it("tells Envoy to wait a little longer than we do, and refuses first", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 1, queue: fifo })]);
+      rig.ask();
+      const visit = rig.ask();
+      expect(visit.waits).toEqual([2_000 + waitTimeoutMarginMs]);
+      rig.clock.advance(1_999);
+      expect(visit.verdict).toBe("waiting");
+      rig.clock.advance(1);
+      expect(visit.verdict).toBe("queue_timeout");
+    });
+
+    it("lets wait at most as long as the caller's own time lasts", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 1, queue: fifo })]);
+      rig.ask();
+      const visit = rig.ask({ headers: { "grpc-timeout": "300m" } });
+      expect(visit.waits).toEqual([300 + waitTimeoutMarginMs]);
+      rig.clock.advance(300);
+      expect(visit.verdict).toBe("deadline");
+    });
+
+    it("refuses who finds it full, and lets in the oldest when a permit comes free", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 1, queue: fifo })]);
+      const first = rig.ask();
+      const visits = rig.askMany(4);
+      expect(verdicts(visits)).toEqual(["waiting", "waiting", "waiting", "queue_full"]);
+      rig.clock.advance(40);
+      first.complete();
+      expect(verdicts(visits).slice(0, 2)).toEqual(["admitted", "waiting"]);
+      const { waits } = rig.service().counts;
+      expect(waits.sum).toBe(40);
+      expect(waits.counts[waits.bounds.indexOf(50)]).toBe(1);
+    });
+
+    it("forgets who leaves it", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 1, queue: fifo })]);
+      const first = rig.ask();
+      const [gone, next] = rig.askMany(2);
+      gone?.leave();
+      expect(rig.service().counts.leftCount).toBe(1);
+      first.complete();
+      expect(gone?.verdict).toBe("waiting");
+      expect(next?.verdict).toBe("admitted");
+      rig.clock.advance(10_000);
+      expect(gone?.refusals).toEqual([]);
+    });
+
+    it("does not let newcomers overtake who waits", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 2, queue: fifo })]);
+      const [first, second] = rig.askMany(2);
+      const waiting = rig.ask();
+      const newcomers: AskedVisit[] = [];
+      waiting.onTold = () => {
+        waiting.onTold = undefined;
+        newcomers.push(rig.ask());
+      };
+      first?.complete();
+      expect([waiting.verdict, newcomers[0]?.verdict]).toEqual(["admitted", "waiting"]);
+      second?.complete();
+      expect(newcomers[0]?.verdict).toBe("admitted");
+    });
+
+    it("lets nobody overtake when a share has grown unseen, and serves at the next look", () => {
+      let shareCount = 1;
+      const shares = {
+        open: () => ({ permits: () => shareCount, isLeased: () => true, close: () => {} }),
+      };
+      const rig = new AdmissionRig([testService({ maxInFlight: 9, queue: fifo })], { shares });
+      rig.ask();
+      const waiting = rig.ask();
+      shareCount = 2;
+      const newcomer = rig.ask();
+      expect([waiting.verdict, newcomer.verdict]).toEqual(["admitted", "waiting"]);
+      shareCount = 3;
+      rig.clock.advance(1_000);
+      expect(newcomer.verdict).toBe("admitted");
+    });
+
+    it("holds in the queue who is critical rather than refuse, and displaces who is not", () => {
+      const queue: QueueSettings = { ...fifo, order: "priority" };
+      const rig = new AdmissionRig([testService({ maxInFlight: 1, queue })]);
+      const first = rig.ask();
+      const low = rig.askMany(3, { priority: "low" });
+      const critical = rig.ask({ priority: "critical" });
+      expect(verdicts(low)).toEqual(["waiting", "waiting", "queue_full"]);
+      first.complete();
+      expect(critical.verdict).toBe("admitted");
+    });
+
+    it("drops who has come beyond the window by the time it shrank", () => {
+      const rig = new AdmissionRig([
+        testService(
+          { maxInFlight: 1, queue: { ...fifo, sizeMax: 100 }, lateAfterMs: 1_000 },
+          {
+            concurrency: {
+              settings: { law: "window", limits: { initial: 30, min: 2, max: 100 } },
+              per: undefined,
+              signal: undefined,
+              sources: ["extProc"],
+              feedback: [],
+            },
+          },
+        ),
+      ]);
+      const first = rig.ask();
+      const visits = rig.askMany(31);
+      // The window bounds the queue, and the permits are what they were.
+      expect(verdicts(visits.slice(29))).toEqual(["waiting", "queue_full"]);
+      rig.clock.advance(1_000);
+      // The first one had no place before it: a window of 2 and a margin of 10 are left.
+      first.complete();
+      for (let i = 0; i < 12; i += 1) {
+        expect(visits[i]?.verdict).toBe("admitted");
+        visits[i]?.complete();
+      }
+      expect(visits.slice(12, 30).every(({ verdict }) => verdict === "queue_full")).toBe(true);
+    });
+  });
+
+  describe("deadlines", () => {
+    const deadline = { minRemainingMs: 5, marginMs: 10, header: "x-time-left" };
+
+    it("refuses who has too little left, and passes on what is left less a margin", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 5, deadline })]);
+      expect(rig.ask({ headers: { "x-time-left": "4" } }).verdict).toBe("deadline");
+      const visit = rig.ask({ headers: { "x-time-left": "500" } });
+      expect(visit.terms[0]?.setHeaders).toEqual([
+        { name: "x-request-priority", value: "normal" },
+        { name: "x-time-left", value: "490" },
+      ]);
+      expect(rig.ask().terms[0]?.setHeaders).toHaveLength(1);
+    });
+
+    it("takes off what the wait took", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 1, deadline, queue: fifo })]);
+      const first = rig.ask();
+      const headers = { "grpc-timeout": "1S", "content-type": "application/grpc" };
+      const visit = rig.ask({ headers });
+      rig.clock.advance(200);
+      first.complete();
+      expect(visit.terms[0]?.setHeaders.at(-1)).toEqual({ name: "grpc-timeout", value: "790m" });
+    });
+
+    it("refuses who would be served too late, but for one at a time", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 5, deadline })]);
+      const slow = rig.ask();
+      rig.clock.advance(300);
+      slow.complete();
+      const headers = { "x-time-left": "200" };
+      const probe = rig.ask({ headers });
+      expect(probe.verdict).toBe("admitted");
+      expect(rig.ask({ headers }).verdict).toBe("deadline");
+      expect(rig.ask({ headers: { "x-time-left": "2000" } }).verdict).toBe("admitted");
+    });
+  });
+
+  describe("dry run", () => {
+    it("decides and counts, and refuses nobody", () => {
+      const dryRun = new Set(["permits", "deadline"] as const);
+      const deadline = { minRemainingMs: 5, marginMs: 10, header: "x-time-left" };
+      const rig = new AdmissionRig([testService({ maxInFlight: 1, deadline, dryRun })]);
+      rig.ask();
+      expect(rig.ask({ headers: { "x-time-left": "1" } }).verdict).toBe("admitted");
+      const { counts } = rig.service();
+      expect(counts.dryRefused.of("normal", "deadline")).toBe(1);
+      expect(counts.dryRefused.of("normal", "concurrency")).toBe(1);
+      expect(counts.refused.of("normal", "deadline")).toBe(0);
+      expect(counts.admitted.normal).toBe(2);
+      expect(rig.service().pools.whole.inUseCount()).toBe(2);
+    });
+
+    it("leaves out a queue that only counts", () => {
+      const dryRun = new Set(["queue"] as const);
+      const rig = new AdmissionRig([testService({ maxInFlight: 1, queue: fifo, dryRun })]);
+      rig.ask();
+      expect(rig.ask().verdict).toBe("concurrency");
+    });
+
+    it("is what everything is for a request that Envoy only shows", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 1, queue: fifo })]);
+      rig.isOverloaded = true;
+      const visits = rig.askMany(2, { isObserved: true });
+      expect(verdicts(visits)).toEqual(["admitted", "admitted"]);
+      expect(rig.service().counts.dryRefused.of("normal", "ownOverload")).toBe(2);
+      for (const visit of visits) visit.complete();
+      expect(rig.service().counts.outcomes.success).toBe(2);
+      expect(rig.service().pools.whole.inUseCount()).toBe(0);
+    });
+  });
+
+  describe("refusals", () => {
+    it("come with the least wait where none is known, and with the queue's where it is", () => {
+      const rig = new AdmissionRig([
+        testService({ maxInFlight: 1, queue: { ...fifo, waitMsMax: 60_000 } }),
+      ]);
+      const first = rig.ask();
+      rig.clock.advance(4_000);
+      first.complete();
+      const [, ...others] = rig.askMany(5);
+      const refused = others.at(-1)?.refusals[0];
+      expect(refused?.status).toBe(429);
+      // Three wait before whoever comes, each for about the 4 s of the one before.
+      expect(refused?.headers[0]).toEqual({ name: "retry-after", value: "10" });
+    });
+
+    it("spare critical requests when this process is overloaded, and nobody else", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 10 })]);
+      rig.isOverloaded = true;
+      expect(priorities.map((priority) => rig.ask({ priority }).verdict)).toEqual([
+        "admitted",
+        "own_overload",
+        "own_overload",
+        "own_overload",
+      ]);
+    });
+  });
+
+  it("leaks no permit and gives none back twice, whatever happens in whatever order", () => {
+    const queue = { sizeMax: 4, waitMsMax: 500, order: "priority", codel: undefined } as const;
+    const maxInFlightPer = {
+      per: { kind: "header", header: "x-user" },
+      max: 3,
+      keysMax: 3,
+    } as const;
+    const step = fc.record({
+      does: fc.constantFrom("ask", "ask", "complete", "leave", "break", "pass", "twice"),
+      which: fc.nat(20),
+      priority: fc.constantFrom(...priorities),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+        const rig = new AdmissionRig([testService({ maxInFlight: 3, queue, maxInFlightPer })]);
+        const service = rig.service();
+        const open: AskedVisit[] = [];
+        for (const { does, which, priority } of steps) {
+          if (does === "ask") open.push(rig.ask({ priority, user: `u${which % 5}` }));
+          else if (does === "pass") rig.clock.advance(which * 20);
+          else {
+            const [visit] = open.splice(which % Math.max(1, open.length), 1);
+            if (does === "complete") visit?.complete(which % 2 === 0 ? 200 : 503);
+            else visit?.ticket?.end(does === "break" ? "broken" : "left");
+            if (does === "twice") visit?.ticket?.end("completed");
+          }
+          const held = open.filter(({ verdict }) => verdict === "admitted").length;
+          const waiting = open.filter(({ verdict }) => verdict === "waiting").length;
+          expect(service.pools.whole.inUseCount()).toBe(held);
+          expect(held).toBeLessThanOrEqual(3);
+          expect(service.pools.whole.waitingCount).toBe(waiting);
+          if (waiting > 0) expect(held).toBe(3);
+        }
+        for (const visit of open) visit.leave();
+        expect(service.pools.whole.inUseCount()).toBe(0);
+        expect(service.pools.whole.waitingCount).toBe(0);
+        expect(service.blocks.admission?.keyed?.keyCount).toBe(0);
+        for (const { terms, refusals } of open)
+          expect(terms.length + refusals.length).toBeLessThan(2);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
