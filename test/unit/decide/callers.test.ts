@@ -1,0 +1,49 @@
+import { describe, expect, it } from "vitest";
+import { callerHashRatio, type RequestKey, requestKey } from "../../../src/decide/callers.js";
+
+function keyOf(by: RequestKey, fields: Readonly<Record<string, string>>): string {
+  const map = new Map(Object.entries(fields));
+  return requestKey(by, { headers: map, attributes: map });
+}
+
+describe("requestKey()", () => {
+  it("is the caller's address without its port", () => {
+    const by = { kind: "remoteAddress" } as const;
+    const addresses = ["10.0.0.1:5000", "[2001:db8::1]:5000", "[2001:db8::1]", "10.0.0.1", ""];
+    expect(addresses.map((address) => keyOf(by, { "source.address": address }))).toEqual([
+      "10.0.0.1",
+      "[2001:db8::1]",
+      "[2001:db8::1]",
+      "10.0.0.1",
+      "",
+    ]);
+  });
+
+  it("is a header's value or the route's name, and empty where there is none", () => {
+    expect(keyOf({ kind: "header", header: "x-user" }, { "x-user": "a" })).toBe("a");
+    expect(keyOf({ kind: "route" }, { "xds.route_name": "cart" })).toBe("cart");
+    expect(keyOf({ kind: "header", header: "x-user" }, {})).toBe("");
+    expect(keyOf({ kind: "route" }, {})).toBe("");
+    expect(keyOf({ kind: "remoteAddress" }, {})).toBe("");
+  });
+});
+
+describe("callerHashRatio()", () => {
+  it("is the same in every process", () => {
+    expect(callerHashRatio("user-1")).toBe(callerHashRatio("user-1"));
+    expect(callerHashRatio("user-1")).toBeCloseTo(0.6, 0);
+  });
+
+  it("spreads callers evenly, also those that differ little", () => {
+    const count = 10_000;
+    const tenths = new Array<number>(10).fill(0);
+    for (let i = 0; i < count; i += 1) {
+      const ratio = callerHashRatio(`10.0.${i >> 8}.${i & 255}`);
+      expect(ratio).toBeLessThan(1);
+      const tenth = Math.floor(ratio * 10);
+      tenths[tenth] = (tenths[tenth] ?? 0) + 1;
+    }
+    // Each has 1,000 on average, with a standard deviation of 30.
+    for (const inTenth of tenths) expect(Math.abs(inTenth - count / 10)).toBeLessThan(150);
+  });
+});

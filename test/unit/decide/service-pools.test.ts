@@ -1,0 +1,170 @@
+import { describe, expect, it } from "vitest";
+import type { PermitHolder, PermitShare, SharesPermits } from "../../../src/core/permit-share.js";
+import type { ServicePolicy } from "../../../src/policy/service-policy.js";
+import { AdmissionRig, servicesPolicy, testService } from "../../support/admission.js";
+
+const byDatabase: ServicePolicy["concurrency"] = {
+  settings: {
+    law: "signal",
+    limits: { initial: 100, min: 10, max: 1_000 },
+    target: 10_000,
+    critical: 100_000,
+    smoothingRatio: 1,
+  },
+  per: { header: "x-database", names: ["orders", "users"], keysMax: 3 },
+  signal: undefined,
+  sources: ["extProc"],
+  feedback: [],
+};
+
+/** Shares that remember who opened them. */
+class OpenedShares implements SharesPermits {
+  readonly holders = new Set<PermitHolder>();
+
+  open(holder: PermitHolder): PermitShare {
+    this.holders.add(holder);
+    return {
+      permits: () => Math.floor(holder.fleetLimit() / 2),
+      isLeased: () => true,
+      close: () => this.holders.delete(holder),
+    };
+  }
+
+  get names(): readonly string[] {
+    return [...this.holders].map(({ name }) => name).toSorted();
+  }
+}
+
+function ask(rig: AdmissionRig, database: string) {
+  return rig.ask({ headers: { "x-database": database } });
+}
+
+function limitsOf(rig: AdmissionRig): readonly number[] {
+  const nowMs = rig.clock.monotonicMs();
+  return [...rig.service().pools.all()].map(({ pool }) => pool.limit(nowMs));
+}
+
+describe("ServicePools", () => {
+  it("follow readings key by key, so that one busy database starves no other", () => {
+    const rig = new AdmissionRig([testService({}, { concurrency: byDatabase })]);
+    ask(rig, "orders");
+    ask(rig, "users");
+    expect(limitsOf(rig)).toEqual([100, 100]);
+    rig.admission.read("orders", 55_000, "users");
+    expect(limitsOf(rig)).toEqual([100, 505]);
+    rig.admission.read("orders", 100_000);
+    expect(limitsOf(rig)).toEqual([10, 10]);
+  });
+
+  it("give a key that comes later the last reading that is about it", () => {
+    const rig = new AdmissionRig([testService({}, { concurrency: byDatabase })]);
+    rig.admission.read("orders", 100_000);
+    rig.admission.read("orders", 5_000, "users");
+    rig.admission.read("orders", 5_000, "what is this");
+    ask(rig, "users");
+    ask(rig, "orders");
+    ask(rig, "what is this");
+    expect(limitsOf(rig)).toEqual([1_000, 10, 10]);
+  });
+
+  it("let in who waits when a reading makes room", () => {
+    const queue = { sizeMax: 5, waitMsMax: 2_000, order: "fifo", codel: undefined } as const;
+    const rig = new AdmissionRig([testService({ queue }, { concurrency: byDatabase })]);
+    rig.admission.read("orders", 100_000);
+    for (let i = 0; i < 10; i += 1) ask(rig, "users");
+    const waiting = ask(rig, "users");
+    expect(waiting.verdict).toBe("waiting");
+    rig.admission.read("orders", 55_000, "users");
+    expect(waiting.verdict).toBe("admitted");
+  });
+
+  it("let a key go that has nothing in it when a new one needs its room", () => {
+    const shares = new OpenedShares();
+    const rig = new AdmissionRig([testService({}, { concurrency: byDatabase })], { shares });
+    const visits = ["orders", "a", "b"].map((database) => ask(rig, database));
+    ask(rig, "c");
+    expect(shares.names).toEqual([
+      "6:orders/digest-of-a",
+      "6:orders/digest-of-b",
+      "6:orders/orders",
+      "6:orders/other",
+    ]);
+    visits[1]?.complete();
+    ask(rig, "d");
+    expect(shares.names).toContain("6:orders/digest-of-d");
+    expect(shares.names).not.toContain("6:orders/digest-of-a");
+    expect([...rig.service().pools.all()]).toHaveLength(4);
+  });
+
+  it("share limits of the fleet, and not what a replica learns by itself", () => {
+    const shares = new OpenedShares();
+    const aimd = {
+      ...byDatabase,
+      per: undefined,
+      settings: {
+        law: "aimd",
+        limits: { initial: 20, min: 1, max: 100 },
+        increase: 1,
+        decreaseRatio: 0.5,
+      },
+    } as const;
+    const rig = new AdmissionRig([testService({}, { concurrency: aimd })], { shares });
+    expect(limitsOf(rig)).toEqual([20]);
+    expect(shares.names).toEqual([]);
+    // Within its share of a bound that the policy adds.
+    rig.policy = servicesPolicy([testService({ maxInFlight: 30 }, { concurrency: aimd })]);
+    expect(limitsOf(rig)).toEqual([15]);
+    expect(shares.names).toEqual(["6:orders"]);
+    rig.policy = servicesPolicy([testService({}, { concurrency: aimd })]);
+    expect(limitsOf(rig)).toEqual([20]);
+    expect(shares.names).toEqual([]);
+  });
+
+  it("ask for no share where admission is off, and give it up with the service", () => {
+    const shares = new OpenedShares();
+    const whole = { ...byDatabase, per: undefined };
+    const rig = new AdmissionRig([testService(undefined, { concurrency: whole })], { shares });
+    rig.ask();
+    expect(shares.names).toEqual([]);
+    rig.policy = servicesPolicy([testService({}, { concurrency: whole })]);
+    rig.service();
+    expect(shares.names).toEqual(["6:orders"]);
+    rig.policy = servicesPolicy([]);
+    rig.ask();
+    expect(shares.names).toEqual([]);
+  });
+
+  it("make a law anew only where its own settings change", () => {
+    const whole = { ...byDatabase, per: undefined };
+    const rig = new AdmissionRig([testService({}, { concurrency: whole })]);
+    rig.admission.read("orders", 55_000);
+    rig.policy = servicesPolicy([testService({ lateAfterMs: 5 }, { concurrency: { ...whole } })]);
+    expect(limitsOf(rig)).toEqual([505]);
+    const settings = { ...byDatabase.settings, limits: { initial: 77, min: 10, max: 1_000 } };
+    rig.policy = servicesPolicy([testService({}, { concurrency: { ...whole, settings } })]);
+    expect(limitsOf(rig)).toEqual([77]);
+  });
+
+  it("serve who waits in pools that a policy replaced", () => {
+    const queue = { sizeMax: 5, waitMsMax: 2_000, order: "fifo", codel: undefined } as const;
+    const one = {
+      ...byDatabase.settings,
+      law: "fixed",
+      limits: { initial: 1, min: 1, max: 1 },
+    } as const;
+    const split = { ...byDatabase, settings: one };
+    const rig = new AdmissionRig([testService({ queue }, { concurrency: split })]);
+    const first = ask(rig, "users");
+    const waiting = ask(rig, "users");
+    const whole = { ...split, per: undefined };
+    rig.policy = servicesPolicy([testService({ queue }, { concurrency: whole })]);
+    // Who is in a pool that is gone counts among all requests of the service.
+    const newcomer = ask(rig, "users");
+    expect(newcomer.verdict).toBe("waiting");
+    first.complete();
+    expect([waiting.verdict, newcomer.verdict]).toEqual(["admitted", "waiting"]);
+    waiting.complete();
+    expect(newcomer.verdict).toBe("admitted");
+    expect(rig.service().pools.whole.inUseCount()).toBe(1);
+  });
+});
