@@ -9,7 +9,9 @@ import { createMetrics } from "../../src/app/metrics.js";
 import { renderOptionTable } from "../../src/app/option-table.js";
 import { optionNames, optionRow } from "../../src/app/options.js";
 import { remedyOf } from "../../src/app/store-remedies.js";
+import { refusalCauses } from "../../src/core/admission-settings.js";
 import { type ErrorCode, errorRows } from "../../src/core/errors.js";
+import { refusalRows } from "../../src/core/refusal.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
 import { ExchangeCounts } from "../../src/decide/exchange-counts.js";
 import type { DifferenceRow } from "../../src/policy/difference-row.js";
@@ -48,6 +50,14 @@ function renderErrors(): string {
     return [`\`${code}\``, row.meaning, row.transient ? "yes" : "no", remedy ?? ""];
   });
   return table(["code", "meaning", "may pass by itself", "what to do"], rows);
+}
+
+function renderRefusals(): string {
+  const rows = refusalCauses.map((cause) => {
+    const { status, grpcStatus, reason } = refusalRows[cause];
+    return [`\`${cause}\``, String(status), String(grpcStatus), reason];
+  });
+  return table(["cause", "HTTP", "gRPC", "`x-headgate-reason`"], rows);
 }
 
 function isErrorCode(code: string): code is ErrorCode {
@@ -104,6 +114,7 @@ const generated: Readonly<Record<string, () => string | Promise<string>>> = {
   differences: renderDifferences,
   metrics: renderMetrics,
   errors: renderErrors,
+  refusals: renderRefusals,
   options: renderOptionTable,
   ignored: renderIgnoredTable,
 };
