@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { runFuzz } from "./fuzz.js";
 import { measureGateways } from "./gateway-rows.js";
 import { type InProcessRow, inProcessScenarios, measureInProcess } from "./in-process.js";
+import { tellLaws } from "./laws.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
 import { measureRedisScript, redisScriptScenarios } from "./redis-script.js";
 import {
@@ -32,7 +33,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --profile DIR   a CPU profile of every server's process into this folder
   --simulation N  instead of all this: N seeds of the simulation against the exact promise
   --fuzz N        instead of all this: N inputs that nobody should send, to what serves the wire
-  --first SEED    the first seed of these two (default 1), to run several parts side by side
+  --laws N        instead of all this: N seeds of the concurrency laws in simulated overload
+  --first SEED    the first seed of --simulation and --fuzz (default 1), to run parts side by side
   -h, --help      this text`;
 
 async function main(): Promise<void> {
@@ -44,6 +46,7 @@ async function main(): Promise<void> {
       profile: { type: "string" },
       simulation: { type: "string" },
       fuzz: { type: "string" },
+      laws: { type: "string" },
       first: { type: "string", default: "1" },
       help: { type: "boolean", short: "h", default: false },
     },
@@ -58,6 +61,10 @@ async function main(): Promise<void> {
   }
   if (values.fuzz !== undefined) {
     await fuzz(Number(values.fuzz), Number(values.first));
+    return;
+  }
+  if (values.laws !== undefined) {
+    process.stdout.write(`${tellLaws(Number(values.laws))}\n`);
     return;
   }
   const measureMs = Number(values.seconds) * 1_000;

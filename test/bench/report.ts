@@ -105,7 +105,7 @@ export function formatRedisScript(rows: readonly RedisScriptRow[]): string {
 }
 
 /** The first column to the left, numbers to the right. */
-function layOut(lines: readonly (readonly string[])[]): string {
+export function layOut(lines: readonly (readonly string[])[]): string {
   const [header = []] = lines;
   const widths = header.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0)));
   return lines
