@@ -57,7 +57,7 @@ export function readQueue(block: Block): QueueSettings {
   return {
     sizeMax: block.whole("size", 100, { min: 1, max: queueSizeMax }),
     waitMsMax: block.durationMs("maxWait", 2_000, waitBounds),
-    order: block.choice("order", "priority", orders),
+    order: block.choice("order", { usual: "priority", words: orders }),
     codel: readCodel(block),
   };
 }
@@ -123,7 +123,7 @@ export function readGate(block: Block): GateSettings {
 export function readThrottle(block: Block): ThrottleSettings {
   return {
     k: block.number("k", 2, { min: 1, max: 1_000 }),
-    per: block.choice("per", "service", ["service", "caller"]),
+    per: block.choice("per", { usual: "service", words: ["service", "caller"] }),
     memoryMs: block.durationMs("memory", 30_000, { minMs: 100, maxMs: waitMsMax }),
   };
 }
@@ -136,7 +136,7 @@ export function readLoad(block: Block): LoadSettings {
     latencyMultiple: readLatency(block),
     errorRatio: block.number("errorRatio", undefined, positiveRatioBounds),
     queueWaitMs: block.durationMs("queueWait", undefined, waitBounds),
-    combine: block.choice("combine", "max", ["max", "mean"]),
+    combine: block.choice("combine", { usual: "max", words: ["max", "mean"] }),
   };
 }
 
@@ -156,7 +156,7 @@ function readLatency(block: Block): number | undefined {
 export const retryAfterMinSecondsMax = 86_400;
 
 /** Where a policy says nothing of refusals. */
-export const usualReject: RejectSettings = {
+const usualReject: RejectSettings = {
   retryAfterSecondsMin: 1,
   retryAfterJitterRatio: 0.5,
   statusByCause: {},

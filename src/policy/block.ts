@@ -14,6 +14,14 @@ import { kindOf, listWords } from "./scalars.js";
 import type { Shape } from "./shapes.js";
 import type { TextRule } from "./text-rules.js";
 
+/** Words of which a name takes one. */
+interface Choice<Word extends string> {
+  readonly usual: Word;
+  readonly words: readonly Word[];
+  /** What is right, where it is more than the words. */
+  readonly expected?: string;
+}
+
 /**
  * A map of settings, most of which may be left out. What is wrong is reported, and reads as what
  * is usual: a policy with problems is never used.
@@ -94,15 +102,10 @@ export class Block {
   }
 
   /** One of a few words. */
-  choice<Word extends string>(
-    name: string,
-    usual: Word,
-    choices: readonly Word[],
-    expected?: string,
-  ): Word {
+  choice<Word extends string>(name: string, { usual, words, expected }: Choice<Word>): Word {
     const field = this.field(name);
     const finding = { id: "HG133", what: "a choice here", expected } as const;
-    return (field && this.reader.readChoice(field, choices, finding)) ?? usual;
+    return (field && this.reader.readChoice(field, words, finding)) ?? usual;
   }
 
   /** A list of different words out of a few. */
@@ -159,7 +162,7 @@ export class Block {
 }
 
 /** An item of a list as if it had a name: that of the list. */
-export function itemField(list: Field, item: ParsedNode, reader: NodeReader): Field {
+function itemField(list: Field, item: ParsedNode, reader: NodeReader): Field {
   const content = reader.contentAt(item);
   const isEmpty = content !== undefined && kindOf(content) === "empty";
   return { name: list.name, key: item, value: isEmpty ? undefined : item };

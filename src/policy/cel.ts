@@ -14,8 +14,10 @@ import { listWords } from "./scalars.js";
 /** Longest text of a condition, in UTF-16 units. */
 export const conditionCharsMax = 1_024;
 
-/** Parts of a condition's tree, and how deep they may stand in each other. */
+/** Parts of a condition's tree. */
 export const conditionNodesMax = 512;
+
+/** How deep the parts of a condition may stand in each other. */
 export const conditionDepthMax = 24;
 
 /** A condition in CEL, ready to be asked for each request. */

@@ -74,10 +74,12 @@ function readGradient(block: Block | undefined): GradientSettings {
     law: "gradient",
     rttTolerance: block?.number("rttTolerance", undefined, { min: 1, max: 100 }) ?? 1.5,
     smoothingRatio: block?.number("smoothing", undefined, positiveRatioBounds) ?? 0.2,
-    baseline: block?.choice("baseline", "minRtt", ["minRtt", "drifting"]) ?? "minRtt",
+    baseline: block?.choice("baseline", baselines) ?? "minRtt",
     statistic: readStatistic(block),
   };
 }
+
+const baselines = { usual: "minRtt", words: ["minRtt", "drifting"] } as const;
 
 /** The one law that cannot be guessed: what is too slow, its service knows. */
 function readLatencyShed(concurrency: Block): LatencyShedSettings {

@@ -32,7 +32,7 @@ type Names = ReadonlyMap<string, PartReader>;
 const noNames: Names = new Map();
 
 /** What a header may be called. Source: RFC 9110 section 5.1, in lower case as HTTP/2 has it. */
-export const headerNamePattern = /^:?[a-z0-9!#$%&'*+.^_`|~-]+$/;
+const headerNamePattern = /^:?[a-z0-9!#$%&'*+.^_`|~-]+$/;
 
 /**
  * Turns the tree of a type-checked condition into readers. What the tree may hold is a part of CEL
@@ -238,8 +238,8 @@ export class ConditionParts {
       kind: "unsupported",
       message: `conditions do not offer ${what}`,
       expected:
-        "fields of request and source, texts, whole numbers, lists; == != < <= > >= in && || ! ?:, " +
-        "startsWith, endsWith, contains, lowerAscii, size, has, exists, all",
+        "fields of request and source, texts, whole numbers, lists; == != < <= > >= in && || ! " +
+        "?:, startsWith, endsWith, contains, lowerAscii, size, has, exists, all",
     });
   }
 

@@ -2,9 +2,10 @@ import { Scalar } from "yaml";
 import type { TextRange } from "./source-text.js";
 
 /**
- * Where a part of a scalar's value stands in the file's text, so that a caret can show it. Known for
- * scalars whose characters stand in the text as they are: plain and single-quoted ones of one line,
- * double-quoted ones without escapes, and block scalars (`|`). Of others it is the whole scalar.
+ * Where a part of a scalar's value stands in the file's text, so that a caret can show it. Known
+ * for scalars whose characters stand in the text as they are: plain and single-quoted ones of one
+ * line, double-quoted ones without escapes, and block scalars (`|`). Of others it is the whole
+ * scalar.
  *
  * @param text the file's text
  * @param part of the value, in UTF-16 units; one that is empty marks the character after it

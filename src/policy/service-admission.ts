@@ -97,7 +97,8 @@ function readPart<T>(
 function isOff(block: Block, name: string): boolean {
   const field = block.field(name);
   if (field?.value === undefined || isMap(block.reader.contentOf(field))) return false;
-  return block.choice(name, "off", ["off"], "a map of names, or off") === "off";
+  const expected = "a map of names, or off";
+  return block.choice(name, { usual: "off", words: ["off"], expected }) === "off";
 }
 
 /** `true`: every block decides and counts, and refuses nobody; or a list of such blocks. */
@@ -114,7 +115,8 @@ function readCaller(block: Block): CallerKey {
   const usual = { kind: "remoteAddress" } as const;
   if (field === undefined) return usual;
   if (isMap(block.reader.contentOf(field))) return readHeaderKey(block, field) ?? usual;
-  block.choice("caller", usual.kind, [usual.kind], "remoteAddress, or {header: x-user}");
+  const expected = "remoteAddress, or {header: x-user}";
+  block.choice("caller", { usual: usual.kind, words: [usual.kind], expected });
   return usual;
 }
 
@@ -143,9 +145,9 @@ function readPermitKey(block: Block, caller: CallerKey): KeyedPermits["per"] {
   if (field !== undefined && isMap(block.reader.contentOf(field))) {
     return readHeaderKey(block, field) ?? caller;
   }
-  return block.choice("per", "caller", ["caller", "route"]) === "route"
-    ? { kind: "route" }
-    : caller;
+  const expected = "caller, route or {header: x-tenant}";
+  const choice = { usual: "caller", words: ["caller", "route"], expected } as const;
+  return block.choice("per", choice) === "route" ? { kind: "route" } : caller;
 }
 
 /** Blocks that would do nothing without another one. */

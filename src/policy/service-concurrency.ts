@@ -31,7 +31,7 @@ export function readConcurrency(service: Block): ReadConcurrency {
     // One that is wrong is told already; it may set a limit.
     return { ...none, isLimited: !service.isLeftOut("concurrency") };
   }
-  const law = block.choice("law", "gradient", lawNames);
+  const law = block.choice("law", { usual: "gradient", words: lawNames });
   refuseOtherLaws(block, law);
   const signal = law === "signal" ? readSignal(block) : undefined;
   const limits = readLimits(block, law, signal);

@@ -106,9 +106,10 @@ function checkClaim(claim: RateLimitClaim, paths: ReadonlyMap<string, LimitPaths
     if (limits.canMeet(parts)) continue;
     const keys = parts.map(({ key }) => key);
     const stranger = keys.find((key) => !limits.keys.has(key));
+    const path = quoteText(keys.join(", "));
     reader.report(node, {
       id: "HG231",
-      message: `no limit of the domain ${quoteText(domain)} has the path ${quoteText(keys.join(", "))}`,
+      message: `no limit of the domain ${quoteText(domain)} has the path ${path}`,
       expected: "keys and fixed values that lead to a limit, from the outermost descriptor on",
       suggestion: stranger === undefined ? undefined : findNearestName(stranger, [...limits.keys]),
     });

@@ -51,9 +51,11 @@ export interface PriorityPolicy {
   /** Default "normal". */
   readonly usual: Priority;
   readonly rules: readonly PriorityRule[];
-  /** Path prefixes that are neither counted nor refused. */
+  /**
+   * Paths that are neither counted nor refused, with all below them; a `/` at the end: only those.
+   */
   readonly bypassPaths: readonly string[];
-  /** Path prefixes that are critical where no rule says otherwise. */
+  /** Paths, as above, that are critical where no rule and no trusted header says otherwise. */
   readonly authPaths: readonly string[];
   /** Who may state a class in the header; empty: nobody, and the header is not looked at. */
   readonly trust: TrustPolicy;
@@ -61,11 +63,14 @@ export interface PriorityPolicy {
 
 /** Who is believed: any that matches. */
 export interface TrustPolicy {
-  /** Everybody, as the policy says in so many words (`trust: anyone`). */
+  /** Everybody, as the policy says in so many words (`anyone: true`). */
   readonly anyone: boolean;
   /** Networks of `source.address`, as CIDR. */
   readonly sources: readonly string[];
-  /** Names in the caller's certificate (`connection.uri_san_peer_certificate`): exact, or ending in `*`. */
+  /**
+   * Names in the caller's certificate (`connection.uri_san_peer_certificate`): exact, or ending in
+   * `*` for any rest.
+   */
   readonly principals: readonly string[];
 }
 

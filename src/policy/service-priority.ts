@@ -19,7 +19,7 @@ export const priorityRulesMax = 64;
 export const priorityItemsMax = 64;
 
 /** Where a policy says nothing of priority. */
-export const usualPriority: PriorityPolicy = {
+const usualPriority: PriorityPolicy = {
   header: "x-request-priority",
   usual: "normal",
   rules: [],
@@ -37,7 +37,9 @@ export function readPriority(service: Block, compiler: ConditionCompiler): Prior
   const header = headerField && readHeaderName(block.reader, headerField);
   return {
     header: header ?? usualPriority.header,
-    usual: from?.choice("default", usualPriority.usual, priorities) ?? usualPriority.usual,
+    usual:
+      from?.choice("default", { usual: usualPriority.usual, words: priorities }) ??
+      usualPriority.usual,
     rules: readRules(block, compiler),
     bypassPaths: readPaths(block, "bypassPaths", usualPriority.bypassPaths),
     authPaths: readPaths(block, "authPaths", usualPriority.authPaths),

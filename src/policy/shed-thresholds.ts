@@ -31,8 +31,9 @@ export function readShedThresholds(admission: Block): ReadThresholds {
   if (field === undefined) return usual;
   const { reader } = admission;
   if (field.value !== undefined && !isMap(reader.contentOf(field))) {
+    const words = ["usual", "eager", "off"] as const;
     const expected = "thresholds by class, such as {low: 0.75}, or usual, eager or off";
-    const word = admission.choice("shedAt", "usual", ["usual", "eager", "off"], expected);
+    const word = admission.choice("shedAt", { usual: "usual", words, expected });
     return { thresholds: presets[word], isDryRun: false };
   }
   const block = admission.block("shedAt", admissionBlockShapes.shedAt);

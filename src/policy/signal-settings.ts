@@ -26,7 +26,7 @@ interface SignalPreset extends Pick<LimitBounds, "min" | "max"> {
   readonly everyMs: number;
 }
 
-/** Source: the defaults and the example configurations of a Kafka linearizer's admission control. */
+/** Source: defaults and example configurations of a Kafka linearizer's admission control. */
 const usualPreset: SignalPreset = {
   min: 10,
   max: 1_000,
@@ -44,13 +44,15 @@ const presets: Readonly<Record<"usual" | "throughput" | "cost" | "off", SignalPr
   off: usualPreset,
 };
 
+const presetNames = ["usual", "throughput", "cost", "off"] as const;
+
 /** Reads `signal`: a preset, and what differs from it. */
 export function readSignal(concurrency: Block): ReadSignal | undefined {
   const { reader, fields } = concurrency;
   reader.requiredField(fields, "signal", "signal: {prometheus: ..., target: ..., critical: ...}");
   const block = concurrency.block("signal", lawShapes.signal);
   if (block === undefined) return undefined;
-  const name = block.choice("preset", "usual", ["usual", "throughput", "cost", "off"]);
+  const name = block.choice("preset", { usual: "usual", words: presetNames });
   const preset = presets[name];
   const bounds = { min: 0, max: readingMax };
   const target = block.number("target", preset.target, bounds);

@@ -59,8 +59,8 @@ describe("parsePolicyInWorker()", () => {
   });
 
   it("takes services over in chunks, and compiles a few conditions a turn", async () => {
-    const rules = (count: number): string =>
-      `[${Array.from({ length: count }, () => "{when: 'request.path == \"/a\"', is: low}").join(", ")}]`;
+    const rule = "{when: 'request.path == \"/a\"', is: low}";
+    const rules = (count: number) => `[${Array.from({ length: count }, () => rule).join(", ")}]`;
     const few = Array.from({ length: chunkServicesMax + 1 }, (_, i) => `{name: few-${i}}`);
     const heavy = `priority: {rules: ${rules(chunkConditionsMax + 1)}}`;
     const input = source(

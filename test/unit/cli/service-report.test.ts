@@ -14,6 +14,8 @@ function servicesOf(...services: readonly string[]): readonly ServicePolicy[] {
   return parsed.services;
 }
 
+const wait = "estimatedWait: {sigmoid: {midpoint: 1s, slope: 1}}";
+
 describe("summarizeServices()", () => {
   it.each([
     ["concurrency: {}", { admission: "off", limit: "gradient 1 to 1000" }],
@@ -30,7 +32,7 @@ describe("summarizeServices()", () => {
       { classStatedBy: "2 networks, 1 principal" },
     ],
     [
-      "admission: {gate: {}, estimatedWait: {sigmoid: {midpoint: 1s, slope: 1}}, queue: {}, load: {}}",
+      `admission: {gate: {}, ${wait}, queue: {}, load: {}}`,
       { admission: "deadline gate estimatedWait shedAt load queue" },
     ],
   ])("says of %s: %j", (fields, summary) => {
