@@ -116,6 +116,7 @@ export class MinRtt {
   #holdMs = baselineMsMax;
   /** The least since then, to take over where the limit is not reached. */
   #leastMs: number | undefined;
+  #leastFromMs = 0;
   #pool = emptyPool;
   #suspectCount = 0;
   #suspectSampleCount = 0;
@@ -172,6 +173,7 @@ export class MinRtt {
       this.#settle(measuredMs, endMs);
       return;
     }
+    if (this.#leastMs === undefined) this.#leastFromMs = endMs;
     this.#leastMs = Math.min(this.#leastMs ?? measuredMs, measuredMs);
     this.#minRttMs = Math.min(this.#minRttMs ?? measuredMs, measuredMs);
   }
@@ -184,7 +186,8 @@ export class MinRtt {
     const inFlight = Math.min(limit, inFlightMax);
     const isNeedless = inFlightMax * 2 < limit && this.#suspectCount === 0;
     if (isNeedless || inFlight <= limitMin) {
-      if (isOld && this.#leastMs !== undefined) this.#settle(this.#leastMs, endMs);
+      const isSeen = endMs - this.#leastFromMs >= this.#holdMs;
+      if (isSeen && this.#leastMs !== undefined) this.#settle(this.#leastMs, endMs);
       return;
     }
     if ((!isOld && !isSuspected) || endMs < this.#noDipUntilMs) return;
@@ -195,6 +198,7 @@ export class MinRtt {
       limit,
       limitMin,
       isSuspected,
+      knownMs: this.#minRttMs,
       startMs: endMs,
       before,
       perMs: before === undefined ? 0 : before.inFlight / before.rttMs,
@@ -220,7 +224,8 @@ export class MinRtt {
       dip.droppedCount += droppedCount;
     }
     const { count, sumMs } = dip.pool;
-    const isLong = endMs - dip.levelMs >= Math.max(dipMsMax, 4 * (dip.before?.rttMs ?? 0));
+    const longMs = Math.max(dipMsMax, 4 * (dip.before?.rttMs ?? 0));
+    const isLong = endMs - Math.max(dip.levelMs, this.#settledMs) >= longMs;
     const isLate = isMostlyLate({ sampleCount: count, droppedCount: dip.droppedCount });
     if (isLate && count + dip.droppedCount >= dipCountMin) {
       return this.#goDeeper(dip, endMs, undefined);
@@ -233,8 +238,9 @@ export class MinRtt {
     const dipRttMs = sumMs / count;
     if (isClose(dip, dipRttMs) && count < closeCountMin && !isLong) return undefined;
     dip.perMs = Math.max(dip.perMs, dip.level / dipRttMs);
+    this.#minRttMs = Math.min(this.#minRttMs ?? dipRttMs, dipRttMs);
     if (hasQueue(dip, dipRttMs)) return this.#goDeeper(dip, endMs, dipRttMs);
-    if (this.#isDoubtful(dip, dipRttMs) && !isLong) {
+    if (isDoubtful(dip, dipRttMs) && !isLong) {
       dip.lastRttMs = dipRttMs;
       dip.pool = emptyPool;
       dip.droppedCount = 0;
@@ -253,18 +259,9 @@ export class MinRtt {
     return undefined;
   }
 
-  /**
-   * A much higher baseline is measured twice: work that goes on for callers who have left is a
-   * queue that no permit shows, and gets shorter from one measurement to the next.
-   */
-  #isDoubtful({ lastRttMs }: Dip, dipRttMs: number): boolean {
-    if (this.#minRttMs !== undefined && dipRttMs < newsRatio * this.#minRttMs) return false;
-    return lastRttMs === undefined || dipRttMs * newsRatio < lastRttMs;
-  }
-
   #endDip(dip: Dip, nowMs: number, found: DipResult | undefined): number | undefined {
     const lastedMs = nowMs - dip.startMs;
-    if (isNews(dip, found, this.#minRttMs)) this.#gapMs = dipGapMsMin;
+    if (isNews(dip, found)) this.#gapMs = dipGapMsMin;
     else if (dip.isSuspected) this.#gapMs = Math.min(baselineMsMax, this.#gapMs * 2);
     this.#noDipUntilMs = nowMs + Math.max(this.#gapMs, lastedMs / suspectedDipShareMax);
     this.#holdMs = Math.max(baselineMsMax, lastedMs / dipShareMax);
@@ -311,6 +308,8 @@ interface Dip extends DipLevel {
   readonly limitMin: number;
   /** Begun because something looked like queueing, not by age. */
   readonly isSuspected: boolean;
+  /** The baseline when it began. */
+  readonly knownMs: number | undefined;
   readonly startMs: number;
   /** What the level above had; undefined where too many gave up to tell. */
   before: Before | undefined;
@@ -356,10 +355,19 @@ function flatnessOf(before: Before, level: number, dipRttMs: number): number {
   return dipRttMs / before.rttMs / (level / before.inFlight);
 }
 
-function isNews(dip: Dip, found: DipResult | undefined, beforeMs: number | undefined): boolean {
-  if (found?.rttMs === undefined || beforeMs === undefined) return true;
-  if (found.capacity * 2 < dip.limit) return true;
-  return found.rttMs > beforeMs * newsRatio || found.rttMs * newsRatio < beforeMs;
+/**
+ * A much higher baseline is measured twice: work that goes on for callers who have left is a queue
+ * that no permit shows, and gets shorter from one measurement to the next.
+ */
+function isDoubtful({ knownMs, lastRttMs }: Dip, dipRttMs: number): boolean {
+  if (knownMs !== undefined && dipRttMs < newsRatio * knownMs) return false;
+  return lastRttMs === undefined || dipRttMs * newsRatio < lastRttMs;
+}
+
+function isNews({ knownMs, limit }: Dip, found: DipResult | undefined): boolean {
+  if (found?.rttMs === undefined || knownMs === undefined) return true;
+  if (found.capacity * 2 < limit) return true;
+  return found.rttMs > knownMs * newsRatio || found.rttMs * newsRatio < knownMs;
 }
 
 function pooled({ sumMs, count }: Pool, rttMs: number, sampleCount: number): Pool {

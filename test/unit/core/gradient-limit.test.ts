@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import type { GradientSettings } from "../../../src/core/admission-settings.js";
+import { GradientLimit } from "../../../src/core/gradient-limit.js";
+import { sampleOf, WindowRow } from "../../support/concurrency-samples.js";
+
+const settings: GradientSettings = {
+  law: "gradient",
+  rttTolerance: 1.5,
+  smoothingRatio: 0.2,
+  baseline: "minRtt",
+  statistic: { kind: "mean" },
+};
+
+/**
+ * A law at 18.2 whose baseline is 50 ms, and the windows that go on. It dipped from 20 permits at
+ * 100 ms to 8 at 50 ms: 0.2 requests a ms are 10 servers, which bear 1.5 x 10 + the root of 10.
+ */
+function learned(): { readonly law: GradientLimit; readonly row: WindowRow } {
+  const law = new GradientLimit(settings, { initial: 20, min: 1, max: 40 });
+  const row = new WindowRow();
+  law.update(row.next({ rttMs: 100, inFlightMax: 20 }));
+  expect(law.limit).toBe(8);
+  while (law.limit === 8) law.update(row.next({ rttMs: 50, inFlightMax: 8 }));
+  expect([law.limit, law.facts()["minRttMs"]]).toEqual([18, 50]);
+  return { law, row };
+}
+
+describe("GradientLimit", () => {
+  it.each([
+    { rttMs: 60, gradient: 1.25, limit: 26, why: "whole steps up" },
+    { rttMs: 75, gradient: 1, limit: 19, why: "the queue's root, smoothed" },
+    { rttMs: 100, gradient: 0.75, limit: 18, why: "about still" },
+    { rttMs: 150, gradient: 0.5, limit: 17, why: "down, smoothed" },
+    { rttMs: 400, gradient: 0.5, limit: 17, why: "down by half at most" },
+  ])("goes from 18 to $limit at $rttMs ms: $why", ({ rttMs, gradient, limit }) => {
+    const { law, row } = learned();
+    law.update(row.next({ rttMs, inFlightMax: 18 }));
+    expect(law.facts()["gradientRatio"]).toBeCloseTo(gradient, 10);
+    expect(law.limit).toBe(limit);
+  });
+
+  it("doubles at most, whatever the latency was before", () => {
+    const { law, row } = learned();
+    law.update(row.next({ rttMs: 10, inFlightMax: 18 }));
+    expect([law.facts()["gradientRatio"], law.limit]).toEqual([2, 40]);
+  });
+
+  it("goes down when more than a tenth is dropped, however quick the others are", () => {
+    const { law, row } = learned();
+    law.update(row.next({ rttMs: 50, droppedCount: 12, inFlightMax: 18 }));
+    expect([law.facts()["gradientRatio"], law.limit]).toEqual([0.5, 17]);
+  });
+
+  it("does not grow while less than half of it is in use, nor fall below twice of that", () => {
+    const { law, row } = learned();
+    for (let i = 0; i < 5; i += 1) law.update(row.next({ rttMs: 50, inFlightMax: 9 }));
+    expect(law.limit).toBe(18);
+    law.update(row.next({ rttMs: 150, inFlightMax: 9 }));
+    expect(law.limit).toBe(18);
+    law.update(row.next({ rttMs: 150, inFlightMax: 8 }));
+    expect(law.limit).toBe(17);
+  });
+
+  it("stays within its bounds", () => {
+    const { law, row } = learned();
+    for (let i = 0; i < 9; i += 1) law.update(row.next({ rttMs: 50, inFlightMax: 40 }));
+    expect(law.limit).toBe(40);
+    const low = new GradientLimit(settings, { initial: 1, min: 7, max: 40 });
+    expect(low.limit).toBe(7);
+  });
+
+  it("learns from samples as from their windows, in a dip only from those let in during it", () => {
+    const law = new GradientLimit(settings, { initial: 10, min: 1, max: 40 });
+    let nowMs = 0;
+    const serve = (rttMs: number, inFlight: number): void => {
+      nowMs += 10;
+      law.record(sampleOf({ startMs: nowMs - rttMs, endMs: nowMs, inFlight }));
+    };
+    while (law.limit === 10) serve(50, 10);
+    expect(law.limit).toBe(4);
+    for (let i = 0; i < 50; i += 1) serve(5_000, 5);
+    while (law.limit === 4) serve(50, 4);
+    expect(law.facts()["minRttMs"]).toBe(50);
+  });
+
+  it("sheds nobody, drops nothing from a queue, and reads nothing", () => {
+    const { law } = learned();
+    law.read();
+    expect([law.shedRatio(), law.dropsQueued()]).toEqual([0, false]);
+    expect(Object.keys(law.facts()).toSorted()).toEqual(["dipCount", "gradientRatio", "minRttMs"]);
+  });
+});

@@ -1,0 +1,262 @@
+import { describe, expect, it } from "vitest";
+import type { WindowedSample } from "../../../src/core/concurrency-limit.js";
+import {
+  baselineMsMax,
+  closeCountMin,
+  dipGapMsMin,
+  dipMsMax,
+  isMostlyLate,
+  MinRtt,
+  type MinRttFinding,
+  measuredCountMin,
+} from "../../../src/core/min-rtt.js";
+import { WindowRow, windowOf } from "../../support/concurrency-samples.js";
+
+/** A baseline, and windows for it a second apart. */
+class Rig {
+  readonly minRtt = new MinRtt();
+  readonly row = new WindowRow();
+  limit = 20;
+  limitMin = 1;
+
+  see(given: Partial<WindowedSample> = {}, isSuspect = false): MinRttFinding {
+    const { limit, limitMin } = this;
+    return this.minRtt.observe(this.row.next(given), { limit, limitMin, isSuspect });
+  }
+
+  /** The first window at the limit dips at once, and finds that nothing queues. */
+  learn(rttMs: number): void {
+    this.see({ rttMs, inFlightMax: 20 });
+    expect(this.minRtt.dipLimit).toBe(8);
+    while (this.minRtt.dipLimit !== undefined) this.see({ rttMs, inFlightMax: 8 });
+    expect(this.minRtt.minRttMs).toBe(rttMs);
+  }
+
+  /** Ordinary windows for that long. */
+  pass(spanMs: number, given: Partial<WindowedSample>): void {
+    for (let doneMs = 0; doneMs < spanMs; doneMs += 1_000) this.see(given);
+  }
+}
+
+describe("isMostlyLate()", () => {
+  it.each([
+    { droppedCount: 0, sampleCount: 100, isLate: false },
+    { droppedCount: 10, sampleCount: 90, isLate: false },
+    { droppedCount: 11, sampleCount: 89, isLate: true },
+    { droppedCount: 1, sampleCount: 0, isLate: true },
+    { droppedCount: 0, sampleCount: 0, isLate: false },
+  ])("is $isLate of $droppedCount dropped and $sampleCount served", ({ isLate, ...counts }) => {
+    expect(isMostlyLate(counts)).toBe(isLate);
+  });
+});
+
+describe("MinRtt", () => {
+  it("knows nothing before a window, and nothing of one in which nobody was served", () => {
+    const { minRtt } = new Rig();
+    expect([minRtt.minRttMs, minRtt.dipLimit, minRtt.dipCount]).toEqual([undefined, undefined, 0]);
+    const window = windowOf({ rttMs: undefined, sampleCount: 0, inFlightMax: 0 });
+    minRtt.observe(window, { limit: 20, limitMin: 1, isSuspect: false });
+    expect(minRtt.minRttMs).toBeUndefined();
+  });
+
+  it("dips to 0.4 of what is in use, once the limit is reached and nothing is known", () => {
+    const rig = new Rig();
+    expect(rig.see({ rttMs: 100, inFlightMax: 9 })).toEqual({ kind: "steady" });
+    expect(rig.see({ rttMs: 100, inFlightMax: 20 })).toEqual({ kind: "dipping" });
+    expect(rig.minRtt.dipLimit).toBe(8);
+  });
+
+  it("tells in a dip that latency did not fall with the permits, and what capacity that is", () => {
+    const rig = new Rig();
+    expect(rig.see({ rttMs: 100, inFlightMax: 20 })).toEqual({ kind: "dipping" });
+    const finding = rig.see({ rttMs: 60, inFlightMax: 8 });
+    expect(finding).toEqual({ kind: "measured", capacity: 12 });
+    expect(rig.minRtt.minRttMs).toBe(60);
+  });
+
+  it("goes deeper while latency falls with the permits", () => {
+    const rig = new Rig();
+    rig.limit = 600;
+    rig.see({ rttMs: 3_000, inFlightMax: 600 });
+    const levels: (number | undefined)[] = [rig.minRtt.dipLimit];
+    for (let i = 0; i < 60 && rig.minRtt.dipLimit !== undefined; i += 1) {
+      const inFlightMax = rig.minRtt.dipLimit;
+      // Ten servers of 50 ms.
+      rig.see({ rttMs: Math.max(50, inFlightMax * 5), inFlightMax, sampleCount: 1_000 });
+      if (rig.minRtt.dipLimit !== levels.at(-1)) levels.push(rig.minRtt.dipLimit);
+    }
+    expect(levels).toEqual([240, 96, 38, 15, 6, undefined]);
+    expect(rig.minRtt.minRttMs).toBe(50);
+  });
+
+  it("looks in a dip only at windows that lie within it", () => {
+    const rig = new Rig();
+    rig.see({ rttMs: 100, inFlightMax: 20 });
+    rig.see({ rttMs: 999, inFlightMax: 9 });
+    expect(rig.see({ rttMs: 60, inFlightMax: 7 })).toMatchObject({ kind: "measured" });
+    expect(rig.minRtt.minRttMs).toBe(60);
+  });
+
+  it("lets three round trips pass before it looks, in a dip and after it", () => {
+    const rig = new Rig();
+    rig.learn(2_000);
+    expect(rig.minRtt.settledMs).toBeGreaterThan(3_000);
+    expect(rig.see({ rttMs: 1, inFlightMax: 20 })).toEqual({ kind: "dipping" });
+    expect(rig.minRtt.minRttMs).toBe(2_000);
+  });
+
+  it("believes a lower latency at once", () => {
+    const rig = new Rig();
+    rig.learn(100);
+    rig.see({ rttMs: 70, inFlightMax: 20 });
+    expect(rig.minRtt.minRttMs).toBe(70);
+  });
+
+  it("believes no single window of few, but those of one measurement together", () => {
+    const rig = new Rig();
+    rig.learn(100);
+    const sampleCount = measuredCountMin / 2;
+    rig.see({ rttMs: 20, inFlightMax: 20, sampleCount });
+    expect(rig.minRtt.minRttMs).toBe(100);
+    rig.see({ rttMs: 80, inFlightMax: 20, sampleCount });
+    expect(rig.minRtt.minRttMs).toBe(50);
+  });
+
+  it("dips anew after half a minute at its limit, and follows a slower release up", () => {
+    const rig = new Rig();
+    rig.learn(50);
+    rig.pass(baselineMsMax - 1_000, { rttMs: 120, inFlightMax: 20 });
+    expect(rig.minRtt.dipCount).toBe(1);
+    rig.see({ rttMs: 120, inFlightMax: 20 });
+    expect(rig.minRtt.dipCount).toBe(2);
+    rig.see({ rttMs: 110, inFlightMax: 8 });
+    expect(rig.minRtt.minRttMs).toBe(50);
+    rig.see({ rttMs: 110, inFlightMax: 8 });
+    expect(rig.minRtt.minRttMs).toBe(110);
+  });
+
+  it("measures a much higher baseline again for as long as it falls", () => {
+    const rig = new Rig();
+    rig.learn(50);
+    rig.pass(baselineMsMax, { rttMs: 1_000, inFlightMax: 20 });
+    rig.see({ rttMs: 950, inFlightMax: 8 });
+    rig.see({ rttMs: 700, inFlightMax: 8 });
+    expect(rig.minRtt.dipLimit).toBe(8);
+    rig.see({ rttMs: 690, inFlightMax: 8 });
+    expect([rig.minRtt.dipLimit, rig.minRtt.minRttMs]).toEqual([undefined, 690]);
+  });
+
+  it("looks longer where it is a close thing", () => {
+    const rig = new Rig();
+    rig.learn(50);
+    rig.pass(baselineMsMax, { rttMs: 100, inFlightMax: 20 });
+    const sampleCount = measuredCountMin;
+    const close = { rttMs: 51, inFlightMax: 8, sampleCount };
+    for (let count = sampleCount; count < closeCountMin; count += sampleCount) {
+      expect(rig.see(close)).toEqual({ kind: "dipping" });
+    }
+    expect(rig.see(close)).toMatchObject({ kind: "measured" });
+  });
+
+  it("dips when queueing is suspected for two windows, at most so often", () => {
+    const rig = new Rig();
+    rig.learn(50);
+    rig.pass(2 * dipGapMsMin, { rttMs: 60, inFlightMax: 20 });
+    rig.see({ rttMs: 200, inFlightMax: 20 }, true);
+    rig.see({ rttMs: 60, inFlightMax: 20 });
+    rig.see({ rttMs: 200, inFlightMax: 20 }, true);
+    expect(rig.minRtt.dipCount).toBe(1);
+    rig.see({ rttMs: 200, inFlightMax: 20 }, true);
+    expect(rig.minRtt.dipCount).toBe(2);
+  });
+
+  it("waits twice as long each time that suspicion found nothing new, to half a minute", () => {
+    const rig = new Rig();
+    rig.learn(50);
+    const beganMs: number[] = [];
+    for (let second = 0; second < 200; second += 1) {
+      const before = rig.minRtt.dipCount;
+      rig.see({ rttMs: 50, inFlightMax: rig.minRtt.dipLimit ?? 20 }, true);
+      if (rig.minRtt.dipCount > before) beganMs.push(second * 1_000);
+    }
+    const gapsMs = beganMs.slice(1).map((ms, i) => ms - (beganMs[i] ?? 0));
+    expect(gapsMs[0]).toBeGreaterThanOrEqual(dipGapMsMin);
+    expect(gapsMs.at(-1)).toBeGreaterThanOrEqual(baselineMsMax);
+    expect(gapsMs).toEqual(gapsMs.toSorted((a, b) => a - b));
+  });
+
+  it("does not suspect few samples of a slow service", () => {
+    const rig = new Rig();
+    rig.learn(50);
+    rig.pass(2 * dipGapMsMin, { rttMs: 60, inFlightMax: 20 });
+    const few = { rttMs: 200, inFlightMax: 20, sampleCount: 10 };
+    for (let i = 0; i < 4; i += 1) rig.see(few, true);
+    expect(rig.minRtt.dipCount).toBe(1);
+    rig.see(few, true);
+    expect(rig.minRtt.dipCount).toBe(2);
+  });
+
+  it("goes down to where nobody gives up, whatever those who waited took", () => {
+    const rig = new Rig();
+    rig.limit = 100;
+    const late = { rttMs: 990, sampleCount: 50, droppedCount: 50 };
+    rig.see({ ...late, inFlightMax: 100 });
+    rig.see({ ...late, inFlightMax: 100 });
+    expect(rig.minRtt.dipLimit).toBe(40);
+    rig.see({ ...late, inFlightMax: 40 });
+    // Three of those who were served pass before the next look.
+    rig.pass(3_000, { ...late, inFlightMax: 40 });
+    expect(rig.minRtt.dipLimit).toBe(16);
+  });
+
+  it("calls one permit the capacity where nobody is served in time even so", () => {
+    const rig = new Rig();
+    rig.limit = 4;
+    const late = { rttMs: undefined, sampleCount: 0, droppedCount: 60 };
+    rig.see({ ...late, inFlightMax: 4 });
+    rig.see({ ...late, inFlightMax: 4 });
+    expect(rig.minRtt.dipLimit).toBe(1);
+    expect(rig.see({ ...late, inFlightMax: 1 })).toEqual({ kind: "measured", capacity: 1 });
+    expect(rig.minRtt.minRttMs).toBeUndefined();
+  });
+
+  it("ends a dip in which nothing comes, and knows no more than before", () => {
+    const rig = new Rig();
+    rig.see({ rttMs: 100, inFlightMax: 20 });
+    rig.pass(dipMsMax, { rttMs: 60, inFlightMax: 8, sampleCount: 1 });
+    expect(rig.minRtt.dipLimit).toBe(8);
+    rig.see({ rttMs: 60, inFlightMax: 8, sampleCount: 1 });
+    expect([rig.minRtt.dipLimit, rig.minRtt.minRttMs]).toEqual([undefined, 100]);
+  });
+
+  it("refuses nobody for a measurement where the limit is far away, and takes the least", () => {
+    const rig = new Rig();
+    rig.learn(50);
+    rig.see({ rttMs: 80, inFlightMax: 9 });
+    rig.pass(baselineMsMax - 1_000, { rttMs: 90, inFlightMax: 9 });
+    expect(rig.minRtt.minRttMs).toBe(50);
+    rig.see({ rttMs: 90, inFlightMax: 9 });
+    expect([rig.minRtt.minRttMs, rig.minRtt.dipCount]).toEqual([80, 1]);
+  });
+
+  it("takes what it sees with one permit in use, up or down", () => {
+    const rig = new Rig();
+    rig.limit = 1;
+    rig.see({ rttMs: 50, inFlightMax: 1 });
+    rig.see({ rttMs: 90, inFlightMax: 1 });
+    expect([rig.minRtt.minRttMs, rig.minRtt.dipCount]).toEqual([90, 0]);
+  });
+
+  it("dips no lower than the least limit, and takes what it finds there", () => {
+    const rig = new Rig();
+    rig.limitMin = 15;
+    rig.see({ rttMs: 100, inFlightMax: 20 });
+    expect(rig.minRtt.dipLimit).toBe(15);
+    rig.see({ rttMs: 75, inFlightMax: 15 });
+    rig.see({ rttMs: 75, inFlightMax: 15 });
+    expect([rig.minRtt.dipLimit, rig.minRtt.minRttMs]).toEqual([undefined, 75]);
+    rig.limit = 15;
+    rig.pass(2 * baselineMsMax, { rttMs: 80, inFlightMax: 15 });
+    expect(rig.minRtt.dipCount).toBe(1);
+  });
+});
