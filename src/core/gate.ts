@@ -8,7 +8,7 @@ export const defaultGateSettings: GateSettings = {
 };
 
 /** How far below `closeAboveRatio` a closed gate opens again, as a share of the band. */
-export const reopenBandShare = 0.25;
+const reopenBandShare = 0.25;
 
 /** A gate's states, as metrics and logs name them. */
 export const gateStates = ["open", "limiting", "closed"] as const;

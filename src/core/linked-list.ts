@@ -1,4 +1,4 @@
-/** A value's place in a `LinkedList`. Its neighbours are the list's own: nobody else writes them. */
+/** A value's place in a `LinkedList`. Its neighbours are the list's own, to be written by it. */
 export interface ListNode<T> {
   readonly value: T;
   older: ListNode<T> | undefined;

@@ -17,7 +17,7 @@ export const loadSignals = [
 export type LoadSignal = (typeof loadSignals)[number];
 
 /** Over which time readings are averaged: the time constant, in milliseconds. */
-export const signalMemoryMs = 2_000;
+const signalMemoryMs = 2_000;
 
 /** How long a signal that has gone silent still holds, in milliseconds. */
 export const signalHoldMs = 2_000;
@@ -26,13 +26,13 @@ export const signalHoldMs = 2_000;
 export const signalHalfLifeMs = 1_000;
 
 /** A silent signal that has decayed to this share says nothing any more. */
-export const silentShareMin = 0.01;
+const silentShareMin = 0.01;
 
 /** Requests that an error ratio is taken of at least, so that one failure alone is no overload. */
 export const errorCountMin = 10;
 
 /** Memory in use counts from so far below where it is full. */
-export const memoryRampRatio = 0.1;
+const memoryRampRatio = 0.1;
 
 /** The largest load that one signal may make. */
 export const loadRatioMax = 10;

@@ -6,7 +6,7 @@ import {
 } from "./admission-settings.js";
 
 /** How far below the hard edge of a class some of its callers are refused already. */
-export const softEdgeRatio = 0.02;
+const softEdgeRatio = 0.02;
 
 /**
  * A threshold whose soft edge lies `softEdgeRatio` below the hard one.

@@ -14,8 +14,9 @@ const retryInfoType = "type.googleapis.com/google.rpc.RetryInfo";
  * A `google.rpc.Status` with a `RetryInfo` among its details, as protobuf bytes: what the trailer
  * `grpc-status-details-bin` carries, and what gRPC clients know how to read.
  *
- * Source: google/rpc/status.proto (code = 1, message = 2, details = 3), google/rpc/error_details.proto
- * (RetryInfo.retry_delay = 1), google/protobuf/any.proto and duration.proto (seconds = 1).
+ * Source: google/rpc/status.proto (code = 1, message = 2, details = 3),
+ * google/rpc/error_details.proto (RetryInfo.retry_delay = 1), google/protobuf/any.proto (type_url
+ * = 1, value = 2) and google/protobuf/duration.proto (seconds = 1).
  */
 export function encodeRetryStatus({ code, message, retrySeconds }: RetryStatus): Uint8Array {
   const delay = [...tag(1, varintType), ...varint(retrySeconds)];

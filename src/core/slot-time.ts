@@ -1,5 +1,5 @@
 /** For how much busy time `SlotTime` remembers, in milliseconds. */
-export const slotTimeMemoryMs = 10_000;
+const slotTimeMemoryMs = 10_000;
 
 /** How long nothing may be in a slot until what was measured before is given up. */
 export const slotTimeIdleMsMax = 2_000;

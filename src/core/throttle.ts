@@ -12,8 +12,8 @@ import { DecayedSum } from "./decayed-sum.js";
  * something always goes through to find out.
  *
  * After an outage that outlasts the memory, accepts have to grow back from nothing: e-fold each
- * `memoryMs / (k - 1)`. At 100 requests a second, k 2 and 30 s, all pass again after some 4.5 minutes;
- * with a memory of 5 s, after 45 s.
+ * `memoryMs / (k - 1)`. At 100 requests a second, k 2 and a memory of 30 s, all pass again after
+ * some 4.5 minutes; with one of 5 s, after 45 s.
  *
  * Example: k 2; of many requests all, half and a tenth were accepted: 0, 0 and 0.8 are refused.
  *

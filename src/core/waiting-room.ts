@@ -4,7 +4,7 @@ import { type Expiring, ExpiryHeap } from "./expiry-heap.js";
 import { LinkedList, type ListNode } from "./linked-list.js";
 
 /** The share of its places from which a room counts as overloaded. */
-export const overloadedShare = 0.5;
+const overloadedShare = 0.5;
 
 /** A request that asks for a place. */
 export interface Newcomer<T> {
@@ -104,7 +104,7 @@ export class WaitingRoom<T> {
     return this.#expiries.first?.place.expiresMs;
   }
 
-  /** Changes settings while it runs. Who waits keeps its place and its time, also in a smaller room. */
+  /** Changes settings while it runs. Who waits keeps place and time, also in a smaller room. */
   configure(settings: QueueSettings): void {
     const { codel } = settings;
     const isSameCodel =

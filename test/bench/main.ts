@@ -7,6 +7,7 @@ import { measureGateways } from "./gateway-rows.js";
 import { type InProcessRow, inProcessScenarios, measureInProcess } from "./in-process.js";
 import { tellLaws } from "./laws.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
+import { tellQueueing } from "./queueing.js";
 import { measureRedisScript, redisScriptScenarios } from "./redis-script.js";
 import {
   formatComparisons,
@@ -34,8 +35,18 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --simulation N  instead of all this: N seeds of the simulation against the exact promise
   --fuzz N        instead of all this: N inputs that nobody should send, to what serves the wire
   --laws N        instead of all this: N seeds of the concurrency laws in simulated overload
+  --queueing N    instead of all this: N requests against Erlang's formula, and queues in overload
   --first SEED    the first seed of --simulation and --fuzz (default 1), to run parts side by side
   -h, --help      this text`;
+
+/** Options of what runs instead of the rows, as texts. */
+interface InsteadValues {
+  readonly simulation?: string;
+  readonly fuzz?: string;
+  readonly laws?: string;
+  readonly queueing?: string;
+  readonly first: string;
+}
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -47,6 +58,7 @@ async function main(): Promise<void> {
       simulation: { type: "string" },
       fuzz: { type: "string" },
       laws: { type: "string" },
+      queueing: { type: "string" },
       first: { type: "string", default: "1" },
       help: { type: "boolean", short: "h", default: false },
     },
@@ -55,18 +67,7 @@ async function main(): Promise<void> {
     process.stdout.write(`${help}\n`);
     return;
   }
-  if (values.simulation !== undefined) {
-    await simulate(Number(values.simulation), Number(values.first));
-    return;
-  }
-  if (values.fuzz !== undefined) {
-    await fuzz(Number(values.fuzz), Number(values.first));
-    return;
-  }
-  if (values.laws !== undefined) {
-    process.stdout.write(`${tellLaws(Number(values.laws))}\n`);
-    return;
-  }
+  if (await runInstead(values)) return;
   const measureMs = Number(values.seconds) * 1_000;
   if (!(measureMs >= 500)) throw new Error("--seconds must be a number of at least 0.5");
   const directory = await mkdtemp(join(tmpdir(), "headgate-bench-"));
@@ -106,6 +107,20 @@ async function main(): Promise<void> {
   }
 }
 
+/** What runs instead of the rows, where that is asked for. @returns whether it was */
+async function runInstead(values: InsteadValues): Promise<boolean> {
+  if (values.simulation !== undefined) {
+    await simulate(Number(values.simulation), Number(values.first));
+  } else if (values.fuzz !== undefined) {
+    await fuzz(Number(values.fuzz), Number(values.first));
+  } else if (values.laws !== undefined) {
+    process.stdout.write(`${tellLaws(Number(values.laws))}\n`);
+  } else if (values.queueing !== undefined) {
+    queueing(Number(values.queueing));
+  } else return false;
+  return true;
+}
+
 /** Node writes a profile when a process ends. */
 function profileOptions(directory: string | undefined): readonly string[] {
   return directory === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${resolve(directory)}`];
@@ -123,6 +138,13 @@ async function fuzz(count: number, first: number): Promise<void> {
   const failure = await runFuzz({ first, count });
   process.stdout.write(failure === undefined ? "No input failed.\n" : `${failure}\n`);
   if (failure !== undefined) process.exitCode = 1;
+}
+
+function queueing(requestCount: number): void {
+  if (!(requestCount >= 1)) throw new Error("--queueing takes a whole number");
+  const { text, isNear } = tellQueueing(requestCount);
+  process.stdout.write(`${text}\n`);
+  if (!isNear) process.exitCode = 1;
 }
 
 /** Enough decisions that a row takes about a fifth of the time that a server's row takes. */

@@ -33,7 +33,7 @@ export function meanWait(station: Mmc): number {
 }
 
 /**
- * The wait that a share of all does not pass, in seconds: from P(W > t) = C exp(-(c mu - lambda) t).
+ * The wait that a share of all does not pass, in seconds: of P(W > t) = C exp(-(c mu - lambda) t).
  */
 export function waitQuantile(station: Mmc, ratio: number): number {
   const passedRatio = (1 - ratio) / waitProbability(station);

@@ -31,7 +31,7 @@ describe("Gate", () => {
     expect(gate.passes(0.999)).toBe(true);
   });
 
-  it("stays closed until the input is a quarter of the band below, then goes on on the line", () => {
+  it("stays closed until the input is a quarter of the band below, then is on the line", () => {
     expect(gateAfter([0.81, 0.79, 0.71, 0.7, 0.75, 0.79])).toEqual([
       "closed 0.000",
       "closed 0.000",

@@ -15,7 +15,12 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type OrcaReport, orcaCharactersMax, parseOrcaReport } from "../../../src/core/orca.js";
+import {
+  type OrcaReport,
+  orcaCharactersMax,
+  orcaRatioMax,
+  parseOrcaReport,
+} from "../../../src/core/orca.js";
 
 const nothing: OrcaReport = {
   cpuRatio: undefined,
@@ -79,7 +84,16 @@ describe("parseOrcaReport()", () => {
     { story: "an empty message", header: "BIN ", is: undefined },
     { story: "zero", header: "TEXT cpu_utilization=0", is: nothing },
     { story: "a negative ratio", header: "TEXT cpu_utilization=-0.5", is: nothing },
-    { story: "what no backend can use", header: "TEXT cpu_utilization=101", is: nothing },
+    {
+      story: "the largest that is believed",
+      header: `TEXT cpu_utilization=${orcaRatioMax}`,
+      is: { ...nothing, cpuRatio: orcaRatioMax },
+    },
+    {
+      story: "what no backend can use",
+      header: `TEXT cpu_utilization=${orcaRatioMax + 1}`,
+      is: nothing,
+    },
     { story: "infinity in JSON", header: 'JSON {"cpu_utilization": 1e999}', is: nothing },
     { story: "no number in JSON", header: 'JSON {"cpu_utilization": [1]}', is: nothing },
   ])("reads $story", ({ header, is }) => {
