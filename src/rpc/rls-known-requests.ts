@@ -21,7 +21,7 @@ export interface RecallsQueries {
 
 /** Bounds of `KnownRequests`; smaller ones for tests. */
 export interface KnownRequestsBounds {
-  /** The most requests that are known by a shape and short keys, in 53 to 67 bytes a key. */
+  /** The most requests that are known by a shape and short keys, in 47 to 53 bytes a key. */
   readonly shapedMax?: number;
   /** The most requests whose queries are kept, in about 1 KiB each with what they meet. */
   readonly keptMax?: number;

@@ -20,7 +20,7 @@ const placesPerLook = 8;
  * Buckets by key, each until it has drained, for a million keys and more.
  *
  * Of a key nothing is kept but its digest. With the keys themselves, in Maps, a million of 44
- * characters took 175 MB and the look-up of one a fifth of a decision; these take 53 to 67 MB.
+ * characters took 175 MB and the look-up of one a fifth of a decision; these take 47 to 53 MB.
  */
 export class BucketSlots {
   readonly #table = new DigestTable();

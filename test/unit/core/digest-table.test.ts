@@ -81,7 +81,7 @@ describe("DigestTable", () => {
     }
   });
 
-  it("takes at most 67 bytes an entry once it holds many", () => {
+  it("takes at most 53 bytes an entry once it holds many", () => {
     const table = new DigestTable();
     const count = 400_000;
     let most = 0;
@@ -90,8 +90,8 @@ describe("DigestTable", () => {
       if (i > count / 4) most = Math.max(most, i % 1_000 === 0 ? table.bytes / table.size : 0);
     }
     expect(table.size).toBe(count);
-    expect(most).toBeLessThan(68);
-    expect(table.bytes / table.size).toBeGreaterThan(53);
+    expect(most).toBeLessThan(54);
+    expect(table.bytes / table.size).toBeGreaterThan(47);
     for (let i = 0; i < count; i += 997) expect(table.find(digestOf(i))).toBeDefined();
     expect(table.find(digestOf(count))).toBeUndefined();
     table.clear();
