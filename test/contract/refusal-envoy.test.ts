@@ -1,0 +1,72 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { refusalOf, refusalRows } from "../../src/core/refusal.js";
+import { ExchangeCounts } from "../../src/decide/exchange-counts.js";
+import { StatusSchema } from "../../src/gen/google/rpc/status_pb.js";
+import { createExternalProcessorService } from "../../src/rpc/ext-proc.js";
+import { ExtProcCodec } from "../../src/rpc/ext-proc-codec.js";
+import { Envoy } from "../support/envoy.js";
+import { DoorKeeper } from "../support/ext-proc.js";
+import { HttpClient } from "../support/http-client.js";
+import { useStage } from "../support/stage.js";
+import { useTransports } from "../support/transports.js";
+import { startUpstream } from "../support/upstream.js";
+
+const stage = useStage("test");
+const transports = useTransports();
+
+/** Sees also what tells gRPC from the rest. */
+class Refuser extends DoorKeeper {
+  override readonly requestHeaderNames = new Set([":method", "content-type"]);
+}
+
+/** A real Envoy that refuses everything, for one cause. */
+async function start() {
+  const keeper = new Refuser(({ headers }, call) => {
+    const request = { method: headers.get(":method"), contentType: headers.get("content-type") };
+    const question = { cause: "queueFull", request, retrySeconds: 7 } as const;
+    call.refused(refusalOf({ statusByCause: {} }, question));
+  });
+  const codec = new ExtProcCodec(keeper);
+  const counts = new ExchangeCounts();
+  const service = createExternalProcessorService({ admission: keeper, codec, counts });
+  const running = await transports.startServices("lane", [service]);
+  const upstream = await startUpstream(stage);
+  const envoy = await Envoy.start(stage, {
+    upstreamPort: upstream.port,
+    headgatePorts: [running.port],
+    rateLimits: [],
+    extProc: {},
+  });
+  const http = new HttpClient();
+  stage.atEnd(() => http.close());
+  return { envoy, http };
+}
+
+describe("refusalOf(), answered by a real Envoy", { timeout: 60_000 }, () => {
+  it("reaches callers whole: over HTTP with a body, to HEAD without, and as gRPC", async () => {
+    const { envoy, http } = await start();
+    const { reason } = refusalRows.queueFull;
+    const common = { "retry-after": "7", "x-headgate-reason": reason };
+    const get = await http.send({ port: envoy.port });
+    expect(get).toMatchObject({
+      status: 429,
+      headers: { ...common, "content-type": "application/problem+json" },
+    });
+    expect(JSON.parse(get.body)).toMatchObject({ status: 429, detail: reason, cause: "queueFull" });
+
+    const head = await http.send({ port: envoy.port, method: "HEAD" });
+    expect(head).toMatchObject({ status: 429, headers: common, body: "" });
+
+    const headers = { "content-type": "application/grpc" };
+    const grpc = await http.send({ port: envoy.port, method: "POST", headers });
+    expect(grpc).toMatchObject({
+      status: 200,
+      headers: { ...common, "content-type": "application/grpc", "grpc-status": "8" },
+      body: "",
+    });
+    expect(decodeURIComponent(String(grpc.headers["grpc-message"]))).toBe(reason);
+    const details = Buffer.from(String(grpc.headers["grpc-status-details-bin"]), "base64");
+    expect(fromBinary(StatusSchema, details)).toMatchObject({ code: 8, message: reason });
+  });
+});
