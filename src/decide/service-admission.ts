@@ -1,6 +1,11 @@
 import type { AdmissionBlock, RefusalCause } from "../core/admission-settings.js";
 import type { Cancel, Clock } from "../core/clock.js";
-import { readDeadline } from "../core/deadline.js";
+import {
+  type Deadline,
+  expectedTimeoutHeader,
+  grpcTimeoutHeader,
+  readDeadline,
+} from "../core/deadline.js";
 import { estimatedWaitMs, sigmoidRejectRatio } from "../core/estimated-wait.js";
 import type { GateState } from "../core/gate.js";
 import type { SharesPermits } from "../core/permit-share.js";
@@ -16,7 +21,7 @@ import type { PermitPool } from "./permit-pool.js";
 import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { ServicePools } from "./service-pools.js";
 import { Visit, type VisitHost } from "./visit.js";
-import { visitOutcome } from "./visit-outcome.js";
+import { type VisitOutcome, visitOutcome } from "./visit-outcome.js";
 
 /** What admission to a service is made of. */
 export interface ServiceAdmissionParts extends BlockParts {
@@ -158,7 +163,7 @@ export class ServiceAdmission implements VisitHost {
       call,
       priority,
       caller: admission === undefined ? "" : requestKey(admission.policy.caller, request),
-      deadline: readDeadline(request.headers, admission?.policy.deadline ?? noHeader),
+      deadline: deadlineOf(request.headers, admission?.policy.deadline?.header),
       arrivedMs: this.#parts.clock.monotonicMs(),
       pool: this.#pools.of(request),
     });
@@ -177,7 +182,8 @@ export class ServiceAdmission implements VisitHost {
     }
     pool.giveBack(nowMs);
     if (visit.holdsWhole) this.#pools.whole.giveBack(nowMs);
-    this.#learn(visit, { end, nowMs });
+    const lateAfterMs = this.#blocks.admission?.policy.lateAfterMs;
+    this.#learn(visit, visitOutcome(visit, { end, nowMs, lateAfterMs }), nowMs);
     this.#serveAll(nowMs);
   }
 
@@ -388,12 +394,8 @@ export class ServiceAdmission implements VisitHost {
     return ms === undefined || ms === 0 ? unknownWait : { kind: "estimated", ms };
   }
 
-  #learn(visit: Visit, at: { readonly end: Ending; readonly nowMs: number }): void {
+  #learn(visit: Visit, { outcome, isAccepted, isFailed }: VisitOutcome, nowMs: number): void {
     const { service, admission } = this.#blocks;
-    const { nowMs } = at;
-    const lateAfterMs = admission?.policy.lateAfterMs;
-    const learnt = visitOutcome(visit, { ...at, lateAfterMs });
-    const { outcome, isAccepted } = learnt;
     this.counts.outcomes[outcome] += 1;
     const { admittedMs: startMs, inFlight, position, caller } = visit;
     if (service.concurrency?.sources.includes("extProc") === true) {
@@ -401,13 +403,23 @@ export class ServiceAdmission implements VisitHost {
     }
     if (isAccepted === true) admission?.throttles?.accepted(caller, nowMs);
     else if (isAccepted === false) admission?.throttles?.refused(caller, nowMs);
-    admission?.health?.ended({ ...learnt, latencyMs: nowMs - startMs, nowMs });
+    admission?.health?.ended({ outcome, isFailed, latencyMs: nowMs - startMs, nowMs });
   }
 }
 
 type Ending = Parameters<AdmissionTicket["end"]>[0];
 
-const noHeader = { header: undefined };
+/** Most requests say nothing of their time: that is seen without a list of who said what. */
+function deadlineOf(
+  headers: AdmissionRequest["headers"],
+  header: string | undefined,
+): Deadline | undefined {
+  const isStated =
+    headers.has(grpcTimeoutHeader) ||
+    headers.has(expectedTimeoutHeader) ||
+    (header !== undefined && headers.has(header));
+  return isStated ? readDeadline(headers, { header }) : undefined;
+}
 
 const unknownWait: RetryWait = { kind: "unknown" };
 

@@ -5,7 +5,7 @@ import { parseOrcaReport } from "../core/orca.js";
 import type { VisitOutcome } from "./visit-outcome.js";
 
 /** How long one request was served, and with what outcome. */
-export interface ServedRequest extends VisitOutcome {
+export interface ServedRequest extends Pick<VisitOutcome, "outcome" | "isFailed"> {
   readonly latencyMs: number;
   readonly nowMs: number;
 }

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { admissionScenarios, measureAdmission } from "./admission.js";
 import { runFuzz } from "./fuzz.js";
 import { measureGateways } from "./gateway-rows.js";
 import { type InProcessRow, inProcessScenarios, measureInProcess } from "./in-process.js";
@@ -10,6 +11,7 @@ import { type MemoryRow, measureMemory } from "./memory-row.js";
 import { tellQueueing } from "./queueing.js";
 import { measureRedisScript, redisScriptScenarios } from "./redis-script.js";
 import {
+  formatAdmission,
   formatComparisons,
   formatGateways,
   formatInProcess,
@@ -80,6 +82,9 @@ async function main(): Promise<void> {
     // First, while this process holds nothing else.
     const memory = await runMemory({ measureMs, only: values.only });
     const inProcess = await runInProcess({ measureMs, only: values.only });
+    const admission = admissionScenarios
+      .filter(({ name }) => `admission, ${name}`.includes(values.only))
+      .map((scenario) => measureAdmission(scenario, measureMs * decisionsPerMs));
     const redisScript = await measureRedisScript(
       redisScriptScenarios.filter(({ name }) => `script, ${name}`.includes(values.only)),
       measureMs,
@@ -87,7 +92,7 @@ async function main(): Promise<void> {
     const text =
       values.output === "json"
         ? JSON.stringify(
-            { servers, gateways, comparisons, inProcess, memory, redisScript },
+            { servers, gateways, comparisons, inProcess, admission, memory, redisScript },
             undefined,
             2,
           )
@@ -96,6 +101,7 @@ async function main(): Promise<void> {
             formatGateways(gateways),
             formatComparisons(comparisons),
             formatInProcess(inProcess),
+            formatAdmission(admission),
             ...memory.map(formatMemory),
             formatRedisScript(redisScript),
           ]

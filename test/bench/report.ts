@@ -1,3 +1,4 @@
+import type { AdmissionRow } from "./admission.js";
 import type { InProcessRow } from "./in-process.js";
 import type { MemoryRow } from "./memory-row.js";
 import type { RedisScriptRow } from "./redis-script.js";
@@ -82,6 +83,13 @@ export function formatInProcess(rows: readonly InProcessRow[]): string {
   ]);
   const header = ["bytes to bytes in process", "CPU us/decision", "Redis us/decision"];
   return layOut([header, ...cells]);
+}
+
+/** What admission costs a request from headers to its end, without codec and transport. */
+export function formatAdmission(rows: readonly AdmissionRow[]): string {
+  if (rows.length === 0) return "";
+  const cells = rows.map(({ name, cpuUsPerRequest }) => [name, cpuUsPerRequest.toFixed(2)]);
+  return layOut([["admission in process", "CPU us/request"], ...cells]);
 }
 
 /** What a process holds as it goes on deciding. */
