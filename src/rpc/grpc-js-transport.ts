@@ -47,6 +47,8 @@ export interface GrpcJsTransportParts {
   readonly isLate: () => boolean;
   /** Told of every call that is not begun, because its caller has gone. */
   readonly onDropped: () => void;
+  /** The largest message that is taken, in bytes. Default `messageBytesMax`. */
+  readonly receivedBytesMax?: number;
 }
 
 type Bytes = Uint8Array;
@@ -69,7 +71,11 @@ export class GrpcJsTransport {
 
   constructor(parts: GrpcJsTransportParts) {
     this.#parts = parts;
-    this.#server = new Server(serverOptions);
+    const { receivedBytesMax = messageBytesMax } = parts;
+    this.#server = new Server({
+      ...serverOptions,
+      "grpc.max_receive_message_length": receivedBytesMax,
+    });
     for (const service of parts.services) this.#addService(service);
     this.#injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
   }
@@ -279,7 +285,6 @@ class GrpcJsAnswer implements UnaryAnswer {
 /** Spelled out, defaults included: what the library leaves open a caller could use against us. */
 const serverOptions: ServerOptions = {
   "grpc.max_concurrent_streams": concurrentStreamsMax,
-  "grpc.max_receive_message_length": messageBytesMax,
   "grpc.max_send_message_length": messageBytesMax,
   "grpc.keepalive_time_ms": keepaliveTimeMs,
   "grpc.keepalive_timeout_ms": keepaliveTimeoutMs,

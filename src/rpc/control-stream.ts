@@ -1,0 +1,247 @@
+import type { Cancel, Clock } from "../core/clock.js";
+import type { BidiAnswers } from "../wire/service.js";
+import { type NodeIdentity, nodeIdCharsMax } from "./node-identity.js";
+import type { Node, NodeRegistry, StreamClaim } from "./node-registry.js";
+import { GrpcFailure, grpcStatuses } from "./status.js";
+
+/** The services of the control port, as metrics name them. */
+export const controlServices = ["ads", "rtds", "load_stats", "metrics"] as const;
+
+/** A row of `controlServices`. */
+export type ControlService = (typeof controlServices)[number];
+
+/** Why the control port ends streams, as metrics name it. */
+export const streamFaults = [
+  "unreadable",
+  "node_without_id",
+  "node_id_too_long",
+  "node_id_changed",
+  "too_many_nodes",
+  "too_many_streams",
+  "silent",
+  "taken_over",
+  "unacknowledged",
+] as const;
+
+/** A row of `streamFaults`. */
+export type StreamFault = (typeof streamFaults)[number];
+
+/** Streams that are open at once, of all kinds; one more is refused. */
+export const controlStreamsMax = 40_000;
+
+/** How long a stream may take to say whose it is, in milliseconds. */
+export const introductionMsMax = 30_000;
+
+/** What the Envoy is told; it logs this, and a person reads it. */
+const faultRows: Readonly<
+  Record<StreamFault, { readonly grpcStatus: number; readonly message: string }>
+> = {
+  unreadable: { grpcStatus: grpcStatuses.invalidArgument, message: "The message is unreadable." },
+  node_without_id: {
+    grpcStatus: grpcStatuses.invalidArgument,
+    message: "The node has no id; set node.id, or start Envoy with --service-node.",
+  },
+  node_id_too_long: {
+    grpcStatus: grpcStatuses.invalidArgument,
+    message: `The node's id is longer than ${nodeIdCharsMax} characters.`,
+  },
+  node_id_changed: {
+    grpcStatus: grpcStatuses.invalidArgument,
+    message: "The node's id has changed on one stream.",
+  },
+  too_many_nodes: {
+    grpcStatus: grpcStatuses.resourceExhausted,
+    message: "As many nodes are known as may be.",
+  },
+  too_many_streams: {
+    grpcStatus: grpcStatuses.resourceExhausted,
+    message: "As many streams are open as may be.",
+  },
+  silent: {
+    grpcStatus: grpcStatuses.deadlineExceeded,
+    message: "No first message came in time.",
+  },
+  taken_over: {
+    grpcStatus: grpcStatuses.unavailable,
+    message: "A newer stream of a node with this id has taken over; ids must be unique.",
+  },
+  unacknowledged: {
+    grpcStatus: grpcStatuses.deadlineExceeded,
+    message: "What was sent is not acknowledged.",
+  },
+};
+
+/** What the control port has seen: plain integers, read when scraped. */
+export class ControlCounts {
+  readonly openStreams = new Map<ControlService, number>(controlServices.map((one) => [one, 0]));
+  readonly messages = new Map<ControlService, number>(controlServices.map((one) => [one, 0]));
+  readonly faults = new Map<StreamFault, number>(streamFaults.map((one) => [one, 0]));
+  pushCount = 0;
+  acknowledgedCount = 0;
+  refusedCount = 0;
+  /** Answers to nothing that waits for one. */
+  strayCount = 0;
+
+  countMessage(service: ControlService): void {
+    this.messages.set(service, (this.messages.get(service) ?? 0) + 1);
+  }
+
+  countFault(fault: StreamFault): void {
+    this.faults.set(fault, (this.faults.get(fault) ?? 0) + 1);
+  }
+
+  addOpen(service: ControlService, count: 1 | -1): void {
+    this.openStreams.set(service, (this.openStreams.get(service) ?? 0) + count);
+  }
+}
+
+/** What all streams of the control port share. */
+export interface ControlStreamsParts {
+  readonly registry: NodeRegistry;
+  readonly counts: ControlCounts;
+  readonly clock: Clock;
+}
+
+/** The streams that are open. */
+export class ControlStreams {
+  readonly parts: ControlStreamsParts;
+  readonly #open = new Set<ControlStream>();
+
+  constructor(parts: ControlStreamsParts) {
+    this.parts = parts;
+  }
+
+  /** Begins a stream. @throws GrpcFailure with one too many */
+  open(service: ControlService, answers: BidiAnswers): ControlStream {
+    const { counts } = this.parts;
+    if (this.#open.size >= controlStreamsMax) {
+      counts.countFault("too_many_streams");
+      throw failureOf("too_many_streams");
+    }
+    counts.addOpen(service, 1);
+    const stream: ControlStream = new ControlStream(this.parts, {
+      service,
+      answers,
+      onOver: () => {
+        this.#open.delete(stream);
+        counts.addOpen(service, -1);
+      },
+    });
+    this.#open.add(stream);
+    return stream;
+  }
+
+  /** Ends all of them: their Envoys find another replica. */
+  closeAll(): void {
+    const failure = new GrpcFailure(grpcStatuses.unavailable, "The server is stopping.");
+    for (const stream of [...this.#open]) stream.failWith(failure);
+  }
+}
+
+interface ControlStreamTerms {
+  readonly service: ControlService;
+  readonly answers: BidiAnswers;
+  readonly onOver: () => void;
+}
+
+/** One stream: whose it is, and its one end. */
+export class ControlStream {
+  readonly #parts: ControlStreamsParts;
+  readonly #terms: ControlStreamTerms;
+  readonly #claimed = new Set<StreamClaim>();
+  readonly #onTakenOver = (): void => this.fail("taken_over");
+  readonly #cancelIntroduction: Cancel;
+  #onOver: () => void = () => {};
+  #node: Node | undefined;
+  #isOver = false;
+
+  constructor(parts: ControlStreamsParts, terms: ControlStreamTerms) {
+    this.#parts = parts;
+    this.#terms = terms;
+    this.#cancelIntroduction = parts.clock.schedule(introductionMsMax, () => this.fail("silent"));
+  }
+
+  /** Is called back once, when the stream ends, however it does. */
+  onOver(callback: () => void): void {
+    this.#onOver = callback;
+  }
+
+  /**
+   * Whose message it is: the first says it, and others repeat it or say nothing. Undefined: the
+   * stream has ended for what it said.
+   */
+  meet(identity: NodeIdentity | undefined): Node | undefined {
+    const { registry, counts } = this.#parts;
+    counts.countMessage(this.#terms.service);
+    const known = this.#node;
+    if (known !== undefined) {
+      if (identity !== undefined && identity.id !== known.id) return this.fail("node_id_changed");
+      registry.noteHeard(known);
+      return known;
+    }
+    if (identity === undefined || identity.id === "") return this.fail("node_without_id");
+    if (identity.id.length > nodeIdCharsMax) return this.fail("node_id_too_long");
+    const node = registry.meet(identity);
+    if (node === undefined) return this.fail("too_many_nodes");
+    this.#cancelIntroduction();
+    this.#node = node;
+    return node;
+  }
+
+  /** Becomes the one stream of its kind. */
+  claim(node: Node, claim: StreamClaim): void {
+    if (this.#isOver || this.#claimed.has(claim)) return;
+    this.#claimed.add(claim);
+    this.#parts.registry.claim(node, claim, this.#onTakenOver);
+  }
+
+  /** Is no longer of that kind. */
+  release(node: Node, claim: StreamClaim): void {
+    this.#claimed.delete(claim);
+    this.#parts.registry.release(node, claim, this.#onTakenOver);
+  }
+
+  /** Answers false when the next one should wait until the caller has read more. */
+  send(bytes: Uint8Array): boolean {
+    return this.#isOver || this.#terms.answers.send(bytes);
+  }
+
+  /** The message that came is done with. */
+  next(): void {
+    if (!this.#isOver) this.#terms.answers.next();
+  }
+
+  /** The caller has ended, or gone. */
+  end(): void {
+    if (this.#finish()) this.#terms.answers.end();
+  }
+
+  fail(fault: StreamFault): undefined {
+    if (this.#isOver) return;
+    this.#parts.counts.countFault(fault);
+    this.failWith(failureOf(fault));
+  }
+
+  failWith(failure: GrpcFailure): void {
+    if (this.#finish()) this.#terms.answers.fail(failure);
+  }
+
+  #finish(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    this.#cancelIntroduction();
+    if (this.#node !== undefined) {
+      for (const claim of this.#claimed) {
+        this.#parts.registry.release(this.#node, claim, this.#onTakenOver);
+      }
+    }
+    this.#onOver();
+    this.#terms.onOver();
+    return true;
+  }
+}
+
+function failureOf(fault: StreamFault): GrpcFailure {
+  const { grpcStatus, message } = faultRows[fault];
+  return new GrpcFailure(grpcStatus, message);
+}

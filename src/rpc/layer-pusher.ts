@@ -1,0 +1,117 @@
+import type { Cancel, Clock } from "../core/clock.js";
+import type { ControlCounts, ControlStream } from "./control-stream.js";
+import type { NodeLayer } from "./layer-ledger.js";
+import type { Node } from "./node-registry.js";
+import { encodeLayers, isSameLayer } from "./runtime-layers.js";
+
+/** When layers are sent. */
+export interface PushTimes {
+  /** How long an Envoy keeps a layer that nobody renews, in whole seconds as milliseconds. */
+  readonly ttlMs: number;
+  /** After that long an unchanged layer is sent again, whole: nothing else renews it. */
+  readonly refreshMs: number;
+  /** The least time between two layers to one Envoy. */
+  readonly gapMs: number;
+  /** A stream whose Envoy has acknowledged nothing for that long is ended. */
+  readonly unacknowledgedMsMax: number;
+}
+
+/** Two refreshes may be lost before a layer ends; at most ten layers a second go to an Envoy. */
+export const defaultPushTimes: PushTimes = {
+  ttlMs: 15_000,
+  refreshMs: 5_000,
+  gapMs: 100,
+  unacknowledgedMsMax: 30_000,
+};
+
+/** What a `LayerPusher` is made of. */
+export interface LayerPusherParts {
+  readonly stream: ControlStream;
+  readonly node: Node;
+  /** Layers that were asked for beside ours. */
+  readonly emptyNames: readonly string[];
+  readonly clock: Clock;
+  readonly counts: ControlCounts;
+  readonly times: PushTimes;
+  /** What the Envoy should have now. */
+  readonly layerFor: (nodeId: string) => NodeLayer;
+  /** Names an answer, as no other one was named. */
+  readonly nextNonce: () => string;
+}
+
+/** Keeps one Envoy's layer as it should be, over one stream, until it is stopped. */
+export class LayerPusher {
+  readonly #parts: LayerPusherParts;
+  #cancel: Cancel = () => {};
+  /** The first answer of a stream is due, whatever the Envoy had before. */
+  #isFirst = true;
+  #isStalled = false;
+  #isStopped = false;
+
+  constructor(parts: LayerPusherParts) {
+    this.#parts = parts;
+  }
+
+  /** The layer may be another one than it was: it is sent as soon as the last one is old enough. */
+  update(): void {
+    if (this.#isStopped || this.#isStalled) return;
+    const { node, clock, times, layerFor } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    const { sentLayer, sentAtMs } = node.ledger;
+    const layer = layerFor(node.id);
+    const isDue = this.#isFirst || sentLayer === undefined || !isSameLayer(layer, sentLayer);
+    const atMs = sentAtMs + (isDue ? times.gapMs : times.refreshMs);
+    this.#cancel();
+    if (nowMs >= atMs) this.#push(layer, nowMs);
+    else this.#cancel = clock.schedule(atMs - nowMs, () => this.update());
+  }
+
+  /** More may be sent. */
+  resume(): void {
+    if (!this.#isStalled) return;
+    this.#isStalled = false;
+    this.update();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancel();
+  }
+
+  #push(layer: NodeLayer, nowMs: number): void {
+    const { stream, node, emptyNames, clock, counts, times, nextNonce } = this.#parts;
+    const { ledger } = node;
+    if (ledger.waitingMs(nowMs) > times.unacknowledgedMsMax) {
+      stream.fail("unacknowledged");
+      return;
+    }
+    if (!ledger.hasRoom(nowMs)) {
+      this.#cancel = clock.schedule(times.refreshMs, () => this.update());
+      return;
+    }
+    const nonce = nextNonce();
+    ledger.noteSent(nonce, layer, nowMs);
+    counts.pushCount += 1;
+    const names = this.#isFirst ? emptyNames : [];
+    this.#isFirst = false;
+    const mayGoOn = stream.send(
+      encodeLayers({ nonce, layer, ttlMs: times.ttlMs, emptyNames: names }),
+    );
+    // What is due while the Envoy does not read is made when it does, from what holds then.
+    this.#isStalled = !mayGoOn;
+    this.#cancel = clock.schedule(times.refreshMs, () => this.#renew());
+  }
+
+  #renew(): void {
+    const { stream, node, clock, times } = this.#parts;
+    if (!this.#isStalled) {
+      this.update();
+      return;
+    }
+    if (node.ledger.waitingMs(clock.monotonicMs()) > times.unacknowledgedMsMax) {
+      stream.fail("unacknowledged");
+      return;
+    }
+    this.#cancel = clock.schedule(times.refreshMs, () => this.#renew());
+  }
+}

@@ -1,0 +1,238 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import type { GradientFacts } from "../core/feedback.js";
+import { StreamMetricsMessage_IdentifierSchema } from "../gen/envoy/service/metrics/v3/metrics_service_pb.js";
+import {
+  type Metric,
+  type MetricFamily,
+  MetricFamilySchema,
+} from "../gen/io/prometheus/client/metrics_pb.js";
+import { type NodeIdentity, nodeIdentity } from "./node-identity.js";
+
+/** A counter of a cluster, by what it counts. */
+export type ClusterCounter = "completed" | "failed" | "overflowed" | "connectionsOverflowed";
+
+/** A number of a cluster, or of a gradient controller, as one flush of an Envoy has it. */
+export type MetricSample =
+  /** What was counted since the flush before. */
+  | (ClusterStamp & {
+      readonly kind: "count";
+      readonly counter: ClusterCounter;
+      /** Two counters of Envoy may be one of ours: they are told apart by this. */
+      readonly series: string;
+      readonly delta: number;
+    })
+  | (ClusterStamp & { readonly kind: "inFlight"; readonly value: number })
+  /** Latencies since the flush before. */
+  | (ClusterStamp & {
+      readonly kind: "latency";
+      readonly count: number;
+      readonly sumMs: number;
+      readonly buckets: readonly LatencyBucket[];
+    })
+  /** What the same latencies say by quantile. */
+  | (ClusterStamp & {
+      readonly kind: "quantiles";
+      readonly count: number;
+      readonly sumMs: number;
+      readonly minMs: number | undefined;
+      readonly p50Ms: number | undefined;
+    })
+  | {
+      readonly kind: "gradient";
+      /** The statistics prefix of the listener whose filter it is. */
+      readonly prefix: string;
+      readonly fact: keyof GradientFacts;
+      readonly value: number;
+    };
+
+interface ClusterStamp {
+  readonly cluster: string;
+  /** When it was true, by the wall clock of the Envoy, in milliseconds; 0: not said. */
+  readonly stampMs: number;
+}
+
+/** Requests up to a latency, all lower buckets included. */
+export interface LatencyBucket {
+  readonly upToMs: number;
+  readonly count: number;
+}
+
+/** A message of the metrics service, as far as it is about us. */
+export interface MetricsMessage {
+  /** In the first message of a stream. */
+  readonly node: NodeIdentity | undefined;
+  readonly samples: readonly MetricSample[];
+}
+
+/** Field numbers. Source: envoy/service/metrics/v3/metrics_service.proto, metrics.proto. */
+const fields = { identifier: 1, metrics: 2, familyName: 1 } as const;
+
+/** Buckets of one histogram; Envoy has 19 by default. */
+export const bucketsMax = 256;
+
+/**
+ * Reads a message. Families whose names say nothing to us are passed over unread: an Envoy without
+ * a filter of statistics sends tens of thousands.
+ *
+ * @throws what the library throws for bytes that are no such message
+ */
+export function decodeMetrics(bytes: Uint8Array): MetricsMessage {
+  const reader = new BinaryReader(bytes);
+  const samples: MetricSample[] = [];
+  let node: NodeIdentity | undefined;
+  while (reader.pos < reader.len) {
+    const [field, type] = reader.tag();
+    if (type !== WireType.LengthDelimited) reader.skip(type, field);
+    else if (field === fields.identifier) {
+      const identifier = fromBinary(StreamMetricsMessage_IdentifierSchema, reader.bytes());
+      if (identifier.node !== undefined) node = nodeIdentity(identifier.node);
+    } else if (field === fields.metrics) readFamily(reader.bytes(), samples);
+    else reader.skip(type, field);
+  }
+  return { node, samples };
+}
+
+function readFamily(bytes: Uint8Array, to: MetricSample[]): void {
+  const name = familyName(bytes);
+  const row = rowOf(name);
+  if (row === undefined) return;
+  const family = fromBinary(MetricFamilySchema, bytes, { readUnknownFields: false });
+  for (const metric of family.metric) {
+    const sample = row.read(metric, nameIn(name, row, metric), family);
+    if (sample !== undefined) to.push(sample);
+  }
+}
+
+/** The name is the first field, as every encoder writes it; without it the family is nobody's. */
+function familyName(bytes: Uint8Array): string {
+  const reader = new BinaryReader(bytes);
+  const [field, type] = reader.pos < reader.len ? reader.tag() : [0, WireType.Varint];
+  const isName = field === fields.familyName && type === WireType.LengthDelimited;
+  return isName ? reader.string() : "";
+}
+
+/** What is read of a statistic. */
+interface StatRow {
+  /** What stands before the name of a cluster or listener, and after it. */
+  readonly before: string;
+  readonly after: string;
+  /** The label that has that name where Envoy takes it out of the statistic's. */
+  readonly label: string;
+  readonly read: (metric: Metric, owner: string, family: MetricFamily) => MetricSample | undefined;
+}
+
+/** Source: Envoy, "Cluster manager statistics" and "Adaptive concurrency", statistics. */
+const rows: readonly StatRow[] = [
+  counterRow("upstream_rq_completed", "completed"),
+  counterRow("upstream_rq_5xx", "failed"),
+  counterRow("upstream_rq_active_overflow", "overflowed"),
+  counterRow("upstream_rq_pending_overflow", "overflowed"),
+  counterRow("upstream_cx_overflow", "connectionsOverflowed"),
+  clusterRow("upstream_rq_active", (metric, cluster) => {
+    const value = metric.gauge?.value;
+    if (!isAmount(value)) return undefined;
+    return { kind: "inFlight", cluster, stampMs: stampOf(metric), value };
+  }),
+  clusterRow("upstream_rq_time", readTimes),
+  gradientRow("concurrency_limit", "concurrencyLimit"),
+  gradientRow("gradient", "gradient"),
+  gradientRow("min_rtt_msecs", "minRttMs"),
+  gradientRow("sample_rtt_msecs", "sampleRttMs"),
+  gradientRow("burst_queue_size", "burstQueueSize"),
+];
+
+/** By the last part of the name. */
+const rowsByEnd: ReadonlyMap<string, StatRow> = new Map(
+  rows.map((row) => [row.after.slice(row.after.lastIndexOf(".") + 1), row]),
+);
+
+function rowOf(name: string): StatRow | undefined {
+  const row = rowsByEnd.get(name.slice(name.lastIndexOf(".") + 1));
+  const isOurs = row !== undefined && name.startsWith(row.before) && name.endsWith(row.after);
+  return isOurs ? row : undefined;
+}
+
+/**
+ * Whose statistic it is: `cluster.<name>.upstream_rq_time`, or by a label where Envoy takes tags
+ * out of names. Istio ends its names with a `;`.
+ */
+function nameIn(
+  name: string,
+  { before, after, label }: StatRow,
+  { label: labels }: Metric,
+): string {
+  const inName = name.slice(before.length, Math.max(before.length, name.length - after.length));
+  if (inName !== "") return inName.replace(/;$/, "");
+  return (labels.find((pair) => pair.name === label)?.value ?? "").replace(/;$/, "");
+}
+
+function clusterRow(stat: string, read: StatRow["read"]): StatRow {
+  return { before: "cluster.", after: `.${stat}`, label: "envoy.cluster_name", read };
+}
+
+function counterRow(stat: string, counter: ClusterCounter): StatRow {
+  return clusterRow(stat, (metric, cluster) => {
+    const delta = metric.counter?.value;
+    if (!isAmount(delta)) return undefined;
+    return { kind: "count", cluster, counter, series: stat, delta, stampMs: stampOf(metric) };
+  });
+}
+
+function gradientRow(stat: string, fact: keyof GradientFacts): StatRow {
+  return {
+    before: "http.",
+    after: `.adaptive_concurrency.gradient_controller.${stat}`,
+    label: "envoy.http_conn_manager_prefix",
+    read: (metric, prefix) => {
+      const value = metric.gauge?.value;
+      if (!isAmount(value)) return undefined;
+      // Envoy's gauges are whole numbers: the gradient comes times a thousand.
+      return { kind: "gradient", prefix, fact, value: fact === "gradient" ? value / 1_000 : value };
+    },
+  };
+}
+
+/** Envoy sends the times of a flush as quantiles, as buckets, or as both, each in a family. */
+function readTimes(metric: Metric, cluster: string): MetricSample | undefined {
+  const { histogram, summary } = metric;
+  const stampMs = stampOf(metric);
+  if (histogram !== undefined) {
+    const { sampleCount, sampleSum: sumMs } = histogram;
+    const count = Number(sampleCount);
+    if (!isAmount(count) || !isAmount(sumMs) || histogram.bucket.length > bucketsMax) {
+      return undefined;
+    }
+    const buckets = histogram.bucket.map(({ cumulativeCount, upperBound }) => {
+      return { upToMs: upperBound, count: Number(cumulativeCount) };
+    });
+    return { kind: "latency", cluster, stampMs, count, sumMs, buckets };
+  }
+  if (summary === undefined) return undefined;
+  const { sampleCount, sampleSum: sumMs, quantile: quantiles } = summary;
+  const count = Number(sampleCount);
+  if (!isAmount(count) || !isAmount(sumMs)) return undefined;
+  const valueAt = (at: number): number | undefined => {
+    const value = quantiles.find(({ quantile }) => quantile === at)?.value;
+    return isAmount(value) ? value : undefined;
+  };
+  return {
+    kind: "quantiles",
+    cluster,
+    stampMs,
+    count,
+    sumMs,
+    minMs: valueAt(0),
+    p50Ms: valueAt(0.5),
+  };
+}
+
+function stampOf({ timestampMs }: Metric): number {
+  const stampMs = Number(timestampMs);
+  return isAmount(stampMs) ? stampMs : 0;
+}
+
+/** Whether it is a number from 0 that arithmetic can be done with. */
+function isAmount(value: number | undefined): value is number {
+  return value !== undefined && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
+}

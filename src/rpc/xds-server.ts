@@ -1,0 +1,211 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { runtimeLayerName } from "../core/runtime-keys.js";
+import {
+  type DiscoveryRequest,
+  DiscoveryRequestSchema,
+  DiscoveryResponseSchema,
+} from "../gen/envoy/service/discovery/v3/discovery_pb.js";
+import type { BidiAnswers, BidiReader, ServiceHandlers } from "../wire/service.js";
+import type { ControlService, ControlStream, ControlStreams } from "./control-stream.js";
+import { emptyLayer, type NodeLayer } from "./layer-ledger.js";
+import { LayerPusher, type PushTimes } from "./layer-pusher.js";
+import { nodeIdentity } from "./node-identity.js";
+import type { Node } from "./node-registry.js";
+import { encodeLayers, runtimeTypeUrl } from "./runtime-layers.js";
+
+/** What the server of discovery is made of. */
+export interface XdsServerParts {
+  readonly streams: ControlStreams;
+  readonly times: PushTimes;
+  /** What an Envoy's layer should be now. */
+  readonly layerFor: (nodeId: string) => NodeLayer;
+  /** Begins the names of this process's answers, so that no other process's are taken for ours. */
+  readonly nonceStart: string;
+}
+
+/** Types and layers that are answered empty on one stream; others are not answered. */
+export const emptyAnswersMax = 16;
+
+/** The longest words of an Envoy about a layer that it refuses, in characters; more is cut. */
+export const refusalWordsMax = 200;
+
+/**
+ * Discovery for Envoys, state of the world: the runtime layer `headgate`, over aggregated discovery
+ * or over the runtime's own service. Nothing else is known here. Who asks for another type and has
+ * nothing of it is answered empty, once, so that no Envoy waits for it at its start; who has
+ * something keeps it.
+ *
+ * Source: Envoy, "xDS REST and gRPC protocol"; envoy.service.runtime.v3.
+ */
+export class XdsServer {
+  readonly #parts: XdsServerParts;
+  readonly #pushers = new Set<LayerPusher>();
+  #nonceCount = 0;
+
+  constructor(parts: XdsServerParts) {
+    this.#parts = parts;
+  }
+
+  /** The gRPC services. */
+  get services(): readonly ServiceHandlers[] {
+    const methodOf = (service: ControlService, name: string) => {
+      const open = (_call: unknown, answers: BidiAnswers): BidiReader =>
+        new DiscoveryStream(this.#terms(), { service, answers });
+      return { kind: "bidi", name, open } as const;
+    };
+    return [
+      {
+        name: "envoy.service.discovery.v3.AggregatedDiscoveryService",
+        methods: [methodOf("ads", "StreamAggregatedResources")],
+      },
+      {
+        name: "envoy.service.runtime.v3.RuntimeDiscoveryService",
+        methods: [methodOf("rtds", "StreamRuntime")],
+      },
+    ];
+  }
+
+  /** Layers may be other ones than they were: whoever has another one is sent its own. */
+  update(): void {
+    for (const pusher of this.#pushers) pusher.update();
+  }
+
+  #terms(): DiscoveryTerms {
+    return {
+      ...this.#parts,
+      pushers: this.#pushers,
+      nextNonce: () => {
+        this.#nonceCount += 1;
+        return `${this.#parts.nonceStart}-${this.#nonceCount}`;
+      },
+    };
+  }
+}
+
+interface DiscoveryTerms extends XdsServerParts {
+  readonly pushers: Set<LayerPusher>;
+  readonly nextNonce: () => string;
+}
+
+class DiscoveryStream implements BidiReader {
+  readonly #terms: DiscoveryTerms;
+  readonly #stream: ControlStream;
+  readonly #answered = new Set<string>();
+  #pusher: LayerPusher | undefined;
+
+  constructor(
+    terms: DiscoveryTerms,
+    { service, answers }: { readonly service: ControlService; readonly answers: BidiAnswers },
+  ) {
+    this.#terms = terms;
+    this.#stream = terms.streams.open(service, answers);
+    this.#stream.onOver(() => this.#stopPushing());
+  }
+
+  onMessage(bytes: Uint8Array): void {
+    const request = decodeRequest(bytes);
+    if (request === undefined) this.#stream.fail("unreadable");
+    else this.#read(request);
+    this.#stream.next();
+  }
+
+  onEnd(): void {
+    this.#stream.end();
+  }
+
+  onCancel(): void {
+    this.#stream.end();
+  }
+
+  onDrain(): void {
+    this.#pusher?.resume();
+  }
+
+  #read(request: DiscoveryRequest): void {
+    const node = this.#stream.meet(request.node && nodeIdentity(request.node));
+    if (node === undefined) return;
+    if (request.typeUrl !== runtimeTypeUrl) {
+      this.#answerEmpty(request);
+      return;
+    }
+    if (request.responseNonce !== "") this.#noteAnswer(node, request);
+    this.#subscribe(node, request.resourceNames);
+  }
+
+  /** An answer names what it answers; with an error it is a refusal. */
+  #noteAnswer(node: Node, { responseNonce, errorDetail }: DiscoveryRequest): void {
+    const { counts, clock } = this.#terms.streams.parts;
+    if (errorDetail === undefined) {
+      if (node.ledger.noteAcknowledged(responseNonce, clock.monotonicMs())) {
+        counts.acknowledgedCount += 1;
+        node.refusal = undefined;
+      } else counts.strayCount += 1;
+    } else if (node.ledger.noteRefused(responseNonce)) {
+      counts.refusedCount += 1;
+      node.refusal = errorDetail.message.slice(0, refusalWordsMax);
+    } else counts.strayCount += 1;
+  }
+
+  #subscribe(node: Node, names: readonly string[]): void {
+    const others = names.filter((name) => name !== runtimeLayerName && this.#isNew(name));
+    if (!names.includes(runtimeLayerName)) {
+      if (this.#pusher !== undefined) {
+        this.#stopPushing();
+        this.#stream.release(node, "layers");
+      }
+      if (others.length > 0) this.#sendEmptyLayers(others);
+      return;
+    }
+    if (this.#pusher !== undefined) {
+      if (others.length > 0) this.#sendEmptyLayers(others);
+      return;
+    }
+    this.#stream.claim(node, "layers");
+    const { streams, times, layerFor, pushers, nextNonce } = this.#terms;
+    const { clock, counts } = streams.parts;
+    const parts = { stream: this.#stream, node, emptyNames: others, clock, counts };
+    this.#pusher = new LayerPusher({ ...parts, times, layerFor, nextNonce });
+    pushers.add(this.#pusher);
+    this.#pusher.update();
+  }
+
+  #sendEmptyLayers(names: readonly string[]): void {
+    const { times, nextNonce } = this.#terms;
+    const { ttlMs } = times;
+    this.#stream.send(
+      encodeLayers({ nonce: nextNonce(), layer: undefined, ttlMs, emptyNames: names }),
+    );
+  }
+
+  /** Only where the Envoy has nothing of the type: an empty set takes away what there is. */
+  #answerEmpty({ typeUrl, versionInfo, responseNonce }: DiscoveryRequest): void {
+    if (versionInfo !== "" || responseNonce !== "" || !this.#isNew(typeUrl)) return;
+    const response = create(DiscoveryResponseSchema, {
+      typeUrl,
+      versionInfo: emptyLayer.version,
+      nonce: this.#terms.nextNonce(),
+    });
+    this.#stream.send(toBinary(DiscoveryResponseSchema, response));
+  }
+
+  #isNew(name: string): boolean {
+    if (this.#answered.has(name) || this.#answered.size >= emptyAnswersMax) return false;
+    this.#answered.add(name);
+    return true;
+  }
+
+  #stopPushing(): void {
+    if (this.#pusher === undefined) return;
+    this.#pusher.stop();
+    this.#terms.pushers.delete(this.#pusher);
+    this.#pusher = undefined;
+  }
+}
+
+function decodeRequest(bytes: Uint8Array): DiscoveryRequest | undefined {
+  try {
+    return fromBinary(DiscoveryRequestSchema, bytes, { readUnknownFields: false });
+  } catch {
+    return undefined;
+  }
+}
