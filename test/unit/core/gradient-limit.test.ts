@@ -69,6 +69,25 @@ describe("GradientLimit", () => {
     expect(low.limit).toBe(7);
   });
 
+  it("leaves aside what ends first in a dip, and what was let in before it", () => {
+    const law = new GradientLimit(settings, { initial: 10, min: 1, max: 40 });
+    let nowMs = 0;
+    let servedCount = 0;
+    const serve = (rttMs: number, inFlight: number): void => {
+      nowMs += 10;
+      servedCount += 1;
+      law.record(sampleOf({ startMs: nowMs - rttMs, endMs: nowMs, inFlight }));
+    };
+    while (law.limit === 10) serve(50, 10);
+    // Three round trips of 50 ms.
+    for (let i = 0; i < 14; i += 1) serve(1, 4);
+    serve(50, 5);
+    servedCount = 0;
+    while (law.limit === 4) serve(50, 4);
+    expect(law.facts()["minRttMs"]).toBe(50);
+    expect(servedCount).toBe(101);
+  });
+
   it("learns from samples as from their windows, in a dip only from those let in during it", () => {
     const law = new GradientLimit(settings, { initial: 10, min: 1, max: 40 });
     let nowMs = 0;

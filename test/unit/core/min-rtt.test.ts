@@ -103,6 +103,27 @@ describe("MinRtt", () => {
     expect(rig.minRtt.settledMs).toBeGreaterThan(3_000);
     expect(rig.see({ rttMs: 1, inFlightMax: 20 })).toEqual({ kind: "dipping" });
     expect(rig.minRtt.minRttMs).toBe(2_000);
+    while (rig.minRtt.dipLimit === undefined) rig.see({ rttMs: 2_000, inFlightMax: 20 });
+    for (let i = 0; i < 5; i += 1) rig.see({ rttMs: 1, inFlightMax: 8 });
+    expect([rig.minRtt.dipLimit, rig.minRtt.minRttMs]).toEqual([8, 2_000]);
+  });
+
+  it("spends a twentieth of the time in regular dips, a quarter in suspected ones, at most", () => {
+    for (const { isSuspect, share } of [
+      { isSuspect: false, share: 0.05 },
+      { isSuspect: true, share: 0.25 },
+    ]) {
+      const rig = new Rig();
+      let dippedCount = 0;
+      for (let second = 0; second < 2_000; second += 1) {
+        if (rig.minRtt.dipLimit !== undefined) dippedCount += 1;
+        // Each dip finds another baseline, which is news.
+        const rttMs = rig.minRtt.dipCount % 2 === 0 ? 1_000 : 3_000;
+        rig.see({ rttMs, inFlightMax: rig.minRtt.dipLimit ?? 20, sampleCount: 20 }, isSuspect);
+      }
+      expect(rig.minRtt.dipCount).toBeGreaterThan(3);
+      expect(dippedCount / 2_000).toBeLessThan(1.2 * share);
+    }
   });
 
   it("believes a lower latency at once", () => {

@@ -73,6 +73,17 @@ describe("VegasLimit", () => {
     expect(law.limit).toBe(17);
   });
 
+  it.each([
+    { rttMs: 70, dipCount: 1 },
+    { rttMs: 72, dipCount: 2 },
+  ])("has dipped $dipCount times after two windows at $rttMs ms and a limit of 60", (row) => {
+    const { law, row: windows } = learned({ initial: 60 });
+    for (let i = 0; i < 9; i += 1) law.update(windows.next({ rttMs: 59, inFlightMax: 60 }));
+    expect(law.limit).toBe(60);
+    for (let i = 0; i < 2; i += 1) law.update(windows.next({ rttMs: row.rttMs, inFlightMax: 60 }));
+    expect(law.facts()["dipCount"]).toBe(row.dipCount);
+  });
+
   it("dips when the queue is half as long again as it may be, and jumps to what there is", () => {
     const { law, row } = learned({ initial: 60 });
     for (let i = 0; i < 9; i += 1) law.update(row.next({ rttMs: 57, inFlightMax: 60 }));
@@ -88,6 +99,25 @@ describe("VegasLimit", () => {
     expect(law.facts()["dipCount"]).toBe(2);
     for (let i = 0; i < 5; i += 1) see();
     expect(law.limit).toBe(16);
+  });
+
+  it("leaves aside what ends first in a dip, and what was let in before it", () => {
+    const law = new VegasLimit(settings, { initial: 10, min: 1, max: 40 });
+    let nowMs = 0;
+    let servedCount = 0;
+    const serve = (rttMs: number, inFlight: number): void => {
+      nowMs += 10;
+      servedCount += 1;
+      law.record(sampleOf({ startMs: nowMs - rttMs, endMs: nowMs, inFlight }));
+    };
+    while (law.limit === 10) serve(50, 10);
+    // Three round trips of 50 ms.
+    for (let i = 0; i < 14; i += 1) serve(1, 4);
+    serve(50, 5);
+    servedCount = 0;
+    while (law.limit === 4) serve(50, 4);
+    expect(law.facts()["minRttMs"]).toBe(50);
+    expect(servedCount).toBe(101);
   });
 
   it("learns from samples as from their windows, in a dip only from those let in during it", () => {
