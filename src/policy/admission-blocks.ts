@@ -156,7 +156,7 @@ function readLatency(block: Block): number | undefined {
 export const retryAfterMinSecondsMax = 86_400;
 
 /** Where a policy says nothing of refusals. */
-const usualReject: RejectSettings = {
+export const usualReject: RejectSettings = {
   retryAfterSecondsMin: 1,
   retryAfterJitterRatio: 0.5,
   statusByCause: {},

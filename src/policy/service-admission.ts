@@ -10,6 +10,7 @@ import {
   readReject,
   readThrottle,
   usualDeadline,
+  usualReject,
   waitMsMax,
 } from "./admission-blocks.js";
 import { Block } from "./block.js";
@@ -30,6 +31,24 @@ export const permitsMax = 1_000_000;
 
 /** The most keys that are counted at once. */
 export const permitKeysMax = 1_000_000;
+
+/** What a concurrency law has where it stands alone: permits, and nothing else that refuses. */
+export const permitsAlone: AdmissionPolicy = {
+  maxInFlight: undefined,
+  maxInFlightPer: undefined,
+  shedAt: undefined,
+  deadline: undefined,
+  queue: undefined,
+  estimatedWait: undefined,
+  gate: undefined,
+  throttle: undefined,
+  load: undefined,
+  reject: usualReject,
+  caller: { kind: "remoteAddress" },
+  lateAfterMs: undefined,
+  sampleRatio: 1,
+  dryRun: new Set(),
+};
 
 /** What stands beside `admission` and matters to it. */
 export interface AdmissionSetting {

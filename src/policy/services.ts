@@ -1,6 +1,6 @@
 import { Block } from "./block.js";
 import type { Field, NodeReader } from "./node-reader.js";
-import { readAdmission } from "./service-admission.js";
+import { permitsAlone, readAdmission } from "./service-admission.js";
 import { readConcurrency, usualConcurrency } from "./service-concurrency.js";
 import type { ServiceList } from "./service-list.js";
 import { servicesMax } from "./service-list.js";
@@ -36,10 +36,13 @@ function readService(block: Block, list: ServiceList): ServicePolicy | undefined
   const { concurrency, isLimited } = readConcurrency(block);
   // One that is protected and names neither a number nor a law has a law that learns.
   const isLawLeftOut = block.isLeftOut("concurrency");
-  const admission = readAdmission(block, {
+  const written = readAdmission(block, {
     isLimited: isLimited || isLawLeftOut,
     isRateLimitDry: read?.isDryRun === true,
   });
+  // A law that nobody holds requests to would be a surprise.
+  const isLawAlone = concurrency !== undefined && block.isLeftOut("admission");
+  const admission = isLawAlone ? permitsAlone : written;
   const isLawNeeded = isLawLeftOut && admission !== undefined;
   if (read !== undefined) refuseIdleRateLimit(block, read);
   const service = {

@@ -18,7 +18,7 @@ const wait = "estimatedWait: {sigmoid: {midpoint: 1s, slope: 1}}";
 
 describe("summarizeServices()", () => {
   it.each([
-    ["concurrency: {}", { admission: "off", limit: "gradient 1 to 1000" }],
+    ["concurrency: {}", { admission: "permits", limit: "gradient 1 to 1000" }],
     ["admission: {shedAt: off, deadline: off}", { admission: "permits" }],
     [
       "admission: {dryRun: true, maxInFlight: 5}",
