@@ -169,9 +169,11 @@ export class PermitPool<T> implements PermitHolder {
     return this.#permits.inUseCount < this.limit(nowMs);
   }
 
-  /** Whether somebody may still begin to wait, if nobody has to go for it. */
-  hasPlace(): boolean {
-    return this.waitingCount < this.waitingMax;
+  /** Whether somebody may still begin to wait, where need be in somebody else's place. */
+  mayTakePlace(): boolean {
+    if (this.waitingCount < this.waitingMax) return true;
+    const { queue } = this.#settings;
+    return queue !== undefined && queue.order !== "fifo" && !this.#isWindow;
   }
 
   /** Takes a permit, whatever the limit. @returns permits in use with it */

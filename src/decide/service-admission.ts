@@ -1,5 +1,5 @@
 import type { AdmissionBlock, RefusalCause } from "../core/admission-settings.js";
-import type { Cancel, Clock } from "../core/clock.js";
+import type { Clock } from "../core/clock.js";
 import {
   type Deadline,
   expectedTimeoutHeader,
@@ -17,11 +17,11 @@ import type { AdmissionCall, AdmissionRequest, AdmissionTicket } from "./admissi
 import { AdmissionCounts } from "./admission-counts.js";
 import type { RateLimitAnswer } from "./admission-rate-limit.js";
 import { requestKey } from "./callers.js";
-import type { PermitPool } from "./permit-pool.js";
 import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { ServicePools } from "./service-pools.js";
 import { Visit, type VisitHost } from "./visit.js";
 import { type VisitOutcome, visitOutcome } from "./visit-outcome.js";
+import { VisitQueue } from "./visit-queue.js";
 
 /** What admission to a service is made of. */
 export interface ServiceAdmissionParts extends BlockParts {
@@ -55,9 +55,7 @@ export class ServiceAdmission implements VisitHost {
   readonly #pools: ServicePools;
   #indexed: IndexedService;
   #blocks: ServiceBlocks;
-  /** Pools in which somebody waits. */
-  readonly #waiting = new Set<PermitPool<Visit>>();
-  #expiry: { readonly atMs: number; readonly cancel: Cancel } | undefined;
+  readonly #queue: VisitQueue;
 
   constructor(parts: ServiceAdmissionParts, indexed: IndexedService) {
     const { service } = indexed;
@@ -65,9 +63,15 @@ export class ServiceAdmission implements VisitHost {
     this.#parts = parts;
     this.#indexed = indexed;
     this.#blocks = new ServiceBlocks(parts, service, undefined);
-    const { shares, digest } = parts;
-    const onGrown = (): void => this.#serveAll(parts.clock.monotonicMs());
+    const { clock, shares, digest } = parts;
+    const onGrown = (): void => this.#queue.serve(clock.monotonicMs());
     this.#pools = new ServicePools({ policy: service, shares, digest, onGrown });
+    this.#queue = new VisitQueue({
+      clock,
+      whole: this.#pools.whole,
+      admit: (visit, nowMs) => this.#admit(visit, nowMs),
+      dismiss: (dismissed, nowMs) => this.#dismiss(dismissed, nowMs),
+    });
   }
 
   /** What the policy in force says of it. */
@@ -89,7 +93,7 @@ export class ServiceAdmission implements VisitHost {
     this.#indexed = indexed;
     this.#blocks = new ServiceBlocks(this.#parts, indexed.service, this.#blocks);
     this.#pools.configure(indexed.service);
-    this.#serveAll(this.#parts.clock.monotonicMs());
+    this.#queue.serve(this.#parts.clock.monotonicMs());
   }
 
   /** No policy has it any more: who is in it goes on as before. */
@@ -114,7 +118,7 @@ export class ServiceAdmission implements VisitHost {
   /** A reading of what the law `signal` looks at; see `Admission.read`. */
   read(reading: number, key: string | undefined): void {
     this.#pools.read(reading, key);
-    this.#serveAll(this.#parts.clock.monotonicMs());
+    this.#queue.serve(this.#parts.clock.monotonicMs());
   }
 
   /** The share of requests that the expected wait would refuse now; 0 without a sigmoid. */
@@ -141,7 +145,7 @@ export class ServiceAdmission implements VisitHost {
       if (limit !== Number.POSITIVE_INFINITY) this.counts.capacity.add(limit);
     }
     // A lease that ended, or a reading, may have made room.
-    this.#serveAll(nowMs);
+    this.#queue.serve(nowMs);
   }
 
   begin(request: AdmissionRequest, call: AdmissionCall): AdmissionTicket {
@@ -184,7 +188,7 @@ export class ServiceAdmission implements VisitHost {
     if (visit.holdsWhole) this.#pools.whole.giveBack(nowMs);
     const lateAfterMs = this.#blocks.admission?.policy.lateAfterMs;
     this.#learn(visit, visitOutcome(visit, { end, nowMs, lateAfterMs }), nowMs);
-    this.#serveAll(nowMs);
+    this.#queue.serve(nowMs);
   }
 
   reported(loadMetrics: string): void {
@@ -199,9 +203,10 @@ export class ServiceAdmission implements VisitHost {
       this.#refuse(visit, cause, this.#retryWait(visit, nowMs));
     } else if (rateLimit === undefined || visit.request.isObserved) {
       this.#enter(visit, nowMs);
-    } else if (!this.#canEnter(visit, nowMs)) {
-      // Who is refused for want of room is not charged first.
-      this.#enter(visit, nowMs);
+    } else if (!this.#mayEnter(visit, nowMs)) {
+      // Who would be refused for want of room is not charged first.
+      const full = visit.pool.hasQueue ? "queueFull" : "concurrency";
+      this.#refuse(visit, full, this.#retryWait(visit, nowMs));
     } else {
       const deadlineMs = nowMs + (visit.deadline?.remainingMs ?? Number.POSITIVE_INFINITY);
       rateLimit.ask(visit.request, deadlineMs, (answer) => this.#rateLimited(visit, answer));
@@ -240,15 +245,11 @@ export class ServiceAdmission implements VisitHost {
     }
   }
 
-  /** Whether a permit is free, or a place in the queue. */
-  #canEnter(visit: Visit, nowMs: number): boolean {
+  /** Whether a permit is free, or a place in the queue, or somebody may have to go for it. */
+  #mayEnter(visit: Visit, nowMs: number): boolean {
     const { pool } = visit;
-    return this.#hasRoom(pool, nowMs) || pool.hasPlace() || this.#isDry(visit, "permits");
-  }
-
-  #hasRoom(pool: PermitPool<Visit>, nowMs: number): boolean {
-    const { whole } = this.#pools;
-    return pool.hasRoom(nowMs) && (pool === whole || whole.isFree(nowMs));
+    if (this.#blocks.admission === undefined || this.#isDry(visit, "permits")) return true;
+    return this.#queue.hasRoom(pool, nowMs) || pool.mayTakePlace();
   }
 
   /** Takes a permit, or a place in the queue, or neither. */
@@ -264,7 +265,7 @@ export class ServiceAdmission implements VisitHost {
     if (maxInFlightPer !== undefined) {
       visit.keyCount = admission.keyed?.take(requestKey(maxInFlightPer.per, visit.request));
     }
-    if (this.#hasRoom(visit.pool, nowMs)) {
+    if (this.#queue.hasRoom(visit.pool, nowMs)) {
       this.#admit(visit, nowMs);
     } else if (this.#isDry(visit, "permits")) {
       this.counts.dryRefused.add(visit.priority, "concurrency");
@@ -277,22 +278,18 @@ export class ServiceAdmission implements VisitHost {
   }
 
   #wait(visit: Visit, nowMs: number): void {
-    const { pool, priority } = visit;
-    const remainingMs = visit.remainingMs(nowMs);
-    const { place, dismissed } = pool.enter({ payload: visit, priority, remainingMs }, nowMs);
+    const { place, dismissed } = this.#queue.enter(visit, nowMs);
     if (place === undefined) {
       this.#refuse(visit, "queueFull", this.#retryWait(visit, nowMs));
     } else {
       visit.stage = "waiting";
       visit.place = place;
       visit.position = place.position;
-      this.#waiting.add(pool);
-      this.#watchExpiry();
       visit.call.waiting(Math.ceil(place.expiresMs - nowMs) + waitTimeoutMarginMs);
     }
     this.#dismiss(dismissed, nowMs);
     // A permit may have come free that nobody was told of: a lease has ended, or a limit rose.
-    if (pool.isFree(nowMs)) this.#serveAll(nowMs);
+    if (visit.pool.isFree(nowMs)) this.#queue.serve(nowMs);
   }
 
   #admit(visit: Visit, nowMs: number): void {
@@ -338,54 +335,6 @@ export class ServiceAdmission implements VisitHost {
     const { keyCount } = visit;
     keyCount?.owner.giveBack(keyCount);
     visit.keyCount = undefined;
-  }
-
-  /** Lets in who waits, one of each pool in turn, as long as permits are free. */
-  #serveAll(nowMs: number): void {
-    while (this.#serveNext(nowMs)) {
-      // Each round lets one in.
-    }
-  }
-
-  #serveNext(nowMs: number): boolean {
-    for (const pool of this.#waiting) {
-      const isServed = this.#serveOne(pool, nowMs);
-      if (isServed || pool.waitingCount === 0) this.#waiting.delete(pool);
-      if (!isServed) continue;
-      if (pool.waitingCount > 0) this.#waiting.add(pool);
-      return true;
-    }
-    return false;
-  }
-
-  #serveOne(pool: PermitPool<Visit>, nowMs: number): boolean {
-    const { whole } = this.#pools;
-    if (pool.waitingCount === 0 || !pool.isFree(nowMs)) return false;
-    if (pool !== whole && !whole.isFree(nowMs)) return false;
-    const { place, dismissed } = pool.next(nowMs);
-    if (place !== undefined) this.#admit(place.payload, nowMs);
-    this.#dismiss(dismissed, nowMs);
-    return place !== undefined;
-  }
-
-  /** One timer: it may fire too early, where who was to expire first has been let in. */
-  #watchExpiry(): void {
-    let atMs = Number.POSITIVE_INFINITY;
-    for (const pool of this.#waiting) atMs = Math.min(atMs, pool.nextExpiryMs ?? atMs);
-    if (atMs === Number.POSITIVE_INFINITY || (this.#expiry && this.#expiry.atMs <= atMs)) return;
-    this.#expiry?.cancel();
-    const delayMs = atMs - this.#parts.clock.monotonicMs();
-    this.#expiry = { atMs, cancel: this.#parts.clock.schedule(delayMs, () => this.#expire()) };
-  }
-
-  #expire(): void {
-    const nowMs = this.#parts.clock.monotonicMs();
-    this.#expiry = undefined;
-    for (const pool of this.#waiting) {
-      this.#dismiss(pool.expire(nowMs), nowMs);
-      if (pool.waitingCount === 0) this.#waiting.delete(pool);
-    }
-    this.#watchExpiry();
   }
 
   /** When to come back, as far as the queue tells. */

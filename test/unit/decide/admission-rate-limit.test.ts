@@ -108,6 +108,16 @@ describe("RateLimitAsker", () => {
     expect(await askAll(rig, ["a"])).toEqual(["admitted"]);
   });
 
+  it("charges who displaces somebody in the queue", async () => {
+    const queue = { sizeMax: 1, waitMsMax: 2_000, order: "priority", codel: undefined } as const;
+    const { rig } = createWorld({ maxInFlight: 1, queue });
+    expect(await askAll(rig, ["a", "a"])).toEqual(["admitted", "waiting"]);
+    const critical = rig.ask({ user: "a", priority: "critical" });
+    rig.clock.runTurns();
+    await settlePromises();
+    expect(critical.verdict).toBe("rate_limit");
+  });
+
   it("refuses for want of a permit who was charged but overtaken meanwhile", async () => {
     const { rig } = createWorld({ maxInFlight: 1 });
     expect(await askAll(rig, ["a", "b"])).toEqual(["admitted", "concurrency"]);
