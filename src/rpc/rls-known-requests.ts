@@ -25,6 +25,11 @@ export interface KnownRequestsBounds {
   readonly shapedMax?: number;
   /** The most requests whose queries are kept, in about 1 KiB each with what they meet. */
   readonly keptMax?: number;
+  /**
+   * Places for the last requests, each with its query as it is: those that are repeated within a
+   * turn meet in one query, and are asked once. A power of two.
+   */
+  readonly recentMax?: number;
 }
 
 /** See `KnownRequestsBounds`: a fifth above the keys that the embedded store holds by default. */
@@ -33,11 +38,8 @@ const shapedRequestsMax = 1_200_000;
 /** See `KnownRequestsBounds`. */
 const keptRequestsMax = 65_536;
 
-/**
- * The last requests, each with its query as it is: those that are repeated within a turn meet in
- * one query, and are asked once. A power of two.
- */
-const recentMax = 256;
+/** See `KnownRequestsBounds`. */
+const recentRequestsMax = 1_024;
 
 /** Words of an entry: its shape, the digest of its key, and whether it was used since looked at. */
 const fields = { shape: 0, key: 1, isUsed: 5 } as const;
@@ -67,23 +69,22 @@ export class KnownRequests {
   readonly #shapedMax: number;
   readonly #shaped = new DigestTable();
   readonly #kept: GenerationalMap<number, Kept>;
-  readonly #recent: (PreparedQuery | undefined)[] = new Array(recentMax).fill(undefined);
-  readonly #recentDigests = new Int32Array(4 * recentMax);
+  readonly #recent: (PreparedQuery | undefined)[];
+  readonly #recentDigests: Int32Array;
   readonly #scratch: Digest = { a: 0, b: 0, c: 0, d: 0 };
   #shapes = new QueryShapes();
   /** Any query of the policy that all that is known was matched against. */
   #sample: PreparedQuery | undefined;
 
-  constructor(
-    decider: RecallsQueries,
-    random: Random,
-    { shapedMax = shapedRequestsMax, keptMax = keptRequestsMax }: KnownRequestsBounds = {},
-  ) {
+  constructor(decider: RecallsQueries, random: Random, bounds: KnownRequestsBounds = {}) {
     this.#decider = decider;
     this.#hash = new KeyedHash(createSecret(random));
     this.#cutHash = new KeyedHash(createSecret(random));
-    this.#shapedMax = shapedMax;
-    this.#kept = new GenerationalMap(keptMax);
+    this.#shapedMax = bounds.shapedMax ?? shapedRequestsMax;
+    this.#kept = new GenerationalMap(bounds.keptMax ?? keptRequestsMax);
+    const recentMax = bounds.recentMax ?? recentRequestsMax;
+    this.#recent = new Array(recentMax).fill(undefined);
+    this.#recentDigests = new Int32Array(4 * recentMax);
   }
 
   /** Requests known by shape and keys: one entry a key. */
@@ -135,7 +136,7 @@ export class KnownRequests {
   }
 
   #findRecent({ a, b, c, d }: Readonly<Digest>): PreparedQuery | undefined {
-    const index = a & (recentMax - 1);
+    const index = a & (this.#recent.length - 1);
     const digests = this.#recentDigests;
     const at = 4 * index;
     if (digests[at] !== a || digests[at + 1] !== b) return undefined;
@@ -144,7 +145,7 @@ export class KnownRequests {
   }
 
   #noteRecent({ a, b, c, d }: Readonly<Digest>, prepared: PreparedQuery): void {
-    const index = a & (recentMax - 1);
+    const index = a & (this.#recent.length - 1);
     const digests = this.#recentDigests;
     const at = 4 * index;
     digests[at] = a;

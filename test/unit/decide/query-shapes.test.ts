@@ -21,6 +21,7 @@ const policy = testPolicy([
   { path: ["team"], effect: [perDay] },
   { path: ["series"], effect: [perUser], fields: { metricPath: [{ kind: "request" }] } },
   { path: ["many"], effect: many },
+  { path: ["quota"], effect: [testLimit(3, { role: "quota" })] },
 ]);
 
 function descriptor(text: string, fields: Partial<DescriptorQuery> = {}): DescriptorQuery {
@@ -81,6 +82,9 @@ describe("QueryShapes", () => {
       prepare("free=x"),
       prepare("free=x", "user=ann"),
       prepare("free=x", "team=a"),
+      prepare(refund, "quota=x"),
+      prepare("team=a", refund, "quota=x"),
+      prepare(refund, "team=a", "quota=x"),
     ];
     const indexes = prepared.map((one) => shapes.shapeOf(one)?.index);
     expect(indexes).toEqual(prepared.map((_, i) => i));

@@ -104,6 +104,25 @@ describe("scanRateLimitRequest()", () => {
     expect(identityOf(other)).toBe(identityOf(first));
   });
 
+  it("says where hits stood, so that no two ways to read what is left are taken for one", () => {
+    const entry = [0x0a, 0x06, 0x0a, 0x01, 0x61, 0x12, 0x01, 0x62];
+    const own = [0x1a, 0x02, 0x08, 0x05];
+    const [before, behind] = [
+      [...own, ...entry],
+      [...entry, ...own],
+    ].map((fields) => Buffer.from([0x0a, 0x01, 0x64, 0x12, fields.length, ...fields]));
+    expect(before && identityOf(before)).toBeDefined();
+    expect(before && identityOf(before)).not.toBe(behind && identityOf(behind));
+  });
+
+  it("marks what hits were taken out of", () => {
+    const entries = [{ key: "a", value: "b" }];
+    const isCut = (request: MessageInitShape<typeof RateLimitRequestSchema>) =>
+      scanRateLimitRequest(encode(request))?.identity.isCut;
+    expect(isCut({ domain: "d", hitsAddend: 3, descriptors: [{ entries }] })).toBe(false);
+    expect(isCut({ domain: "d", descriptors: [{ entries, hitsAddend: 3n }] })).toBe(true);
+  });
+
   it("does not let a value that looks like hits stand for hits", () => {
     // The entry of the second request holds, as its value, the very bytes of the first one's hits.
     const entry = { key: "a", value: "b" };
