@@ -8,7 +8,7 @@ import { SampleWindow } from "./sample-window.js";
 export const gradientMin = 0.5;
 
 /** What one window multiplies by at most. */
-export const gradientMax = 2;
+const gradientMax = 2;
 
 /** A gradient so far below the one at which the limit stands still is worth a dip. */
 const suspectRatio = 0.75;

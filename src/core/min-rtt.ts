@@ -25,10 +25,10 @@ export const measuredCountMin = 50;
 export const closeCountMin = 150;
 
 /** The least that a dip's measurement is made of. */
-export const dipCountMin = 10;
+const dipCountMin = 10;
 
 /** Share of drops from which a window speaks of overload, whatever its latencies. */
-export const droppedRatioMax = 0.1;
+const droppedRatioMax = 0.1;
 
 /** Windows in a row that look like queueing before a dip finds out. */
 const suspectCountMin = 2;

@@ -5,7 +5,7 @@ import { withinBounds } from "./limit-bounds.js";
 /** Successes in a row by which the window grows by one. */
 export const windowGrowthCount = 10;
 
-/** How far below the place of a late request the window shrinks, and what is forgiven at the head. */
+/** How far below a late request's place the window shrinks, and what is forgiven at the head. */
 export const windowMargin = 10;
 
 /**

@@ -142,7 +142,7 @@ describe("aimd, at three times the capacity", () => {
   });
 });
 
-/** About the numbers of the text: 208 pieces of work in 5 s, and a flood of a hundred times that. */
+/** About the numbers of the text: 208 pieces of work in 5 s, a hundred times what can be done. */
 const flood = {
   serviceMs: 24,
   patienceMs: 5_000,
@@ -168,7 +168,7 @@ describe("window, in the overload of the OpenZiti text", () => {
     expect(50 * report.lateCount).toBeLessThanOrEqual(report.completedCount + report.lateCount);
   });
 
-  it("is what keeps it alive: with a queue of 1,000 places all work is for nobody", () => {
+  it("is what keeps it alive: with 1,000 places all work is for nobody", () => {
     const law = new FixedLimit({ initial: 1, min: 1, max: 1_000 });
     const report = runWindow({ ...flood, law, spreadRatio: 0.1 }, 1);
     expect(report.goodputRatio).toBe(0);

@@ -45,7 +45,7 @@ describe("DriftingGradientLimit", () => {
     expect(law.facts()["longRttMs"]).toBeCloseTo((50 - (30 * 2) / 601) * 0.95, 10);
   });
 
-  it("learns nothing of its limit from windows with less than half of it in use, or of nobody", () => {
+  it("learns nothing from windows with less than half of it in use, or of nobody", () => {
     const { law, row } = warm();
     law.update(row.next({ rttMs: 500, inFlightMax: 7 }));
     law.update(row.next({ rttMs: undefined, sampleCount: 0, droppedCount: 50, inFlightMax: 16 }));

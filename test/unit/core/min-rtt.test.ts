@@ -5,10 +5,13 @@ import {
   closeCountMin,
   dipGapMsMin,
   dipMsMax,
+  dipRatio,
+  dipShareMax,
   isMostlyLate,
   MinRtt,
   type MinRttFinding,
   measuredCountMin,
+  suspectedDipShareMax,
 } from "../../../src/core/min-rtt.js";
 import { WindowRow, windowOf } from "../../support/concurrency-samples.js";
 
@@ -63,7 +66,7 @@ describe("MinRtt", () => {
     const rig = new Rig();
     expect(rig.see({ rttMs: 100, inFlightMax: 9 })).toEqual({ kind: "steady" });
     expect(rig.see({ rttMs: 100, inFlightMax: 20 })).toEqual({ kind: "dipping" });
-    expect(rig.minRtt.dipLimit).toBe(8);
+    expect(rig.minRtt.dipLimit).toBe(20 * dipRatio);
   });
 
   it("tells in a dip that latency did not fall with the permits, and what capacity that is", () => {
@@ -110,8 +113,8 @@ describe("MinRtt", () => {
 
   it("spends a twentieth of the time in regular dips, a quarter in suspected ones, at most", () => {
     for (const { isSuspect, share } of [
-      { isSuspect: false, share: 0.05 },
-      { isSuspect: true, share: 0.25 },
+      { isSuspect: false, share: dipShareMax },
+      { isSuspect: true, share: suspectedDipShareMax },
     ]) {
       const rig = new Rig();
       let dippedCount = 0;

@@ -9,7 +9,7 @@ const settings: VegasSettings = {
   statistic: { kind: "mean" },
 };
 
-/** A law at its first limit whose baseline of 50 ms a dip has measured, and the windows that go on. */
+/** A law at its first limit whose baseline of 50 ms a dip measured, and windows that go on. */
 function learned(given: Partial<LimitBounds> = {}, more: Partial<VegasSettings> = {}) {
   const limits = { initial: 14, min: 1, max: 1_000, ...given };
   const law = new VegasLimit({ ...settings, ...more }, limits);
