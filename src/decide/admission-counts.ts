@@ -7,15 +7,15 @@ import {
 import type { SampleOutcome } from "../core/concurrency-limit.js";
 
 /** Upper bounds of how long requests waited, in milliseconds. */
-export const waitBoundsMs: readonly number[] = [
+const waitBoundsMs: readonly number[] = [
   1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000,
 ];
 
 /** Upper bounds of the capacity that was seen, in permits. */
-export const capacityBounds: readonly number[] = [10, 25, 50, 100, 250, 500, 750, 1_000];
+const capacityBounds: readonly number[] = [10, 25, 50, 100, 250, 500, 750, 1_000];
 
 /** Numbers by the bucket that they fall into, as metrics show them. */
-export class Buckets {
+class Buckets {
   /** Ascending; there is one more bucket, above the last. */
   readonly bounds: readonly number[];
   readonly counts: number[];
@@ -35,7 +35,7 @@ export class Buckets {
 }
 
 /** Refusals of one kind, by class and cause. */
-export class RefusalCounts {
+class RefusalCounts {
   readonly #counts = new Float64Array(priorities.length * refusalCauses.length);
 
   add(priority: Priority, cause: RefusalCause): void {

@@ -1,11 +1,9 @@
+import { addressAttribute } from "../policy/request-facts.js";
 import type { CallerKey, KeyedPermits } from "../policy/service-policy.js";
 import type { AdmissionRequest } from "./admission-call.js";
 
-/** Envoy's attribute with the caller's address and port. */
-export const addressAttribute = "source.address";
-
 /** Envoy's attribute with the name of the route. */
-export const routeAttribute = "xds.route_name";
+const routeAttribute = "xds.route_name";
 
 /** What tells requests apart: who sent them, or by which route they came. */
 export type RequestKey = CallerKey | KeyedPermits["per"];

@@ -54,7 +54,7 @@ export class ServiceBlocks {
 }
 
 /** The same for admission alone. */
-export class AdmissionBlocks {
+class AdmissionBlocks {
   readonly policy: AdmissionPolicy;
   readonly checks: readonly AdmissionCheck[];
   readonly gate: Gate | undefined;

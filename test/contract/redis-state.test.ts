@@ -5,9 +5,19 @@ import {
   levelUnitsMax,
   unitsPerHit,
 } from "../../src/core/bucket.js";
+import { Membership } from "../../src/fleet/membership.js";
+import { PermitShares } from "../../src/fleet/permit-shares.js";
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
+import { TestHolder } from "../support/permit-holder.js";
+import { realClock, realRandom } from "../support/real-clock.js";
 import type { RedisEngine } from "../support/redis-server.js";
-import { openTestStore, shareTestStore, soon, storedValue } from "../support/redis-store.js";
+import {
+  openTestStore,
+  shareTestStore,
+  soon,
+  storedValue,
+  type TestRedisStore,
+} from "../support/redis-store.js";
 
 const engines: readonly RedisEngine[] = ["redis", "valkey"];
 const hourUs = 3_600_000_000;
@@ -201,9 +211,36 @@ describe.each(engines)("RedisLimitStore's state on %s", (engine) => {
     await narrow.store.peek(testKey("k"), soon());
     await narrow.store.forget([testKey("k")], soon());
     await narrow.store.ping(soon());
+    const member = joinFleet(narrow);
+    const { shares, share } = shareTen(narrow);
+    await shares.settled();
+    expect(share.isLeased(realClock.monotonicMs())).toBe(true);
+    await shares.stop();
+    await member.stop();
+    expect(await shared.control.exists("headgate:{permits}:orders")).toBe(0);
     await narrow.store.close();
   });
 });
+
+function joinFleet({ connections }: TestRedisStore): Membership {
+  return new Membership({
+    connection: connections.fleet,
+    clock: realClock,
+    random: realRandom,
+    keyPrefix: "headgate:",
+  });
+}
+
+function shareTen({ connections }: TestRedisStore) {
+  const shares = new PermitShares({
+    connection: connections.fleet,
+    clock: realClock,
+    random: realRandom,
+    keyPrefix: "headgate:",
+    replicaCount: () => 1,
+  });
+  return { shares, share: shares.open(new TestHolder("orders", 10)) };
+}
 
 /** All that a user of ours needs; README and manifests say the same. */
 const allowedCommands = [
@@ -220,6 +257,9 @@ const allowedCommands = [
   "+zcard",
   "+zrangebyscore",
   "+zremrangebyscore",
+  "+hset",
+  "+hgetall",
+  "+hdel",
   "+pexpire",
 ];
 
