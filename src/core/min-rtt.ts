@@ -1,10 +1,18 @@
 import type { WindowedSample } from "./concurrency-limit.js";
+import {
+  type Dip,
+  type DipResult,
+  emptyPool,
+  hasQueue,
+  isClose,
+  isDoubtful,
+  isNews,
+  nextLevel,
+  pooled,
+} from "./dip.js";
 
 /** How long a baseline holds without being measured anew. */
 export const baselineMsMax = 30_000;
-
-/** What a dip leaves of the permits in use. */
-export const dipRatio = 0.4;
 
 /** The shortest time between two dips; doubles while they find nothing new, to `baselineMsMax`. */
 export const dipGapMsMin = 5_000;
@@ -35,18 +43,6 @@ const suspectCountMin = 2;
 
 /** Baselines that pass before what ends was met by no other limit than the present one. */
 const settleRttCount = 3;
-
-/**
- * How much more than in proportion to the permits a round trip must take in a dip to say that no
- * queue is left: in proportion it falls while there is one, and not at all without.
- */
-const flatMargin = 1.25;
-
-/** By how much more or less than that it must be to be no close thing. */
-const closeRatio = 1.15;
-
-/** By how much a measurement must differ to count as another baseline. */
-const newsRatio = 1.25;
 
 /** What is asked of a law together with a window. */
 export interface WindowContext {
@@ -202,7 +198,7 @@ export class MinRtt {
       startMs: endMs,
       before,
       perMs: before === undefined ? 0 : before.inFlight / before.rttMs,
-      ...newLevel(Math.max(limitMin, Math.floor(inFlight * dipRatio)), endMs),
+      ...nextLevel({ inFlight, limitMin, nowMs: endMs }),
     };
     this.#unsettle(endMs);
   }
@@ -254,7 +250,7 @@ export class MinRtt {
     const { level, limitMin } = dip;
     if (level <= limitMin) return this.#endDip(dip, nowMs, { rttMs, capacity: level });
     dip.before = rttMs === undefined ? undefined : { rttMs, inFlight: level };
-    Object.assign(dip, newLevel(Math.max(limitMin, Math.floor(level * dipRatio)), nowMs));
+    Object.assign(dip, nextLevel({ inFlight: level, limitMin, nowMs }));
     this.#unsettle(nowMs);
     return undefined;
   }
@@ -283,93 +279,4 @@ export class MinRtt {
   #unsettle(nowMs: number): void {
     this.#settledMs = nowMs + settleRttCount * (this.#minRttMs ?? 0);
   }
-}
-
-/** Latencies added up. */
-interface Pool {
-  readonly sumMs: number;
-  readonly count: number;
-}
-
-const emptyPool: Pool = { sumMs: 0, count: 0 };
-
-interface DipLevel {
-  level: number;
-  levelMs: number;
-  pool: Pool;
-  droppedCount: number;
-  /** An earlier measurement at this level, where one is not enough. */
-  lastRttMs: number | undefined;
-}
-
-interface Dip extends DipLevel {
-  /** The law's limit when it began. */
-  readonly limit: number;
-  readonly limitMin: number;
-  /** Begun because something looked like queueing, not by age. */
-  readonly isSuspected: boolean;
-  /** The baseline when it began. */
-  readonly knownMs: number | undefined;
-  readonly startMs: number;
-  /** What the level above had; undefined where too many gave up to tell. */
-  before: Before | undefined;
-  /** The highest throughput that was seen on the way down, per millisecond. */
-  perMs: number;
-}
-
-interface Before {
-  readonly rttMs: number;
-  readonly inFlight: number;
-}
-
-interface DipResult {
-  /** Undefined where nobody was served in time at any level. */
-  readonly rttMs: number | undefined;
-  readonly capacity: number;
-}
-
-function newLevel(level: number, nowMs: number): DipLevel {
-  return {
-    level,
-    levelMs: nowMs,
-    pool: emptyPool,
-    droppedCount: 0,
-    lastRttMs: undefined,
-  };
-}
-
-/** At its lowest a dip takes what it finds: less is not to be had. */
-function hasQueue({ before, level, limitMin }: Dip, dipRttMs: number): boolean {
-  if (level <= limitMin) return false;
-  return before === undefined || flatnessOf(before, level, dipRttMs) < flatMargin;
-}
-
-function isClose({ before, level, limitMin }: Dip, dipRttMs: number): boolean {
-  if (before === undefined || level <= limitMin) return false;
-  const flatness = flatnessOf(before, level, dipRttMs) / flatMargin;
-  return flatness < closeRatio && flatness > 1 / closeRatio;
-}
-
-/** How latency fell next to the permits: 1 in proportion, more where it fell less. */
-function flatnessOf(before: Before, level: number, dipRttMs: number): number {
-  return dipRttMs / before.rttMs / (level / before.inFlight);
-}
-
-/**
- * A much higher baseline is measured twice: work that goes on for callers who have left is a queue
- * that no permit shows, and gets shorter from one measurement to the next.
- */
-function isDoubtful({ knownMs, lastRttMs }: Dip, dipRttMs: number): boolean {
-  if (knownMs !== undefined && dipRttMs < newsRatio * knownMs) return false;
-  return lastRttMs === undefined || dipRttMs * newsRatio < lastRttMs;
-}
-
-function isNews({ knownMs, limit }: Dip, found: DipResult | undefined): boolean {
-  if (found?.rttMs === undefined || knownMs === undefined) return true;
-  if (found.capacity * 2 < limit) return true;
-  return found.rttMs > knownMs * newsRatio || found.rttMs * newsRatio < knownMs;
-}
-
-function pooled({ sumMs, count }: Pool, rttMs: number, sampleCount: number): Pool {
-  return { sumMs: sumMs + rttMs * sampleCount, count: count + sampleCount };
 }

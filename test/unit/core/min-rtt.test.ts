@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { WindowedSample } from "../../../src/core/concurrency-limit.js";
+import { dipRatio } from "../../../src/core/dip.js";
 import {
   baselineMsMax,
   closeCountMin,
   dipGapMsMin,
   dipMsMax,
-  dipRatio,
   dipShareMax,
   isMostlyLate,
   MinRtt,
