@@ -47,7 +47,7 @@ export type OpenStore =
     };
 
 /**
- * The most keys of the store that answers for `on_store_failure: local`, 50 MB of them: it is
+ * The most keys of the store that answers for `on_store_failure: local`, 10 MB of them: it is
  * needed exactly when Redis fails, and must not double then what the process holds.
  */
 export const localKeysMax = 200_000;

@@ -218,6 +218,17 @@ describe("KnownRequests", () => {
     expect(known.shapedCount).toBe(0);
   });
 
+  it("refuses from memory what was refused to a query of before", async () => {
+    const { ask, counters } = createWorld({ recentMax: 1 }, false);
+    for (let i = 0; i < 6; i += 1) await ask(asking("ann"));
+    expect(counters.deniedCount).toBe(1);
+    await ask(asking("bob"));
+    const { batchCount } = counters;
+    await ask(asking("ann"));
+    expect([counters.deniedCount, counters.refusedFromMemoryCount]).toEqual([2, 1]);
+    expect(counters.batchCount).toBe(batchCount);
+  });
+
   it("decides what is asked twice in one turn as one request", async () => {
     const { begin, clock, counters } = createWorld({}, false);
     for (let round = 0; round < 2; round += 1) {
