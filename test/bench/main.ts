@@ -8,6 +8,7 @@ import { measureGateways } from "./gateway-rows.js";
 import { type InProcessRow, inProcessScenarios, measureInProcess } from "./in-process.js";
 import { tellLaws } from "./laws.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
+import { tellOverload } from "./overload.js";
 import { tellQueueing } from "./queueing.js";
 import { measureRedisScript, redisScriptScenarios } from "./redis-script.js";
 import {
@@ -38,6 +39,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --fuzz N        instead of all this: N inputs that nobody should send, to what serves the wire
   --laws N        instead of all this: N seeds of the concurrency laws in simulated overload
   --queueing N    instead of all this: N requests against Erlang's formula, and queues in overload
+  --overload N    instead of all this: N seconds each of an upstream under 3 and 10 times its load,
+                  by what protects it, with pictures in test-output
   --first SEED    the first seed of --simulation and --fuzz (default 1), to run parts side by side
   -h, --help      this text`;
 
@@ -47,6 +50,7 @@ interface InsteadValues {
   readonly fuzz?: string;
   readonly laws?: string;
   readonly queueing?: string;
+  readonly overload?: string;
   readonly first: string;
 }
 
@@ -61,6 +65,7 @@ async function main(): Promise<void> {
       fuzz: { type: "string" },
       laws: { type: "string" },
       queueing: { type: "string" },
+      overload: { type: "string" },
       first: { type: "string", default: "1" },
       help: { type: "boolean", short: "h", default: false },
     },
@@ -123,6 +128,8 @@ async function runInstead(values: InsteadValues): Promise<boolean> {
     process.stdout.write(`${tellLaws(Number(values.laws))}\n`);
   } else if (values.queueing !== undefined) {
     queueing(Number(values.queueing));
+  } else if (values.overload !== undefined) {
+    await overload(Number(values.overload) * 1_000);
   } else return false;
   return true;
 }
@@ -151,6 +158,11 @@ function queueing(requestCount: number): void {
   const { text, isNear } = tellQueueing(requestCount);
   process.stdout.write(`${text}\n`);
   if (!isNear) process.exitCode = 1;
+}
+
+async function overload(durationMs: number): Promise<void> {
+  if (!(durationMs >= 5_000)) throw new Error("--overload takes seconds, at least 5");
+  process.stdout.write(`${await tellOverload(durationMs)}\n`);
 }
 
 /** Enough decisions that a row takes about a fifth of the time that a server's row takes. */

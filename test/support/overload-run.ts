@@ -133,6 +133,7 @@ spec:
       priority: { from: { header: x-request-priority, default: normal, trust: { anyone: true } } }
       admission:
         caller: { header: x-caller }
+        queue: { size: 30, maxWait: 300ms, order: priority }
       concurrency:
         law: gradient
         limits: { initial: 20, min: 5, max: 200 }
