@@ -2,6 +2,7 @@ import type { Clock, Random } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
 import { systemClock, systemRandom } from "./clock.js";
 import type { Config } from "./config.js";
+import { type ControlPort, noSheets, openControlPort } from "./control-port.js";
 import { type Core, createCore } from "./core.js";
 import { exitCodes, StartFailure } from "./failure.js";
 import { joinFleet } from "./fleet.js";
@@ -18,6 +19,8 @@ import { openTracing } from "./tracing.js";
 export interface App {
   readonly grpcAddress: GrpcAddress;
   readonly httpAddress: ListenAddress;
+  /** Absent where there is no control port, or it is taken. */
+  readonly controlAddress?: ListenAddress;
   /** Absent where there is no debug port, or it is taken. */
   readonly debugAddress?: ListenAddress;
   /** Absent without USE_PROMETHEUS. */
@@ -82,7 +85,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     await fleet.leave();
     await opened.store.close();
   };
-  const parts = { core, config, clock, logger, policies, closeStore, tls };
+  const parts = { core, config, clock, random, logger, policies, closeStore, tls };
   try {
     await core.settled();
     return await serve(parts);
@@ -97,6 +100,7 @@ interface Serving {
   readonly core: Core;
   readonly config: Config;
   readonly clock: Clock;
+  readonly random: Random;
   readonly logger: Logger;
   readonly policies: OpenPolicies;
   readonly closeStore: () => Promise<void>;
@@ -122,6 +126,7 @@ async function serve(parts: Serving): Promise<App> {
     core.httpServer.close();
     throw thrown;
   });
+  const control = await openControl(parts);
   const stopFollowing = followPolicy(parts);
   policies.watch();
   const places = { grpc: grpc.address, http: httpAddress };
@@ -130,13 +135,15 @@ async function serve(parts: Serving): Promise<App> {
   let closing: Promise<boolean> | undefined;
   const close = (drainDelayMs = config.drainDelayMs): Promise<boolean> => {
     stopFollowing();
-    closing ??= stop(parts, { grpc, listeners, drainDelayMs });
+    closing ??= stop(parts, { grpc, control, listeners, drainDelayMs });
     return closing;
   };
+  const { address: controlAddress } = control;
   const { debugAddress, prometheusAddress } = listeners;
   return {
     grpcAddress: grpc.address,
     httpAddress,
+    ...(controlAddress === undefined ? {} : { controlAddress }),
     ...(debugAddress === undefined ? {} : { debugAddress }),
     ...(prometheusAddress === undefined ? {} : { prometheusAddress }),
     close,
@@ -144,12 +151,19 @@ async function serve(parts: Serving): Promise<App> {
 }
 
 function openStats({ core, config, clock, logger }: Serving): Promise<StatsListeners> {
-  const { metrics, statsSources: sources, onBug } = core;
-  return openStatsListeners({ config, clock, logger, sources, metrics, onBug });
+  const { control: plane, metrics, statsSources: sources, onBug } = core;
+  const fleet = { plane, nowMs: () => clock.monotonicMs() };
+  return openStatsListeners({ config, clock, logger, sources, fleet, metrics, onBug });
+}
+
+function openControl({ core, policies, ...parts }: Serving): Promise<ControlPort> {
+  const { control: plane, onBug } = core;
+  return openControlPort({ ...parts, plane, sheets: noSheets, policies: policies.feed, onBug });
 }
 
 interface Stopping {
   readonly grpc: GrpcListener;
+  readonly control: ControlPort;
   readonly listeners: StatsListeners;
   readonly drainDelayMs: number;
 }
@@ -164,7 +178,8 @@ function followPolicy({ core, config, policies }: Serving): () => void {
   return policies.feed.onLoaded(update);
 }
 
-async function stop(parts: Serving, { grpc, listeners, drainDelayMs }: Stopping): Promise<boolean> {
+async function stop(parts: Serving, stopping: Stopping): Promise<boolean> {
+  const { grpc, control, listeners, drainDelayMs } = stopping;
   const { core, config, clock, logger, policies, closeStore } = parts;
   const { drainGraceMs } = config;
   core.health.stopServing();
@@ -175,7 +190,7 @@ async function stop(parts: Serving, { grpc, listeners, drainDelayMs }: Stopping)
   await sleep(clock, drainDelayMs);
   policies.close();
   grpc.close();
-  await core.transport.announceClose(announceMsMax);
+  await Promise.all([control.close(), core.transport.announceClose(announceMsMax)]);
   const ended = await Promise.all([
     core.transport.close(drainGraceMs),
     closeHttp(core, { clock, graceMs: drainGraceMs }),

@@ -6,6 +6,7 @@ import { Decider, type DeciderEvent } from "../decide/decider.js";
 import { ExchangeCounts } from "../decide/exchange-counts.js";
 import { watchLoop } from "../decide/loop-watch.js";
 import { Pressure } from "../decide/pressure.js";
+import { ControlPlane } from "../rpc/control-plane.js";
 import type { DecisionTracer } from "../rpc/decision-trace.js";
 import { createExternalProcessorService } from "../rpc/ext-proc.js";
 import { ExtProcCodec } from "../rpc/ext-proc-codec.js";
@@ -50,6 +51,8 @@ export interface CoreParts {
 export interface Core {
   readonly health: Health;
   readonly transport: Transport;
+  /** What Envoys tell and are told, for the control port. */
+  readonly control: ControlPlane;
   readonly httpServer: HttpServer;
   readonly metrics: Metrics;
   /** What statistics by the names of envoyproxy/ratelimit are read from. */
@@ -72,7 +75,8 @@ export function createCore(parts: CoreParts): Core {
   const opening = openAdmission({ ...parts, policies: policies.feed, decider, pressure });
   const extras = new ResponseExtras(extrasOf(parts.config));
   const health = new Health();
-  const made = { counters, pressure, decider, exchanges, laneCounts, extras, health };
+  const control = new ControlPlane({ clock: parts.clock, random: parts.random });
+  const made = { counters, pressure, decider, exchanges, laneCounts, extras, health, control };
   const shared = { ...made, admission: opening.admission, onBug: createBugReport(parts) };
   const metrics = createCoreMetrics(parts, shared);
   const httpServer = createHttpServer({
@@ -88,6 +92,7 @@ export function createCore(parts: CoreParts): Core {
   return {
     health,
     transport: createCoreTransport(parts, shared),
+    control,
     httpServer,
     metrics,
     statsSources: { counters, policies: policies.feed, redisPools },
@@ -110,6 +115,7 @@ interface Shared {
   readonly laneCounts: LaneCounts;
   readonly extras: ResponseExtras;
   readonly health: Health;
+  readonly control: ControlPlane;
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -156,7 +162,7 @@ function createCoreTransport(
 
 function createCoreMetrics(
   { config, clock, policies, opened, processCounts, replicaCount, tlsStatus }: CoreParts,
-  { counters, decider, pressure, laneCounts, admission, exchanges }: Shared,
+  { counters, decider, pressure, laneCounts, admission, exchanges, control }: Shared,
 ): Metrics {
   return createMetrics({
     counters,
@@ -176,6 +182,7 @@ function createCoreMetrics(
       nowMs: () => clock.monotonicMs(),
       exchanges,
     },
+    control: { plane: control, nowMs: () => clock.monotonicMs() },
     storeKind: opened.kind,
     version: readVersion(),
   });

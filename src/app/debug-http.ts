@@ -1,6 +1,7 @@
 import type { Server } from "node:http";
 import { BlockList, isIP } from "node:net";
 import type { Clock } from "../core/clock.js";
+import { type FleetPageParts, renderFleet, shownNodesMax } from "./debug-fleet.js";
 import { renderPolicy } from "./debug-policy.js";
 import { Profiles, profileSecondsMax } from "./debug-profiles.js";
 import { createGetServer, type Page, type PageAsk, textPage } from "./get-server.js";
@@ -9,6 +10,7 @@ import { hitStats, hitsPrefix, namedHits, type StatsSources, serviceStats } from
 /** What the debug port shows. */
 export interface DebugParts {
   readonly sources: StatsSources;
+  readonly fleet: FleetPageParts;
   readonly clock: Clock;
   /** Where it will listen. */
   readonly host: string;
@@ -21,10 +23,18 @@ interface DebugPage {
 }
 
 /** The debug port's server. It does not listen yet. */
-export function createDebugServer({ sources, clock, host, onBug }: DebugParts): Server {
+export function createDebugServer(parts: DebugParts): Server {
+  const { sources, fleet, clock, host, onBug } = parts;
   const profiles = new Profiles(clock);
   const isLocal = isLoopback(host);
   const pages = new Map<string, DebugPage>([
+    [
+      "/debug/fleet",
+      {
+        help: `Envoys of the control port, up to ${shownNodesMax}; ?node= shows the one of that id`,
+        answer: async ({ query }) => jsonPage(renderFleet(fleet, query.get("node"))),
+      },
+    ],
     [
       "/debug/pprof/heap",
       {
@@ -87,6 +97,11 @@ export function isLoopback(host: string): boolean {
   loopback.addSubnet("127.0.0.0", 8);
   loopback.addAddress("::1", "ipv6");
   return loopback.check(host, family === 6 ? "ipv6" : "ipv4");
+}
+
+function jsonPage(value: unknown): Page {
+  const body = `${JSON.stringify(value, undefined, 2)}\n`;
+  return { status: 200, contentType: "application/json", body };
 }
 
 function rawPage(body: string): Page {

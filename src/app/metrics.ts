@@ -4,6 +4,7 @@ import type { ExchangeCounts } from "../decide/exchange-counts.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import type { OverloadCause } from "../decide/pressure.js";
 import { type AdmissionMetricsParts, admissionMetrics } from "./admission-metrics.js";
+import { type ControlMetricsParts, controlMetrics } from "./control-port-metrics.js";
 import { exchangeMetrics } from "./exchange-metrics.js";
 import { type LaneCounts, laneMetrics } from "./lane-metrics.js";
 import { addCounter, addGauge, addHistogram, addLatency } from "./metric-kinds.js";
@@ -43,6 +44,8 @@ export interface MetricsParts {
   readonly laneCounts?: LaneCounts;
   /** Admission and its streams; absent where nobody asks for it. */
   readonly admission?: AdmissionMetricsParts & { readonly exchanges: ExchangeCounts };
+  /** What Envoys tell and are told; absent where nobody listens to them. */
+  readonly control?: ControlMetricsParts;
   /** The control plane; absent where policies are files. */
   readonly xdsStatus?: () => XdsStatus;
   readonly storeKind: "memory" | "redis";
@@ -74,6 +77,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
   addTlsMetrics(registry, parts);
   addLaneMetrics(registry, parts);
   addXdsMetrics(registry, parts);
+  addControlMetrics(registry, parts);
   addProcessMetrics(registry, parts);
   return { contentType: registry.contentType, render: () => registry.metrics() };
 }
@@ -302,6 +306,13 @@ function addTlsMetrics(registry: Registry, { tlsStatus }: MetricsParts): void {
 function addXdsMetrics(registry: Registry, { xdsStatus }: MetricsParts): void {
   if (xdsStatus === undefined) return;
   const { gauges, counters } = xdsMetrics(xdsStatus);
+  for (const gauge of gauges) addGauge(registry, gauge);
+  for (const counter of counters) addCounter(registry, counter);
+}
+
+function addControlMetrics(registry: Registry, { control }: MetricsParts): void {
+  if (control === undefined) return;
+  const { gauges, counters } = controlMetrics(control);
   for (const gauge of gauges) addGauge(registry, gauge);
   for (const counter of counters) addCounter(registry, counter);
 }

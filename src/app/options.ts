@@ -1,3 +1,4 @@
+import { controlPortOptionRows } from "./control-port-options.js";
 import { decisionOptionRows } from "./decision-options.js";
 import {
   choiceOption,
@@ -115,6 +116,7 @@ const optionRows = {
     docs: "gRPC port; 0 takes a free one.",
   }),
   ...tlsOptionRows,
+  ...controlPortOptionRows,
   grpcConnectionAgeMsMax: durationOption({
     section: "Listening",
     env: "GRPC_MAX_CONNECTION_AGE",

@@ -2,6 +2,7 @@ import type { Server } from "node:http";
 import type { Clock } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
 import type { Config } from "./config.js";
+import type { FleetPageParts } from "./debug-fleet.js";
 import { createDebugServer, isLoopback } from "./debug-http.js";
 import { createGetServer, textPage } from "./get-server.js";
 import { type ListenAddress, listen } from "./listen.js";
@@ -28,6 +29,7 @@ export interface StatsListenersParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly sources: StatsSources;
+  readonly fleet: FleetPageParts;
   readonly metrics: Metrics;
   readonly onBug: (thrown: unknown) => void;
 }
@@ -77,12 +79,12 @@ async function openPrometheus(
 }
 
 async function openDebug(
-  { config, clock, logger, sources, onBug }: StatsListenersParts,
+  { config, clock, logger, sources, fleet, onBug }: StatsListenersParts,
   servers: Server[],
 ): Promise<ListenAddress | undefined> {
   const { debugHost: host, debugPort: port } = config;
   if (host === "") return undefined;
-  const server = createDebugServer({ sources, clock, host, onBug });
+  const server = createDebugServer({ sources, fleet, clock, host, onBug });
   const settings = { hostSetting: "DEBUG_HOST", portSetting: "DEBUG_PORT" };
   try {
     const address = await listen(server, { host, port, ...settings, connectionsMax });

@@ -176,14 +176,19 @@ export const statsIgnoredRows: readonly IgnoredOptionRow[] = [
 
 type PlainText = Omit<OptionText, "section"> & { readonly section: typeof section };
 
+/** `:9090` is all addresses; undefined for a text that is no address. */
+export function parseListenText(text: string): ListenText | undefined {
+  const [, bracketed, plain = "", digits = ""] =
+    /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s[\]]*)):([0-9]{1,5})$/.exec(text) ?? [];
+  const port = Number(digits);
+  if (digits === "" || port > portMax) return undefined;
+  return { host: bracketed ?? (plain || "0.0.0.0"), port };
+}
+
 function addressOption(row: PlainText & { readonly defaultText: string }): OptionRow<ListenText> {
   const parse = (text: string): ParsedOption<ListenText> => {
-    const [, bracketed, plain = "", digits = ""] =
-      /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s[\]]*)):([0-9]{1,5})$/.exec(text) ?? [];
-    const port = Number(digits);
-    if (digits !== "" && port <= portMax) {
-      return { kind: "value", value: { host: bracketed ?? (plain || "0.0.0.0"), port } };
-    }
+    const value = parseListenText(text);
+    if (value !== undefined) return { kind: "value", value };
     return { kind: "problem", message: "must be an address like :9090 or 127.0.0.1:9090" };
   };
   const defaultValue = { host: "0.0.0.0", port: 9090 };

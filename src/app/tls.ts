@@ -19,8 +19,8 @@ export interface TlsStatus extends CertificateStatus {
 export interface OpenTls {
   readonly status: TlsStatus;
   /**
-   * Begins to follow the files. Answers what takes accepted connections and hands them on when
-   * they are secured.
+   * Follows the files, for one port; there may be several. Answers what takes accepted connections
+   * and hands them on when they are secured.
    */
   terminate(onSecure: (socket: TLSSocket) => void): (socket: Socket) => void;
   /** Ends following the files. */
@@ -44,7 +44,8 @@ export async function openTls(
     throw new StartFailure(exitCodes.usage, lines.join("\n"));
   }
   const refusals = new TlsRefusals({ clock, logger });
-  const { material } = look;
+  let { material } = look;
+  const terminations: TlsTermination[] = [];
   return {
     get status() {
       return { ...reloader.status, refusedByCause: refusals.countByCause };
@@ -57,7 +58,13 @@ export async function openTls(
         onSecure,
         onRefused: (cause) => refusals.note(cause),
       });
-      reloader.watch((newer: TlsMaterial) => termination.use(newer));
+      if (terminations.length === 0) {
+        reloader.watch((newer: TlsMaterial) => {
+          material = newer;
+          for (const one of terminations) one.use(newer);
+        });
+      }
+      terminations.push(termination);
       return (socket) => termination.accept(socket);
     },
     close: () => reloader.close(),

@@ -125,6 +125,7 @@ async function startHeadgate(
     backendType: "memory",
     // Its port may be another service's.
     debugHost: "",
+    controlAddress: "",
     // Nobody waits for the end of a demo.
     drainDelayMs: "0",
     drainGraceMs: "1000",

@@ -116,15 +116,16 @@ export class ClusterSignals {
    * and taken out of both.
    */
   #byMetrics(): Omit<ClusterSummary, "atMs"> {
-    const { completed, failed, overflowed } = this.#counts;
+    const { completed, failed, overflowed, dropped } = this.#counts;
+    const dropCount = overflowed + dropped;
     const latency = this.#latency.take();
     return {
       inFlight: Math.round(this.#metricsInFlight),
-      endedCount: Math.max(latency.count, completed - overflowed),
+      endedCount: Math.max(latency.count, completed - dropCount),
       coveredMs: this.#metricsCoveredMs,
       latency,
-      errorCount: Math.max(0, failed - overflowed),
-      dropCount: Math.max(overflowed, this.#load.dropCount),
+      errorCount: Math.max(0, failed - dropCount),
+      dropCount,
       overflowCount: overflowed,
     };
   }
@@ -155,7 +156,7 @@ export class ClusterSignals {
 type Counts = Record<Exclude<ClusterCounter, "connectionsOverflowed">, number>;
 
 function emptyCounts(): Counts {
-  return { completed: 0, failed: 0, overflowed: 0 };
+  return { completed: 0, failed: 0, overflowed: 0, dropped: 0 };
 }
 
 function emptyLoad(): {

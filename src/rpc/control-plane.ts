@@ -44,6 +44,7 @@ export class ControlPlane {
   readonly #services: readonly ServiceHandlers[];
   #sheet: ShareSheet | undefined;
   #policy: ReadPolicy = readPolicy([]);
+  #lastReports: readonly NodeReport[] = [];
 
   constructor({ clock, random, times = defaultPushTimes, ...parts }: ControlPlaneParts) {
     const { configuredShare = () => envoyRequestsDefault } = parts;
@@ -113,7 +114,13 @@ export class ControlPlane {
   /** What each Envoy did since this was called last; once a second. */
   takeReports(): readonly NodeReport[] {
     const { clusters, teachers } = this.#policy;
-    return this.registry.takeReports(clusters, (service) => teachers.has(service));
+    this.#lastReports = this.registry.takeReports(clusters, (service) => teachers.has(service));
+    return this.#lastReports;
+  }
+
+  /** What was taken last. */
+  get lastReports(): readonly NodeReport[] {
+    return this.#lastReports;
   }
 
   /** Ends all streams. */

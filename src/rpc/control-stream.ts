@@ -216,6 +216,15 @@ export class ControlStream {
     if (this.#finish()) this.#terms.answers.end();
   }
 
+  /** Runs a part of the stream's work; a fault of ours in it ends this stream and nothing else. */
+  guard(work: () => void): void {
+    try {
+      work();
+    } catch (thrown) {
+      if (this.#finish()) this.#terms.answers.fail(thrown);
+    }
+  }
+
   fail(fault: StreamFault): undefined {
     if (this.#isOver) return;
     this.#parts.counts.countFault(fault);

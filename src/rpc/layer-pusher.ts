@@ -54,16 +54,7 @@ export class LayerPusher {
 
   /** The layer may be another one than it was: it is sent as soon as the last one is old enough. */
   update(): void {
-    if (this.#isStopped || this.#isStalled) return;
-    const { node, clock, times, layerFor } = this.#parts;
-    const nowMs = clock.monotonicMs();
-    const { sentLayer, sentAtMs } = node.ledger;
-    const layer = layerFor(node.id);
-    const isDue = this.#isFirst || sentLayer === undefined || !isSameLayer(layer, sentLayer);
-    const atMs = sentAtMs + (isDue ? times.gapMs : times.refreshMs);
-    this.#cancel();
-    if (nowMs >= atMs) this.#push(layer, nowMs);
-    else this.#cancel = clock.schedule(atMs - nowMs, () => this.update());
+    this.#parts.stream.guard(() => this.#update());
   }
 
   /** More may be sent. */
@@ -76,6 +67,19 @@ export class LayerPusher {
   stop(): void {
     this.#isStopped = true;
     this.#cancel();
+  }
+
+  #update(): void {
+    if (this.#isStopped || this.#isStalled) return;
+    const { node, clock, times, layerFor } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    const { sentLayer, sentAtMs } = node.ledger;
+    const layer = layerFor(node.id);
+    const isDue = this.#isFirst || sentLayer === undefined || !isSameLayer(layer, sentLayer);
+    const atMs = sentAtMs + (isDue ? times.gapMs : times.refreshMs);
+    this.#cancel();
+    if (nowMs >= atMs) this.#push(layer, nowMs);
+    else this.#cancel = clock.schedule(atMs - nowMs, () => this.update());
   }
 
   #push(layer: NodeLayer, nowMs: number): void {

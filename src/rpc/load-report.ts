@@ -53,7 +53,7 @@ class LoadReportStream implements BidiReader {
   }
 
   onMessage(bytes: Uint8Array): void {
-    this.#read(bytes);
+    this.#stream.guard(() => this.#read(bytes));
     this.#stream.next();
   }
 

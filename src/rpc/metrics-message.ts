@@ -10,7 +10,12 @@ import {
 import { type NodeIdentity, nodeIdentity } from "./node-identity.js";
 
 /** A counter of a cluster, by what it counts. */
-export type ClusterCounter = "completed" | "failed" | "overflowed" | "connectionsOverflowed";
+export type ClusterCounter =
+  | "completed"
+  | "failed"
+  | "overflowed"
+  | "dropped"
+  | "connectionsOverflowed";
 
 /** A number of a cluster, or of a gradient controller, as one flush of an Envoy has it. */
 export type MetricSample =
@@ -126,8 +131,13 @@ interface StatRow {
 const rows: readonly StatRow[] = [
   counterRow("upstream_rq_completed", "completed"),
   counterRow("upstream_rq_5xx", "failed"),
+  onlyWith(
+    { name: "envoy.response_code_class", value: "5" },
+    counterRow("upstream_rq_xx", "failed"),
+  ),
   counterRow("upstream_rq_active_overflow", "overflowed"),
   counterRow("upstream_rq_pending_overflow", "overflowed"),
+  counterRow("upstream_rq_drop_overload", "dropped"),
   counterRow("upstream_cx_overflow", "connectionsOverflowed"),
   clusterRow("upstream_rq_active", (metric, cluster) => {
     const value = metric.gauge?.value;
@@ -177,6 +187,21 @@ function counterRow(stat: string, counter: ClusterCounter): StatRow {
     if (!isAmount(delta)) return undefined;
     return { kind: "count", cluster, counter, series: stat, delta, stampMs: stampOf(metric) };
   });
+}
+
+/** A row for those of its series that bear a label; the others are not read. */
+function onlyWith(
+  wanted: { readonly name: string; readonly value: string },
+  row: StatRow,
+): StatRow {
+  const { name, value } = wanted;
+  return {
+    ...row,
+    read: (metric, owner, family) => {
+      const isWanted = metric.label.some((pair) => pair.name === name && pair.value === value);
+      return isWanted ? row.read(metric, owner, family) : undefined;
+    },
+  };
 }
 
 function gradientRow(stat: string, fact: keyof GradientFacts): StatRow {

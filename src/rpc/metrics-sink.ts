@@ -42,7 +42,7 @@ class MetricsStream implements BidiReader {
   }
 
   onMessage(bytes: Uint8Array): void {
-    this.#read(bytes);
+    this.#stream.guard(() => this.#read(bytes));
     this.#stream.next();
   }
 

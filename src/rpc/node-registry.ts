@@ -55,7 +55,7 @@ export class NodeRegistry {
   readonly #parts: NodeRegistryParts;
   readonly #nodes = new Map<string, Node>();
   readonly #unclaimed = new Set<string>();
-  #crowdedOutCount = 0;
+  #forgottenIgnoredCount = 0;
 
   constructor(parts: NodeRegistryParts) {
     this.#parts = parts;
@@ -70,9 +70,16 @@ export class NodeRegistry {
     return this.#nodes.size;
   }
 
-  /** Streams that were sent away because there were `nodesMax` Envoys already. */
-  get crowdedOutCount(): number {
-    return this.#crowdedOutCount;
+  /** The Envoy of that name; undefined: it is not known here. */
+  find(id: string): Node | undefined {
+    return this.#nodes.get(id);
+  }
+
+  /** Numbers that came twice, too late or beyond a bound, since the start. */
+  get ignoredCount(): number {
+    let count = this.#forgottenIgnoredCount;
+    for (const { signals } of this.#nodes.values()) count += signals.ignoredCount;
+    return count;
   }
 
   /** Names of clusters that lead to no service, as far as they are kept. */
@@ -90,10 +97,7 @@ export class NodeRegistry {
       return known;
     }
     if (this.#nodes.size >= nodesMax) this.forgetSilent();
-    if (this.#nodes.size >= nodesMax) {
-      this.#crowdedOutCount += 1;
-      return undefined;
-    }
+    if (this.#nodes.size >= nodesMax) return undefined;
     const node: Node = {
       id: identity.id,
       identity,
@@ -153,6 +157,7 @@ export class NodeRegistry {
     const nowMs = this.#parts.nowMs();
     for (const node of this.#nodes.values()) {
       if (node.claims.size === 0 && nowMs - node.heardAtMs >= forgottenAfterMs) {
+        this.#forgottenIgnoredCount += node.signals.ignoredCount;
         this.#nodes.delete(node.id);
       }
     }

@@ -103,9 +103,7 @@ class DiscoveryStream implements BidiReader {
   }
 
   onMessage(bytes: Uint8Array): void {
-    const request = decodeRequest(bytes);
-    if (request === undefined) this.#stream.fail("unreadable");
-    else this.#read(request);
+    this.#stream.guard(() => this.#read(bytes));
     this.#stream.next();
   }
 
@@ -121,7 +119,12 @@ class DiscoveryStream implements BidiReader {
     this.#pusher?.resume();
   }
 
-  #read(request: DiscoveryRequest): void {
+  #read(bytes: Uint8Array): void {
+    const request = decodeRequest(bytes);
+    if (request === undefined) {
+      this.#stream.fail("unreadable");
+      return;
+    }
     const node = this.#stream.meet(request.node && nodeIdentity(request.node));
     if (node === undefined) return;
     if (request.typeUrl !== runtimeTypeUrl) {

@@ -277,6 +277,7 @@ describe("the image of envoyproxy/ratelimit", () => {
         PORT: String(port),
         GRPC_PORT: "0",
         DEBUG_PORT: "0",
+        HEADGATE_CONTROL_ADDR: "127.0.0.1:0",
       },
     });
     await waitFor("it is ready", async () => {

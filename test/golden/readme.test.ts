@@ -18,6 +18,12 @@ import type { DifferenceRow } from "../../src/policy/difference-row.js";
 import { differenceRows } from "../../src/policy/differences.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { problemRows } from "../../src/policy/problem.js";
+import { ControlPlane } from "../../src/rpc/control-plane.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { FakeRandom } from "../support/fake-random.js";
+
+/** What asks for no time before it is used. */
+const quiet = { clock: new FakeClock(), random: new FakeRandom() };
 
 const readmeFile = fileURLToPath(new URL("../../README.md", import.meta.url));
 const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
@@ -98,6 +104,7 @@ async function renderMetrics(): Promise<string> {
       nowMs: () => 0,
       exchanges: new ExchangeCounts(),
     },
+    control: { plane: new ControlPlane(quiet), nowMs: () => 0 },
     storeKind: "memory",
     version: "0",
   });

@@ -13,6 +13,7 @@ export const quietEnv: Env = {
   GRPC_HOST: "127.0.0.1",
   PORT: "0",
   GRPC_PORT: "0",
+  HEADGATE_CONTROL_ADDR: "127.0.0.1:0",
   HEADGATE_DRAIN_DELAY_MS: "0",
 };
 

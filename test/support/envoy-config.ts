@@ -35,6 +35,9 @@ export interface EnvoyOptions {
   readonly tls?: EnvoyTls;
   /** A Unix socket of one Headgate, in place of `headgatePorts`. */
   readonly headgateSocket?: string;
+  /** More clusters, and more fields of the whole. Source: envoy.config.bootstrap.v3.Bootstrap. */
+  readonly moreClusters?: readonly Json[];
+  readonly bootstrap?: Json;
 }
 
 /** Envoy as a TLS client. PEM texts. */
@@ -82,8 +85,10 @@ export function envoyConfig(
           ...(options.isHealthChecked === true ? healthChecks : {}),
           ...(options.extProc === undefined ? {} : openStreams),
         },
+        ...(options.moreClusters ?? []),
       ],
     },
+    ...options.bootstrap,
   };
 }
 

@@ -3,7 +3,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createDebugServer, isLoopback } from "../../../src/app/debug-http.js";
 import { profileSecondsMax } from "../../../src/app/debug-profiles.js";
 import { listen } from "../../../src/app/listen.js";
+import { ControlPlane } from "../../../src/rpc/control-plane.js";
 import { FakeClock } from "../../support/fake-clock.js";
+import { FakeRandom } from "../../support/fake-random.js";
 import { createTestSources, type TestSources } from "../../support/stats-sources.js";
 import { waitFor, within } from "../../support/wait.js";
 
@@ -14,7 +16,9 @@ let port: number;
 let close: () => Promise<void>;
 
 async function start(host: string): Promise<void> {
-  const server = createDebugServer({ sources, clock, host, onBug: (bug) => bugs.push(bug) });
+  const plane = new ControlPlane({ clock, random: new FakeRandom() });
+  const fleet = { plane, nowMs: () => clock.monotonicMs() };
+  const server = createDebugServer({ sources, fleet, clock, host, onBug: (bug) => bugs.push(bug) });
   const settings = { hostSetting: "DEBUG_HOST", portSetting: "DEBUG_PORT", connectionsMax: 10 };
   ({ port } = await listen(server, { host: "127.0.0.1", port: 0, ...settings }));
   close = () =>

@@ -3,7 +3,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { LogEvent, Logger } from "../../../src/app/logger.js";
 import type { StatsChoice } from "../../../src/app/stats-choice.js";
 import { openStatsListeners, type StatsListeners } from "../../../src/app/stats-listeners.js";
+import { ControlPlane } from "../../../src/rpc/control-plane.js";
 import { FakeClock } from "../../support/fake-clock.js";
+import { FakeRandom } from "../../support/fake-random.js";
 import { createTestSources } from "../../support/stats-sources.js";
 
 let events: LogEvent[];
@@ -30,9 +32,12 @@ async function start(
   stats: StatsChoice,
   { host = "127.0.0.1", port = 0 } = {},
 ): Promise<StatsListeners> {
+  const clock = new FakeClock();
+  const plane = new ControlPlane({ clock, random: new FakeRandom() });
   const listeners = await openStatsListeners({
     config: { stats, debugHost: host, debugPort: port },
-    clock: new FakeClock(),
+    clock,
+    fleet: { plane, nowMs: () => clock.monotonicMs() },
     logger,
     sources: createTestSources(),
     metrics: { contentType: "text/plain; version=0.0.4", render: async () => "own_metric 1\n" },

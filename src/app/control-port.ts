@@ -1,0 +1,149 @@
+import { createServer, type Socket } from "node:net";
+import type { Clock, Random } from "../core/clock.js";
+import { isServiceError } from "../core/errors.js";
+import type { NodeReport, ShareSheet } from "../core/feedback.js";
+import type { PolicySource } from "../decide/policy-source.js";
+import { type ControlPlane, controlMessageBytesMax } from "../rpc/control-plane.js";
+import { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
+import type { Config } from "./config.js";
+import { type ListenAddress, listen } from "./listen.js";
+import type { Logger } from "./logger.js";
+import type { OpenTls } from "./tls.js";
+import { TlsConnection } from "./tls-connection.js";
+
+/** Who makes sheets of reports: a loop in this process, or the leader of the fleet. */
+export interface SheetSource {
+  /** The sheet that holds now; undefined: none, or nobody has renewed it for too long. */
+  current(): ShareSheet | undefined;
+  /** Calls back after every new sheet until the answer is called. */
+  onSheet(listener: () => void): () => void;
+  /** Takes what this replica's Envoys did since the last time. */
+  report(reports: readonly NodeReport[]): void;
+}
+
+/** What the control port is opened with. */
+export interface ControlPortParts {
+  readonly plane: ControlPlane;
+  readonly sheets: SheetSource;
+  readonly policies: PolicySource & { onLoaded(listener: () => void): () => void };
+  readonly config: Pick<
+    Config,
+    "controlAddress" | "grpcConnectionAgeMsMax" | "grpcConnectionAgeGraceMs"
+  >;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  /** Undefined where gRPC is served in plaintext. */
+  readonly tls: OpenTls | undefined;
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** The open control port. */
+export interface ControlPort {
+  /** Absent where there is none, or it is taken. */
+  readonly address?: ListenAddress;
+  /** Ends all streams, so that Envoys find another replica, and what runs by itself. */
+  close(): Promise<void>;
+}
+
+/** The most connections at a time: an Envoy has one, or one a stream. */
+const controlConnectionsMax = 20_000;
+
+/** How often Envoys' numbers are handed on, in milliseconds. */
+const reportEveryMs = 1_000;
+
+/** How long connections may take to end when the process does. */
+const closeMsMax = 1_000;
+
+/**
+ * Opens the control port, off the path of decisions: it is served by a library, on connections of
+ * its own, and no fault here reaches a decision. A port that is taken is only warned of, since it
+ * is new to those who never asked for it.
+ */
+export async function openControlPort(parts: ControlPortParts): Promise<ControlPort> {
+  const { config, plane, logger } = parts;
+  const place = config.controlAddress;
+  if (place === undefined) return { close: async () => {} };
+  const transport = createTransport(parts);
+  const accept = acceptor(transport, parts.tls);
+  const server = createServer({ noDelay: true }, accept);
+  const setting = "HEADGATE_CONTROL_ADDR";
+  const settings = { hostSetting: setting, portSetting: setting };
+  try {
+    const connectionsMax = controlConnectionsMax;
+    const address = await listen(server, { ...place, ...settings, connectionsMax });
+    logger.info({ event: "controlListening", address }, "The control port is open.");
+    const stop = follow(parts);
+    return {
+      address,
+      close: async () => {
+        stop();
+        server.close();
+        plane.close();
+        await transport.close(closeMsMax);
+      },
+    };
+  } catch (thrown) {
+    if (!isServiceError(thrown)) throw thrown;
+    logger.warn({ event: "controlPortFailed" }, `There is no control port: ${thrown.message}`);
+    return { close: async () => {} };
+  }
+}
+
+function createTransport({ plane, config, clock, random, onBug }: ControlPortParts) {
+  return new GrpcJsTransport({
+    services: plane.services,
+    clock,
+    random,
+    connectionAgeMsMax: config.grpcConnectionAgeMsMax,
+    connectionAgeGraceMs: config.grpcConnectionAgeGraceMs,
+    receivedBytesMax: controlMessageBytesMax,
+    onBug,
+    isLate: () => false,
+    onDropped: () => {},
+  });
+}
+
+function acceptor(transport: GrpcJsTransport, tls: OpenTls | undefined): (socket: Socket) => void {
+  if (tls === undefined) return (socket) => transport.accept(socket);
+  return tls.terminate((socket) => transport.accept(new TlsConnection(socket)));
+}
+
+/** Hands policies and sheets in, and reports on; nothing of it may throw into a timer. */
+function follow({ plane, sheets, policies, clock, onBug }: ControlPortParts): () => void {
+  const guard = (work: () => void) => (): void => {
+    try {
+      work();
+    } catch (thrown) {
+      onBug(thrown);
+    }
+  };
+  const takePolicy = guard(() => plane.usePolicy(policies.current()?.services ?? []));
+  const takeSheet = guard(() => plane.useSheet(sheets.current()));
+  const report = guard(() => {
+    sheets.report(plane.takeReports());
+    // One that nobody renews ends between two new ones.
+    plane.useSheet(sheets.current());
+  });
+  let cancel = (): void => {};
+  const tick = (): void => {
+    cancel = clock.schedule(reportEveryMs, () => {
+      report();
+      tick();
+    });
+  };
+  takePolicy();
+  takeSheet();
+  tick();
+  const stops = [policies.onLoaded(takePolicy), sheets.onSheet(takeSheet), () => cancel()];
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
+
+/** Where no loop is closed: Envoys are listened to, and keep their configured defaults. */
+export const noSheets: SheetSource = {
+  current: () => undefined,
+  onSheet: () => () => {},
+  report: () => {},
+};

@@ -1,0 +1,180 @@
+import { describe, expect, it } from "vitest";
+import type { PushTimes } from "../../src/rpc/layer-pusher.js";
+import { ControlPortProcess } from "../support/control-port.js";
+import { Envoy } from "../support/envoy.js";
+import type { Json } from "../support/envoy-config.js";
+import { type EnvoyControl, joinedTo } from "../support/envoy-control.js";
+import { type HoldingUpstream, startHoldingUpstream } from "../support/holding-upstream.js";
+import { type HttpAnswer, HttpClient } from "../support/http-client.js";
+import { policyOf } from "../support/service-texts.js";
+import { useStage } from "../support/stage.js";
+import { waitFor } from "../support/wait.js";
+
+const stage = useStage("test");
+
+/** The cluster behind Envoy bears this name. */
+const policy = policyOf(
+  "{name: upstream, concurrency: {law: gradient, sources: [envoyMetrics, loadReports], feedback: [circuitBreakers]}}",
+);
+
+/** A layer that nobody renews ends soon, and is renewed often enough. */
+const quickTimes: PushTimes = {
+  ttlMs: 2_000,
+  refreshMs: 600,
+  gapMs: 100,
+  unacknowledgedMsMax: 30_000,
+};
+
+const configuredShare = 30;
+
+const breakers: Json = {
+  circuit_breakers: {
+    thresholds: [
+      { max_requests: configuredShare, max_pending_requests: configuredShare },
+      { priority: "HIGH", max_requests: configuredShare },
+    ],
+  },
+};
+
+interface Rig {
+  readonly port: ControlPortProcess;
+  readonly envoy: Envoy;
+  readonly upstream: HoldingUpstream;
+  /** Sends so many at once; answers come when the upstream is told to. */
+  send(count: number): readonly Promise<HttpAnswer>[];
+}
+
+async function startRig(
+  control: Partial<EnvoyControl> = {},
+  { times = quickTimes }: { readonly times?: PushTimes } = {},
+): Promise<Rig> {
+  const upstream = await startHoldingUpstream(stage);
+  const port = await ControlPortProcess.start(stage, { port: 0, policy, times });
+  const envoy = await Envoy.start(stage, {
+    upstreamPort: upstream.port,
+    headgatePorts: [],
+    rateLimits: [],
+    upstreamCluster: breakers,
+    ...joinedTo({ port: port.port, nodeId: "edge-1", ...control }),
+  });
+  const http = new HttpClient();
+  stage.atEnd(() => http.close());
+  const send = (count: number) =>
+    Array.from({ length: count }, () => http.send({ port: envoy.port }));
+  return { port, envoy, upstream, send };
+}
+
+/** How many of so many requests are let into work at once. */
+async function letIn({ send, upstream }: Rig, count: number): Promise<number> {
+  const answers = send(count);
+  let refusedCount = 0;
+  for (const answer of answers) {
+    void answer.then(({ status }) => {
+      if (status === 503) refusedCount += 1;
+    });
+  }
+  await waitFor("all are let in or refused", () => upstream.heldCount + refusedCount === count);
+  const heldCount = upstream.heldCount;
+  upstream.release();
+  await Promise.all(answers);
+  return heldCount;
+}
+
+async function acknowledged({ port }: Rig, version: string): Promise<void> {
+  await waitFor(`Envoy acknowledges ${version}`, async () => {
+    const { nodes } = (await port.look()).fleet;
+    return nodes[0]?.layer?.acknowledgedVersion === version;
+  });
+}
+
+describe("a real Envoy on the control port", () => {
+  it.each(["rtds", "ads"] as const)("lets in its share, as told over %s", async (over) => {
+    const rig = await startRig({ over });
+    await acknowledged(rig, "0.0");
+    expect(await letIn(rig, 40)).toBe(configuredShare);
+    for (const [version, share] of [
+      [1, 7],
+      [2, 3],
+      [3, 12],
+    ] as const) {
+      await rig.port.say({ version, services: { upstream: { shares: { "edge-1": share } } } });
+      await acknowledged(rig, `1.${version}`);
+      expect(await letIn(rig, 40)).toBe(share);
+    }
+    const [node] = (await rig.port.look()).fleet.nodes;
+    expect(node).toMatchObject({ id: "edge-1", program: "envoy 1.40.0", problems: [] });
+  });
+
+  it("goes back to its configured default when the control port dies", async () => {
+    const rig = await startRig();
+    await rig.port.say({ version: 1, services: { upstream: { shares: { "edge-1": 4 } } } });
+    await acknowledged(rig, "1.1");
+    // Beyond its time: it is renewed.
+    const fromMs = performance.now();
+    await waitFor("twice its time passes", () => performance.now() - fromMs > 2 * quickTimes.ttlMs);
+    expect(await letIn(rig, 40)).toBe(4);
+    await rig.port.kill();
+    await waitFor("the default is back", async () => (await letIn(rig, 40)) === configuredShare, {
+      withinMs: 10 * quickTimes.ttlMs,
+    });
+  });
+
+  it("gets its default back at once when a sheet says nothing of its service any more", async () => {
+    const rig = await startRig();
+    await rig.port.say({ version: 1, services: { upstream: { shares: { "edge-1": 4 } } } });
+    await acknowledged(rig, "1.1");
+    expect(await letIn(rig, 40)).toBe(4);
+    await rig.port.say({ version: 2, services: {} });
+    await acknowledged(rig, "1.2");
+    expect(await letIn(rig, 40)).toBe(configuredShare);
+  });
+
+  it.each([
+    { told: "statistics", reportsLoad: false, pushesMetrics: true, emitsLabels: false },
+    { told: "labelled statistics", reportsLoad: false, pushesMetrics: true, emitsLabels: true },
+    { told: "load reports", reportsLoad: true, pushesMetrics: false, emitsLabels: false },
+    { told: "both", reportsLoad: true, pushesMetrics: true, emitsLabels: false },
+  ])("tells what it does by $told", async ({ told, ...control }) => {
+    const rig = await startRig(control);
+    await rig.port.say({ version: 1, services: { upstream: { shares: { "edge-1": 10 } } } });
+    await acknowledged(rig, "1.1");
+    // Ten are in work, six are refused; then three fail upstream.
+    const answers = rig.send(16);
+    await waitFor("ten are in work", () => rig.upstream.heldCount === 10);
+    await waitFor("a report says so", async () => {
+      const { reports } = await rig.port.look();
+      return reports.some(({ inFlight }) => inFlight === 10);
+    });
+    rig.upstream.release(200, 50);
+    await Promise.all(answers);
+    const failing = rig.send(3);
+    await waitFor("three are in work", () => rig.upstream.heldCount === 3);
+    rig.upstream.release(500);
+    await Promise.all(failing);
+    const sum = await waitFor("all of it was reported", async () => {
+      const { reports } = await rig.port.look();
+      const of = (pick: (report: (typeof reports)[number]) => number) =>
+        reports.reduce((total, report) => total + pick(report), 0);
+      const last = reports.at(-1);
+      const isIdle = last?.inFlight === 0 && last.held === 10;
+      const errors = of(({ errorCount }) => errorCount);
+      if (!isIdle || errors < 3) return undefined;
+      return {
+        errors,
+        drops: of(({ dropCount }) => dropCount),
+        overflows: of(({ overflowCount }) => overflowCount),
+        timed: of(({ latency }) => latency.count),
+        sumMs: of(({ latency }) => latency.sumMs),
+        leastMs: Math.min(...reports.map(({ latency }) => latency.minMs ?? Number.MAX_VALUE)),
+        mostRps: Math.max(...reports.map(({ rps }) => rps)),
+      };
+    });
+    expect(sum).toMatchObject({ errors: 3, drops: 6, overflows: 6 });
+    expect(sum.mostRps).toBeGreaterThan(1);
+    if (told === "load reports") expect(sum.timed).toBe(0);
+    else {
+      expect(sum.timed).toBe(13);
+      expect(sum.sumMs).toBeGreaterThan(10 * 50);
+    }
+  });
+});

@@ -1,0 +1,93 @@
+import { fileURLToPath } from "node:url";
+import type { NodeReport } from "../../src/core/feedback.js";
+import type { PushTimes } from "../../src/rpc/layer-pusher.js";
+import type { ChildProgram } from "./child-program.js";
+import type { SharesWish } from "./share-sheets.js";
+import type { Stage } from "./stage.js";
+import { waitFor } from "./wait.js";
+
+/** With what the program is started. */
+export interface ControlPortSettings {
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** Services, as the policy file has them. */
+  readonly policy: string;
+  readonly times?: PushTimes;
+}
+
+/** What the stub of a loop is told to say. */
+export interface SheetCommand {
+  readonly version: number;
+  /** Undefined: there is no sheet any more. */
+  readonly services?: Readonly<Record<string, SharesWish>>;
+}
+
+/** What the page of the fleet says of one Envoy. */
+export interface ShownNode {
+  readonly id: string;
+  readonly program: string;
+  readonly streams: readonly string[];
+  readonly problems: readonly string[];
+  readonly layer?: { readonly sentVersion: string; readonly acknowledgedVersion?: string };
+  readonly services: Readonly<Record<string, { readonly heldShare: number }>>;
+}
+
+/** What the program shows. */
+export interface ControlPortView {
+  /** All reports so far, the oldest first. */
+  readonly reports: readonly NodeReport[];
+  readonly fleet: {
+    readonly nodes: readonly ShownNode[];
+    readonly problems: {
+      readonly servicesWithoutCluster: readonly string[];
+      readonly clustersWithoutService: readonly string[];
+    };
+  };
+}
+
+/** A control port in a process of its own, with a stub in place of the fleet's loop. */
+export class ControlPortProcess {
+  readonly #program: ChildProgram;
+  readonly port: number;
+  readonly #controlPort: number;
+
+  private constructor(program: ChildProgram, ports: { port: number; controlPort: number }) {
+    this.#program = program;
+    this.port = ports.port;
+    this.#controlPort = ports.controlPort;
+  }
+
+  static async start(stage: Stage, settings: ControlPortSettings): Promise<ControlPortProcess> {
+    const script = fileURLToPath(new URL("./control-port-program.ts", import.meta.url));
+    const program = stage.spawn({
+      name: "control port",
+      file: process.execPath,
+      args: ["--import", "tsx", script, JSON.stringify(settings)],
+    });
+    const line = await waitFor(
+      "the control port listens",
+      () => {
+        if (!program.isRunning) throw new Error(program.output);
+        return /^\{.*\}$/m.exec(program.output)?.[0];
+      },
+      { withinMs: 30_000 },
+    );
+    return new ControlPortProcess(program, JSON.parse(line));
+  }
+
+  /** Another sheet holds from now on. */
+  async say(command: SheetCommand): Promise<void> {
+    const body = JSON.stringify(command);
+    await fetch(`http://127.0.0.1:${this.#controlPort}/`, { method: "POST", body });
+  }
+
+  async look(): Promise<ControlPortView> {
+    const response = await fetch(`http://127.0.0.1:${this.#controlPort}/`);
+    return JSON.parse(await response.text());
+  }
+
+  /** Ends it at once, as a crash does. */
+  async kill(): Promise<void> {
+    await this.#program.kill();
+  }
+}

@@ -1,0 +1,45 @@
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Stage } from "./stage.js";
+
+/** A server behind Envoy that answers when it is told to, so that a test sees what is in work. */
+export interface HoldingUpstream {
+  readonly port: number;
+  /** Requests that wait for an answer. */
+  readonly heldCount: number;
+  /** Answers all that wait, after that time. */
+  release(status?: number, afterMs?: number): void;
+}
+
+/** Starts one; it ends with the stage. */
+export async function startHoldingUpstream(stage: Stage): Promise<HoldingUpstream> {
+  const held = new Set<ServerResponse>();
+  const server = createServer((request, response) => {
+    request.resume();
+    held.add(response);
+    response.once("close", () => held.delete(response));
+  });
+  server.keepAliveTimeout = 0;
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  stage.atEnd(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    get heldCount() {
+      return held.size;
+    },
+    release(status = 200, afterMs = 0) {
+      const all = [...held];
+      held.clear();
+      setTimeout(() => {
+        for (const response of all) {
+          response.statusCode = status;
+          response.end("released\n");
+        }
+      }, afterMs);
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import type { ServiceShares, ShareSheet } from "../../src/core/feedback.js";
+
+/** What a test says of one service; all else is as in a quiet fleet. */
+export interface SharesWish {
+  /** By node: the share at DEFAULT, or both. */
+  readonly shares: Readonly<Record<string, number | { default: number; high: number }>>;
+  readonly gate?: ServiceShares["gate"];
+}
+
+/** A sheet, by service. */
+export function testSheet(
+  version: number,
+  services: Readonly<Record<string, SharesWish>>,
+  epoch = 1,
+): ShareSheet {
+  return {
+    epoch,
+    leaderId: "leader",
+    version,
+    services: new Map(
+      Object.entries(services).map(([name, { shares, gate = "open" }]) => [
+        name,
+        {
+          limit: 100,
+          shares: new Map(
+            Object.entries(shares).map(([nodeId, share]) => [
+              nodeId,
+              typeof share === "number" ? { default: share, high: 0 } : share,
+            ]),
+          ),
+          rejectRatio: 0,
+          gate,
+          facts: { inFlight: 0, rps: 0 },
+        },
+      ]),
+    ),
+  };
+}
