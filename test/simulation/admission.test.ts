@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import { AdmissionRun, type AdmissionSpan } from "./admission-run.js";
+
+const seed = 20_260_505;
+
+/** Ten servers of 50 ms: 200 requests a second; callers wait for a second. */
+function overloaded(blocks: string, loadRatio: number, criticalRatio: number): AdmissionSpan {
+  const service = { serverCount: 10, serviceMs: 50, patienceMs: 1_000 };
+  const run = new AdmissionRun({ ...service, blocks, loadRatio, criticalRatio }, seed);
+  // Until laws have found where they stay.
+  run.span(20_000);
+  return run.span(40_000);
+}
+
+const queueing =
+  "admission: {caller: {header: x-user}, maxInFlight: 12, queue: {size: 50, maxWait: 500ms}}";
+
+const everything = [
+  "admission: {caller: {header: x-user}, maxInFlight: 12, queue: {size: 100, maxWait: 900ms}",
+  "estimatedWait: {max: 700ms, sigmoid: {midpoint: 300ms, slope: 15}}",
+  "gate: {}, throttle: {per: caller}, load: {queueWait: 900ms}}",
+].join(", ");
+
+const learning = "admission: {caller: {header: x-user}}";
+
+describe(`admission as a whole, seed ${seed}`, () => {
+  it.each([
+    { loadRatio: 3, criticalRatio: 0.2 },
+    { loadRatio: 10, criticalRatio: 0.06 },
+  ])("keeps a service with a queue busy and loses nobody critical at $loadRatio x", (load) => {
+    const span = overloaded(queueing, load.loadRatio, load.criticalRatio);
+    expect(span.goodputRatio).toBeGreaterThan(0.95);
+    expect(span.servedRatio.critical).toBeGreaterThan(0.999);
+    expect(span.servedRatio.high).toBeGreaterThan(0.1);
+    expect(span.servedRatio.low).toBeLessThan(0.01);
+    // A wait of 500 ms and what is served longest.
+    expect(span.p99Ms).toBeLessThan(750);
+  });
+
+  it("does so with every block at once, which do not work against each other", () => {
+    const span = overloaded(everything, 3, 0.2);
+    expect(span.goodputRatio).toBeGreaterThan(0.95);
+    expect(span.servedRatio.critical).toBeGreaterThan(0.999);
+  });
+
+  it("finds the limit by itself where a policy names none, and sheds class by class", () => {
+    const span = overloaded(learning, 3, 0.2);
+    expect(span.goodputRatio).toBeGreaterThan(0.95);
+    expect(span.p99Ms).toBeLessThan(400);
+    const { critical, high, normal, low } = span.servedRatio;
+    // Without a queue a critical request that finds no permit is refused at once.
+    expect(critical).toBeGreaterThan(0.6);
+    expect(critical).toBeGreaterThan(high);
+    expect(high).toBeGreaterThan(normal);
+    expect(normal).toBeGreaterThan(low);
+  });
+
+  it.each(Object.entries({ queueing, everything, learning }))(
+    "leaves a service alone that has room: %s",
+    (_name, blocks) => {
+      const { servedRatio, goodputRatio } = overloaded(blocks, 0.7, 0.2);
+      expect(goodputRatio).toBeGreaterThan(0.65);
+      for (const ratio of Object.values(servedRatio)) expect(ratio).toBeGreaterThan(0.97);
+    },
+  );
+});
