@@ -149,8 +149,8 @@ const optionRows = {
     choices: ["lane", "grpc-js"],
     defaultValue: "lane",
     docs:
-      "What speaks gRPC: `lane`, Headgate's own HTTP/2, or the library @grpc/grpc-js, which costs " +
-      "a multiple of it and is older.",
+      "What speaks gRPC: `lane`, Headgate's own HTTP/2, or the library @grpc/grpc-js, which " +
+      "costs a multiple of it and is older.",
   }),
   ...decisionOptionRows,
   backendType: choiceOption({
