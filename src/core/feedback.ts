@@ -12,6 +12,8 @@ export interface NodeReport {
   readonly atMs: number;
   /** Requests in work at the upstream, now: a whole number from 0. */
   readonly inFlight: number;
+  /** Of them, those at Envoy's priority HIGH; undefined where the Envoy does not say. */
+  readonly highInFlight?: number;
   /** Requests that ended a second; those that Envoy refused itself are not among them. */
   readonly rps: number;
   readonly latency: NodeLatency;
@@ -23,9 +25,15 @@ export interface NodeReport {
   readonly overflowCount: number;
   /**
    * The largest share that this node may still enforce: acknowledged last, or sent and neither
-   * acknowledged nor expired; its configured default when the time of what it had ran out.
+   * acknowledged nor expired; its configured default when the time of what it had ran out. 0: who
+   * reports has no layers to give to it, and cannot tell.
    */
   readonly held: number;
+  /**
+   * When `held` was true, on the same clock as `atMs`; undefined: at `atMs`. An Envoy may have its
+   * layers from one replica and tell its numbers to another one, so the two times differ.
+   */
+  readonly heldAtMs?: number;
   /** Of the filter `adaptive_concurrency`; undefined where the node has none, or says nothing. */
   readonly gradientFacts?: GradientFacts;
 }
