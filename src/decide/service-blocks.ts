@@ -10,6 +10,8 @@ import { KeyedPermits } from "./permits.js";
 import { RefusalCache } from "./refusal-cache.js";
 import { ServiceHealth } from "./service-health.js";
 import { Throttles } from "./throttles.js";
+import type { Visit } from "./visit.js";
+import type { VisitOutcome } from "./visit-outcome.js";
 
 /** What the blocks of a policy are made with. */
 export interface BlockParts {
@@ -50,6 +52,18 @@ export class ServiceBlocks {
     // Its queries are known by the policy that matched them, so there is nothing to take over.
     this.rateLimit =
       rateLimit?.inExtProc === true ? new RateLimitAsker(parts.decider, rateLimit) : undefined;
+  }
+
+  /** Teaches law, throttle and load what a request taught that held a permit. */
+  learn(visit: Visit, { outcome, isAccepted, isFailed }: VisitOutcome, nowMs: number): void {
+    const { admittedMs: startMs, inFlight, position, caller, pool } = visit;
+    if (this.service.concurrency?.sources.includes("extProc") === true) {
+      pool.learn({ startMs, endMs: nowMs, inFlight, position, outcome });
+    }
+    const { throttles, health } = this.admission ?? {};
+    if (isAccepted === true) throttles?.accepted(caller, nowMs);
+    else if (isAccepted === false) throttles?.refused(caller, nowMs);
+    health?.ended({ outcome, isFailed, latencyMs: nowMs - startMs, nowMs });
   }
 }
 
