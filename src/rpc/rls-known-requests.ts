@@ -39,7 +39,7 @@ const shapedRequestsMax = 1_200_000;
 const keptRequestsMax = 65_536;
 
 /**
- * See `KnownRequestsBounds`. Of more some live through two rounds of the collector, which moves them
+ * See `KnownRequestsBounds`. Of more some live through two rounds of the collector, and are moved
  * to where only a round over everything frees them: with 1,024 that was 0.2 MB a round, of 12.
  */
 const recentRequestsMax = 256;

@@ -38,8 +38,8 @@ export interface StoredBucket {
 export interface LimitStore {
   readonly kind: "memory" | "redis";
   /**
-   * A short name for the key's bucket, where this store keeps no more of keys: every method takes it
-   * in place of the key.
+   * A short name for the key's bucket, where this store keeps no more of keys: every method takes
+   * it in place of the key.
    */
   shorten?(key: LimitKey): LimitKey;
   /**

@@ -11,9 +11,9 @@ export interface PackedBatch {
   /**
    * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32), and how
    * many requests it stands for (uint16): itself and, where it is plain and has one charge, those
-   * behind it that differ in nothing but their keys, which are the next ones. A charge: position of its key from 1 (uint16), flags (uint8), hits (uint32), burst (uint32),
-   * period in us (double), cost (double); with the windows' flag, where they start, end and end
-   * next in us (double each).
+   * behind it that differ in nothing but their keys, which are the next ones. A charge: position of
+   * its key from 1 (uint16), flags (uint8), hits (uint32), burst (uint32), period in us (double),
+   * cost (double); with the windows' flag, where they start, end and end next in us (double each).
    */
   readonly bytes: Buffer;
 }
