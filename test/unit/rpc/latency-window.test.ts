@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import { joinLatencies, LatencyWindow } from "../../../src/rpc/latency-window.js";
+
+describe("LatencyWindow", () => {
+  it("adds up what flushes have by bucket, and finds the median in them", () => {
+    const window = new LatencyWindow();
+    window.addBuckets(4, 40, [
+      { upToMs: 10, count: 1 },
+      { upToMs: 25, count: 4 },
+    ]);
+    window.addBuckets(4, 60, [
+      { upToMs: 10, count: 1 },
+      { upToMs: 25, count: 4 },
+    ]);
+    expect(window.take()).toEqual({ count: 8, sumMs: 100, p50: 15 });
+    expect(window.take()).toEqual({ count: 0, sumMs: 0 });
+  });
+
+  it.each([
+    ["all in the first bucket", [4, 4], 5],
+    ["half up to a bound", [4, 8], 10],
+  ])("has the median of %s", (_, [first = 0, all = 0], p50) => {
+    const window = new LatencyWindow();
+    window.addBuckets(all, 0, [
+      { upToMs: 10, count: first },
+      { upToMs: 25, count: all },
+    ]);
+    expect(window.take().p50).toBe(p50);
+  });
+
+  it("says no median that lies above all bounds", () => {
+    const window = new LatencyWindow();
+    window.addBuckets(4, 0, [
+      { upToMs: 10, count: 1 },
+      { upToMs: Number.POSITIVE_INFINITY, count: 4 },
+    ]);
+    expect(window.take().p50).toBeUndefined();
+  });
+
+  it("is not misled by buckets that fall", () => {
+    const window = new LatencyWindow();
+    window.addBuckets(4, 0, [
+      { upToMs: 10, count: 4 },
+      { upToMs: 25, count: 1 },
+      { upToMs: 50, count: 4 },
+    ]);
+    expect(window.take()).toEqual({ count: 4, sumMs: 0, p50: 5 });
+  });
+
+  it("weighs the medians of flushes, and keeps the least of all", () => {
+    const window = new LatencyWindow();
+    window.addQuantiles({ count: 1, sumMs: 10 }, { minMs: 10, p50Ms: 10 });
+    window.addQuantiles({ count: 3, sumMs: 90 }, { minMs: 20, p50Ms: 30 });
+    window.addQuantiles({ count: 0, sumMs: 0 }, { minMs: 0, p50Ms: 0 });
+    expect(window.take()).toEqual({ count: 4, sumMs: 100, p50: 25, minMs: 10 });
+  });
+
+  it.each(["quantiles first", "buckets first"])(
+    "counts once what comes in both forms, %s",
+    (order) => {
+      const window = new LatencyWindow();
+      const quantiles = (): void =>
+        window.addQuantiles({ count: 2, sumMs: 30 }, { minMs: 10, p50Ms: 12 });
+      const buckets = (): void => window.addBuckets(2, 30, [{ upToMs: 25, count: 2 }]);
+      for (let flush = 0; flush < 2; flush += 1) {
+        if (order === "quantiles first") quantiles();
+        buckets();
+        if (order === "buckets first") quantiles();
+        expect(window.take()).toEqual({ count: 2, sumMs: 30, p50: 12, minMs: 10 });
+      }
+    },
+  );
+});
+
+describe("joinLatencies()", () => {
+  it("adds up, weighs medians, and keeps the least", () => {
+    expect(
+      joinLatencies([
+        { count: 1, sumMs: 10, p50: 10, minMs: 10 },
+        { count: 0, sumMs: 0 },
+        { count: 3, sumMs: 90, p50: 30, minMs: 5 },
+      ]),
+    ).toEqual({ count: 4, sumMs: 100, p50: 25, minMs: 5 });
+    expect(joinLatencies([])).toEqual({ count: 0, sumMs: 0 });
+    const only = { count: 2, sumMs: 4 };
+    expect(joinLatencies([only, { count: 0, sumMs: 0 }])).toEqual(only);
+  });
+});
