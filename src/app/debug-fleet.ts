@@ -54,7 +54,7 @@ function reportsByNode(
 }
 
 function renderNode(node: Node, reports: readonly NodeReport[], nowMs: number): unknown {
-  const { id, identity, ledger, claims, heardAtMs, refusal } = node;
+  const { id, identity, ledger, signals, claims, heardAtMs, refusal } = node;
   const { cluster, agent, version } = identity;
   const { sentLayer, acknowledgedLayer } = ledger;
   return {
@@ -70,6 +70,12 @@ function renderNode(node: Node, reports: readonly NodeReport[], nowMs: number): 
       acknowledgedVersion: acknowledgedLayer?.version,
       sentSecondsAgo: secondsSince(ledger.sentAtMs, nowMs),
     },
+    clusters: Object.fromEntries(
+      [...signals.clusters()].map(([name, { atMs, connectionOverflowCount }]) => [
+        name,
+        { heardSecondsAgo: secondsSince(atMs, nowMs), connectionOverflowCount },
+      ]),
+    ),
     services: Object.fromEntries(
       reports.map((report) => [
         report.service,

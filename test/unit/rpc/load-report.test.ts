@@ -1,0 +1,105 @@
+import { describe, expect, it } from "vitest";
+import { loadReportSeconds } from "../../../src/rpc/load-report.js";
+import { grpcStatuses } from "../../../src/rpc/status.js";
+import { ControlRig, testNode, toldService } from "../../support/control-rig.js";
+
+function locality(inFlight: number, success: number, errors: number) {
+  return {
+    totalRequestsInProgress: BigInt(inFlight),
+    totalSuccessfulRequests: BigInt(success),
+    totalErrorRequests: BigInt(errors),
+  };
+}
+
+function statsOf(
+  clusterName: string,
+  localities: readonly ReturnType<typeof locality>[],
+  dropped = 0,
+) {
+  return {
+    clusterName,
+    upstreamLocalityStats: [...localities],
+    totalDroppedRequests: BigInt(dropped),
+    loadReportInterval: { seconds: 1n, nanos: 0 },
+  };
+}
+
+describe("the load reporting service", () => {
+  it("asks once for all clusters and each second, and takes what comes", () => {
+    const rig = new ControlRig();
+    const stream = rig.open("StreamLoadStats");
+    stream.reportLoad({ node: testNode("edge-1") });
+    expect(stream.loadAsks).toMatchObject([
+      {
+        sendAllClusters: true,
+        loadReportingInterval: { seconds: BigInt(loadReportSeconds) },
+        reportEndpointGranularity: false,
+      },
+    ]);
+    const localities = [locality(3, 10, 0), locality(4, 20, 7)];
+    stream.reportLoad({ clusterStats: [statsOf("orders", localities, 5)] });
+    expect(stream.sent).toHaveLength(1);
+    expect(rig.plane.takeReports()).toEqual([
+      {
+        nodeId: "edge-1",
+        service: "orders",
+        atMs: rig.nowMs,
+        inFlight: 7,
+        rps: 32,
+        latency: { count: 0, sumMs: 0 },
+        errorCount: 2,
+        dropCount: 5,
+        overflowCount: 5,
+        held: 0,
+      },
+    ]);
+  });
+
+  it("has nothing in work where a report leaves a cluster out", () => {
+    const rig = new ControlRig();
+    const stream = rig.open("StreamLoadStats");
+    stream.reportLoad({ node: testNode("edge-1") });
+    stream.reportLoad({ clusterStats: [statsOf("orders", [locality(3, 10, 0)])] });
+    rig.plane.takeReports();
+    rig.clock.advance(1_000);
+    stream.reportLoad({});
+    expect(rig.plane.takeReports()).toMatchObject([{ inFlight: 0, rps: 0, atMs: rig.nowMs }]);
+  });
+
+  it("names clusters that lead to no service, and clusters of two", () => {
+    const upstream = { address: "orders.shop", port: 80 };
+    const services = ["orders", "carts"].map((name) => toldService(name, { upstream }));
+    const rig = new ControlRig(services);
+    const stream = rig.open("StreamLoadStats");
+    stream.reportLoad({ node: testNode("edge-1") });
+    const names = ["control", "outbound|80||orders.shop"];
+    stream.reportLoad({ clusterStats: names.map((name) => statsOf(name, [])) });
+    expect([...rig.plane.registry.unclaimedClusters]).toEqual(names);
+    expect(rig.plane.takeReports()).toEqual([]);
+    expect([...rig.plane.contestedClusters.keys()]).toEqual(["outbound|80||orders.shop"]);
+    expect(rig.plane.unseenServices()).toEqual(["orders", "carts"]);
+  });
+
+  it("ends a stream that sends what is no message, or says not whose it is", () => {
+    const rig = new ControlRig();
+    const garbled = rig.open("StreamLoadStats");
+    garbled.bytes(Buffer.from("no message"));
+    expect(garbled.status).toBe(grpcStatuses.invalidArgument);
+    const nameless = rig.open("StreamLoadStats");
+    nameless.reportLoad({});
+    expect(nameless.status).toBe(grpcStatuses.invalidArgument);
+    expect(nameless.sent).toEqual([]);
+  });
+
+  it("ends with its Envoy", () => {
+    const rig = new ControlRig();
+    for (const leave of ["halfClose", "cancel"] as const) {
+      const stream = rig.open("StreamLoadStats");
+      stream.reportLoad({ node: testNode("edge-1") });
+      stream.drain();
+      stream[leave]();
+      expect(stream.status).toBe(0);
+    }
+    expect(rig.plane.counts.openStreams.get("load_stats")).toBe(0);
+  });
+});
