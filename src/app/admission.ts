@@ -94,9 +94,45 @@ function logShares(event: PermitSharesEvent, logger: Logger): void {
   );
 }
 
-function logAdmission({ kind, service, state }: AdmissionEvent, logger: Logger): void {
+function logAdmission(event: AdmissionEvent, logger: Logger): void {
+  const { kind, service } = event;
+  if (kind === "gateChanged") {
+    logGate(event, logger);
+  } else if (kind === "capacityChanged") {
+    logCapacity(event, logger);
+  } else {
+    const { key, count, longestMs } = event;
+    logger.debug(
+      { event: kind, service, key, count, longestMs: Math.round(longestMs) },
+      "Requests waited for a permit for more than 100 ms in the last second.",
+    );
+  }
+}
+
+function logGate(
+  { kind, service, state }: Extract<AdmissionEvent, { kind: "gateChanged" }>,
+  logger: Logger,
+): void {
   const line = { event: kind, service, state };
   if (state === "closed") logger.warn(line, "A service's gate closed: its queue is too long.");
   else if (state === "open") logger.info(line, "A service's gate is open again.");
   else logger.info(line, "A service's gate lets a part of its requests through.");
+}
+
+/** Each change, and the decreases once more for whoever reads warnings alone. */
+function logCapacity(
+  { kind, service, key, from, to, reading }: Extract<AdmissionEvent, { kind: "capacityChanged" }>,
+  logger: Logger,
+): void {
+  const line = { service, key, from, to };
+  const why = typeof reading === "number" ? `reading ${reading}` : "no reading";
+  logger.info(
+    { event: kind, ...line, reading },
+    `Adjusted capacity from ${from} to ${to} (${why}).`,
+  );
+  if (to >= from) return;
+  logger.warn(
+    { event: "capacityDecreased", ...line, by: from - to },
+    `Decreased capacity from ${from} to ${to} (-${from - to} permits).`,
+  );
 }

@@ -244,6 +244,18 @@ export interface SignalSettings {
   readonly critical: number;
   /** Weight of a new reading, above 0 up to 1; 1: no smoothing. Default 1. */
   readonly smoothingRatio: number;
+  /** Moves the limit until the reading is at its target; undefined: a straight line. */
+  readonly pid: PidSettings | undefined;
+}
+
+/** Gains of a controller over the error as a share of the way from target to critical. */
+export interface PidSettings {
+  /** What the level falls by when the error grows by one, from 0. Default 1. */
+  readonly kp: number;
+  /** What it falls by in a second at an error of one, from 0. Default 0.005. */
+  readonly kiPerSecond: number;
+  /** What it falls by when the error grows by one a second, from 0. Default 0. */
+  readonly kdSeconds: number;
 }
 
 /** A bound on the place in the queue, learned from who was served too late. */

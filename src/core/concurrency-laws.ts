@@ -30,7 +30,7 @@ export const concurrencyDefaults: ConcurrencyDefaults = {
     statistic: { kind: "mean" },
   },
   latencyShed: { statistic: { kind: "mean" }, windowCount: 100, factor: 1, sustainedMs: 1_000 },
-  signal: { smoothingRatio: 1 },
+  signal: { smoothingRatio: 1, pid: undefined },
 };
 
 /** Settings by law, without those that have no default: thresholds, and what a signal means. */

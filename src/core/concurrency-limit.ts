@@ -34,6 +34,9 @@ export interface WindowedSample {
   readonly endMs: number;
 }
 
+/** A reading from elsewhere, or the bound that holds while there is none. */
+export type SignalReading = number | "min" | "max";
+
 /**
  * A law for how many requests a service can take at once. It learns from samples, or from readings
  * of something else; it reads no clock and starts nothing. Samples arrive in the order of `endMs`.
@@ -56,8 +59,12 @@ export interface ConcurrencyLimit {
   record(sample: ConcurrencySample): void;
   /** Learns from many at once, as a fleet adds them up. */
   update(window: WindowedSample): void;
-  /** Learns from a reading from elsewhere; only `signal` does. */
-  read(reading: number): void;
+  /**
+   * Learns from a reading from elsewhere, or that there is none; only `signal` does.
+   *
+   * @param nowMs monotonic
+   */
+  read(reading: SignalReading, nowMs: number): void;
   /** What the law believes, for metrics and people; names in camelCase with units. */
   facts(): Readonly<Record<string, number>>;
 }

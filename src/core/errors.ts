@@ -38,6 +38,25 @@ export const errorRows = {
   },
   STORE_FULL: { meaning: "The embedded store holds as many keys as it may.", transient: true },
   STORE_CLOSED: { meaning: "The store was closed: this process is stopping.", transient: false },
+  SIGNAL_TIMEOUT: { meaning: "A signal's source did not answer in time.", transient: true },
+  SIGNAL_UNAVAILABLE: { meaning: "A signal's source cannot be reached.", transient: true },
+  SIGNAL_REFUSED: {
+    meaning: "A signal's source answered with an error, or sent us elsewhere.",
+    transient: true,
+  },
+  SIGNAL_MALFORMED: {
+    meaning: "A signal's source answered something we do not understand.",
+    transient: true,
+  },
+  SIGNAL_TOO_LARGE: {
+    meaning: "A signal's source answered more than we read.",
+    transient: true,
+  },
+  SIGNAL_EMPTY: { meaning: "A signal's source has no such reading.", transient: true },
+  SIGNAL_UNCONFIGURED: {
+    meaning: "A signal's source is one that this process is not told how to reach.",
+    transient: false,
+  },
   OVERLOADED: {
     meaning: "This process has more work than it can do in time, and did not ask the store.",
     transient: true,

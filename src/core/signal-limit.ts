@@ -1,6 +1,7 @@
 import type { LimitBounds, SignalSettings } from "./admission-settings.js";
-import type { ConcurrencyLimit } from "./concurrency-limit.js";
+import type { ConcurrencyLimit, SignalReading } from "./concurrency-limit.js";
 import { withinBounds } from "./limit-bounds.js";
+import { PidController } from "./pid.js";
 
 /**
  * A limit by a reading of something else, such as how far a consumer lags behind: whole up to the
@@ -14,7 +15,12 @@ import { withinBounds } from "./limit-bounds.js";
  *
  * Example, with 10 to 1,000 permits, target 10,000, critical 100,000: a lag of 10,000 or less
  * gives 1,000, of 55,000 505, of 100,000 or more 10. `limits.initial` holds until the first
- * reading. A reading that is no number is left aside; what a missing one means is for who reads.
+ * reading. A reading that is no number is left aside; what a missing one means is for who reads,
+ * who names the bound that holds meanwhile, and the next reading counts as the first.
+ *
+ * The straight line rests wherever reading and limit happen to agree. With `pid` the limit moves
+ * until the reading is at its target: `1 - fraction` is then the level of a `PidController`, which
+ * begins on the line, and whose error is `(target - reading) / (critical - target)`, within -1 to 1.
  *
  * One object stands for one key, so that one busy database never starves another.
  *
@@ -28,6 +34,7 @@ export class SignalLimit implements ConcurrencyLimit {
   readonly #limits: LimitBounds;
   #limit: number;
   #reading: number | undefined;
+  #pid: PidController | undefined;
 
   constructor(settings: SignalSettings, limits: LimitBounds) {
     this.#settings = settings;
@@ -51,17 +58,32 @@ export class SignalLimit implements ConcurrencyLimit {
 
   update(): void {}
 
-  read(reading: number): void {
+  read(reading: SignalReading, nowMs: number): void {
+    if (reading === "min" || reading === "max") {
+      this.#reading = undefined;
+      this.#pid = undefined;
+      this.#limit = withinBounds(this.#limits, this.#limits[reading]);
+      return;
+    }
     if (!Number.isFinite(reading)) return;
-    const { target, critical, smoothingRatio } = this.#settings;
     const before = this.#reading ?? reading;
-    this.#reading = before + (reading - before) * smoothingRatio;
-    const fraction = Math.min(1, Math.max(0, (this.#reading - target) / (critical - target)));
+    this.#reading = before + (reading - before) * this.#settings.smoothingRatio;
     const { min, max } = this.#limits;
-    this.#limit = withinBounds(this.#limits, Math.round(min + (max - min) * (1 - fraction)));
+    const level = this.#level(this.#reading, nowMs);
+    this.#limit = withinBounds(this.#limits, Math.round(min + (max - min) * level));
   }
 
   facts(): Readonly<Record<string, number>> {
     return this.#reading === undefined ? {} : { reading: this.#reading };
+  }
+
+  /** How much of the way from `min` to `max` is open, 0 to 1. */
+  #level(reading: number, nowMs: number): number {
+    const { target, critical, pid } = this.#settings;
+    const fraction = Math.min(1, Math.max(-1, (reading - target) / (critical - target)));
+    const line = 1 - Math.max(0, fraction);
+    if (pid === undefined) return line;
+    this.#pid ??= new PidController(pid, line);
+    return this.#pid.step(-fraction, nowMs);
   }
 }

@@ -1,7 +1,7 @@
 import type { Cancel } from "../core/clock.js";
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../core/deadline.js";
-import type { GateState } from "../core/gate.js";
 import { orcaHeader } from "../core/orca.js";
+import type { SignalUpdate } from "../core/signal-update.js";
 import type { Policy } from "../policy/policy.js";
 import type { IndexedService } from "../policy/service-index.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
@@ -14,20 +14,19 @@ import type {
 } from "./admission-call.js";
 import { type RequestKey, requestKeySource } from "./callers.js";
 import type { PolicySource } from "./policy-source.js";
-import { passedTicket, ServiceAdmission, type ServiceAdmissionParts } from "./service-admission.js";
+import {
+  passedTicket,
+  ServiceAdmission,
+  type ServiceAdmissionParts,
+  type ServiceEvent,
+} from "./service-admission.js";
 
 /** What happens to admission, for logs. */
-export type AdmissionEvent = {
-  readonly kind: "gateChanged";
-  /** Named by the policy. */
-  readonly service: string;
-  readonly state: GateState;
-};
+export type AdmissionEvent = ServiceEvent;
 
 /** What an `Admission` is made of. */
-export interface AdmissionParts extends Omit<ServiceAdmissionParts, "onGateChanged"> {
+export interface AdmissionParts extends ServiceAdmissionParts {
   readonly policies: PolicySource;
-  readonly onEvent: (event: AdmissionEvent) => void;
 }
 
 /** Time between two looks at each gate and each limit, in milliseconds. */
@@ -101,13 +100,12 @@ export class Admission implements Admits {
   }
 
   /**
-   * A reading of what a service's law `signal` looks at.
-   *
-   * @param key one of the policy's names, where the limit is split; undefined: it holds for all
+   * Readings of what a service's law `signal` looks at, by key where its limit is split. The policy
+   * may have changed since they were asked for: they are nothing then.
    */
-  read(service: string, reading: number, key?: string): void {
+  read(service: string, update: SignalUpdate): void {
     this.#follow();
-    this.#services.get(service)?.read(reading, key);
+    this.#services.get(service)?.read(update);
   }
 
   /** Ends what runs by itself, and gives shares up. Who is in stays in. */
@@ -138,19 +136,12 @@ export class Admission implements Admits {
       wanted.add(indexed);
       const known = before.get(name);
       known?.configure(indexed);
-      services.set(name, known ?? this.#create(indexed));
+      services.set(name, known ?? new ServiceAdmission(this.#parts, indexed));
     }
     for (const [name, service] of before) if (!services.has(name)) service.close();
     this.#services = services;
     this.#requestHeaderNames = wanted.headers;
     this.#attributeNames = wanted.attributes;
-  }
-
-  #create(indexed: IndexedService): ServiceAdmission {
-    const { onEvent } = this.#parts;
-    const onGateChanged = (service: string, state: GateState): void =>
-      onEvent({ kind: "gateChanged", service, state });
-    return new ServiceAdmission({ ...this.#parts, onGateChanged }, indexed);
   }
 
   #scheduleTick(): Cancel {

@@ -1,8 +1,9 @@
 import type { ConcurrencySettings, QueueSettings } from "../core/admission-settings.js";
 import { createConcurrencyLimit } from "../core/concurrency-laws.js";
 import type { ConcurrencyLimit, ConcurrencySample } from "../core/concurrency-limit.js";
-import type { QueueState } from "../core/estimated-wait.js";
+import { estimatedWaitMs, type QueueState } from "../core/estimated-wait.js";
 import type { PermitHolder, PermitShare, SharesPermits } from "../core/permit-share.js";
+import type { RetryWait } from "../core/retry-after.js";
 import { SlotTime } from "../core/slot-time.js";
 import {
   type Dismissal,
@@ -26,6 +27,8 @@ export interface PoolSettings {
 export interface PoolParts {
   /** Names the pool among replicas. */
   readonly name: string;
+  /** Names its key in metrics and logs; empty where a limit is not split. */
+  readonly label: string;
   /** Told when somebody who waits may go in now. */
   readonly onGrown: () => void;
   /** Absent where this process is alone. */
@@ -44,6 +47,7 @@ const fleetLaws: ReadonlySet<ConcurrencySettings["law"]> = new Set(["fixed", "si
  */
 export class PermitPool<T> implements PermitHolder {
   readonly name: string;
+  readonly label: string;
   readonly #parts: PoolParts;
   readonly #permits = new Permits();
   readonly #slotTime = new SlotTime();
@@ -55,6 +59,7 @@ export class PermitPool<T> implements PermitHolder {
   constructor(parts: PoolParts, settings: PoolSettings) {
     this.#parts = parts;
     this.name = parts.name;
+    this.label = parts.label;
     this.configure(settings);
   }
 
@@ -144,6 +149,12 @@ export class PermitPool<T> implements PermitHolder {
       limit: Math.max(1, this.limit(nowMs)),
       serviceMs: this.#slotTime.serviceMs(nowMs),
     };
+  }
+
+  /** When to come back, as far as the queue tells. */
+  retryWait(nowMs: number): RetryWait {
+    const ms = estimatedWaitMs(this.state(nowMs));
+    return ms === undefined || ms === 0 ? unknownWait : { kind: "estimated", ms };
   }
 
   /**
@@ -249,6 +260,8 @@ const closedQueue: QueueSettings = {
   order: "fifo",
   codel: undefined,
 };
+
+const unknownWait: RetryWait = { kind: "unknown" };
 
 const nobody: RoomAnswer<never> = { place: undefined, dismissed: [] };
 

@@ -6,10 +6,11 @@ import {
   grpcTimeoutHeader,
   readDeadline,
 } from "../core/deadline.js";
-import { estimatedWaitMs, sigmoidRejectRatio } from "../core/estimated-wait.js";
+import { sigmoidRejectRatio } from "../core/estimated-wait.js";
 import type { GateState } from "../core/gate.js";
 import type { SharesPermits } from "../core/permit-share.js";
 import type { RetryWait } from "../core/retry-after.js";
+import type { CapacityChange, SignalUpdate } from "../core/signal-update.js";
 import type { Dismissal } from "../core/waiting-room.js";
 import type { IndexedService } from "../policy/service-index.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
@@ -20,7 +21,7 @@ import { requestKey } from "./callers.js";
 import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { ServicePools } from "./service-pools.js";
 import { Visit, type VisitHost } from "./visit.js";
-import { type VisitOutcome, visitOutcome } from "./visit-outcome.js";
+import { visitOutcome } from "./visit-outcome.js";
 import { VisitQueue } from "./visit-queue.js";
 
 /** What admission to a service is made of. */
@@ -30,8 +31,24 @@ export interface ServiceAdmissionParts extends BlockParts {
   readonly shares: SharesPermits | undefined;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
-  readonly onGateChanged: (service: string, state: GateState) => void;
+  readonly onEvent: (event: ServiceEvent) => void;
 }
+
+/** What happens to a service, for logs; all names are the policy's. */
+export type ServiceEvent =
+  | { readonly kind: "gateChanged"; readonly service: string; readonly state: GateState }
+  | ({ readonly kind: "capacityChanged"; readonly service: string } & CapacityChange)
+  /** Requests waited for long in the last second: how many, and the longest one's key and wait. */
+  | {
+      readonly kind: "waitedLong";
+      readonly service: string;
+      readonly key: string;
+      readonly count: number;
+      readonly longestMs: number;
+    };
+
+/** A wait for a permit from which it is told, in milliseconds. */
+export const longWaitMs = 100;
 
 /**
  * How much longer than our own wait Envoy is told to wait, in milliseconds: our answer comes first.
@@ -56,6 +73,9 @@ export class ServiceAdmission implements VisitHost {
   #indexed: IndexedService;
   #blocks: ServiceBlocks;
   readonly #queue: VisitQueue;
+  #longWaits:
+    | { readonly key: string; readonly count: number; readonly longestMs: number }
+    | undefined;
 
   constructor(parts: ServiceAdmissionParts, indexed: IndexedService) {
     const { service } = indexed;
@@ -65,7 +85,8 @@ export class ServiceAdmission implements VisitHost {
     this.#blocks = new ServiceBlocks(parts, service, undefined);
     const { clock, shares, digest } = parts;
     const onGrown = (): void => this.#queue.serve(clock.monotonicMs());
-    this.#pools = new ServicePools({ policy: service, shares, digest, onGrown });
+    const nowMs = (): number => clock.monotonicMs();
+    this.#pools = new ServicePools({ policy: service, shares, digest, onGrown, nowMs });
     this.#queue = new VisitQueue({
       clock,
       whole: this.#pools.whole,
@@ -115,9 +136,11 @@ export class ServiceAdmission implements VisitHost {
     return this.#pools.isSplit || whole.fleetLimit() !== Number.POSITIVE_INFINITY;
   }
 
-  /** A reading of what the law `signal` looks at; see `Admission.read`. */
-  read(reading: number, key: string | undefined): void {
-    this.#pools.read(reading, key);
+  /** Readings of what the law `signal` looks at; see `Admission.read`. */
+  read(update: SignalUpdate): void {
+    for (const change of this.#pools.read(update)) {
+      this.#parts.onEvent({ kind: "capacityChanged", service: this.name, ...change });
+    }
     this.#queue.serve(this.#parts.clock.monotonicMs());
   }
 
@@ -138,11 +161,20 @@ export class ServiceAdmission implements VisitHost {
     if (gate !== undefined) {
       const before = gate.state;
       gate.update(this.rejectRatio(nowMs));
-      if (gate.state !== before) this.#parts.onGateChanged(this.name, gate.state);
+      const { state } = gate;
+      if (state !== before) {
+        this.#parts.onEvent({ kind: "gateChanged", service: this.name, state });
+      }
     }
     for (const { pool } of this.#pools.all()) {
       const limit = pool.limit(nowMs);
       if (limit !== Number.POSITIVE_INFINITY) this.counts.capacity.add(limit);
+    }
+    this.#pools.expire(nowMs);
+    const longWaits = this.#longWaits;
+    this.#longWaits = undefined;
+    if (longWaits !== undefined) {
+      this.#parts.onEvent({ kind: "waitedLong", service: this.name, ...longWaits });
     }
     // A lease that ended, or a reading, may have made room.
     this.#queue.serve(nowMs);
@@ -187,7 +219,9 @@ export class ServiceAdmission implements VisitHost {
     pool.giveBack(nowMs);
     if (visit.holdsWhole) this.#pools.whole.giveBack(nowMs);
     const lateAfterMs = this.#blocks.admission?.policy.lateAfterMs;
-    this.#learn(visit, visitOutcome(visit, { end, nowMs, lateAfterMs }), nowMs);
+    const learnt = visitOutcome(visit, { end, nowMs, lateAfterMs });
+    this.counts.outcomes[learnt.outcome] += 1;
+    this.#blocks.learn(visit, learnt, nowMs);
     this.#queue.serve(nowMs);
   }
 
@@ -200,13 +234,13 @@ export class ServiceAdmission implements VisitHost {
     const { rateLimit } = this.#blocks;
     const cause = this.#firstRefusal(visit, nowMs);
     if (cause !== undefined) {
-      this.#refuse(visit, cause, this.#retryWait(visit, nowMs));
+      this.#refuse(visit, cause, visit.pool.retryWait(nowMs));
     } else if (rateLimit === undefined || visit.request.isObserved) {
       this.#enter(visit, nowMs);
     } else if (!this.#mayEnter(visit, nowMs)) {
       // Who would be refused for want of room is not charged first.
       const full = visit.pool.hasQueue ? "queueFull" : "concurrency";
-      this.#refuse(visit, full, this.#retryWait(visit, nowMs));
+      this.#refuse(visit, full, visit.pool.retryWait(nowMs));
     } else {
       const deadlineMs = nowMs + (visit.deadline?.remainingMs ?? Number.POSITIVE_INFINITY);
       rateLimit.ask(visit.request, deadlineMs, (answer) => this.#rateLimited(visit, answer));
@@ -273,14 +307,14 @@ export class ServiceAdmission implements VisitHost {
     } else if (visit.pool.hasQueue) {
       this.#wait(visit, nowMs);
     } else {
-      this.#refuse(visit, "concurrency", this.#retryWait(visit, nowMs));
+      this.#refuse(visit, "concurrency", visit.pool.retryWait(nowMs));
     }
   }
 
   #wait(visit: Visit, nowMs: number): void {
     const { place, dismissed } = this.#queue.enter(visit, nowMs);
     if (place === undefined) {
-      this.#refuse(visit, "queueFull", this.#retryWait(visit, nowMs));
+      this.#refuse(visit, "queueFull", visit.pool.retryWait(nowMs));
     } else {
       visit.stage = "waiting";
       visit.place = place;
@@ -295,7 +329,7 @@ export class ServiceAdmission implements VisitHost {
   #admit(visit: Visit, nowMs: number): void {
     const { pool } = visit;
     const waitedMs = nowMs - visit.arrivedMs;
-    if (visit.place !== undefined) this.counts.waits.add(nowMs - visit.place.enteredMs);
+    if (visit.place !== undefined) this.#waited(pool.label, nowMs - visit.place.enteredMs);
     this.#blocks.admission?.health?.signals.queueWait(waitedMs, nowMs);
     visit.stage = "admitted";
     visit.place = undefined;
@@ -308,6 +342,17 @@ export class ServiceAdmission implements VisitHost {
     if (visit.position === 0) visit.position = pool.hasQueue ? 1 : visit.inFlight;
     this.counts.admitted[visit.priority] += 1;
     visit.call.admitted(this.#blocks.terms.followed(visit, waitedMs));
+  }
+
+  #waited(key: string, waitMs: number): void {
+    this.counts.waits.add(waitMs);
+    if (waitMs <= longWaitMs) return;
+    const { count, longestMs } = this.#longWaits ?? { count: 0, longestMs: 0 };
+    if (this.#longWaits === undefined || waitMs > longestMs) {
+      this.#longWaits = { key, count: count + 1, longestMs: waitMs };
+    } else {
+      this.#longWaits = { ...this.#longWaits, count: count + 1 };
+    }
   }
 
   #refuse(visit: Visit, cause: RefusalCause, wait: RetryWait): void {
@@ -323,7 +368,7 @@ export class ServiceAdmission implements VisitHost {
     for (const { place, cause } of dismissed) {
       const visit = place.payload;
       // The one before may have ended its neighbours.
-      if (visit.stage === "waiting") this.#refuse(visit, cause, this.#retryWait(visit, nowMs));
+      if (visit.stage === "waiting") this.#refuse(visit, cause, visit.pool.retryWait(nowMs));
     }
   }
 
@@ -335,24 +380,6 @@ export class ServiceAdmission implements VisitHost {
     const { keyCount } = visit;
     keyCount?.owner.giveBack(keyCount);
     visit.keyCount = undefined;
-  }
-
-  /** When to come back, as far as the queue tells. */
-  #retryWait({ pool }: Visit, nowMs: number): RetryWait {
-    const ms = estimatedWaitMs(pool.state(nowMs));
-    return ms === undefined || ms === 0 ? unknownWait : { kind: "estimated", ms };
-  }
-
-  #learn(visit: Visit, { outcome, isAccepted, isFailed }: VisitOutcome, nowMs: number): void {
-    const { service, admission } = this.#blocks;
-    this.counts.outcomes[outcome] += 1;
-    const { admittedMs: startMs, inFlight, position, caller } = visit;
-    if (service.concurrency?.sources.includes("extProc") === true) {
-      visit.pool.learn({ startMs, endMs: nowMs, inFlight, position, outcome });
-    }
-    if (isAccepted === true) admission?.throttles?.accepted(caller, nowMs);
-    else if (isAccepted === false) admission?.throttles?.refused(caller, nowMs);
-    admission?.health?.ended({ outcome, isFailed, latencyMs: nowMs - startMs, nowMs });
   }
 }
 
@@ -369,8 +396,6 @@ function deadlineOf(
     (header !== undefined && headers.has(header));
   return isStated ? readDeadline(headers, { header }) : undefined;
 }
-
-const unknownWait: RetryWait = { kind: "unknown" };
 
 /** Causes that a larger share of the fleet's permits would have spared. */
 const forWantOfRoom: ReadonlySet<RefusalCause> = new Set([

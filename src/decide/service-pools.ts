@@ -1,5 +1,8 @@
+import type { ConcurrencySettings } from "../core/admission-settings.js";
+import type { SignalReading } from "../core/concurrency-limit.js";
 import type { SharesPermits } from "../core/permit-share.js";
-import type { ServicePolicy } from "../policy/service-policy.js";
+import type { CapacityChange, SignalUpdate } from "../core/signal-update.js";
+import type { ServiceConcurrency, ServicePolicy } from "../policy/service-policy.js";
 import type { AdmissionRequest } from "./admission-call.js";
 import { PermitPool, type PoolSettings } from "./permit-pool.js";
 import type { Visit } from "./visit.js";
@@ -13,7 +16,15 @@ export interface ServicePoolsParts {
   readonly digest: (text: string) => string;
   /** Told when somebody who waits may go in now. */
   readonly onGrown: () => void;
+  /** Monotonic time, in milliseconds. */
+  readonly nowMs: () => number;
 }
+
+/** How long a key that nobody asks for keeps its pool, in milliseconds. */
+export const keyIdleMsMax = 600_000;
+
+/** Pools that one `expire` looks at. */
+export const expiryLooksMax = 100;
 
 /** Pools that are looked at for one that is idle, when a new key finds no room. */
 const idleLooksMax = 16;
@@ -28,43 +39,45 @@ export interface KeyedPool {
   readonly pool: PermitPool<Visit>;
 }
 
+interface HeldPool extends KeyedPool {
+  /** When a request last asked for it. */
+  usedMs: number;
+}
+
 /**
  * The pools of one service: one for all requests, or, where its limit is split by a header, one for
  * each key beside one for all together. Keys above the bound share a pool, and so have the permits
- * of one; a key that has nothing in it makes room for a new one.
+ * of one; a key that has nothing in it makes room for a new one, and goes by itself when nobody has
+ * asked for it in ten minutes.
  */
 export class ServicePools {
   readonly #parts: ServicePoolsParts;
   #policy: ServicePolicy;
   /** All requests of the service: the only pool, or a bound on those of all keys together. */
   readonly whole: PermitPool<Visit>;
-  readonly #byKey = new Map<string, KeyedPool>();
+  readonly #byKey = new Map<string, HeldPool>();
   #others: KeyedPool | undefined;
-  /** The last reading of a signal, for keys that come later. */
+  /** The last reading of a signal, for keys that come later and laws that are made anew. */
   readonly #readings = new Map<string, number>();
-  #readingOfAll: number | undefined;
+  #readingOfRest: SignalReading | undefined;
 
   constructor(parts: ServicePoolsParts) {
     this.#parts = parts;
     this.#policy = parts.policy;
-    this.whole = this.#create(wholeName(parts.policy), wholeSettings(parts.policy));
+    const { policy } = parts;
+    this.whole = this.#create(wholeName(policy), { label: "", settings: wholeSettings(policy) });
   }
 
-  /** Changes settings while it runs. */
+  /** Changes settings while it runs; a law that is made anew begins with the last reading. */
   configure(policy: ServicePolicy): void {
     const before = this.#policy.concurrency?.per?.header;
     this.#policy = policy;
-    this.whole.configure(wholeSettings(policy));
-    if (policy.concurrency?.per?.header === before) {
-      for (const { pool } of this.#byKey.values()) pool.configure(keySettings(policy));
-      this.#others?.pool.configure(keySettings(policy));
-    } else {
-      // Who is in one of them keeps its permit there; nobody else comes.
-      for (const { pool } of this.#byKey.values()) pool.close();
-      this.#others?.pool.close();
-      this.#byKey.clear();
-      this.#others = undefined;
+    if (policy.concurrency?.per?.header !== before) this.#forgetKeys();
+    this.#configurePool(this.whole, wholeSettings(policy));
+    for (const [key, { pool }] of this.#byKey) {
+      this.#configurePool(pool, keySettings(policy, key), key);
     }
+    if (this.#others !== undefined) this.#configurePool(this.#others.pool, keySettings(policy));
   }
 
   /** Gives all shares up. */
@@ -93,36 +106,109 @@ export class ServicePools {
     const per = this.#policy.concurrency?.per;
     if (per === undefined) return this.whole;
     const key = headers.get(per.header) ?? "";
+    const usedMs = this.#parts.nowMs();
     const known = this.#byKey.get(key);
-    if (known !== undefined) return known.pool;
+    if (known !== undefined) {
+      known.usedMs = usedMs;
+      return known.pool;
+    }
     if (this.#byKey.size >= per.keysMax && !this.#dropIdle()) return this.#shared();
     const label = per.names.includes(key) ? key : otherKey;
-    const pool = this.#create(this.#nameOf(label === key ? key : this.#parts.digest(key)));
-    const reading = this.#readings.get(key) ?? this.#readingOfAll;
-    if (reading !== undefined) pool.law?.read(reading);
-    this.#byKey.set(key, { label, pool });
+    const name = this.#nameOf(label === key ? key : this.#parts.digest(key));
+    const pool = this.#create(name, { label, settings: keySettings(this.#policy, key) });
+    this.#teach(pool, this.#readings.get(key) ?? this.#readingOfRest);
+    this.#byKey.set(key, { label, pool, usedMs });
     return pool;
   }
 
   /**
-   * A reading of what the law `signal` looks at.
+   * Readings of what the law `signal` looks at. Of keys without a pool as many are kept as keys are
+   * held.
    *
-   * @param key whose it is, one of the policy's names; undefined: it holds for all keys
+   * @returns what they changed: each name of the policy by itself, all other keys together
    */
-  read(reading: number, key: string | undefined): void {
-    if (key === undefined) {
-      this.#readingOfAll = reading;
-      for (const { pool } of this.all()) pool.law?.read(reading);
-    } else if (this.#policy.concurrency?.per?.names.includes(key) === true) {
-      this.#readings.set(key, reading);
-      this.#byKey.get(key)?.pool.law?.read(reading);
+  read({ byKey, gone, rest }: SignalUpdate): readonly CapacityChange[] {
+    const changes = new Map<string, CapacityChange>();
+    for (const key of gone) this.#readings.delete(key);
+    if (rest !== undefined) this.#readingOfRest = rest;
+    if (this.isSplit) {
+      for (const [key, reading] of byKey) {
+        this.#keep(key, reading);
+        this.#follow(this.#byKey.get(key)?.pool, { reading, changes });
+      }
     }
+    const restNow = this.#readingOfRest;
+    for (const key of gone) {
+      this.#follow(this.#byKey.get(key)?.pool, { reading: restNow, changes });
+    }
+    if (rest === undefined) return [...changes.values()];
+    const left = new Set(gone);
+    for (const [key, { pool }] of this.#byKey) {
+      if (!this.#readings.has(key) && !left.has(key))
+        this.#follow(pool, { reading: rest, changes });
+    }
+    this.#follow(this.isSplit ? this.#others?.pool : this.whole, { reading: rest, changes });
+    return [...changes.values()];
+  }
+
+  /** Lets keys go that nobody has asked for in a long time; a part of them with each call. */
+  expire(nowMs: number): void {
+    // Each goes to the end, so the count of this call's beginning ends it.
+    let leftCount = Math.min(expiryLooksMax, this.#byKey.size);
+    for (const [key, held] of this.#byKey) {
+      if (leftCount === 0) return;
+      leftCount -= 1;
+      this.#byKey.delete(key);
+      if (nowMs - held.usedMs >= keyIdleMsMax && isIdle(held.pool)) held.pool.close();
+      else this.#byKey.set(key, held);
+    }
+  }
+
+  #keep(key: string, reading: number): void {
+    const keysMax = this.#policy.concurrency?.per?.keysMax ?? 0;
+    if (this.#readings.has(key) || this.#readings.size < keysMax) this.#readings.set(key, reading);
+  }
+
+  /** A pool follows a reading; of keys that share a label the largest change is told. */
+  #follow(pool: PermitPool<Visit> | undefined, { reading, changes }: Followed): void {
+    const law = pool?.law;
+    if (pool === undefined || law === undefined || reading === undefined) return;
+    const from = law.limit;
+    law.read(reading, this.#parts.nowMs());
+    const to = law.limit;
+    const { label: key } = pool;
+    const told = changes.get(key);
+    if (from === to || (told && Math.abs(told.to - told.from) >= Math.abs(to - from))) return;
+    changes.set(key, { key, from, to, reading });
+  }
+
+  #teach(pool: PermitPool<Visit>, reading: SignalReading | undefined): void {
+    if (reading !== undefined) pool.law?.read(reading, this.#parts.nowMs());
+  }
+
+  #configurePool(pool: PermitPool<Visit>, settings: PoolSettings, key?: string): void {
+    const before = pool.law;
+    pool.configure(settings);
+    if (pool.law === before) return;
+    const own = key === undefined ? undefined : this.#readings.get(key);
+    this.#teach(pool, own ?? this.#readingOfRest);
+  }
+
+  /** Who is in one of the pools keeps its permit there; nobody else comes. */
+  #forgetKeys(): void {
+    for (const { pool } of this.#byKey.values()) pool.close();
+    this.#others?.pool.close();
+    this.#byKey.clear();
+    this.#others = undefined;
+    this.#readings.clear();
   }
 
   #shared(): PermitPool<Visit> {
     if (this.#others === undefined) {
-      this.#others = { label: otherKey, pool: this.#create(this.#nameOf(otherKey)) };
-      if (this.#readingOfAll !== undefined) this.#others.pool.law?.read(this.#readingOfAll);
+      const settings = keySettings(this.#policy);
+      const pool = this.#create(this.#nameOf(otherKey), { label: otherKey, settings });
+      this.#others = { label: otherKey, pool };
+      this.#teach(pool, this.#readingOfRest);
     }
     return this.#others.pool;
   }
@@ -133,7 +219,7 @@ export class ServicePools {
       if (lookCount >= idleLooksMax) return false;
       lookCount += 1;
       this.#byKey.delete(key);
-      if (keyed.pool.inUseCount() === 0 && keyed.pool.waitingCount === 0) {
+      if (isIdle(keyed.pool)) {
         keyed.pool.close();
         return true;
       }
@@ -147,10 +233,23 @@ export class ServicePools {
     return `${wholeName(this.#policy)}/${key}`;
   }
 
-  #create(name: string, settings = keySettings(this.#policy)): PermitPool<Visit> {
+  #create(
+    name: string,
+    { label, settings }: { readonly label: string; readonly settings: PoolSettings },
+  ): PermitPool<Visit> {
     const { shares, onGrown } = this.#parts;
-    return new PermitPool<Visit>({ name, shares, onGrown }, settings);
+    return new PermitPool<Visit>({ name, label, shares, onGrown }, settings);
   }
+}
+
+interface Followed {
+  readonly reading: SignalReading | undefined;
+  /** By label. */
+  readonly changes: Map<string, CapacityChange>;
+}
+
+function isIdle(pool: PermitPool<Visit>): boolean {
+  return pool.inUseCount() === 0 && pool.waitingCount === 0;
 }
 
 /** With its length, so that no service's name and key read like another's. */
@@ -166,10 +265,24 @@ function wholeSettings(policy: ServicePolicy): PoolSettings {
 }
 
 /** A queue that only counts holds nobody. Where admission is off, a law has nobody to let in. */
-function keySettings({ admission, concurrency }: ServicePolicy): PoolSettings {
+function keySettings({ admission, concurrency }: ServicePolicy, key?: string): PoolSettings {
   if (admission === undefined) return unlimited;
   const queue = admission.dryRun.has("queue") ? undefined : admission.queue;
-  return { maxInFlight: undefined, concurrency: concurrency?.settings, queue };
+  return {
+    maxInFlight: undefined,
+    concurrency: concurrency && settingsOf(concurrency, key),
+    queue,
+  };
+}
+
+/** A key may have thresholds of its own. */
+function settingsOf(
+  { settings, signal }: ServiceConcurrency,
+  key: string | undefined,
+): ConcurrencySettings {
+  if (key === undefined || settings.law !== "signal") return settings;
+  const own = signal?.thresholds.find(({ name }) => name === key);
+  return own === undefined ? settings : { ...settings, target: own.target, critical: own.critical };
 }
 
 const unlimited: PoolSettings = {

@@ -33,13 +33,14 @@ export function readConcurrency(service: Block): ReadConcurrency {
   }
   const law = block.choice("law", { usual: "gradient", words: lawNames });
   refuseOtherLaws(block, law);
-  const signal = law === "signal" ? readSignal(block) : undefined;
+  const per = readKey(block);
+  const signal = law === "signal" ? readSignal(block, per) : undefined;
   const limits = readLimits(block, law, signal);
   const settings = readSettings(block, { law, limits, signal });
   if (signal?.isOff) return none;
   const concurrency: ServiceConcurrency = {
     settings,
-    per: readKey(block),
+    per,
     signal: signal?.source,
     sources: block.words("sources", ["extProc"], ["extProc", "envoyMetrics", "loadReports"]),
     feedback: block.words("feedback", [], ["circuitBreakers", "adaptiveConcurrency"]),

@@ -11,6 +11,7 @@ import type {
   ShedThresholds,
   ThrottleSettings,
 } from "../core/admission-settings.js";
+import type { SeriesSelector } from "../core/series-selector.js";
 
 /** One upstream service as the policy has it: plain data, so it may cross threads. */
 export interface ServicePolicy {
@@ -122,7 +123,7 @@ export interface ServiceConcurrency {
   readonly settings: ConcurrencySettings;
   /** One limit a key, such as a database; undefined: one for the service. */
   readonly per: ConcurrencyKey | undefined;
-  /** Where readings of `signal` come from, as written; read by who polls it. */
+  /** Where readings of `signal` come from, as they are polled. */
   readonly signal: SignalSource | undefined;
   /** What the law listens to. Default ["extProc"]. */
   readonly sources: readonly ("extProc" | "envoyMetrics" | "loadReports")[];
@@ -139,11 +140,47 @@ export interface ConcurrencyKey {
   readonly keysMax: number;
 }
 
-/** A reading from elsewhere. */
+/** Readings from elsewhere: where they are, how often they are asked for, and how long they hold. */
 export interface SignalSource {
-  readonly kind: "prometheus" | "redis" | "http" | "fixed";
-  /** The query, key or URL; for "fixed" the number. */
-  readonly from: string;
-  /** Default 5,000. */
+  readonly place: SignalPlace;
+  /** Time from one question to the next. Default 5,000. */
   readonly everyMs: number;
+  /** The longest that one question may take, at most `everyMs`. Default 2,000, or `everyMs`. */
+  readonly timeoutMs: number;
+  /** How long a reading holds when no newer one comes. Default six times `everyMs`. */
+  readonly staleAfterMs: number;
+  /** Which bound of the limit holds after that. Default "max": watching less is no reason to refuse. */
+  readonly whenMissing: "min" | "max";
+  /** Keys with thresholds of their own; each is one of `per.names`. */
+  readonly thresholds: readonly SignalThreshold[];
 }
+
+/** What a reading means for one key. */
+export interface SignalThreshold {
+  readonly name: string;
+  /** As in `SignalSettings`. */
+  readonly target: number;
+  readonly critical: number;
+}
+
+/** Where a reading is. Series are added up, those of one value of the label `by` each. */
+export type SignalPlace =
+  /** An instant query; where `server` is undefined the process knows whom to ask. */
+  | {
+      readonly kind: "prometheus";
+      readonly query: string;
+      readonly server: string | undefined;
+      readonly by: string | undefined;
+    }
+  /** A page in the text format of Prometheus, as an exporter publishes it. */
+  | {
+      readonly kind: "metrics";
+      readonly url: string;
+      readonly select: SeriesSelector;
+      readonly by: string | undefined;
+    }
+  /** A key of the store: a number in a text, the length of a list, or a hash of numbers by key. */
+  | { readonly kind: "redis"; readonly key: string }
+  /** A JSON document; `pointer` leads to a number, or to an object of numbers by key. */
+  | { readonly kind: "http"; readonly url: string; readonly pointer: readonly string[] }
+  | { readonly kind: "fixed"; readonly reading: number };

@@ -82,6 +82,14 @@ export const serviceProblemRows = {
     title: "A URL is none.",
     remedy: "Begin it with http:// or https://, and write no user or password into a policy.",
   },
+  HG228: {
+    title: "A selector of series is none.",
+    remedy: "Write a metric's name and, in braces, labels with = or != and texts in double quotes.",
+  },
+  HG229: {
+    title: "A JSON pointer is none.",
+    remedy: "Begin it with `/` and divide its steps by `/`; ~1 stands for `/`, ~0 for `~`.",
+  },
   HG230: {
     title: "A service's rate limit is of a domain that the policy does not have.",
     remedy: "Name a domain of `rateLimits`, in this file or in another one of the policy.",
@@ -89,5 +97,9 @@ export const serviceProblemRows = {
   HG231: {
     title: "No limit could ever meet a service's descriptor.",
     remedy: "Make its keys those of a limit's path, in order, and as many.",
+  },
+  HG232: {
+    title: "A reading would be stale before the next one can come.",
+    remedy: "Choose a staleAfter of several times `every`: a single late answer is no outage.",
   },
 } as const satisfies Record<string, ProblemRow>;

@@ -114,12 +114,28 @@ export const lawShapes = {
   signal: shape("signal", [
     "preset",
     "prometheus",
+    "server",
+    "metrics",
+    "select",
     "redis",
     "http",
+    "pointer",
     "fixed",
+    "by",
     "target",
     "critical",
     "smoothing",
+    "pid",
+    "thresholds",
     "every",
+    "timeout",
+    "staleAfter",
+    "whenMissing",
   ]),
 } as const;
+
+/** `signal.pid`. */
+export const pidShape = shape("a pid", ["kp", "ki", "kd"]);
+
+/** An item of `signal.thresholds`. */
+export const thresholdOfKeyShape = shape("a key's thresholds", ["name", "target", "critical"]);

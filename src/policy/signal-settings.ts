@@ -1,13 +1,17 @@
-import type { LimitBounds, SignalSettings } from "../core/admission-settings.js";
-import type { Block } from "./block.js";
-import { positiveRatioBounds, readNumber } from "./quantities.js";
-import type { SignalSource } from "./service-policy.js";
-import { lawShapes } from "./service-shapes.js";
-import { readUrl } from "./service-texts.js";
-import type { TextRule } from "./text-rules.js";
+import type { LimitBounds, PidSettings, SignalSettings } from "../core/admission-settings.js";
+import { Block } from "./block.js";
+import { quoteText } from "./problem.js";
+import { positiveRatioBounds } from "./quantities.js";
+import type { ConcurrencyKey, SignalSource, SignalThreshold } from "./service-policy.js";
+import { lawShapes, pidShape, thresholdOfKeyShape } from "./service-shapes.js";
+import { readingMax, readSignalSource } from "./signal-source.js";
+import { valueRule } from "./text-rules.js";
 
-/** The largest reading that may be named: a double holds whole numbers up to here. */
-export const readingMax = Number.MAX_SAFE_INTEGER;
+/** Keys of one service that have thresholds of their own. */
+export const signalThresholdsMax = 100;
+
+/** The largest gain of a controller. */
+export const gainMax = 1_000;
 
 /** What `signal` says. */
 export interface ReadSignal {
@@ -46,17 +50,38 @@ const presets: Readonly<Record<"usual" | "throughput" | "cost" | "off", SignalPr
 
 const presetNames = ["usual", "throughput", "cost", "off"] as const;
 
-/** Reads `signal`: a preset, and what differs from it. */
-export function readSignal(concurrency: Block): ReadSignal | undefined {
+/** Reads `signal`: a preset, and what differs from it; `per` is what splits the limit. */
+export function readSignal(
+  concurrency: Block,
+  per: ConcurrencyKey | undefined,
+): ReadSignal | undefined {
   const { reader, fields } = concurrency;
   reader.requiredField(fields, "signal", "signal: {prometheus: ..., target: ..., critical: ...}");
   const block = concurrency.block("signal", lawShapes.signal);
   if (block === undefined) return undefined;
   const name = block.choice("preset", { usual: "usual", words: presetNames });
   const preset = presets[name];
+  const { target, critical } = readThreshold(block, preset);
+  const smoothingRatio = block.number("smoothing", 1, positiveRatioBounds);
+  const isOff = name === "off";
+  const isSplit = per !== undefined || !concurrency.isLeftOut("per");
+  const source = readSignalSource(block, { everyMs: preset.everyMs, isOff, isSplit });
+  const thresholds = readThresholds(block, per, isSplit);
+  return {
+    settings: { law: "signal", target, critical, smoothingRatio, pid: readPid(block) },
+    source: source && { ...source, thresholds },
+    usualLimits: { min: preset.min, max: preset.max },
+    isOff,
+  };
+}
+
+function readThreshold(
+  block: Block,
+  usual: Pick<SignalPreset, "target" | "critical">,
+): Pick<SignalPreset, "target" | "critical"> {
   const bounds = { min: 0, max: readingMax };
-  const target = block.number("target", preset.target, bounds);
-  const critical = block.number("critical", preset.critical, bounds);
+  const target = block.number("target", usual.target, bounds);
+  const critical = block.number("critical", usual.critical, bounds);
   if (critical <= target) {
     block.report(block.field("critical") === undefined ? "target" : "critical", {
       id: "HG205",
@@ -64,47 +89,55 @@ export function readSignal(concurrency: Block): ReadSignal | undefined {
       expected: "a critical reading above the target",
     });
   }
-  const everyMs = block.durationMs("every", preset.everyMs, { minMs: 100, maxMs: 3_600_000 });
-  const smoothingRatio = block.number("smoothing", 1, positiveRatioBounds);
+  return { target, critical };
+}
+
+/** Gains as they are proved for a consumer that keeps up with half of what all permits bring. */
+function readPid(block: Block): PidSettings | undefined {
+  const pid = block.block("pid", pidShape);
+  if (pid === undefined) return undefined;
+  const bounds = { min: 0, max: gainMax };
   return {
-    settings: { law: "signal", target, critical, smoothingRatio },
-    source: readSource(block, everyMs, name === "off"),
-    usualLimits: { min: preset.min, max: preset.max },
-    isOff: name === "off",
+    kp: pid.number("kp", 1, bounds),
+    kiPerSecond: pid.number("ki", 0.005, bounds),
+    kdSeconds: pid.number("kd", 0, bounds),
   };
 }
 
-const sourceKinds = ["prometheus", "redis", "http", "fixed"] as const;
-
-/** Where the reading comes from: exactly one of the four. */
-function readSource(block: Block, everyMs: number, isOff: boolean): SignalSource | undefined {
-  const [kind, ...others] = sourceKinds.filter((name) => block.field(name) !== undefined);
-  if (kind === undefined) {
-    const isMissing = !isOff && sourceKinds.every((name) => block.isLeftOut(name));
-    const expected = "prometheus: a query, redis: a key, http: a URL, or fixed: a number";
-    const message = '"signal" says nothing of where its reading comes from';
-    if (isMissing) block.reader.report(block.fields.node, { id: "HG125", message, expected });
-    return undefined;
+/** Thresholds of keys that the policy names. */
+function readThresholds(
+  block: Block,
+  per: ConcurrencyKey | undefined,
+  isSplit: boolean,
+): readonly SignalThreshold[] {
+  const { reader } = block;
+  const items = block.items("thresholds", "a list of thresholds by key", signalThresholdsMax);
+  if (items.length > 0 && !isSplit) {
+    const message = '"thresholds" are of keys, and the limit is not split by any';
+    const expected = "concurrency.per: the header that splits the limit";
+    block.report("thresholds", { id: "HG207", message, expected });
+    return [];
   }
-  for (const other of others) block.refusePair(other, kind);
-  const from = readFrom(block, kind);
-  return from === undefined ? undefined : { kind, from, everyMs };
+  const thresholds = new Map<string, SignalThreshold>();
+  for (const item of items) {
+    const place = reader.required(item, "{name: ..., target: ..., critical: ...}");
+    const own = place && Block.at(reader, place, thresholdOfKeyShape);
+    if (own === undefined) continue;
+    const expected = "one of concurrency.per.names";
+    const nameField = reader.requiredField(own.fields, "name", expected);
+    for (const field of ["target", "critical"]) {
+      reader.requiredField(own.fields, field, "a reading");
+    }
+    const name = nameField && reader.readText(nameField, valueRule);
+    const threshold = readThreshold(own, { target: 0, critical: readingMax });
+    if (name === undefined) continue;
+    if (thresholds.has(name)) {
+      own.report("name", { id: "HG126", message: `${quoteText(name)} has thresholds above` });
+    } else if (per !== undefined && !per.names.includes(name)) {
+      const message = `${quoteText(name)} is not a key that the policy names`;
+      own.report("name", { id: "HG207", message, expected });
+    }
+    thresholds.set(name, { name, ...threshold });
+  }
+  return [...thresholds.values()];
 }
-
-function readFrom(block: Block, kind: SignalSource["kind"]): string | undefined {
-  const field = block.field(kind);
-  if (field === undefined) return undefined;
-  if (kind === "http") return readUrl(block.reader, field);
-  if (kind !== "fixed") return block.reader.readText(field, sourceRules[kind]);
-  const reading = readNumber(block.reader, field, { min: 0, max: readingMax });
-  return reading === undefined ? undefined : String(reading);
-}
-
-const sourceRules: Readonly<Record<"prometheus" | "redis", TextRule>> = {
-  prometheus: {
-    charsMax: 4_096,
-    forbidden: /(?![\n\t])\p{Cc}/u,
-    expected: "a query of PromQL that gives one number, at most 4096 characters",
-  },
-  redis: { charsMax: 512, forbidden: /\p{Cc}/u, expected: "a key that holds a number" },
-};

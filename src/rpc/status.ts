@@ -38,6 +38,14 @@ export const statusRows: Readonly<Record<ErrorCode, StatusRow>> = {
   STORE_PROTOCOL: { grpc: grpcStatuses.internal, http: 502 },
   STORE_FULL: { grpc: grpcStatuses.resourceExhausted, http: 503 },
   STORE_CLOSED: { grpc: grpcStatuses.unavailable, http: 503 },
+  // Of polls in the background: no call is answered by them.
+  SIGNAL_TIMEOUT: { grpc: grpcStatuses.unavailable, http: 503 },
+  SIGNAL_UNAVAILABLE: { grpc: grpcStatuses.unavailable, http: 503 },
+  SIGNAL_REFUSED: { grpc: grpcStatuses.unavailable, http: 503 },
+  SIGNAL_MALFORMED: { grpc: grpcStatuses.unavailable, http: 503 },
+  SIGNAL_TOO_LARGE: { grpc: grpcStatuses.unavailable, http: 503 },
+  SIGNAL_EMPTY: { grpc: grpcStatuses.unavailable, http: 503 },
+  SIGNAL_UNCONFIGURED: { grpc: grpcStatuses.unavailable, http: 503 },
   // Not UNAVAILABLE, which clients repeat by habit: that is the last thing an overload needs.
   OVERLOADED: { grpc: grpcStatuses.unavailable, http: 503 },
   POLICY_MISSING: { grpc: grpcStatuses.unavailable, http: 503 },

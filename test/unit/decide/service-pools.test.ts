@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
+import type { SignalReading } from "../../../src/core/concurrency-limit.js";
 import type { PermitHolder, PermitShare, SharesPermits } from "../../../src/core/permit-share.js";
+import type { SignalUpdate } from "../../../src/core/signal-update.js";
+import { expiryLooksMax, keyIdleMsMax } from "../../../src/decide/service-pools.js";
 import type { ServicePolicy } from "../../../src/policy/service-policy.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../support/admission.js";
 
@@ -10,12 +13,32 @@ const byDatabase: ServicePolicy["concurrency"] = {
     target: 10_000,
     critical: 100_000,
     smoothingRatio: 1,
+    pid: undefined,
   },
   per: { header: "x-database", names: ["orders", "users"], keysMax: 3 },
   signal: undefined,
   sources: ["extProc"],
   feedback: [],
 };
+
+const signalSource = {
+  place: { kind: "redis", key: "lag" },
+  everyMs: 5_000,
+  timeoutMs: 2_000,
+  staleAfterMs: 30_000,
+  whenMissing: "max",
+} as const;
+
+function forAll(reading: SignalReading): SignalUpdate {
+  return { ...forKeys({}), rest: reading };
+}
+
+function forKeys(
+  readings: Readonly<Record<string, number>>,
+  gone: readonly string[] = [],
+): SignalUpdate {
+  return { byKey: new Map(Object.entries(readings)), gone, rest: undefined };
+}
 
 /** Shares that remember who opened them. */
 class OpenedShares implements SharesPermits {
@@ -50,31 +73,92 @@ describe("ServicePools", () => {
     ask(rig, "orders");
     ask(rig, "users");
     expect(limitsOf(rig)).toEqual([100, 100]);
-    rig.admission.read("orders", 55_000, "users");
+    rig.admission.read("orders", forKeys({ users: 55_000 }));
     expect(limitsOf(rig)).toEqual([100, 505]);
-    rig.admission.read("orders", 100_000);
+    // What holds for all is for those without a reading of their own.
+    rig.admission.read("orders", forAll(100_000));
+    expect(limitsOf(rig)).toEqual([10, 505]);
+    rig.admission.read("orders", forKeys({}, ["users"]));
     expect(limitsOf(rig)).toEqual([10, 10]);
+  });
+
+  it("tell what readings change: names of the policy each, and the largest change of others", () => {
+    const signal = byDatabase.per && { ...byDatabase, per: { ...byDatabase.per, keysMax: 10 } };
+    const rig = new AdmissionRig([testService({}, { concurrency: signal })]);
+    for (const key of ["orders", "users", "secret-a", "secret-b"]) ask(rig, key);
+    rig.admission.read("orders", forAll("max"));
+    rig.events.length = 0;
+    rig.admission.read(
+      "orders",
+      forKeys({ orders: 55_000, users: 5_000, "secret-a": 32_500, "secret-b": 100_000 }),
+    );
+    const common = { kind: "capacityChanged", service: "orders", from: 1_000 };
+    expect(rig.events).toEqual([
+      { ...common, key: "orders", to: 505, reading: 55_000 },
+      { ...common, key: "other", to: 10, reading: 100_000 },
+    ]);
+  });
+
+  it("hold a key to thresholds of its own", () => {
+    const thresholds = [{ name: "users", target: 10, critical: 20 }];
+    const concurrency = { ...byDatabase, signal: { ...signalSource, thresholds } };
+    const rig = new AdmissionRig([testService({}, { concurrency })]);
+    ask(rig, "orders");
+    ask(rig, "users");
+    rig.admission.read("orders", forAll(15));
+    expect(limitsOf(rig)).toEqual([1_000, 505]);
+  });
+
+  it("let keys go that nobody has asked for in a while, and keep those in use", () => {
+    const shares = new OpenedShares();
+    const rig = new AdmissionRig([testService({}, { concurrency: byDatabase })], { shares });
+    ask(rig, "orders").complete();
+    ask(rig, "users");
+    rig.clock.advance(keyIdleMsMax - 1_000);
+    ask(rig, "a").complete();
+    expect([...rig.service().pools.all()]).toHaveLength(3);
+    rig.clock.advance(2_000);
+    expect(shares.names).toEqual(["6:orders/digest-of-a", "6:orders/users"]);
+  });
+
+  it("look at a part of many keys at a time", () => {
+    const per = byDatabase.per && { ...byDatabase.per, keysMax: 1_000 };
+    const rig = new AdmissionRig([testService({}, { concurrency: { ...byDatabase, per } })]);
+    for (let i = 0; i < expiryLooksMax + 5; i += 1) ask(rig, `k${i}`).complete();
+    const { pools } = rig.service();
+    pools.expire(rig.clock.monotonicMs() + keyIdleMsMax);
+    expect([...pools.all()]).toHaveLength(5);
+    pools.expire(rig.clock.monotonicMs() + keyIdleMsMax);
+    expect([...pools.all()]).toHaveLength(0);
+  });
+
+  it("remember readings of as many keys as are held", () => {
+    const rig = new AdmissionRig([testService({}, { concurrency: byDatabase })]);
+    rig.admission.read("orders", forKeys({ a: 55_000, b: 55_000, c: 55_000, d: 55_000 }));
+    ask(rig, "d");
+    ask(rig, "a");
+    expect(limitsOf(rig)).toEqual([100, 505]);
   });
 
   it("give a key that comes later the last reading that is about it", () => {
     const rig = new AdmissionRig([testService({}, { concurrency: byDatabase })]);
-    rig.admission.read("orders", 100_000);
-    rig.admission.read("orders", 5_000, "users");
-    rig.admission.read("orders", 5_000, "what is this");
+    rig.admission.read("orders", forAll(100_000));
+    rig.admission.read("orders", forKeys({ users: 5_000 }));
+    rig.admission.read("orders", forKeys({ "what is this": 55_000 }));
     ask(rig, "users");
     ask(rig, "orders");
     ask(rig, "what is this");
-    expect(limitsOf(rig)).toEqual([1_000, 10, 10]);
+    expect(limitsOf(rig)).toEqual([1_000, 10, 505]);
   });
 
   it("let in who waits when a reading makes room", () => {
     const queue = { sizeMax: 5, waitMsMax: 2_000, order: "fifo", codel: undefined } as const;
     const rig = new AdmissionRig([testService({ queue }, { concurrency: byDatabase })]);
-    rig.admission.read("orders", 100_000);
+    rig.admission.read("orders", forAll(100_000));
     for (let i = 0; i < 10; i += 1) ask(rig, "users");
     const waiting = ask(rig, "users");
     expect(waiting.verdict).toBe("waiting");
-    rig.admission.read("orders", 55_000, "users");
+    rig.admission.read("orders", forKeys({ users: 55_000 }));
     expect(waiting.verdict).toBe("admitted");
   });
 
@@ -137,12 +221,13 @@ describe("ServicePools", () => {
   it("make a law anew only where its own settings change", () => {
     const whole = { ...byDatabase, per: undefined };
     const rig = new AdmissionRig([testService({}, { concurrency: whole })]);
-    rig.admission.read("orders", 55_000);
+    rig.admission.read("orders", forAll(55_000));
     rig.policy = servicesPolicy([testService({ lateAfterMs: 5 }, { concurrency: { ...whole } })]);
     expect(limitsOf(rig)).toEqual([505]);
-    const settings = { ...byDatabase.settings, limits: { initial: 77, min: 10, max: 1_000 } };
+    // It begins with the last reading, so that an edit opens nothing for the time of a poll.
+    const settings = { ...byDatabase.settings, limits: { initial: 77, min: 10, max: 2_000 } };
     rig.policy = servicesPolicy([testService({}, { concurrency: { ...whole, settings } })]);
-    expect(limitsOf(rig)).toEqual([77]);
+    expect(limitsOf(rig)).toEqual([1_005]);
   });
 
   it("serve who waits in pools that a policy replaced", () => {

@@ -22,7 +22,7 @@ import {
   serviceDescriptorsMax,
 } from "../../../src/policy/service-rate-limit.js";
 import { hostsMax } from "../../../src/policy/services.js";
-import { readingMax } from "../../../src/policy/signal-settings.js";
+import { readingMax } from "../../../src/policy/signal-source.js";
 import { policyOf } from "../../support/service-texts.js";
 
 function problemsOf(...services: readonly string[]): readonly Problem[] {
