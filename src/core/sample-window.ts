@@ -6,7 +6,7 @@ import { statisticOf } from "./rtt-statistic.js";
 export const sampleWindowMs = 1_000;
 
 /** Round trips that a window lasts, so that it holds requests which met the limit of its time. */
-const sampleWindowRttCount = 2;
+export const sampleWindowRttCount = 2;
 
 /** The longest that a window waits for round trips; for samples it waits as long as it takes. */
 export const sampleWindowMsMax = 10_000;

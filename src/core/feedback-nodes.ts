@@ -1,0 +1,153 @@
+import type { NodeReport } from "./feedback.js";
+import { type LoopTimes, loopNodesMax } from "./feedback-settings.js";
+
+/** Reports whose times lie nearer together than this are one that came twice, in milliseconds. */
+export const reportGapMsMin = 100;
+
+/** What is left of a demand after a second in which there was less, as an estimate. */
+const demandKeptPerSecond = 0.6;
+
+/** The most by which refusals count as demand, next to what was served. */
+const refusedRatioMax = 100;
+
+/** What one Envoy said last of one service. */
+export interface NodeNumbers {
+  /** When that was true; minus infinity where it has said nothing since this leader began. */
+  readonly atMs: number;
+  readonly inFlight: number;
+  readonly rps: number;
+  /** Whether it refused requests for its share. */
+  readonly isFull: boolean;
+  /** Requests that it would have in work at once if it might: from 0, with fractions. */
+  readonly demand: number;
+  /** Of them, those at HIGH; undefined where it does not say. */
+  readonly highDemand: number | undefined;
+}
+
+/** A report that is news. */
+export interface NodeNews {
+  readonly report: NodeReport;
+  /** When what it counts begins; minus infinity for an Envoy's first, of which nobody knows. */
+  readonly fromMs: number;
+}
+
+/**
+ * What the Envoys of one service said last, whatever of it was lost, late, or came twice.
+ *
+ * Demand is what was in work, or by Little's law what served requests took, and where Envoy refused
+ * requests as many times more as came in all:
+ *
+ * ```
+ * demand = max(inFlight, rps * latency) * (1 + refused / served)
+ * ```
+ *
+ * Less than before is believed step by step, 0.6 of it a second, since one look a second misses
+ * what was in between.
+ *
+ * Example: a share of 10, all in use, 100 served and 900 refused: a demand of 100.
+ */
+export class FeedbackNodes {
+  readonly #times: Pick<LoopTimes, "numbersMsMax" | "nodeLeaseMs">;
+  readonly #nodes = new Map<string, Node>();
+  #crowdedOutCount = 0;
+
+  constructor(times: Pick<LoopTimes, "numbersMsMax" | "nodeLeaseMs">) {
+    this.#times = times;
+  }
+
+  /** In the order in which they were first heard of. */
+  get ids(): Iterable<string> {
+    return this.#nodes.keys();
+  }
+
+  /** Envoys that have a part of the limit: heard of within their lease. */
+  get count(): number {
+    return this.#nodes.size;
+  }
+
+  /** Reports of Envoys for which there was no place. */
+  get crowdedOutCount(): number {
+    return this.#crowdedOutCount;
+  }
+
+  has(nodeId: string): boolean {
+    return this.#nodes.has(nodeId);
+  }
+
+  /** An Envoy that a sheet speaks of: it has its lease from now on. */
+  restore(nodeId: string, nowMs: number): void {
+    this.#nodes.set(nodeId, { heardMs: nowMs, numbers: silence });
+  }
+
+  /** What it said last. */
+  numbers(nodeId: string): NodeNumbers {
+    return this.#nodes.get(nodeId)?.numbers ?? silence;
+  }
+
+  /** Whether its last numbers still say something of now. */
+  isFresh(nodeId: string, nowMs: number): boolean {
+    return nowMs - this.numbers(nodeId).atMs <= this.#times.numbersMsMax;
+  }
+
+  /** Takes a report in. @returns what it teaches; undefined for one that is no news */
+  take(report: NodeReport, nowMs: number): NodeNews | undefined {
+    const { nodeId } = report;
+    const atMs = Math.min(report.atMs, nowMs);
+    const known = this.#nodes.get(nodeId);
+    if (nowMs - atMs > this.#times.numbersMsMax) return undefined;
+    if (known !== undefined && atMs - known.numbers.atMs < reportGapMsMin) return undefined;
+    if (known === undefined && this.#nodes.size >= loopNodesMax) {
+      this.#crowdedOutCount += 1;
+      return undefined;
+    }
+    const before = known?.numbers ?? silence;
+    this.#nodes.set(nodeId, { heardMs: atMs, numbers: numbersOf(report, before, atMs) });
+    return { report, fromMs: before.atMs };
+  }
+
+  /** Those whose lease is over; they are forgotten. */
+  takeGone(nowMs: number): readonly string[] {
+    const gone: string[] = [];
+    for (const [nodeId, { heardMs }] of this.#nodes) {
+      if (nowMs - heardMs >= this.#times.nodeLeaseMs) gone.push(nodeId);
+    }
+    for (const nodeId of gone) this.#nodes.delete(nodeId);
+    return gone;
+  }
+}
+
+interface Node {
+  /** When its lease began anew. */
+  readonly heardMs: number;
+  readonly numbers: NodeNumbers;
+}
+
+const silence: NodeNumbers = {
+  atMs: Number.NEGATIVE_INFINITY,
+  inFlight: 0,
+  rps: 0,
+  isFull: false,
+  demand: 0,
+  highDemand: undefined,
+};
+
+function numbersOf(report: NodeReport, before: NodeNumbers, atMs: number): NodeNumbers {
+  const { inFlight, rps, highInFlight } = report;
+  const kept = demandKeptPerSecond ** ((atMs - before.atMs) / 1_000);
+  const demand = Math.max(demandOf(report), before.demand * kept);
+  const highDemand =
+    highInFlight === undefined
+      ? undefined
+      : Math.max(highInFlight, (before.highDemand ?? 0) * kept);
+  return { atMs, inFlight, rps, isFull: report.overflowCount > 0, demand, highDemand };
+}
+
+function demandOf({ inFlight, rps, latency, overflowCount }: NodeReport): number {
+  const { count, sumMs } = latency;
+  const inWork = Math.max(inFlight, count === 0 ? 0 : (rps / 1_000) * (sumMs / count));
+  const refusedRatio = overflowCount / Math.max(1, count);
+  // Where nobody told how many were served, one in work at least stands for those who were refused.
+  return (
+    Math.max(inWork, Math.min(1, overflowCount)) * (1 + Math.min(refusedRatioMax, refusedRatio))
+  );
+}

@@ -1,0 +1,116 @@
+import { fairShares } from "./fair-share.js";
+import type { NodeShare } from "./feedback.js";
+
+/** What one Envoy could use of a service's limit. */
+export interface NodeClaim {
+  readonly nodeId: string;
+  /** Requests that it would have in work at once: from 0, with fractions. */
+  readonly demand: number;
+  /** Of them, those at HIGH; undefined: the service has no routes there. */
+  readonly highDemand: number | undefined;
+  /**
+   * What is set aside for it whatever it needs, a whole number from 0: of an Envoy that is silent,
+   * its share; of one that does not follow, what it may hold. Undefined: what it needs counts.
+   */
+  readonly reserved: number | undefined;
+}
+
+/** What one Envoy is to have, in whole numbers. */
+export interface ShareTarget {
+  /** At both priorities together: from 1. */
+  readonly total: number;
+  /** Of it, at HIGH at least; less than `total`. */
+  readonly high: number;
+  /** The part of it that HIGH has where there is more than is needed: 0 to 1. */
+  readonly highRatio: number;
+}
+
+/**
+ * Divides a limit among Envoys: first what is set aside and what is needed at HIGH, then what is
+ * needed at DEFAULT, by water-filling with a floor of one, then what is left in proportion to that,
+ * so that bursts find room where traffic is.
+ *
+ * What is needed is the demand d and room for its chance: `d + 2 * sqrt(d) + 1`, of which HIGH has
+ * half as much again, since nobody there should be refused for an estimate.
+ *
+ * Example: 100 among demands of 4, 9 and 100: 9, 16 and 75. Among 4 and 9 alone: 36 and 64. With a
+ * floor of one each and a limit of 2 among three: 1, 1 and 1.
+ *
+ * @param limit a whole number from 1
+ * @returns totals that add up to the larger of the limit and the number of claims, or less where
+ *   nobody is there whose need counts
+ */
+export function shareTargets(
+  limit: number,
+  claims: readonly NodeClaim[],
+): ReadonlyMap<string, ShareTarget> {
+  const bound = Math.max(limit, claims.length);
+  const aside = claims.reduce((sum, { reserved = 0 }) => sum + Math.max(1, reserved), 0);
+  const highs = fairShares(
+    Math.max(0, bound - aside),
+    claims.map((claim) => ({ demand: highNeed(claim), floor: 0, weight: 1 })),
+  );
+  const totals = fairShares(
+    bound,
+    claims.map((claim, i) => {
+      const floor = Math.max(1 + (highs[i] ?? 0), claim.reserved ?? 0);
+      return { demand: Math.max(floor, claim.reserved ?? need(claim)), floor, weight: 1 };
+    }),
+  );
+  const extras = extraShares(bound - totals.reduce((sum, total) => sum + total, 0), {
+    claims,
+    totals,
+  });
+  return new Map(
+    claims.map((claim, i) => {
+      const total = (totals[i] ?? 1) + (extras[i] ?? 0);
+      const high = Math.min(highs[i] ?? 0, total - 1);
+      return [claim.nodeId, { total, high, highRatio: highRatioOf(claim) }];
+    }),
+  );
+}
+
+/**
+ * A share at both priorities. HIGH has what it needs first, but one is left to DEFAULT.
+ *
+ * Example: 10, of which HIGH needs 3 and is a quarter of the demand: 7 and 3. 20: 15 and 5. 1: 1
+ * and 0, which says nothing of HIGH.
+ */
+export function splitShare(share: number, { high, highRatio }: ShareTarget): NodeShare {
+  const most = share - 1;
+  const part = Math.min(most, Math.max(high, Math.floor(share * highRatio)));
+  return { default: share - part, high: part };
+}
+
+/** Of an Envoy that has what is set aside for it, the rest is for others. */
+function extraShares(
+  left: number,
+  { claims, totals }: { readonly claims: readonly NodeClaim[]; readonly totals: readonly number[] },
+): readonly number[] {
+  if (left <= 0) return [];
+  return fairShares(
+    left,
+    claims.map(({ reserved }, i) => ({
+      demand: reserved === undefined ? left : 0,
+      floor: 0,
+      weight: totals[i] ?? 1,
+    })),
+  );
+}
+
+function need({ demand }: NodeClaim): number {
+  return Math.ceil(withChance(demand)) + 1;
+}
+
+function highNeed({ highDemand, reserved }: NodeClaim): number {
+  if (highDemand === undefined || reserved !== undefined) return 0;
+  return Math.ceil(1.5 * withChance(highDemand)) + 1;
+}
+
+function withChance(demand: number): number {
+  return demand + 2 * Math.sqrt(demand);
+}
+
+function highRatioOf({ demand, highDemand }: NodeClaim): number {
+  return highDemand === undefined || demand <= 0 ? 0 : Math.min(1, highDemand / demand);
+}

@@ -1,0 +1,255 @@
+import { assert } from "./errors.js";
+import { fairShares, type ShareClaim } from "./fair-share.js";
+import type { LoopTimes } from "./feedback-settings.js";
+
+/** What a `ShareLedger` goes by. */
+export interface ShareLedgerParts {
+  readonly times: Pick<LoopTimes, "ttlMs" | "sheetSpreadMs" | "obeyMsMax">;
+  /** What an Envoy lets into work without a share. */
+  readonly configuredShare: number;
+}
+
+/** What somebody knows of one Envoy. */
+export interface HeldNews {
+  /** The most that it may let into work: a whole number from 1. */
+  readonly held: number;
+  /** When that was so. */
+  readonly atMs: number;
+}
+
+/** What one step is to come to. */
+export interface GrantOrder {
+  /** What each Envoy is to have in the end: whole numbers from 1, together at most `bound`. */
+  readonly targets: ReadonlyMap<string, number>;
+  /** The most that all together may hold. */
+  readonly bound: number;
+  /** What counts for Envoys that do not follow, instead of what they may hold. */
+  readonly reserved: ReadonlyMap<string, number>;
+}
+
+/** A target that differs by no more than this part of the share is left alone, while it may be. */
+const keepRatio = 0.1;
+
+/**
+ * What each Envoy has been given of one limit, and what it may still be holding. A share that is
+ * taken back is in force until its Envoy has acknowledged less, or its time is up; so shares shrink
+ * at once, and grow only into room that others have given up:
+ *
+ * ```
+ * room = bound - the sum of what each may hold
+ * ```
+ *
+ * An Envoy may hold its share; what was its share before, until it is known to hold less; and its
+ * configured default, when nobody has renewed what it has for so long that it may have expired.
+ * What is known must have been seen `sheetSpreadMs` after the share was taken back: until then some
+ * replica may still hand out the old one, to an Envoy that changes from one replica to another.
+ *
+ * Example: a limit of 100, and two Envoys with 50 each. A third one comes: 49, 50 and 1, and room
+ * for nobody. When the first two have acknowledged 33 each, there is room for 34 - 1 more.
+ *
+ * All times are those of one monotonic clock, in milliseconds.
+ */
+export class ShareLedger {
+  readonly #parts: ShareLedgerParts;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(parts: ShareLedgerParts) {
+    this.#parts = parts;
+  }
+
+  /** The share of an Envoy; 0 where it never had one. */
+  share(nodeId: string): number {
+    return this.#entries.get(nodeId)?.share ?? 0;
+  }
+
+  /**
+   * A share that somebody else has given, who may have taken back any larger one a moment ago. So
+   * there is no room at all before this Envoy has told what it holds, or its time is up.
+   */
+  restore(nodeId: string, share: number, nowMs: number): void {
+    this.#entries.set(nodeId, {
+      share,
+      held: Number.POSITIVE_INFINITY,
+      heldAtMs: nowMs,
+      isControlled: true,
+      loweredAtMs: nowMs,
+      obeyedAtMs: undefined,
+      disobeyedAtMs: undefined,
+      isUnruly: false,
+    });
+  }
+
+  /** Takes in what an Envoy may hold; what is older than what is known already says nothing. */
+  noteHeld(nodeId: string, { held, atMs }: HeldNews): void {
+    const entry = this.#entryOf(nodeId, atMs);
+    if (entry.isControlled && atMs <= entry.heldAtMs) return;
+    const { obeyMsMax, sheetSpreadMs } = this.#parts.times;
+    const isKnown = atMs >= entry.loweredAtMs + sheetSpreadMs;
+    entry.held = isKnown ? held : Math.max(held, entry.held);
+    entry.heldAtMs = atMs;
+    entry.isControlled = true;
+    if (atMs < entry.loweredAtMs) return;
+    if (held <= entry.share) {
+      entry.obeyedAtMs ??= atMs;
+      entry.disobeyedAtMs = undefined;
+    } else {
+      entry.obeyedAtMs = undefined;
+      entry.disobeyedAtMs ??= atMs;
+    }
+    entry.isUnruly = atMs - (entry.disobeyedAtMs ?? atMs) >= obeyMsMax;
+  }
+
+  /** The most that an Envoy may let into work now; 0 where it never had a share. */
+  mayHold(nodeId: string, nowMs: number): number {
+    const entry = this.#entries.get(nodeId);
+    return entry === undefined ? 0 : this.#mayHold(entry, nowMs);
+  }
+
+  /** The sum of what all of them may hold. */
+  total(nowMs: number): number {
+    let sum = 0;
+    for (const entry of this.#entries.values()) sum += this.#mayHold(entry, nowMs);
+    return sum;
+  }
+
+  /** Whether it holds more than it was given, and has for so long that it does not follow. */
+  isUnruly(nodeId: string): boolean {
+    return this.#entries.get(nodeId)?.isUnruly === true;
+  }
+
+  /**
+   * Since when each Envoy that may have a larger share than its present one is known to have taken
+   * its present one; undefined while that is not known of one. Minus infinity: nobody had one.
+   */
+  get obeyedSinceMs(): number | undefined {
+    let sinceMs = Number.NEGATIVE_INFINITY;
+    for (const { isControlled, isUnruly, obeyedAtMs } of this.#entries.values()) {
+      if (!isControlled || isUnruly) continue;
+      if (obeyedAtMs === undefined) return undefined;
+      sinceMs = Math.max(sinceMs, obeyedAtMs);
+    }
+    return sinceMs;
+  }
+
+  /** An Envoy that is gone; its share is free. */
+  forget(nodeId: string): void {
+    this.#entries.delete(nodeId);
+  }
+
+  /**
+   * Moves all shares towards their targets as far as may be now. Who has no target keeps what it
+   * may hold, and gets nothing.
+   *
+   * @returns the shares of those with a target: together at most `bound`
+   */
+  grant(order: GrantOrder, nowMs: number): ReadonlyMap<string, number> {
+    const wanted = this.#wanted(order);
+    for (const [nodeId, share] of wanted) {
+      const entry = this.#entryOf(nodeId, nowMs);
+      if (entry.share === 0) entry.share = 1;
+      if (share < entry.share) lower(entry, share, nowMs);
+    }
+    this.#grow(wanted, this.#room(order, nowMs));
+    return new Map([...wanted.keys()].map((nodeId) => [nodeId, this.share(nodeId)]));
+  }
+
+  /** Targets, but the present share where that is about the same and all fit together even so. */
+  #wanted({ targets, bound }: Pick<GrantOrder, "targets" | "bound">): ReadonlyMap<string, number> {
+    const kept = new Map<string, number>();
+    let sum = 0;
+    let targetSum = 0;
+    for (const [nodeId, target] of targets) {
+      assert(Number.isInteger(target) && target >= 1, "a target that is no share");
+      const share = this.share(nodeId);
+      const isNear = Math.abs(target - share) <= Math.max(1, keepRatio * share);
+      const wanted = share > 0 && isNear ? share : target;
+      kept.set(nodeId, wanted);
+      sum += wanted;
+      targetSum += target;
+    }
+    assert(targetSum <= bound, "targets above their bound");
+    if (sum <= bound) return kept;
+    for (const [nodeId, target] of targets) {
+      kept.set(nodeId, Math.min(target, kept.get(nodeId) ?? target));
+    }
+    return kept;
+  }
+
+  #room({ bound, reserved }: GrantOrder, nowMs: number): number {
+    let room = bound;
+    for (const [nodeId, entry] of this.#entries) {
+      room -= Math.max(entry.share, reserved.get(nodeId) ?? this.#mayHold(entry, nowMs));
+    }
+    return room;
+  }
+
+  #grow(wanted: ReadonlyMap<string, number>, room: number): void {
+    if (!(room > 0)) return;
+    const growing: Entry[] = [];
+    const claims: ShareClaim[] = [];
+    for (const [nodeId, share] of wanted) {
+      const entry = this.#entries.get(nodeId);
+      if (entry === undefined || share <= entry.share) continue;
+      growing.push(entry);
+      claims.push({ demand: share - entry.share, floor: 0, weight: 1 });
+    }
+    if (claims.length === 0) return;
+    const grown = fairShares(room, claims);
+    growing.forEach((entry, i) => {
+      entry.share += grown[i] ?? 0;
+    });
+  }
+
+  #mayHold({ share, held, heldAtMs, loweredAtMs, isControlled }: Entry, nowMs: number): number {
+    const { ttlMs, sheetSpreadMs } = this.#parts.times;
+    if (!isControlled) return share;
+    const knownMs = loweredAtMs + sheetSpreadMs;
+    const isOver = heldAtMs < knownMs && nowMs >= knownMs + ttlMs;
+    // Renewals come each third of the time: by half of it one may be due that never came.
+    const mayBeExpired = nowMs >= heldAtMs + ttlMs / 2;
+    return Math.max(share, isOver ? 0 : held, mayBeExpired ? this.#parts.configuredShare : 0);
+  }
+
+  #entryOf(nodeId: string, nowMs: number): Entry {
+    const known = this.#entries.get(nodeId);
+    if (known !== undefined) return known;
+    const entry: Entry = {
+      share: 0,
+      held: 0,
+      heldAtMs: nowMs,
+      isControlled: false,
+      loweredAtMs: nowMs,
+      obeyedAtMs: undefined,
+      disobeyedAtMs: undefined,
+      isUnruly: false,
+    };
+    this.#entries.set(nodeId, entry);
+    return entry;
+  }
+}
+
+interface Entry {
+  /** In the newest sheet; 0 before the first one. */
+  share: number;
+  /** The most that it may hold beside that, as far as it was known at `heldAtMs`. */
+  held: number;
+  heldAtMs: number;
+  /** Somebody has sent it a share once; before that it is not ours to count. */
+  isControlled: boolean;
+  /** When its share was taken back in part for the last time. */
+  loweredAtMs: number;
+  /** When it was first known to hold no more than its share; undefined: not yet. */
+  obeyedAtMs: number | undefined;
+  /** The same for having held more ever since. */
+  disobeyedAtMs: number | undefined;
+  isUnruly: boolean;
+}
+
+function lower(entry: Entry, share: number, nowMs: number): void {
+  entry.held = Math.max(entry.held, entry.share);
+  entry.share = share;
+  entry.loweredAtMs = nowMs;
+  entry.obeyedAtMs = undefined;
+  entry.disobeyedAtMs = undefined;
+  entry.isUnruly = false;
+}
