@@ -338,7 +338,7 @@ describe.each(portNames)("%s", (name) => {
       expect(running.bugs).toHaveLength(code === 13 ? 1 : 0);
     });
 
-    it("fails with an answer that is too large, and its handler is told that it is over", async () => {
+    it("fails with an answer that is too large, and its handler is told so", async () => {
       let cancelCount = 0;
       const running = await start({
         kind: "bidi",
