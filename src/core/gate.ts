@@ -77,6 +77,13 @@ export class Gate {
     this.#passRatio = this.#ratioOf(this.#state);
   }
 
+  /** Stands as another gate does, which has had another past. @param inputRatio its last input */
+  follow(inputRatio: number, state: GateState): void {
+    this.#inputRatio = inputRatio;
+    this.#state = state;
+    this.#passRatio = this.#ratioOf(state);
+  }
+
   /**
    * Changes thresholds while it runs; they hold at once, for the last input. What `gateProblem`
    * finds fault with changes nothing, and is answered.

@@ -1,0 +1,195 @@
+/** The longest text in bytes, as UTF-8. */
+export const textBytesMax = 65_535;
+
+/** The largest whole number of four bytes. */
+export const wholeMax = 2 ** 32 - 1;
+
+/** The largest measure; four bytes hold little more. */
+export const measureMax = 3.4e38;
+
+const firstBytes = 4_096;
+
+/** Writes numbers and texts one behind the other, little-endian; grows as it needs to. */
+export class ByteWriter {
+  #bytes = Buffer.allocUnsafe(firstBytes);
+  #at = 0;
+
+  /** All that was written. */
+  finish(): Buffer {
+    return this.#bytes.subarray(0, this.#at);
+  }
+
+  /** @param value a whole number from 0 to 255 */
+  byte(value: number): void {
+    this.#reserve(1);
+    this.#at = this.#bytes.writeUInt8(value, this.#at);
+  }
+
+  /** A whole number from 0 to `wholeMax`; others are rounded, and cut to that. */
+  whole(value: number): void {
+    this.#reserve(4);
+    const cut = Number.isNaN(value) ? 0 : Math.min(wholeMax, Math.max(0, Math.round(value)));
+    this.#at = this.#bytes.writeUInt32LE(cut, this.#at);
+  }
+
+  /** A measure from 0, to seven digits; what is none is written as 0. */
+  measure(value: number): void {
+    this.optionalMeasure(Number.isNaN(value) ? 0 : value);
+  }
+
+  /** The same; undefined is kept. */
+  optionalMeasure(value: number | undefined): void {
+    this.#reserve(4);
+    const cut = value === undefined ? Number.NaN : Math.min(measureMax, Math.max(0, value));
+    this.#at = this.#bytes.writeFloatLE(cut, this.#at);
+  }
+
+  /** A ratio from 0 to 1, as it is; what is none is written as 0. */
+  ratio(value: number): void {
+    this.#reserve(8);
+    const cut = Number.isNaN(value) ? 0 : Math.min(1, Math.max(0, value));
+    this.#at = this.#bytes.writeDoubleLE(cut, this.#at);
+  }
+
+  /** @param value of at most `textBytesMax` bytes */
+  text(value: string): void {
+    const lengthBytes = Buffer.byteLength(value);
+    this.#reserve(2 + lengthBytes);
+    this.#at = this.#bytes.writeUInt16LE(lengthBytes, this.#at);
+    this.#at += this.#bytes.write(value, this.#at);
+  }
+
+  #reserve(moreBytes: number): void {
+    const neededBytes = this.#at + moreBytes;
+    if (neededBytes <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(neededBytes, 2 * this.#bytes.length));
+    this.#bytes.copy(larger, 0, 0, this.#at);
+    this.#bytes = larger;
+  }
+}
+
+/**
+ * Reads what a `ByteWriter` wrote. Bytes that are not there read as 0 and as an empty text, and
+ * `isGood` tells of it: so a reader is a plain list of fields, and looks once, at its end.
+ */
+export class ByteReader {
+  readonly #bytes: Buffer;
+  #at = 0;
+  #isGood = true;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  /** Whether all that was asked for was there, and was what it has to be. */
+  get isGood(): boolean {
+    return this.#isGood;
+  }
+
+  /** The same, and nothing is left. */
+  get isDone(): boolean {
+    return this.#isGood && this.#at === this.#bytes.length;
+  }
+
+  byte(): number {
+    return this.#has(1) ? this.#bytes.readUInt8(this.#at - 1) : 0;
+  }
+
+  whole(): number {
+    return this.#has(4) ? this.#bytes.readUInt32LE(this.#at - 4) : 0;
+  }
+
+  /** A measure that has to be there: finite, from 0. */
+  measure(): number {
+    return this.optionalMeasure() ?? this.#fail();
+  }
+
+  /** Undefined where none was written. */
+  optionalMeasure(): number | undefined {
+    const value = this.#has(4) ? this.#bytes.readFloatLE(this.#at - 4) : 0;
+    if (Number.isNaN(value)) return undefined;
+    return value >= 0 && value !== Number.POSITIVE_INFINITY ? value : this.#fail();
+  }
+
+  /** A ratio from 0 to 1. */
+  ratio(): number {
+    const value = this.#has(8) ? this.#bytes.readDoubleLE(this.#at - 8) : 0;
+    return value >= 0 && value <= 1 ? value : this.#fail();
+  }
+
+  text(): string {
+    const lengthBytes = this.#has(2) ? this.#bytes.readUInt16LE(this.#at - 2) : 0;
+    if (!this.#has(lengthBytes)) return "";
+    return this.#bytes.toString("utf8", this.#at - lengthBytes, this.#at);
+  }
+
+  /** How many rows follow; none where there cannot be that many. @param rowBytes the least */
+  count(rowBytes: number): number {
+    const count = this.whole();
+    if (count * rowBytes <= this.#bytes.length - this.#at) return count;
+    return this.#fail();
+  }
+
+  /** One of a list, written as its position; the first where it is none. */
+  oneOf<T>(choices: readonly [T, ...T[]]): T {
+    const choice = choices[this.byte()];
+    if (choice === undefined) this.#fail();
+    return choice ?? choices[0];
+  }
+
+  /** A text of a table, written as its position. */
+  named(table: readonly string[]): string {
+    const name = table[this.whole()];
+    if (name === undefined) this.#fail();
+    return name ?? "";
+  }
+
+  #has(moreBytes: number): boolean {
+    if (!this.#isGood || this.#at + moreBytes > this.#bytes.length) {
+      this.#isGood = false;
+      return false;
+    }
+    this.#at += moreBytes;
+    return true;
+  }
+
+  #fail(): 0 {
+    this.#isGood = false;
+    return 0;
+  }
+}
+
+/** Texts that rows name by position: each is written once. */
+export class TextTable {
+  readonly #positions = new Map<string, number>();
+  /** What the texts take, with their lengths. */
+  sizeBytes = 0;
+
+  /** What a text would add to `sizeBytes`; undefined for one that is too long. */
+  costBytes(text: string): number | undefined {
+    if (this.#positions.has(text)) return 0;
+    const lengthBytes = Buffer.byteLength(text);
+    return lengthBytes > textBytesMax ? undefined : lengthBytes + 2;
+  }
+
+  /** The position of a text, which is added if it is new. */
+  add(text: string): number {
+    const known = this.#positions.get(text);
+    if (known !== undefined) return known;
+    const position = this.#positions.size;
+    this.#positions.set(text, position);
+    this.sizeBytes += Buffer.byteLength(text) + 2;
+    return position;
+  }
+
+  write(writer: ByteWriter): void {
+    writer.whole(this.#positions.size);
+    for (const text of this.#positions.keys()) writer.text(text);
+  }
+}
+
+/** Reads a `TextTable`. */
+export function readTexts(reader: ByteReader): readonly string[] {
+  const count = reader.count(2);
+  return Array.from({ length: count }, () => reader.text());
+}

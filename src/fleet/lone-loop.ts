@@ -1,0 +1,83 @@
+import type { Cancel } from "../core/clock.js";
+import type { NodeReport, ShareSheet } from "../core/feedback.js";
+import { type LoopCounts, type LoopParts, sheetEveryMs } from "./shared-loop.js";
+import { SheetBoard } from "./sheet-board.js";
+import { Reign } from "./sheet-maker.js";
+
+/** The epoch of one whom nobody can follow. */
+const loneEpoch = 1;
+
+/** The loop of one replica without a shared store: it leads itself. */
+export class LoneLoop {
+  readonly board: SheetBoard;
+  readonly isLeading = true;
+  readonly #parts: LoopParts;
+  readonly #reign: Reign;
+  #waiting: readonly NodeReport[] = [];
+  #cancelNext: Cancel | undefined;
+  #publishedCount = 0;
+
+  /** Makes a sheet each second, until `stop`. */
+  constructor(parts: LoopParts) {
+    const { clock, id: leaderId, onEvent } = parts;
+    this.#parts = parts;
+    this.board = new SheetBoard({ clock, onEvent: (event) => onEvent?.(event) });
+    const nowMs = clock.monotonicMs();
+    this.#reign = new Reign({ ...parts, epoch: loneEpoch, leaderId, nowMs, last: undefined });
+    onEvent?.({ kind: "leadingBegan", epoch: loneEpoch });
+    this.#schedule();
+  }
+
+  get counts(): LoopCounts {
+    const { olderCount: older } = this.board;
+    return {
+      published: this.#publishedCount,
+      refused: 0,
+      older,
+      failed: 0,
+      unreadable: 0,
+      leftOut: 0,
+    };
+  }
+
+  /** See `SharedLoop`. */
+  current(): ShareSheet | undefined {
+    return this.board.current();
+  }
+
+  /** See `SharedLoop`. */
+  onSheet(listener: () => void): () => void {
+    return this.board.onSheet(listener);
+  }
+
+  /** Takes what the Envoys did since the last time. */
+  report(reports: readonly NodeReport[]): void {
+    this.#waiting = reports;
+  }
+
+  /** Makes no more sheets. */
+  async stop(): Promise<void> {
+    this.#cancelNext?.();
+  }
+
+  #schedule(): void {
+    this.#cancelNext = this.#parts.clock.schedule(sheetEveryMs, () => {
+      this.#schedule();
+      try {
+        this.#decide();
+      } catch (thrown) {
+        this.#parts.onBug(thrown);
+      }
+    });
+  }
+
+  #decide(): void {
+    const { clock, pressures } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    const reports = this.#waiting;
+    this.#waiting = [];
+    const fleet = this.#reign.decide(reports, pressures(), nowMs);
+    this.#publishedCount += 1;
+    this.board.take(fleet, nowMs);
+  }
+}

@@ -1,0 +1,189 @@
+import type { NodeReport } from "../core/feedback.js";
+import { ByteReader, ByteWriter, readTexts, TextTable } from "./byte-fields.js";
+
+/** What one replica tells of the last second. */
+export interface ReplicaReport {
+  /** Of the Envoys that tell it what they do. */
+  readonly nodes: readonly NodeReport[];
+  /** Of the services in front of which it stands itself. */
+  readonly services: readonly ServicePressure[];
+}
+
+/** How hard a service is pressed at one replica. */
+export interface ServicePressure {
+  /** Named by the policy. */
+  readonly service: string;
+  /** The share of requests that the expected wait would refuse there now, 0 to 1. */
+  readonly rejectRatio: number;
+  /** What it stands for: permits that may be in use there, from 0. */
+  readonly weight: number;
+  /** Requests that wait there for a permit. */
+  readonly waitingCount: number;
+  /** How long a request is in work, in milliseconds; undefined: not known there. */
+  readonly serviceMs: number | undefined;
+}
+
+/** A report as it travels. */
+export interface EncodedReport {
+  readonly bytes: Buffer;
+  /** Rows for which there was no room. */
+  readonly leftOutCount: number;
+}
+
+/** The largest report in bytes: 80,000 rows, of 4,000 Envoys with 20 services each. */
+export const reportBytesMax = 4_194_304;
+
+/** Another one is another program's, which reads none of ours. */
+const format = 1;
+
+/** What a row takes at least, and with what the gradient controller says. */
+const rowBytes = 65;
+const gradientBytes = 20;
+const pressureBytes = 24;
+const headBytes = 1 + 4 * 4;
+
+/**
+ * A report as bytes, with times as ages at `nowMs`: clocks of two machines are never compared.
+ * Pressures come first, since they are few; rows beyond `bytesMax` are left out, the last ones.
+ */
+export function encodeReport(
+  { nodes, services }: ReplicaReport,
+  { nowMs, bytesMax = reportBytesMax }: { readonly nowMs: number; readonly bytesMax?: number },
+): EncodedReport {
+  const names = new TextTable();
+  const nodeIds = new TextTable();
+  let rowsBytes = headBytes;
+  const fits = (moreBytes: number, texts: readonly [TextTable, string][]): boolean => {
+    let bytes = rowsBytes + moreBytes + names.sizeBytes + nodeIds.sizeBytes;
+    for (const [table, text] of texts) {
+      bytes += table.costBytes(text) ?? Number.POSITIVE_INFINITY;
+    }
+    if (bytes > bytesMax) return false;
+    for (const [table, text] of texts) table.add(text);
+    rowsBytes += moreBytes;
+    return true;
+  };
+  const pressures = services.filter(({ service }) => fits(pressureBytes, [[names, service]]));
+  const rows = nodes.filter(({ service, nodeId, gradientFacts }) => {
+    const moreBytes = rowBytes + (gradientFacts === undefined ? 0 : gradientBytes);
+    return fits(moreBytes, [
+      [names, service],
+      [nodeIds, nodeId],
+    ]);
+  });
+  const writer = new ByteWriter();
+  writer.byte(format);
+  names.write(writer);
+  nodeIds.write(writer);
+  writer.whole(pressures.length);
+  for (const { service, rejectRatio, weight, waitingCount, serviceMs } of pressures) {
+    writer.whole(names.add(service));
+    writer.ratio(rejectRatio);
+    writer.measure(weight);
+    writer.whole(waitingCount);
+    writer.optionalMeasure(serviceMs);
+  }
+  writer.whole(rows.length);
+  for (const row of rows) {
+    writer.whole(names.add(row.service));
+    writer.whole(nodeIds.add(row.nodeId));
+    writeRow(writer, row, nowMs);
+  }
+  const leftOutCount = nodes.length + services.length - rows.length - pressures.length;
+  return { bytes: writer.finish(), leftOutCount };
+}
+
+function writeRow(writer: ByteWriter, row: NodeReport, nowMs: number): void {
+  const { latency, gradientFacts } = row;
+  writer.measure(Math.max(0, nowMs - row.atMs));
+  writer.whole(row.inFlight);
+  writer.optionalMeasure(row.highInFlight);
+  writer.measure(row.rps);
+  writer.whole(latency.count);
+  writer.measure(latency.sumMs);
+  writer.optionalMeasure(latency.p50);
+  writer.optionalMeasure(latency.minMs);
+  writer.whole(row.errorCount);
+  writer.whole(row.dropCount);
+  writer.whole(row.overflowCount);
+  writer.whole(row.held);
+  writer.optionalMeasure(row.heldAtMs === undefined ? undefined : nowMs - row.heldAtMs);
+  writer.byte(gradientFacts === undefined ? 0 : 1);
+  if (gradientFacts === undefined) return;
+  writer.whole(gradientFacts.concurrencyLimit);
+  writer.measure(gradientFacts.gradient);
+  writer.measure(gradientFacts.minRttMs);
+  writer.measure(gradientFacts.sampleRttMs);
+  writer.whole(gradientFacts.burstQueueSize);
+}
+
+/**
+ * Reads a report back. Undefined for bytes that are none, or another version's.
+ *
+ * @param nowMs when it was `encodeReport`'s `nowMs` there, on the clock of who reads
+ */
+export function decodeReport(bytes: Buffer, nowMs: number): ReplicaReport | undefined {
+  const reader = new ByteReader(bytes);
+  if (reader.byte() !== format) return undefined;
+  const names = readTexts(reader);
+  const nodeIds = readTexts(reader);
+  const services: ServicePressure[] = [];
+  for (let left = reader.count(pressureBytes); left > 0; left -= 1) {
+    services.push(readPressure(reader, reader.named(names)));
+  }
+  const nodes: NodeReport[] = [];
+  for (let left = reader.count(rowBytes); left > 0; left -= 1) {
+    const service = reader.named(names);
+    nodes.push({ service, nodeId: reader.named(nodeIds), ...readRow(reader, nowMs) });
+  }
+  return reader.isDone ? { nodes, services } : undefined;
+}
+
+function readPressure(reader: ByteReader, service: string): ServicePressure {
+  const rejectRatio = reader.ratio();
+  const weight = reader.measure();
+  const waitingCount = reader.whole();
+  return { service, rejectRatio, weight, waitingCount, serviceMs: reader.optionalMeasure() };
+}
+
+type Row = Omit<NodeReport, "service" | "nodeId">;
+
+function readRow(reader: ByteReader, nowMs: number): Row {
+  const atMs = nowMs - reader.measure();
+  const inFlight = reader.whole();
+  const highInFlight = reader.optionalMeasure();
+  const rps = reader.measure();
+  const latency = readLatency(reader);
+  const errorCount = reader.whole();
+  const dropCount = reader.whole();
+  const overflowCount = reader.whole();
+  const held = reader.whole();
+  const heldAgeMs = reader.optionalMeasure();
+  const row = {
+    ...{ atMs, inFlight, rps, latency, errorCount, dropCount, overflowCount, held },
+    ...(highInFlight === undefined ? {} : { highInFlight }),
+    ...(heldAgeMs === undefined ? {} : { heldAtMs: nowMs - heldAgeMs }),
+  };
+  if (reader.byte() === 0) return row;
+  const gradientFacts = {
+    concurrencyLimit: reader.whole(),
+    gradient: reader.measure(),
+    minRttMs: reader.measure(),
+    sampleRttMs: reader.measure(),
+    burstQueueSize: reader.whole(),
+  };
+  return { ...row, gradientFacts };
+}
+
+function readLatency(reader: ByteReader): NodeReport["latency"] {
+  const count = reader.whole();
+  const sumMs = reader.measure();
+  const p50 = reader.optionalMeasure();
+  const minMs = reader.optionalMeasure();
+  return {
+    count,
+    sumMs,
+    ...(p50 === undefined ? {} : { p50 }),
+    ...(minMs === undefined ? {} : { minMs }),
+  };
+}
