@@ -1,5 +1,6 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { anyUnpack } from "@bufbuild/protobuf/wkt";
+import type { Node, NodeSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
 import {
   DiscoveryRequestSchema,
   type DiscoveryResponse,
@@ -32,7 +33,7 @@ export type ControlMethod =
   | "StreamLoadStats"
   | "StreamMetrics";
 
-type NodeInit = NonNullable<MessageInitShape<typeof DiscoveryRequestSchema>["node"]>;
+type NodeInit = Exclude<MessageInitShape<typeof NodeSchema>, Node>;
 
 /** An Envoy of the line that the port was made for. */
 export function testNode(id: string, version: readonly [number, number] = [1, 40]): NodeInit {
@@ -56,7 +57,7 @@ export function toldService(
     name,
     hosts: [],
     concurrency: {
-      settings: { law: "fixed", limit: 100 },
+      settings: { law: "fixed", limits: { initial: 50, min: 1, max: 1_000 } },
       per: undefined,
       signal: undefined,
       sources: ["envoyMetrics"],
