@@ -13,6 +13,7 @@ export interface LoadSummary {
   /** Answers of 400 and above. */
   readonly refusedCount: number;
   readonly refusedWithRetryAfterCount: number;
+  /** Of those that did not wait for it. */
   readonly refusedP99Ms: number;
   /** No answer within the deadline. */
   readonly unansweredCount: number;
@@ -49,7 +50,7 @@ export function summarizeLoad(
     refusedCount: refused.length,
     refusedWithRetryAfterCount: refused.filter(({ retryAfter }) => retryAfter).length,
     refusedP99Ms: percentile(
-      refused.map(({ latencyMs }) => latencyMs),
+      refused.filter(({ hasWaited }) => !hasWaited).map(({ latencyMs }) => latencyMs),
       0.99,
     ),
     unansweredCount: counted.filter(({ status }) => status === 0).length,

@@ -19,11 +19,15 @@ let dueMs = 0;
 let sentCount = 0;
 let isOver = false;
 
+type Answer = Pick<LoadAnswer, "status" | "retryAfter" | "hasWaited">;
+
+const noAnswer: Answer = { status: 0, retryAfter: false, hasWaited: false };
+
 /** A connection with at most one request on it. */
 class Connection {
   readonly #socket: Socket;
   readonly #pool: Connection[];
-  #settle: ((status: number, retryAfter: boolean) => void) | undefined;
+  #settle: ((answer: Answer) => void) | undefined;
   #text = "";
 
   constructor(place: number) {
@@ -35,11 +39,11 @@ class Connection {
     this.#socket.on("close", () => {
       const place = this.#pool.indexOf(this);
       if (place >= 0) this.#pool.splice(place, 1);
-      this.#done(0, false);
+      this.#done(noAnswer);
     });
   }
 
-  send(head: string, settle: (status: number, retryAfter: boolean) => void): void {
+  send(head: string, settle: (answer: Answer) => void): void {
     this.#settle = settle;
     this.#socket.write(head);
   }
@@ -63,13 +67,18 @@ class Connection {
     this.#text = "";
     if (head.includes("\r\nconnection: close")) this.#socket.destroy();
     else this.#pool.push(this);
-    this.#done(Number(head.slice(9, 12)), head.includes("\r\nretry-after: "));
+    const reason = /\r\nx-headgate-reason: ([^\r]*)/.exec(head)?.[1] ?? "";
+    this.#done({
+      status: Number(head.slice(9, 12)),
+      retryAfter: head.includes("\r\nretry-after: "),
+      hasWaited: reason.includes("wait in its queue was over"),
+    });
   }
 
-  #done(status: number, retryAfter: boolean): void {
+  #done(answer: Answer): void {
     const settle = this.#settle;
     this.#settle = undefined;
-    settle?.(status, retryAfter);
+    settle?.(answer);
   }
 }
 
@@ -102,17 +111,16 @@ function send(atMs: number, { name, headers }: LoadClass): void {
   sentCount += 1;
   const place = sentCount % order.ports.length;
   const connection = idle[place]?.pop() ?? new Connection(place);
-  const settle = (status: number, retryAfter: boolean): void => {
+  const settle = (answer: Answer): void => {
     clearTimeout(timer);
-    const latencyMs = performance.now() - startMs - atMs;
-    answers.push({ name, atMs, latencyMs, status, retryAfter });
+    answers.push({ name, atMs, latencyMs: performance.now() - startMs - atMs, ...answer });
     openCount -= 1;
     finishWhenIdle();
   };
   const timer = setTimeout(
     () => {
       connection.close();
-      settle(0, false);
+      settle(noAnswer);
     },
     Math.max(0, atMs + order.deadlineMs - (performance.now() - startMs)),
   );

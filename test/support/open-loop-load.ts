@@ -33,6 +33,8 @@ export interface LoadAnswer {
   /** 0: no answer in time. */
   readonly status: number;
   readonly retryAfter: boolean;
+  /** Refused after a wait in Headgate's queue. */
+  readonly hasWaited: boolean;
 }
 
 /** Sends it, in a process of its own so that nothing else makes it late. */
