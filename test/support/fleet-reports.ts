@@ -1,0 +1,78 @@
+import type { NodeReport, ServiceShares, ShareSheet } from "../../src/core/feedback.js";
+import type { ServicePressure } from "../../src/fleet/report-codec.js";
+import type { FleetSheet } from "../../src/fleet/sheet-codec.js";
+import type { ReignStart, SheetMaker } from "../../src/fleet/sheet-maker.js";
+
+/** What one Envoy did; all that a test does not say is as in a quiet fleet. */
+export function testReport(wish: Partial<NodeReport> = {}): NodeReport {
+  return {
+    nodeId: "node-1",
+    service: "orders",
+    atMs: 1_000,
+    inFlight: 3,
+    rps: 40,
+    latency: { count: 40, sumMs: 400 },
+    errorCount: 0,
+    dropCount: 0,
+    overflowCount: 0,
+    held: 10,
+    ...wish,
+  };
+}
+
+/** How hard a service is pressed; quiet, unless a test says otherwise. */
+export function testPressure(wish: Partial<ServicePressure> = {}): ServicePressure {
+  const quiet = { rejectRatio: 0, weight: 1, waitingCount: 0, serviceMs: undefined };
+  return { service: "orders", ...quiet, ...wish };
+}
+
+/** What holds for a service; all that a test does not say is as in a quiet fleet. */
+export function testShares(wish: Partial<ServiceShares> = {}): ServiceShares {
+  const facts = { inFlight: 0, rps: 0 };
+  return { limit: 10, shares: new Map(), rejectRatio: 0, gate: "open", facts, ...wish };
+}
+
+/** A sheet of one service, without verdicts. */
+export function testFleetSheet(rank: Partial<ShareSheet> = {}): FleetSheet {
+  const services = new Map([["orders", testShares()]]);
+  return {
+    sheet: { epoch: 1, leaderId: "a1", version: 1, services, ...rank },
+    verdicts: new Map(),
+  };
+}
+
+/**
+ * Makes sheets that show what they are made of: a service for each that anybody told of, with a
+ * share of one for each node, and as its limit the nodes that told something this time.
+ */
+export class TestMaker implements SheetMaker {
+  readonly start: ReignStart;
+  readonly reports: NodeReport[] = [];
+  readonly queues = new Map<string, number>();
+  /** Called within each update, as time that it takes. */
+  onUpdate = (): void => {};
+  #version = 0;
+
+  constructor(start: ReignStart) {
+    this.start = start;
+  }
+
+  noteQueue(service: string, { waitingCount }: { readonly waitingCount: number }): void {
+    this.queues.set(service, waitingCount);
+  }
+
+  update(reports: readonly NodeReport[]): ShareSheet {
+    this.reports.push(...reports);
+    this.#version += 1;
+    this.onUpdate();
+    const { epoch, leaderId } = this.start;
+    const services = new Map<string, ServiceShares>();
+    for (const { service } of this.reports) {
+      const mine = this.reports.filter((report) => report.service === service);
+      const nodeIds = new Set(mine.map(({ nodeId }) => nodeId));
+      const shares = new Map([...nodeIds].map((id) => [id, { default: 1, high: 0 }]));
+      services.set(service, testShares({ limit: nodeIds.size, shares }));
+    }
+    return { epoch, leaderId, version: this.#version, services };
+  }
+}

@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { SheetBoard, type SheetEvent, sheetAgeMsMax } from "../../../src/fleet/sheet-board.js";
+import { FakeClock } from "../../support/fake-clock.js";
+import { testFleetSheet } from "../../support/fleet-reports.js";
+
+function createBoard() {
+  const clock = new FakeClock();
+  const events: SheetEvent[] = [];
+  const board = new SheetBoard({ clock, onEvent: (event) => events.push(event) });
+  const take = (epoch: number, leaderId: string, version: number): boolean =>
+    board.take(testFleetSheet({ epoch, leaderId, version }), clock.monotonicMs());
+  return { clock, board, events, take };
+}
+
+describe("SheetBoard", () => {
+  it("holds nothing before the first sheet, and then the newest", () => {
+    const { board, take } = createBoard();
+    expect(board.current()).toBeUndefined();
+    expect(board.ageMs).toBeUndefined();
+    for (const version of [1, 2]) expect(take(1, "a", version)).toBe(true);
+    expect(board.current()).toMatchObject({ epoch: 1, leaderId: "a", version: 2 });
+  });
+
+  it.each([
+    { older: "version", rank: [2, "b", 4] as const },
+    { older: "leader of the same epoch", rank: [2, "a", 9] as const },
+    { older: "epoch", rank: [1, "c", 9] as const },
+  ])("never goes back to an older $older", ({ rank }) => {
+    const { board, take } = createBoard();
+    take(2, "b", 5);
+    expect(take(...rank)).toBe(false);
+    expect(board.current()).toMatchObject({ epoch: 2, leaderId: "b", version: 5 });
+    expect(board.olderCount).toBe(1);
+  });
+
+  it("hands nothing out that nobody has renewed for too long, and tells once", () => {
+    const { clock, board, events, take } = createBoard();
+    take(3, "a", 1);
+    clock.advance(sheetAgeMsMax - 1);
+    expect(board.current()).toBeDefined();
+    clock.advance(1);
+    for (let i = 0; i < 3; i += 1) expect(board.current()).toBeUndefined();
+    expect(board.verdict("orders")).toBeUndefined();
+    take(3, "a", 2);
+    expect(board.current()).toBeDefined();
+    expect(events.map(({ kind }) => kind)).toEqual(["leaderChanged", "sheetLost", "sheetFound"]);
+  });
+
+  it("hands nothing out of a reign once it knows of a higher one", () => {
+    const { board, take } = createBoard();
+    take(3, "a", 1);
+    board.noteSeen({ epoch: 3, leaderId: "a", version: 2 });
+    expect(board.current()).toBeDefined();
+    board.noteSeen({ epoch: 4, leaderId: "0", version: 1 });
+    expect(board.current()).toBeUndefined();
+    expect(take(3, "a", 3)).toBe(false);
+    expect(take(4, "0", 1)).toBe(true);
+    expect(board.current()).toMatchObject({ epoch: 4 });
+  });
+
+  it("tells those who listen of each new sheet, until they stop", () => {
+    const { board, take } = createBoard();
+    const versions: (number | undefined)[] = [];
+    const stop = board.onSheet(() => versions.push(board.current()?.version));
+    take(1, "a", 1);
+    take(1, "a", 2);
+    take(1, "a", 1);
+    stop();
+    take(1, "a", 3);
+    expect(versions).toEqual([1, 2]);
+  });
+});
