@@ -19,7 +19,7 @@ function controlAddressOption(): OptionRow<ListenText | undefined> {
     defaultText: ":18000",
     defaultValue: { host: "0.0.0.0", port: 18_000 },
     docs:
-      "Where the control port listens, `host:port`; `:port` is all addresses, 0 takes a free one. " +
+      "Where the control port listens, `host:port`; `:port` is all addresses, port 0 a free one. " +
       "Envoys get their shares of services' limits there, and tell what they do. TLS as on the " +
       "gRPC port. A taken one is warned of, and the service goes on. Empty: no control port.",
     isSecret: false,

@@ -19,10 +19,10 @@ export const shownNodesMax = 200;
  *
  * @param nodeId shows this one alone; absent for all
  */
-export function renderFleet({ plane, nowMs }: FleetPageParts, nodeId: string | null): unknown {
+export function renderFleet({ plane, nowMs }: FleetPageParts, nodeId: string | undefined): unknown {
   const { registry, sheet, contestedClusters, contestedPins } = plane;
-  const one = nodeId === null ? undefined : registry.find(nodeId);
-  const nodes = nodeId === null ? [...registry.nodes] : one === undefined ? [] : [one];
+  const found = nodeId === undefined ? [...registry.nodes] : [registry.find(nodeId)];
+  const nodes = found.filter((node) => node !== undefined);
   const shown = nodes.slice(0, shownNodesMax);
   const reports = reportsByNode(plane.lastReports, new Set(shown.map(({ id }) => id)));
   return {

@@ -32,7 +32,7 @@ export function createDebugServer(parts: DebugParts): Server {
       "/debug/fleet",
       {
         help: `Envoys of the control port, up to ${shownNodesMax}; ?node= shows the one of that id`,
-        answer: async ({ query }) => jsonPage(renderFleet(fleet, query.get("node"))),
+        answer: async ({ query }) => jsonPage(renderFleet(fleet, query.get("node") ?? undefined)),
       },
     ],
     [

@@ -1,6 +1,6 @@
 import type { Priority } from "./admission-settings.js";
 
-/** The runtime layer that holds what the fleet's loop has decided; Envoys ask for it by this name. */
+/** The runtime layer with what the fleet's loop has decided; Envoys ask for it by this name. */
 export const runtimeLayerName = "headgate";
 
 /** Envoy's own two priorities of an upstream. Source: envoy.config.core.v3.RoutingPriority. */

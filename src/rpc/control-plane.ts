@@ -1,5 +1,6 @@
 import type { Clock, Random } from "../core/clock.js";
 import type { NodeReport, ShareSheet } from "../core/feedback.js";
+import { envoyShareDefault } from "../core/feedback-settings.js";
 import { indexClusters, type ServiceClusters } from "../policy/service-clusters.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
 import type { ServiceHandlers } from "../wire/service.js";
@@ -15,18 +16,11 @@ import { XdsServer } from "./xds-server.js";
 export interface ControlPlaneParts {
   readonly clock: Clock;
   readonly random: Random;
-  /** What Envoys let into work without a layer of ours. Default `envoyRequestsDefault`. */
+  /** What Envoys let into work without a layer of ours. Default `envoyShareDefault`. */
   readonly configuredShare?: (service: string) => number;
   /** Default `defaultPushTimes`. */
   readonly times?: PushTimes;
 }
-
-/**
- * Requests that an Envoy lets into work at a cluster whose configuration does not say.
- *
- * Source: envoy.config.cluster.v3.CircuitBreakers.Thresholds, max_requests.
- */
-export const envoyRequestsDefault = 1_024;
 
 /** The largest message that is taken: a node has 62 KB, and a flush of 20,000 statistics 2.5 MB. */
 export const controlMessageBytesMax = 4_194_304;
@@ -47,7 +41,7 @@ export class ControlPlane {
   #lastReports: readonly NodeReport[] = [];
 
   constructor({ clock, random, times = defaultPushTimes, ...parts }: ControlPlaneParts) {
-    const { configuredShare = () => envoyRequestsDefault } = parts;
+    const { configuredShare = () => envoyShareDefault } = parts;
     const nowMs = (): number => clock.monotonicMs();
     this.registry = new NodeRegistry({ nowMs, ttlMs: times.ttlMs, configuredShare });
     this.#streams = new ControlStreams({ registry: this.registry, counts: this.counts, clock });

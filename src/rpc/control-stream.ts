@@ -5,13 +5,13 @@ import type { Node, NodeRegistry, StreamClaim } from "./node-registry.js";
 import { GrpcFailure, grpcStatuses } from "./status.js";
 
 /** The services of the control port, as metrics name them. */
-export const controlServices = ["ads", "rtds", "load_stats", "metrics"] as const;
+const controlServices = ["ads", "rtds", "load_stats", "metrics"] as const;
 
 /** A row of `controlServices`. */
 export type ControlService = (typeof controlServices)[number];
 
 /** Why the control port ends streams, as metrics name it. */
-export const streamFaults = [
+const streamFaults = [
   "unreadable",
   "node_without_id",
   "node_id_too_long",

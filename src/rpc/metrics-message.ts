@@ -1,13 +1,15 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import type { GradientFacts } from "../core/feedback.js";
-import { StreamMetricsMessage_IdentifierSchema } from "../gen/envoy/service/metrics/v3/metrics_service_pb.js";
+import * as metricsService from "../gen/envoy/service/metrics/v3/metrics_service_pb.js";
 import {
   type Metric,
   type MetricFamily,
   MetricFamilySchema,
 } from "../gen/io/prometheus/client/metrics_pb.js";
 import { type NodeIdentity, nodeIdentity } from "./node-identity.js";
+
+const { StreamMetricsMessage_IdentifierSchema: identifierSchema } = metricsService;
 
 /** A counter of a cluster, by what it counts. */
 export type ClusterCounter =
@@ -90,7 +92,7 @@ export function decodeMetrics(bytes: Uint8Array): MetricsMessage {
     const [field, type] = reader.tag();
     if (type !== WireType.LengthDelimited) reader.skip(type, field);
     else if (field === fields.identifier) {
-      const identifier = fromBinary(StreamMetricsMessage_IdentifierSchema, reader.bytes());
+      const identifier = fromBinary(identifierSchema, reader.bytes());
       if (identifier.node !== undefined) node = nodeIdentity(identifier.node);
     } else if (field === fields.metrics) readFamily(reader.bytes(), samples);
     else reader.skip(type, field);

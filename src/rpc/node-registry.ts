@@ -236,6 +236,7 @@ function reportsOf(node: Node, { clusters, teaches, nowMs }: ReportTerms): reado
       ...numbers,
       latency: teaches(service) ? latency : noLatency,
       held: ledger.held(service, nowMs),
+      heldAtMs: nowMs,
       ...(gradientFacts === undefined ? {} : { gradientFacts }),
     }),
   );
@@ -248,7 +249,7 @@ function reportsOf(node: Node, { clusters, teaches, nowMs }: ReportTerms): reado
 
 const noLatency = { count: 0, sumMs: 0 } as const;
 
-/** Of an Envoy that has a share from here, and whose numbers go elsewhere or nowhere: stale ones. */
+/** Of an Envoy that has a share from here, and tells its numbers elsewhere or nowhere. */
 function silentReport({ id: nodeId, ledger }: Node, service: string, nowMs: number): NodeReport {
   return {
     nodeId,
@@ -261,5 +262,6 @@ function silentReport({ id: nodeId, ledger }: Node, service: string, nowMs: numb
     dropCount: 0,
     overflowCount: 0,
     held: ledger.held(service, nowMs),
+    heldAtMs: nowMs,
   };
 }

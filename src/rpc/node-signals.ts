@@ -127,7 +127,7 @@ export class NodeSignals {
     return rps;
   }
 
-  /** A listener's controller is a service's when it bears its name, or there is no other service. */
+  /** A listener's controller is a service's of its name, or the only one of the only service. */
   #gradientOf(service: string, isOnly: boolean): GradientFacts | undefined {
     const named = this.#gradients.get(service);
     const [single] = this.#gradients.size === 1 && isOnly ? this.#gradients.values() : [];
@@ -144,7 +144,7 @@ export class NodeSignals {
     this.#gradients.set(sample.prefix, { ...known, [sample.fact]: sample.value });
   }
 
-  /** All parts of a flush have one stamp: the first of them says how long ago the last flush was. */
+  /** All parts of a flush have one stamp: the first says how long ago the last flush was. */
   #cover(flushMs: number): void {
     const coveredMs = flushMs - this.#lastFlushMs;
     if (coveredMs === 0) return;

@@ -101,7 +101,7 @@ export function layerOf(nodeId: string, sheet: ShareSheet | undefined, plan: Lay
   return { version: `${sheet.epoch}.${sheet.version}`, values, shares };
 }
 
-/** A closed gate is answered by Envoy; one that is half open by admission, which knows the class. */
+/** A closed gate is answered by Envoy; one that is half open by admission, which draws. */
 function shed(
   { shedKeys }: PlannedService,
   { gate }: ServiceShares,

@@ -19,7 +19,8 @@ import { waitFor, within } from "../support/wait.js";
 
 const stage = useStage("test");
 const policy = policyOf(
-  "{name: orders, concurrency: {law: gradient, sources: [envoyMetrics], feedback: [circuitBreakers]}}",
+  "{name: orders, concurrency: {law: gradient, sources: [envoyMetrics], " +
+    "feedback: [circuitBreakers]}}",
 );
 
 interface Started {

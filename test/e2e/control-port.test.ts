@@ -14,7 +14,8 @@ const stage = useStage("test");
 
 /** The cluster behind Envoy bears this name. */
 const policy = policyOf(
-  "{name: upstream, concurrency: {law: gradient, sources: [envoyMetrics, loadReports], feedback: [circuitBreakers]}}",
+  "{name: upstream, concurrency: {law: gradient, sources: [envoyMetrics, loadReports], " +
+    "feedback: [circuitBreakers]}}",
 );
 
 /** A layer that nobody renews ends soon, and is renewed often enough. */
@@ -119,7 +120,7 @@ describe("a real Envoy on the control port", () => {
     });
   });
 
-  it("gets its default back at once when a sheet says nothing of its service any more", async () => {
+  it("gets its default back at once when a sheet says nothing of its service", async () => {
     const rig = await startRig();
     await rig.port.say({ version: 1, services: { upstream: { shares: { "edge-1": 4 } } } });
     await acknowledged(rig, "1.1");

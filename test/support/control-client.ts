@@ -7,9 +7,11 @@ import {
   type StatusObject,
 } from "@grpc/grpc-js";
 import { DiscoveryRequestSchema } from "../../src/gen/envoy/service/discovery/v3/discovery_pb.js";
-import { StreamMetricsMessageSchema } from "../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
+import * as metricsService from "../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
 import { runtimeTypeUrl } from "../../src/rpc/runtime-layers.js";
 import { type SeenLayer, TestStream } from "./control-rig.js";
+
+const { StreamMetricsMessageSchema } = metricsService;
 
 /** One open call, as a client has it. */
 export interface ClientStream {

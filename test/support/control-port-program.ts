@@ -68,7 +68,7 @@ const port = await openControlPort({
 
 const control = createServer((request, response) => {
   if (request.method === "GET") {
-    const fleet = renderFleet({ plane, nowMs: () => realClock.monotonicMs() }, null);
+    const fleet = renderFleet({ plane, nowMs: () => realClock.monotonicMs() }, undefined);
     response.end(JSON.stringify({ reports, fleet }));
     return;
   }

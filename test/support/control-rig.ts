@@ -11,7 +11,7 @@ import {
   LoadStatsRequestSchema,
   LoadStatsResponseSchema,
 } from "../../src/gen/envoy/service/load_stats/v3/lrs_pb.js";
-import { StreamMetricsMessageSchema } from "../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
+import * as metricsService from "../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
 import { RuntimeSchema } from "../../src/gen/envoy/service/runtime/v3/rtds_pb.js";
 import {
   type MetricFamilySchema,
@@ -25,6 +25,8 @@ import type { BidiAnswers, BidiReader } from "../../src/wire/service.js";
 import { testService } from "./admission.js";
 import { FakeClock } from "./fake-clock.js";
 import { FakeRandom } from "./fake-random.js";
+
+const { StreamMetricsMessageSchema } = metricsService;
 
 /** Methods of the control port by their own names. */
 export type ControlMethod =

@@ -4,8 +4,8 @@ import type { ClusterCounter } from "../../../src/rpc/metrics-message.js";
 
 const cluster = "orders";
 
-function count(counter: ClusterCounter, delta: number, stampMs = 0, series: string = counter) {
-  return { kind: "count", cluster, counter, series, delta, stampMs } as const;
+function count(counter: ClusterCounter, delta: number, stampMs = 0) {
+  return { kind: "count", cluster, counter, series: counter, delta, stampMs } as const;
 }
 
 function inFlight(value: number, stampMs = 0) {
@@ -102,8 +102,10 @@ describe("ClusterSignals", () => {
 
   it("counts two statistics of one kind, each by its own stamps", () => {
     const signals = new ClusterSignals();
-    signals.addSample(count("overflowed", 1, 5, "upstream_rq_active_overflow"), 0);
-    signals.addSample(count("overflowed", 2, 5, "upstream_rq_pending_overflow"), 0);
+    const active = { ...count("overflowed", 1, 5), series: "upstream_rq_active_overflow" };
+    const pending = { ...count("overflowed", 2, 5), series: "upstream_rq_pending_overflow" };
+    signals.addSample(active, 0);
+    signals.addSample(pending, 0);
     expect(signals.take(0).overflowCount).toBe(3);
   });
 

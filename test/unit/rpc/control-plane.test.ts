@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { envoyRequestsDefault } from "../../../src/rpc/control-plane.js";
+import { envoyShareDefault } from "../../../src/core/feedback-settings.js";
 import { defaultPushTimes } from "../../../src/rpc/layer-pusher.js";
 import { forgottenAfterMs } from "../../../src/rpc/node-registry.js";
 import { ControlRig, gaugeFamily, testNode, toldService } from "../../support/control-rig.js";
@@ -16,18 +16,18 @@ describe("ControlPlane", () => {
     const held = (): number | undefined => rig.plane.takeReports()[0]?.held;
     expect(held()).toBe(0);
     const layers = rig.subscribed("edge-1");
-    expect(held()).toBe(envoyRequestsDefault);
+    expect(held()).toBe(envoyShareDefault);
     layers.acknowledge();
     rig.clock.advance(gapMs);
     rig.plane.useSheet(testSheet(1, { orders: { shares: { "edge-1": 8 } } }));
-    expect(held()).toBe(envoyRequestsDefault);
+    expect(held()).toBe(envoyShareDefault);
     layers.acknowledge();
     expect(held()).toBe(8);
     layers.cancel();
     rig.clock.advance(ttlMs - 1);
     expect(held()).toBe(8);
     rig.clock.advance(1);
-    expect(held()).toBe(envoyRequestsDefault);
+    expect(held()).toBe(envoyShareDefault);
   });
 
   it("tells of an Envoy that has its layer here and its numbers elsewhere, as of long ago", () => {
@@ -46,6 +46,7 @@ describe("ControlPlane", () => {
         dropCount: 0,
         overflowCount: 0,
         held: 8,
+        heldAtMs: rig.nowMs,
       },
     ]);
     expect(rig.plane.lastReports).toHaveLength(1);

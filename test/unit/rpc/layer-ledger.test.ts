@@ -59,7 +59,7 @@ describe("LayerLedger", () => {
     expect(ledger.held("orders", 110)).toBe(5);
   });
 
-  it("counts the default from when its time may have run out, and the share until it must have", () => {
+  it("counts the default when its time may have run out, and the share until it must have", () => {
     const small = ledgerOf();
     small.noteSent("a", layer(1, 5), 0);
     small.noteAcknowledged("a", 400);

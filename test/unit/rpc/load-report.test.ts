@@ -51,6 +51,7 @@ describe("the load reporting service", () => {
         dropCount: 5,
         overflowCount: 5,
         held: 0,
+        heldAtMs: rig.nowMs,
       },
     ]);
   });

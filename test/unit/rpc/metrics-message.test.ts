@@ -1,6 +1,6 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { StreamMetricsMessageSchema } from "../../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
+import * as metricsService from "../../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
 import { bucketsMax, decodeMetrics, type MetricSample } from "../../../src/rpc/metrics-message.js";
 import {
   counterFamily,
@@ -9,6 +9,8 @@ import {
   summaryFamily,
   testNode,
 } from "../../support/control-rig.js";
+
+const { StreamMetricsMessageSchema } = metricsService;
 
 type Families = Parameters<typeof encode>[0];
 

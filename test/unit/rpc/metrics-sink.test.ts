@@ -1,6 +1,6 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { StreamMetricsResponseSchema } from "../../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
+import * as metricsService from "../../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
 import { grpcStatuses } from "../../../src/rpc/status.js";
 import {
   ControlRig,
@@ -10,6 +10,8 @@ import {
   testNode,
   toldService,
 } from "../../support/control-rig.js";
+
+const { StreamMetricsResponseSchema } = metricsService;
 
 describe("the metrics service", () => {
   it("makes a report of what was pushed", () => {
@@ -41,6 +43,7 @@ describe("the metrics service", () => {
         dropCount: 10,
         overflowCount: 10,
         held: 0,
+        heldAtMs: rig.nowMs,
       },
     ]);
   });

@@ -108,7 +108,7 @@ describe("layerOf()", () => {
     expect(contestedPins(both)).toEqual(["orders", "carts"]);
   });
 
-  it("lets Envoy refuse all but critical requests while a gate is closed, and none otherwise", () => {
+  it("lets Envoy refuse all but critical requests while a gate is closed", () => {
     const closed = testSheet(1, { orders: { shares: {}, gate: "closed" } });
     expect(Object.fromEntries(layerOf("edge-1", closed, orders).values)).toEqual({
       "headgate.shed.orders.high": 100,
