@@ -133,9 +133,10 @@ spec:
       priority: { from: { header: x-request-priority, default: normal, trust: { anyone: true } } }
       admission:
         caller: { header: x-caller }
-        queue: { size: 30, maxWait: 300ms, order: priority }
+        queue: { size: 8, maxWait: 60ms, order: priority }
       concurrency:
         law: gradient
+        gradient: { rttTolerance: 1.1 }
         limits: { initial: 20, min: 5, max: 200 }
 `;
 
