@@ -18,6 +18,7 @@ import type { AdmissionCall, AdmissionRequest, AdmissionTicket } from "./admissi
 import { AdmissionCounts } from "./admission-counts.js";
 import type { RateLimitAnswer } from "./admission-rate-limit.js";
 import { requestKey } from "./callers.js";
+import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
 import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { ServicePools } from "./service-pools.js";
 import { Visit, type VisitHost } from "./visit.js";
@@ -32,6 +33,8 @@ export interface ServiceAdmissionParts extends BlockParts {
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   readonly onEvent: (event: ServiceEvent) => void;
+  /** What the fleet's leader says of gates; absent where this process is alone. */
+  readonly fleetGate?: ReadFleetGate;
 }
 
 /** What happens to a service, for logs; all names are the policy's. */
@@ -160,7 +163,7 @@ export class ServiceAdmission implements VisitHost {
     const gate = this.#blocks.admission?.gate;
     if (gate !== undefined) {
       const before = gate.state;
-      gate.update(this.rejectRatio(nowMs));
+      moveGate(gate, this.#parts.fleetGate?.(this.name), this.rejectRatio(nowMs));
       const { state } = gate;
       if (state !== before) {
         this.#parts.onEvent({ kind: "gateChanged", service: this.name, state });

@@ -24,7 +24,6 @@ export class LoneLoop {
     this.board = new SheetBoard({ clock, onEvent: (event) => onEvent?.(event) });
     const nowMs = clock.monotonicMs();
     this.#reign = new Reign({ ...parts, epoch: loneEpoch, leaderId, nowMs, last: undefined });
-    onEvent?.({ kind: "leadingBegan", epoch: loneEpoch });
     this.#schedule();
   }
 

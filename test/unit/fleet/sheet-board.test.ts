@@ -22,13 +22,13 @@ describe("SheetBoard", () => {
   });
 
   it.each([
-    { older: "version", rank: [2, "b", 4] as const },
-    { older: "leader of the same epoch", rank: [2, "a", 9] as const },
-    { older: "epoch", rank: [1, "c", 9] as const },
-  ])("never goes back to an older $older", ({ rank }) => {
+    { older: "version", epoch: 2, leaderId: "b", version: 4 },
+    { older: "leader of the same epoch", epoch: 2, leaderId: "a", version: 9 },
+    { older: "epoch", epoch: 1, leaderId: "c", version: 9 },
+  ])("never goes back to an older $older", ({ epoch, leaderId, version }) => {
     const { board, take } = createBoard();
     take(2, "b", 5);
-    expect(take(...rank)).toBe(false);
+    expect(take(epoch, leaderId, version)).toBe(false);
     expect(board.current()).toMatchObject({ epoch: 2, leaderId: "b", version: 5 });
     expect(board.olderCount).toBe(1);
   });

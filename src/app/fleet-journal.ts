@@ -1,0 +1,69 @@
+import type { ServiceShares, ShareSheet } from "../core/feedback.js";
+import type { LoopEvent } from "../fleet/shared-loop.js";
+import type { Logger } from "./logger.js";
+import { remedyOf } from "./store-remedies.js";
+
+/** By how much of itself a limit has to change to be told of again. */
+export const toldChangeRatio = 0.2;
+
+/** Logs what happens to the loop of the fleet, at changes. No name of an Envoy is logged. */
+export class FleetJournal {
+  readonly #logger: Logger;
+  /** What was told of last, by service. */
+  #told = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** Who leads, and whether a sheet holds. */
+  note(event: LoopEvent): void {
+    const { kind, ...facts } = event;
+    const line = { event: kind, ...facts };
+    switch (event.kind) {
+      case "leadingBegan":
+        this.#logger.info(line, "This replica leads: it makes the sheets of the fleet.");
+        break;
+      case "leadingEnded":
+        this.#logger.info(line, "This replica does not lead any more.");
+        break;
+      case "leaderChanged":
+        this.#logger.info(line, "The sheets of another leader hold.");
+        break;
+      case "leaseLost":
+        this.#logger.warn(
+          { ...line, remedy: remedyOf(event.code) },
+          "The store cannot be asked who leads: sheets grow old, and then Envoys' defaults hold.",
+        );
+        break;
+      case "leaseFound":
+        this.#logger.info(line, "The store can be asked who leads again.");
+        break;
+      case "sheetLost":
+        this.#logger.warn(line, "No sheet holds: Envoys go back to their configured defaults.");
+        break;
+      case "sheetFound":
+        this.#logger.info(line, "A sheet holds again.");
+        break;
+    }
+  }
+
+  /** A new sheet holds that this replica has made. */
+  noteSheet({ services }: ShareSheet): void {
+    const told = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
+    for (const [service, { limit, gate, facts }] of services) {
+      const before = this.#told.get(service);
+      const isNew = before === undefined || isMove(before.limit, limit) || before.gate !== gate;
+      told.set(service, isNew ? { limit, gate } : before);
+      if (!isNew) continue;
+      const from = before === undefined ? {} : { before: before.limit };
+      const line = { event: "fleetLimitChanged", service, limit, ...from, gate, ...facts };
+      this.#logger.info(line, "The fleet's limit of a service has changed.");
+    }
+    this.#told = told;
+  }
+}
+
+function isMove(before: number, limit: number): boolean {
+  return Math.abs(limit - before) >= toldChangeRatio * before;
+}

@@ -1,0 +1,168 @@
+import type { Clock, Random } from "../core/clock.js";
+import type { SignalReading } from "../core/concurrency-limit.js";
+import type { NodeReport, ShareSheet } from "../core/feedback.js";
+import type { Admission } from "../decide/admission.js";
+import type { ServiceAdmission } from "../decide/service-admission.js";
+import type { GateVerdict } from "../fleet/fleet-gates.js";
+import { LoneLoop } from "../fleet/lone-loop.js";
+import type { ServicePressure } from "../fleet/report-codec.js";
+import { type LoopCounts, type LoopParts, SharedLoop } from "../fleet/shared-loop.js";
+import type { Config } from "./config.js";
+import { FleetJournal } from "./fleet-journal.js";
+import { gateSettings, needsLoop, PolicyMaker } from "./fleet-maker.js";
+import type { Logger } from "./logger.js";
+import type { PolicyFeed } from "./policy-in-force.js";
+import type { OpenStore } from "./store.js";
+
+/** What the loop of the fleet is opened with. */
+export interface FleetLoopAppParts {
+  readonly config: Pick<Config, "keyPrefix">;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly policies: Pick<PolicyFeed, "current" | "onLoaded">;
+  readonly opened: OpenStore;
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** What is known of the loop now, for metrics and people. */
+export interface FleetLoopStatus {
+  readonly isLeading: boolean;
+  /** Undefined: none holds. */
+  readonly sheet: ShareSheet | undefined;
+  /** Of the newest sheet, whether it holds or not. */
+  readonly ageMs: number | undefined;
+  readonly counts: LoopCounts;
+}
+
+/**
+ * This process's part in the loop of the fleet. It takes part from the first policy on that has
+ * limits for Envoys or a gate: who only asks for rate limits has no use for a leader.
+ */
+export class FleetLoopApp {
+  readonly #parts: FleetLoopAppParts;
+  readonly #journal: FleetJournal;
+  readonly #listeners = new Set<() => void>();
+  readonly #readings = new Map<string, SignalReading>();
+  readonly #stopFollowing: () => void;
+  #admission: Pick<Admission, "services"> | undefined;
+  #loop: SharedLoop | LoneLoop | undefined;
+
+  constructor(parts: FleetLoopAppParts) {
+    this.#parts = parts;
+    this.#journal = new FleetJournal(parts.logger);
+    this.#follow();
+    this.#stopFollowing = parts.policies.onLoaded(() => this.#follow());
+  }
+
+  get status(): FleetLoopStatus | undefined {
+    const loop = this.#loop;
+    if (loop === undefined) return undefined;
+    const { isLeading, board, counts } = loop;
+    return { isLeading, sheet: board.current(), ageMs: board.ageMs, counts };
+  }
+
+  /** From now on it is told how the services of this process are. */
+  watch(admission: Pick<Admission, "services">): void {
+    this.#admission = admission;
+  }
+
+  /** The sheet that holds now; undefined: none, or nobody has renewed it for too long. */
+  current(): ShareSheet | undefined {
+    return this.#loop?.current();
+  }
+
+  /** Calls back after every new sheet, until the answer is called. */
+  onSheet(listener: () => void): () => void {
+    const own = (): void => listener();
+    this.#listeners.add(own);
+    return () => this.#listeners.delete(own);
+  }
+
+  /** Takes what this replica's Envoys did since the last time. */
+  report(reports: readonly NodeReport[]): void {
+    this.#loop?.report(reports);
+  }
+
+  /** What the fleet says of a service's gate; undefined: this replica goes by what it sees. */
+  verdict(service: string): GateVerdict | undefined {
+    return this.#loop?.board.verdict(service);
+  }
+
+  /** A reading of a service's signal. */
+  read(service: string, reading: SignalReading): void {
+    this.#readings.set(service, reading);
+  }
+
+  /** Leaves, as far as anybody can hear it. Never rejects. */
+  async close(): Promise<void> {
+    this.#stopFollowing();
+    await this.#loop?.stop();
+  }
+
+  #follow(): void {
+    const services = this.#parts.policies.current()?.services ?? [];
+    for (const name of this.#readings.keys()) {
+      if (!services.some((service) => service.name === name)) this.#readings.delete(name);
+    }
+    if (this.#loop !== undefined || !needsLoop(services)) return;
+    this.#loop = this.#open();
+    this.#loop.onSheet(() => this.#noteSheet());
+  }
+
+  #open(): SharedLoop | LoneLoop {
+    const { opened, config, clock, random, policies, onBug } = this.#parts;
+    const parts: LoopParts = {
+      clock,
+      id: random.id(),
+      createMaker: (start) => new PolicyMaker({ policies, start, readings: this.#readings }),
+      pressures: () => this.#pressures(),
+      gateSettings: () => gateSettings(policies.current()?.services ?? []),
+      onBug,
+    };
+    if (opened.kind === "memory") return new LoneLoop(parts);
+    return new SharedLoop({
+      ...parts,
+      connection: opened.connections.fleet,
+      // Megabytes on the one for heartbeats would make them late.
+      bulkConnection: opened.connections.background,
+      keyPrefix: config.keyPrefix,
+      onEvent: (event) => this.#journal.note(event),
+    });
+  }
+
+  #noteSheet(): void {
+    const sheet = this.#loop?.current();
+    if (sheet !== undefined && this.#loop?.isLeading === true) this.#journal.noteSheet(sheet);
+    for (const listener of [...this.#listeners]) listener();
+  }
+
+  #pressures(): readonly ServicePressure[] {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const services = [...(this.#admission?.services() ?? [])];
+    return services
+      .filter(({ policy }) => policy.admission !== undefined)
+      .map((service) => pressureOf(service, nowMs));
+  }
+}
+
+/** How hard a service is pressed here: its pools together. */
+export function pressureOf(service: ServiceAdmission, nowMs: number): ServicePressure {
+  let weight = 0;
+  let waitingCount = 0;
+  let served = 0;
+  let servedMs = 0;
+  for (const { pool } of service.pools.all()) {
+    const { waitingCount: waiting, inFlightCount, limit, serviceMs } = pool.state(nowMs);
+    // Where nothing limits it nobody waits, and all replicas weigh the same.
+    weight += limit === Number.POSITIVE_INFINITY ? 1 : limit;
+    waitingCount += waiting;
+    if (serviceMs === undefined) continue;
+    served += Math.max(1, inFlightCount);
+    servedMs += Math.max(1, inFlightCount) * serviceMs;
+  }
+  const serviceMs = served === 0 ? undefined : servedMs / served;
+  const { name, policy } = service;
+  const rejectRatio = policy.admission === undefined ? 0 : service.rejectRatio(nowMs);
+  return { service: name, rejectRatio, weight, waitingCount, serviceMs };
+}
