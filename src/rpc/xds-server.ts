@@ -181,8 +181,8 @@ class DiscoveryStream implements BidiReader {
   }
 
   /** Only where the Envoy has nothing of the type: an empty set takes away what there is. */
-  #answerEmpty({ typeUrl, versionInfo, responseNonce }: DiscoveryRequest): void {
-    if (versionInfo !== "" || responseNonce !== "" || !this.#isNew(typeUrl)) return;
+  #answerEmpty({ typeUrl, versionInfo }: DiscoveryRequest): void {
+    if (versionInfo !== "" || !this.#isNew(typeUrl)) return;
     const response = create(DiscoveryResponseSchema, {
       typeUrl,
       versionInfo: emptyLayer.version,

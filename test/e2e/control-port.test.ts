@@ -1,4 +1,6 @@
+import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import type { PushTimes } from "../../src/rpc/layer-pusher.js";
 import { ControlPortProcess } from "../support/control-port.js";
 import { Envoy } from "../support/envoy.js";
@@ -9,6 +11,7 @@ import { type HttpAnswer, HttpClient } from "../support/http-client.js";
 import { policyOf } from "../support/service-texts.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
+import { readYamlFile } from "../support/yaml-file.js";
 
 const stage = useStage("test");
 
@@ -86,6 +89,24 @@ async function acknowledged({ port }: Rig, version: string): Promise<void> {
     const { nodes } = (await port.look()).fleet;
     return nodes[0]?.layer?.acknowledgedVersion === version;
   });
+}
+
+const json = z.record(z.string(), z.unknown());
+
+/** What of an Envoy's configuration joins it to the control port. */
+const shape = z.object({
+  node: json,
+  stats_flush_interval: z.string(),
+  stats_config: json,
+  stats_sinks: z.array(json),
+  cluster_manager: json,
+  layered_runtime: json,
+  static_resources: z.object({ clusters: z.array(json) }),
+});
+
+/** The example's cluster, with a test's upstream behind it. */
+function ordersAt(port: number, orders: Json | undefined): Json {
+  return JSON.parse(JSON.stringify(orders).replace("10080", String(port)));
 }
 
 describe("a real Envoy on the control port", () => {
@@ -177,5 +198,42 @@ describe("a real Envoy on the control port", () => {
       expect(sum.timed).toBe(13);
       expect(sum.sumMs).toBeGreaterThan(10 * 50);
     }
+  });
+
+  it("works with the configuration that envoy/control shows", async () => {
+    const [example] = readYamlFile("envoy/control/envoy.yaml");
+    const { node, stats_flush_interval, stats_config, stats_sinks, ...rest } = shape.parse(example);
+    const { cluster_manager, layered_runtime, static_resources } = rest;
+    const [orders, control] = static_resources.clusters;
+    const upstream = await startHoldingUpstream(stage);
+    const shown = await readFile("envoy/control/policy.yaml", "utf8");
+    const port = await ControlPortProcess.start(stage, { port: 0, policy: shown });
+    const there = JSON.stringify(control).replace("18000", String(port.port));
+    const envoy = await Envoy.start(stage, {
+      upstreamPort: upstream.port,
+      headgatePorts: [],
+      rateLimits: [],
+      moreClusters: [JSON.parse(there), ordersAt(upstream.port, orders)],
+      route: { cluster: "orders" },
+      bootstrap: {
+        ...{ node, stats_flush_interval, stats_config, stats_sinks },
+        ...{ cluster_manager, layered_runtime },
+      },
+    });
+    const http = new HttpClient();
+    stage.atEnd(() => http.close());
+    const send = (count: number) =>
+      Array.from({ length: count }, () => http.send({ port: envoy.port }));
+    const rig = { port, envoy, upstream, send };
+    await port.say({ version: 1, services: { orders: { shares: { "edge-1": 6 } } } });
+    await acknowledged(rig, "1.1");
+    expect(await letIn(rig, 20)).toBe(6);
+    await waitFor("latencies and refusals are reported", async () => {
+      const { reports } = await port.look();
+      const overflows = reports.reduce((sum, { overflowCount }) => sum + overflowCount, 0);
+      return overflows === 14 && reports.some(({ latency }) => latency.minMs !== undefined);
+    });
+    const [seen] = (await port.look()).fleet.nodes;
+    expect(seen).toMatchObject({ problems: [], streams: ["layers", "loadReports", "metrics"] });
   });
 });

@@ -189,7 +189,10 @@ describe("XdsServer", () => {
   it("stops when the layer is no longer asked for, and begins again when it is", () => {
     const rig = new ControlRig();
     const stream = rig.subscribed("edge-1");
+    const [node] = rig.plane.registry.nodes;
+    expect(node?.claims.has("layers")).toBe(true);
     stream.subscribe(undefined, []);
+    expect(node?.claims.has("layers")).toBe(false);
     rig.clock.advance(2 * refreshMs);
     expect(stream.layers).toHaveLength(1);
     expect(rig.clock.timerCount).toBe(0);
