@@ -58,7 +58,7 @@ async function startExample() {
 }
 
 describe("envoy/admission", () => {
-  it("tells the service each request's class, and believes it from this machine alone", async () => {
+  it("tells the service each request's class, and believes it from this machine", async () => {
     const { send, seen } = await startExample();
     const classOf = async (ask: Omit<HttpAsk, "port">): Promise<unknown> => {
       await send(ask);

@@ -122,7 +122,7 @@ async function sampleInFlight(
   return samples;
 }
 
-/** What a service wants that is to survive: a law, classes that callers may state, a short queue. */
+/** What a service wants that is to survive: a law, classes that callers state, a short queue. */
 const overloadPolicy = `apiVersion: headgate.dev/v1alpha1
 kind: Policy
 metadata: { name: overload }
@@ -176,6 +176,8 @@ const protections: Readonly<Record<Protection, Partial<EnvoyOptions>>> = {
 
 const jitteredBackOff = { base_interval: "0.025s", max_interval: "0.25s" };
 
+const previousHosts = "envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate";
+
 const retryPolicies: Readonly<Record<Exclude<Retries, "none">, Partial<EnvoyOptions>>> = {
   budget: {
     upstreamCluster: {
@@ -210,8 +212,7 @@ const retryPolicies: Readonly<Record<Exclude<Retries, "none">, Partial<EnvoyOpti
           {
             name: "envoy.retry_host_predicates.previous_hosts",
             typed_config: {
-              "@type":
-                "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
+              "@type": `type.googleapis.com/${previousHosts}`,
             },
           } satisfies Json,
         ],
