@@ -28,7 +28,8 @@ export class LatencyWindow {
     for (const bucket of buckets) {
       const inBucket = bucket.count - below;
       below = Math.max(below, bucket.count);
-      if (!(inBucket > 0)) continue;
+      // An empty one says where the next begins.
+      if (!(inBucket >= 0)) continue;
       this.#buckets.set(bucket.upToMs, (this.#buckets.get(bucket.upToMs) ?? 0) + inBucket);
     }
   }

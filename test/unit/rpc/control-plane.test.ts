@@ -2,7 +2,14 @@ import { describe, expect, it } from "vitest";
 import { envoyShareDefault } from "../../../src/core/feedback-settings.js";
 import { defaultPushTimes } from "../../../src/rpc/layer-pusher.js";
 import { forgottenAfterMs } from "../../../src/rpc/node-registry.js";
-import { ControlRig, gaugeFamily, testNode, toldService } from "../../support/control-rig.js";
+import {
+  ControlRig,
+  counterFamily,
+  gaugeFamily,
+  type TestStream,
+  testNode,
+  toldService,
+} from "../../support/control-rig.js";
 import { testSheet } from "../../support/share-sheets.js";
 
 const { ttlMs, gapMs } = defaultPushTimes;
@@ -28,6 +35,46 @@ describe("ControlPlane", () => {
     expect(held()).toBe(8);
     rig.clock.advance(1);
     expect(held()).toBe(envoyShareDefault);
+  });
+
+  it.each([
+    ["is lost", (stream: TestStream) => stream.cancel()],
+    ["is taken over", (_: TestStream, rig: ControlRig) => rig.subscribed("edge-1")],
+  ])("counts what was on its way on a stream that %s until it has run out", (_, lose) => {
+    const rig = new ControlRig();
+    const share = (version: number, of: number) =>
+      rig.plane.useSheet(testSheet(version, { orders: { shares: { "edge-1": of } } }));
+    const held = (): number | undefined => rig.plane.takeReports()[0]?.held;
+    share(1, 8);
+    const layers = rig.subscribed("edge-1");
+    layers.acknowledge();
+    rig.clock.advance(gapMs);
+    share(2, 5_000);
+    expect(layers.layers).toHaveLength(2);
+    share(3, 8);
+    lose(layers, rig);
+    rig.clock.advance(ttlMs - 1);
+    expect(held()).toBe(5_000);
+    rig.clock.advance(1);
+    expect(held()).toBe(envoyShareDefault);
+  });
+
+  it("begins the flushes of a new stream anew", () => {
+    const rig = new ControlRig();
+    const push = (stream: TestStream, stampMs: number, ended: number): void => {
+      const name = "cluster.orders.upstream_rq_completed";
+      stream.pushMetrics(testNode("edge-1"), [counterFamily(name, ended, { stampMs })]);
+    };
+    const first = rig.open("StreamMetrics");
+    push(first, 1_000, 0);
+    push(first, 2_000, 10);
+    expect(rig.plane.takeReports()).toMatchObject([{ rps: 10 }]);
+    // What was counted while there was no stream is not about the time since the last flush.
+    const second = rig.open("StreamMetrics");
+    push(second, 30_000, 5_000);
+    expect(rig.plane.takeReports()).toMatchObject([{ rps: 10 }]);
+    push(second, 31_000, 7);
+    expect(rig.plane.takeReports()).toMatchObject([{ rps: 7 }]);
   });
 
   it("tells of an Envoy that has its layer here and its numbers elsewhere, as of long ago", () => {

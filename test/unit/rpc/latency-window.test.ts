@@ -37,14 +37,24 @@ describe("LatencyWindow", () => {
     expect(window.take().p50).toBeUndefined();
   });
 
+  it("begins a bucket where an empty one ends", () => {
+    const window = new LatencyWindow();
+    window.addBuckets(4, 0, [
+      { upToMs: 10, count: 0 },
+      { upToMs: 25, count: 0 },
+      { upToMs: 45, count: 4 },
+    ]);
+    expect(window.take().p50).toBe(35);
+  });
+
   it("is not misled by buckets that fall", () => {
     const window = new LatencyWindow();
     window.addBuckets(4, 0, [
-      { upToMs: 10, count: 4 },
-      { upToMs: 25, count: 1 },
-      { upToMs: 50, count: 4 },
+      { upToMs: 10, count: 1 },
+      { upToMs: 25, count: 0 },
+      { upToMs: 40, count: 4 },
     ]);
-    expect(window.take()).toEqual({ count: 4, sumMs: 0, p50: 5 });
+    expect(window.take()).toEqual({ count: 4, sumMs: 0, p50: 20 });
   });
 
   it("weighs the medians of flushes, and keeps the least of all", () => {
