@@ -1,23 +1,24 @@
 import type { Clock, Random } from "../core/clock.js";
 import { Admission, type AdmissionEvent } from "../decide/admission.js";
 import type { Decider } from "../decide/decider.js";
-import type { PolicySource } from "../decide/policy-source.js";
 import type { Pressure } from "../decide/pressure.js";
 import { PermitShares, type PermitSharesEvent } from "../fleet/permit-shares.js";
 import type { Config } from "./config.js";
 import { sha256 } from "./digest.js";
 import { watchHeap } from "./heap-watch.js";
 import type { Logger } from "./logger.js";
+import type { PolicyFeed } from "./policy-in-force.js";
+import { SignalSources } from "./signal-sources.js";
 import type { OpenStore } from "./store.js";
 import { remedyOf } from "./store-remedies.js";
 
 /** What admission is opened with. */
 export interface AdmissionAppParts {
-  readonly config: Pick<Config, "keyPrefix">;
+  readonly config: Pick<Config, "keyPrefix" | "signals">;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  readonly policies: PolicySource;
+  readonly policies: PolicyFeed;
   readonly opened: OpenStore;
   readonly decider: Decider;
   readonly pressure: Pressure;
@@ -27,7 +28,12 @@ export interface AdmissionAppParts {
 /** Admission as this process runs it. */
 export interface OpenAdmission {
   readonly admission: Admission;
-  /** Resolves when each limit that is shared has been asked for once, whether well or not. */
+  /** Who asks for readings of signals. */
+  readonly signals: SignalSources;
+  /**
+   * Resolves when each limit that is shared, and each signal, has been asked for once, whether well
+   * or not; what takes long is not waited for.
+   */
   readonly settled: () => Promise<void>;
   /** Gives shares back, as far as anybody can hear it, and ends what runs by itself. */
   readonly close: () => Promise<void>;
@@ -49,10 +55,24 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
     onEvent: (event) => logAdmission(event, logger),
   });
   if (shares === undefined) logLimitsPerProcess(admission, logger);
+  const signals = new SignalSources({
+    clock,
+    random,
+    logger,
+    policies,
+    choice: parts.config.signals,
+    // The background connection repeats a failed call, which does a reading no harm.
+    connection: opened.kind === "redis" ? opened.connections.background : undefined,
+    onUpdate: (service, update) => admission.read(service, update),
+  });
   return {
     admission,
-    settled: async () => shares?.settled(),
+    signals,
+    settled: async () => {
+      await Promise.all([shares?.settled(), signals.settled()]);
+    },
     close: async () => {
+      signals.close();
       heap.cancel();
       admission.close();
       await shares?.stop();

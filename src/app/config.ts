@@ -4,6 +4,7 @@ import { findNearestName } from "../policy/nearest-name.js";
 import { ignoredNotices } from "./ignored-options.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "./options.js";
 import type { PolicyFileStyle } from "./policy-files.js";
+import { chooseSignals, type SignalChoice } from "./signal-choice.js";
 import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.js";
 import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
 import { chooseTls, type TlsChoice, type TlsValues } from "./tls-choice.js";
@@ -17,13 +18,14 @@ type SecretName =
   | "redisPerSecondUrl"
   | "redisPerSecondAuth"
   | "redisPerSecondSentinelAuth"
-  | "xdsHeaders";
+  | "xdsHeaders"
+  | "prometheusUrl";
 
 /** All settings of the process, checked. */
 export interface Config
   extends Omit<
     OptionValues,
-    SecretName | keyof TlsValues | keyof StatsValues | keyof TracingValues
+    SecretName | "signalTokens" | keyof TlsValues | keyof StatsValues | keyof TracingValues
   > {
   readonly store: StoreChoice;
   /** TLS on the gRPC port; absent where it is plaintext. */
@@ -34,6 +36,8 @@ export interface Config
   readonly policyStyle: PolicyFileStyle;
   /** A control plane from which the policy comes, in place of files. */
   readonly xds?: XdsChoice;
+  /** How sources of signals are reached. */
+  readonly signals: SignalChoice;
   /** Where statistics go besides `/metrics`. */
   readonly stats: StatsChoice;
   /** Absent where decisions are not traced. */
@@ -151,18 +155,21 @@ function isServiceLink(name: string): boolean {
 function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const { redisUrl: _url, redisAuth: _auth, redisSentinelAuth: _sentinelAuth, ...others } = values;
   const { redisPerSecondUrl: _perSecondUrl, redisPerSecondAuth: _perSecondAuth, ...more } = others;
-  const { redisPerSecondSentinelAuth: _perSecondSentinelAuth, xdsHeaders: _h, ...rest } = more;
+  const { redisPerSecondSentinelAuth: _perSecondSentinelAuth, xdsHeaders: _h, ...less } = more;
+  const { prometheusUrl: _prometheusUrl, signalTokens: _signalTokens, ...rest } = less;
   const store = chooseStore(values);
   const tls = chooseTls(values);
   const xds = chooseXds(values);
   const stats = chooseStats(values, sources.env);
+  const signals = chooseSignals(values);
   if (
     store.kind === "problem" ||
     tls.kind === "problems" ||
     xds.kind === "problems" ||
-    stats.kind === "problems"
+    stats.kind === "problems" ||
+    signals.kind === "problems"
   ) {
-    const problems = [tls, xds, stats].flatMap((one) =>
+    const problems = [tls, xds, stats, signals].flatMap((one) =>
       one.kind === "problems" ? one.problems : [],
     );
     if (store.kind === "problem") problems.unshift(store.message);
@@ -178,6 +185,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     policyPath: values.policy ?? join(runtimeDirectory, values.runtimeAppDirectory),
     policyStyle: isRuntime ? runtimeStyle(values) : "yamlFiles",
     ...(xds.kind === "xds" ? { xds: xds.xds } : {}),
+    signals: signals.signals,
     stats: stats.stats,
     ...(tracing === undefined ? {} : { tracing }),
     watchedDirectories:

@@ -24,6 +24,7 @@ import { LaneCounts } from "./lane-metrics.js";
 import type { Logger } from "./logger.js";
 import { createMetrics, type Metrics, type ProcessCounts } from "./metrics.js";
 import type { OpenPolicies } from "./policies.js";
+import type { SignalSources } from "./signal-sources.js";
 import type { StatsSources } from "./stats.js";
 import { type OpenStore, openLocalStore } from "./store.js";
 import { remedyOf } from "./store-remedies.js";
@@ -77,7 +78,8 @@ export function createCore(parts: CoreParts): Core {
   const health = new Health();
   const control = new ControlPlane({ clock: parts.clock, random: parts.random });
   const made = { counters, pressure, decider, exchanges, laneCounts, extras, health, control };
-  const shared = { ...made, admission: opening.admission, onBug: createBugReport(parts) };
+  const { admission, signals } = opening;
+  const shared = { ...made, admission, signals, onBug: createBugReport(parts) };
   const metrics = createCoreMetrics(parts, shared);
   const httpServer = createHttpServer({
     ...shared,
@@ -111,6 +113,7 @@ interface Shared {
   readonly pressure: Pressure;
   readonly decider: Decider;
   readonly admission: Admission;
+  readonly signals: SignalSources;
   readonly exchanges: ExchangeCounts;
   readonly laneCounts: LaneCounts;
   readonly extras: ResponseExtras;
@@ -162,7 +165,7 @@ function createCoreTransport(
 
 function createCoreMetrics(
   { config, clock, policies, opened, processCounts, replicaCount, tlsStatus }: CoreParts,
-  { counters, decider, pressure, laneCounts, admission, exchanges, control }: Shared,
+  { counters, decider, pressure, laneCounts, admission, exchanges, control, signals }: Shared,
 ): Metrics {
   return createMetrics({
     counters,
@@ -182,6 +185,7 @@ function createCoreMetrics(
       nowMs: () => clock.monotonicMs(),
       exchanges,
     },
+    signals: { sources: () => signals.polled(), services: () => admission.services() },
     control: { plane: control, nowMs: () => clock.monotonicMs() },
     storeKind: opened.kind,
     version: readVersion(),

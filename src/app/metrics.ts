@@ -10,6 +10,7 @@ import { type LaneCounts, laneMetrics } from "./lane-metrics.js";
 import { addCounter, addGauge, addHistogram, addLatency } from "./metric-kinds.js";
 import type { PolicyStatus } from "./policy-in-force.js";
 import type { XdsStatus } from "./policy-xds.js";
+import { type SignalMetricsParts, signalMetrics } from "./signal-metrics.js";
 import { hitMetrics } from "./stats-hit-metrics.js";
 import type { TlsStatus } from "./tls.js";
 import { tlsMetrics } from "./tls-metrics.js";
@@ -44,6 +45,8 @@ export interface MetricsParts {
   readonly laneCounts?: LaneCounts;
   /** Admission and its streams; absent where nobody asks for it. */
   readonly admission?: AdmissionMetricsParts & { readonly exchanges: ExchangeCounts };
+  /** Readings from elsewhere; absent where nobody asks for them. */
+  readonly signals?: SignalMetricsParts;
   /** What Envoys tell and are told; absent where nobody listens to them. */
   readonly control?: ControlMetricsParts;
   /** The control plane; absent where policies are files. */
@@ -74,6 +77,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
   addPolicyMetrics(registry, parts);
   addStoreMetrics(registry, parts);
   addAdmissionMetrics(registry, parts);
+  addSignalMetrics(registry, parts);
   addTlsMetrics(registry, parts);
   addLaneMetrics(registry, parts);
   addXdsMetrics(registry, parts);
@@ -306,6 +310,13 @@ function addTlsMetrics(registry: Registry, { tlsStatus }: MetricsParts): void {
 function addXdsMetrics(registry: Registry, { xdsStatus }: MetricsParts): void {
   if (xdsStatus === undefined) return;
   const { gauges, counters } = xdsMetrics(xdsStatus);
+  for (const gauge of gauges) addGauge(registry, gauge);
+  for (const counter of counters) addCounter(registry, counter);
+}
+
+function addSignalMetrics(registry: Registry, { signals }: MetricsParts): void {
+  if (signals === undefined) return;
+  const { gauges, counters } = signalMetrics(signals);
   for (const gauge of gauges) addGauge(registry, gauge);
   for (const counter of counters) addCounter(registry, counter);
 }

@@ -10,6 +10,7 @@ export type OptionSection =
   | "Listening"
   | "Decisions"
   | "Store"
+  | "Signals"
   | "Overload"
   | "Stopping"
   | "Logs"

@@ -10,6 +10,7 @@ import {
   wholeNumberOption,
 } from "./option.js";
 import { redisOptionRows } from "./redis-options.js";
+import { signalOptionRows } from "./signal-options.js";
 import { statsOptionRows } from "./stats-options.js";
 import { tlsOptionRows } from "./tls-options.js";
 import { tracingOptionRows } from "./tracing-options.js";
@@ -218,6 +219,7 @@ const optionRows = {
       "New keys that one rule may bring a second; what is above shares one bucket, so that " +
       "a caller who makes up values cannot fill the store.",
   }),
+  ...signalOptionRows,
   loopDelayMsMax: wholeNumberOption({
     section: "Overload",
     env: "HEADGATE_LOOP_DELAY_MS_MAX",

@@ -151,6 +151,18 @@ export class ServicePools {
     return [...changes.values()];
   }
 
+  /** The last readings by label: of each name, the largest of all others, and what is for all. */
+  readings(): ReadonlyMap<string, number> {
+    const byLabel = new Map<string, number>();
+    const names = this.#policy.concurrency?.per?.names ?? [];
+    if (typeof this.#readingOfRest === "number") byLabel.set("", this.#readingOfRest);
+    for (const [key, reading] of this.#readings) {
+      const label = names.includes(key) ? key : otherKey;
+      byLabel.set(label, Math.max(reading, byLabel.get(label) ?? reading));
+    }
+    return byLabel;
+  }
+
   /** Lets keys go that nobody has asked for in a long time; a part of them with each call. */
   expire(nowMs: number): void {
     // Each goes to the end, so the count of this call's beginning ends it.

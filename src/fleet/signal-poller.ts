@@ -50,11 +50,17 @@ export class SignalPoller {
   #toldFailure: ErrorCode | undefined;
   #toldAtMs = Number.NEGATIVE_INFINITY;
   #isMissing = false;
+  /** Resolves when the first question is over, whether well or not, or nobody asks any more. */
+  readonly settled: Promise<void>;
+  #settle: () => void = () => {};
   /** Questions by what came of them: `ok`, or an error's code. */
   readonly countByOutcome = new Map<ErrorCode | "ok", number>();
 
   constructor(parts: SignalPollerParts) {
     this.#parts = parts;
+    this.settled = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
     this.#book = new SignalBook(parts.settings, parts.clock.monotonicMs());
     this.#poll();
   }
@@ -72,6 +78,7 @@ export class SignalPoller {
   /** What is out is left alone; its answer is nothing any more. */
   close(): void {
     this.#isClosed = true;
+    this.#settle();
     this.#cancel();
   }
 
@@ -84,6 +91,7 @@ export class SignalPoller {
       isOver = true;
       this.#cancel();
       this.#take(outcome);
+      this.#settle();
       // What was told may have led to a close.
       if (!this.#isClosed) this.#scheduleNext(askedMs);
     };

@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { isServiceError } from "../../src/core/errors.js";
+import { hashFieldsMax, KeySignalReader, keyNumberBytesMax } from "../../src/fleet/signal-key.js";
+import type { RedisEngine } from "../support/redis-server.js";
+import { shareTestStore, soon } from "../support/redis-store.js";
+
+const engines: readonly RedisEngine[] = ["redis", "valkey"];
+
+describe.each(engines)("KeySignalReader on %s", (engine) => {
+  const store = shareTestStore(engine);
+
+  async function read(key: string, keysMax?: number): Promise<unknown> {
+    const connection = store.opened.connections.background;
+    const reader = new KeySignalReader({ connection, key, keysMax });
+    try {
+      const readings = await reader.read(soon());
+      return readings.kind === "whole" ? readings.reading : Object.fromEntries(readings.readings);
+    } catch (thrown) {
+      if (!isServiceError(thrown)) throw thrown;
+      return thrown.code;
+    }
+  }
+
+  it("reads a number in a text", async () => {
+    const { control } = store;
+    await control.set("number", "5.5e4");
+    expect(await read("number")).toBe(55_000);
+    await control.set("number", "-3");
+    expect(await read("number", 5)).toBe(-3);
+    for (const text of ["", "NaN", "inf", "many", "0x5"]) {
+      await control.set("number", text);
+      expect(await read("number")).toBe("SIGNAL_EMPTY");
+    }
+  });
+
+  it("reads a number of as many bytes as it may have", async () => {
+    await store.control.set("long", "1".padStart(keyNumberBytesMax, "0"));
+    expect(await read("long")).toBe(1);
+    await store.control.set("long", "1".padStart(keyNumberBytesMax + 1, "0"));
+    expect(await read("long")).toBe("SIGNAL_MALFORMED");
+  });
+
+  it("reads the length of a list", async () => {
+    await store.control.rpush("jobs", "a", "b", "c");
+    expect(await read("jobs")).toBe(3);
+    expect(await read("jobs", 5)).toBe(3);
+  });
+
+  it("reads numbers by key from a hash, where the limit is split", async () => {
+    const { control } = store;
+    await control.hset("lags", { orders: "7", "a:3:b": "8", ü: "9", "": "1", text: "many" });
+    expect(await read("lags", 5)).toEqual({ orders: 7, "a:3:b": 8, ü: 9 });
+    expect(await read("lags")).toBe("SIGNAL_MALFORMED");
+    expect(await read("lags", 4)).toBe("SIGNAL_TOO_LARGE");
+  });
+
+  it("reads hashes up to its bound", async () => {
+    const fields = Array.from({ length: hashFieldsMax }, (_, i) => [`k${i}`, String(i)]).flat();
+    await store.control.hset("many", ...fields);
+    expect(Object.keys(Object(await read("many", 100_000)))).toHaveLength(hashFieldsMax);
+    await store.control.hset("many", "one more", "1");
+    expect(await read("many", 100_000)).toBe("SIGNAL_TOO_LARGE");
+  });
+
+  it("finds nothing in what is not there, or is of another type", async () => {
+    await store.control.sadd("set", "a");
+    expect(await read("nothing")).toBe("SIGNAL_EMPTY");
+    expect(await read("set", 5)).toBe("SIGNAL_MALFORMED");
+  });
+});
