@@ -101,8 +101,15 @@ export class FeedbackNodes {
       return undefined;
     }
     const before = known?.numbers ?? silence;
-    this.#nodes.set(nodeId, { heardMs: atMs, numbers: numbersOf(report, before, atMs) });
+    const heardMs = Math.max(atMs, known?.heardMs ?? atMs);
+    this.#nodes.set(nodeId, { heardMs, numbers: numbersOf(report, before, atMs) });
     return { report, fromMs: before.atMs };
+  }
+
+  /** It was heard of, though not by its numbers: its lease begins anew. */
+  noteHeard(nodeId: string, atMs: number): void {
+    const known = this.#nodes.get(nodeId);
+    if (known !== undefined) known.heardMs = Math.max(known.heardMs, atMs);
   }
 
   /** Those whose lease is over; they are forgotten. */
@@ -118,7 +125,7 @@ export class FeedbackNodes {
 
 interface Node {
   /** When its lease began anew. */
-  readonly heardMs: number;
+  heardMs: number;
   readonly numbers: NodeNumbers;
 }
 

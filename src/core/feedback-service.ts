@@ -47,6 +47,8 @@ export class ServiceLoop {
   readonly #window: FleetWindow;
   readonly #nodes: FeedbackNodes;
   readonly #ledger: ShareLedger;
+  /** Envoys whose lease is over, and since when. */
+  readonly #leaving = new Map<string, number>();
   readonly #gate: Gate | undefined;
   #limit: number;
   #limitMs: number;
@@ -119,12 +121,14 @@ export class ServiceLoop {
     }
     const { nodeId, held, heldAtMs = report.atMs } = report;
     if (held < 1 || !this.#nodes.has(nodeId)) return;
-    this.#ledger.noteHeld(nodeId, { held, atMs: Math.min(heldAtMs, nowMs) });
+    const atMs = Math.min(heldAtMs, nowMs);
+    this.#nodes.noteHeard(nodeId, atMs);
+    this.#ledger.noteHeld(nodeId, { held, atMs }, nowMs);
   }
 
   /** Decides once more. @returns undefined where no Envoy was heard of within its lease */
   update(nowMs: number): ServiceShares | undefined {
-    for (const nodeId of this.#nodes.takeGone(nowMs)) this.#ledger.forget(nodeId);
+    this.#forget(nowMs);
     const totals = this.#add(nowMs);
     this.#awaitStep(nowMs);
     this.#learn(totals.inUse, nowMs);
@@ -142,6 +146,21 @@ export class ServiceLoop {
       facts: this.#facts(totals),
     };
     return this.#last;
+  }
+
+  /** Who has left the sheet may be given its share once more, by who has not seen that yet. */
+  #forget(nowMs: number): void {
+    const { sheetSpreadMs } = this.#parts.times;
+    for (const nodeId of this.#nodes.takeGone(nowMs)) {
+      this.#leaving.set(nodeId, nowMs);
+      this.#ledger.leaveOut(nodeId, nowMs);
+    }
+    for (const [nodeId, sinceMs] of this.#leaving) {
+      const isBack = this.#nodes.has(nodeId);
+      if (!isBack && nowMs - sinceMs < sheetSpreadMs) continue;
+      this.#leaving.delete(nodeId);
+      if (!isBack) this.#ledger.forget(nodeId);
+    }
   }
 
   #add(nowMs: number): Totals {
@@ -213,12 +232,15 @@ export class ServiceLoop {
     const claims = [...this.#nodes.ids].map((nodeId) => this.#claim(nodeId, reserved, nowMs));
     const targets = shareTargets(this.#limit, claims);
     const totals = new Map<string, number>();
+    const setAside = new Map<string, number>();
     for (const [nodeId, { total }] of targets) {
       // What is set aside for it is not its share: when it follows again, it begins with that.
-      const most = reserved.has(nodeId) ? Math.max(1, this.#ledger.share(nodeId)) : total;
-      totals.set(nodeId, Math.min(total, most));
+      const share = Math.max(1, this.#ledger.share(nodeId));
+      totals.set(nodeId, reserved.has(nodeId) ? Math.min(total, share) : total);
+      if (reserved.has(nodeId)) setAside.set(nodeId, total);
     }
-    const granted = this.#ledger.grant({ targets: totals, bound, reserved }, nowMs);
+    const order = { targets: totals, bound, reserved: setAside };
+    const granted = this.#ledger.grant(order, nowMs);
     const before = this.#shares;
     this.#shares = new Map(
       [...targets].map(([nodeId, target]) => {
@@ -247,7 +269,9 @@ export class ServiceLoop {
    * default of 1,024, would leave nothing to all others.
    */
   #reserves(nowMs: number): ReadonlyMap<string, number> {
-    const unruly = [...this.#nodes.ids].filter((nodeId) => this.#ledger.isUnruly(nodeId));
+    const unruly = [...this.#nodes.ids].filter(
+      (nodeId) => this.#ledger.isUnruly(nodeId, nowMs) && this.#nodes.isFresh(nodeId, nowMs),
+    );
     const most = Math.floor((unrulyRatioMax * this.#limit) / Math.max(1, unruly.length));
     return new Map(
       unruly.map((nodeId) => {

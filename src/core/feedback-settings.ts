@@ -23,7 +23,7 @@ export interface ServiceLoopSettings {
 export interface LoopTimes {
   /** Numbers that are older say nothing of now. Default 3,500: three reports may be lost. */
   readonly numbersMsMax: number;
-  /** How long a silent Envoy keeps its part of the limit. Default 17,000: `ttlMs` and the next. */
+  /** How long a silent Envoy keeps its share. Default 15,000, as long as it may be in force. */
   readonly nodeLeaseMs: number;
   /** How long an Envoy keeps what nobody renews. Default 15,000. */
   readonly ttlMs: number;
@@ -49,7 +49,7 @@ export interface LimitPace {
 /** What holds where nobody says otherwise. */
 export const defaultLoopTimes: LoopTimes = {
   numbersMsMax: 3_500,
-  nodeLeaseMs: 17_000,
+  nodeLeaseMs: 15_000,
   ttlMs: 15_000,
   sheetSpreadMs: 2_000,
   obeyMsMax: 5_000,

@@ -72,6 +72,7 @@ export class ShareLedger {
       held: Number.POSITIVE_INFINITY,
       heldAtMs: nowMs,
       isControlled: true,
+      metAtMs: nowMs,
       loweredAtMs: nowMs,
       obeyedAtMs: undefined,
       disobeyedAtMs: undefined,
@@ -80,8 +81,8 @@ export class ShareLedger {
   }
 
   /** Takes in what an Envoy may hold; what is older than what is known already says nothing. */
-  noteHeld(nodeId: string, { held, atMs }: HeldNews): void {
-    const entry = this.#entryOf(nodeId, atMs);
+  noteHeld(nodeId: string, { held, atMs }: HeldNews, nowMs: number): void {
+    const entry = this.#entryOf(nodeId, nowMs);
     if (entry.isControlled && atMs <= entry.heldAtMs) return;
     const { obeyMsMax, sheetSpreadMs } = this.#parts.times;
     const isKnown = atMs >= entry.loweredAtMs + sheetSpreadMs;
@@ -112,9 +113,16 @@ export class ShareLedger {
     return sum;
   }
 
-  /** Whether it holds more than it was given, and has for so long that it does not follow. */
-  isUnruly(nodeId: string): boolean {
-    return this.#entries.get(nodeId)?.isUnruly === true;
+  /**
+   * Whether it does not follow: it holds more than it was given, and has for long; or nobody has
+   * heard of what it holds for so long that it goes by its configured default, which is more.
+   */
+  isUnruly(nodeId: string, nowMs: number): boolean {
+    const entry = this.#entries.get(nodeId);
+    if (entry === undefined || !entry.isControlled) return false;
+    const knownMs = Math.max(entry.heldAtMs, entry.metAtMs);
+    const isExpired = nowMs >= knownMs + this.#parts.times.ttlMs;
+    return entry.isUnruly || (isExpired && this.#parts.configuredShare > entry.share);
   }
 
   /**
@@ -129,6 +137,18 @@ export class ShareLedger {
       sinceMs = Math.max(sinceMs, obeyedAtMs);
     }
     return sinceMs;
+  }
+
+  /**
+   * An Envoy that sheets leave out from now on. Who still has its layers from here goes by its
+   * configured default as soon as it is told; and may be given its share once more by who has not
+   * read the newest sheet yet.
+   */
+  leaveOut(nodeId: string, nowMs: number): void {
+    const entry = this.#entries.get(nodeId);
+    if (entry === undefined) return;
+    lower(entry, entry.share, nowMs);
+    entry.held = Math.max(entry.held, this.#parts.configuredShare);
   }
 
   /** An Envoy that is gone; its share is free. */
@@ -154,7 +174,7 @@ export class ShareLedger {
   }
 
   /** Targets, but the present share where that is about the same and all fit together even so. */
-  #wanted({ targets, bound }: Pick<GrantOrder, "targets" | "bound">): ReadonlyMap<string, number> {
+  #wanted({ targets, bound, reserved }: GrantOrder): ReadonlyMap<string, number> {
     const kept = new Map<string, number>();
     let sum = 0;
     let targetSum = 0;
@@ -164,7 +184,7 @@ export class ShareLedger {
       const isNear = Math.abs(target - share) <= Math.max(1, keepRatio * share);
       const wanted = share > 0 && isNear ? share : target;
       kept.set(nodeId, wanted);
-      sum += wanted;
+      sum += Math.max(wanted, reserved.get(nodeId) ?? 0);
       targetSum += target;
     }
     assert(targetSum <= bound, "targets above their bound");
@@ -202,12 +222,12 @@ export class ShareLedger {
 
   #mayHold({ share, held, heldAtMs, loweredAtMs, isControlled }: Entry, nowMs: number): number {
     const { ttlMs, sheetSpreadMs } = this.#parts.times;
-    if (!isControlled) return share;
     const knownMs = loweredAtMs + sheetSpreadMs;
     const isOver = heldAtMs < knownMs && nowMs >= knownMs + ttlMs;
     // Renewals come each third of the time: by half of it one may be due that never came.
-    const mayBeExpired = nowMs >= heldAtMs + ttlMs / 2;
-    return Math.max(share, isOver ? 0 : held, mayBeExpired ? this.#parts.configuredShare : 0);
+    const mayBeExpired = isControlled && nowMs >= heldAtMs + ttlMs / 2;
+    const byDefault = mayBeExpired ? this.#parts.configuredShare : 0;
+    return Math.max(share, isOver ? 0 : held, byDefault);
   }
 
   #entryOf(nodeId: string, nowMs: number): Entry {
@@ -218,6 +238,7 @@ export class ShareLedger {
       held: 0,
       heldAtMs: nowMs,
       isControlled: false,
+      metAtMs: nowMs,
       loweredAtMs: nowMs,
       obeyedAtMs: undefined,
       disobeyedAtMs: undefined,
@@ -236,6 +257,7 @@ interface Entry {
   heldAtMs: number;
   /** Somebody has sent it a share once; before that it is not ours to count. */
   isControlled: boolean;
+  readonly metAtMs: number;
   /** When its share was taken back in part for the last time. */
   loweredAtMs: number;
   /** When it was first known to hold no more than its share; undefined: not yet. */

@@ -39,6 +39,9 @@ export class LayerLedger {
   #acknowledged: { readonly push: Push; readonly atMs: number } | undefined;
   #pending: Push[] = [];
   #last: Push | undefined;
+  /** Whether it has acknowledged something on the stream of now. */
+  #isHeard = false;
+  #heardUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: LayerLedgerParts) {
     this.#parts = parts;
@@ -84,6 +87,7 @@ export class LayerLedger {
     const push = this.#pending[at];
     if (push === undefined) return false;
     this.#acknowledged = { push, atMs: nowMs };
+    this.#isHeard = true;
     this.#pending = this.#pending.slice(at + 1);
     return true;
   }
@@ -98,6 +102,17 @@ export class LayerLedger {
   /** The stream has ended: what was on its way has arrived by now, or never will. */
   noteStreamEnded(nowMs: number): void {
     for (const push of this.#pending) push.endedAtMs ??= nowMs;
+    if (this.#isHeard) this.#heardUntilMs = nowMs;
+    this.#isHeard = false;
+  }
+
+  /**
+   * Until when `held` is known to be all: now, once the Envoy has acknowledged a layer on the stream
+   * of now; otherwise when its last stream here ended, since it may have been given more elsewhere
+   * meanwhile. Never known: minus infinity.
+   */
+  heldAtMs(nowMs: number): number {
+    return this.#isHeard ? nowMs : this.#heardUntilMs;
   }
 
   /**
