@@ -1,0 +1,55 @@
+import { type LoopEvent, SharedLoop } from "../../src/fleet/shared-loop.js";
+import { TestMaker, testReport } from "../support/fleet-reports.js";
+import { realClock, realRandom } from "../support/real-clock.js";
+import { openTestStore } from "../support/redis-store.js";
+
+/** What a replica that runs by itself is told, as JSON on its command line. */
+export interface LoopOrder {
+  readonly port: number;
+  readonly keyPrefix: string;
+}
+
+/** What it prints, a line each: what happens, and each sheet that it hands out. */
+export type LoopLine =
+  | { readonly kind: "started"; readonly id: string }
+  | { readonly kind: "sheet"; readonly epoch: number; readonly version: number }
+  | LoopEvent;
+
+/** Takes part in the loop with leases as they are by default, until it is killed. */
+async function takePart({ port, keyPrefix }: LoopOrder): Promise<void> {
+  const { connections } = await openTestStore({ port });
+  const id = realRandom.id();
+  const print = (line: LoopLine): void => {
+    process.stdout.write(`${JSON.stringify(line)}\n`);
+  };
+  const loop = new SharedLoop({
+    clock: realClock,
+    id,
+    keyPrefix,
+    connection: connections.fleet,
+    bulkConnection: connections.background,
+    createMaker: (start) => new TestMaker(start),
+    pressures: () => [],
+    gateSettings: () => new Map(),
+    onEvent: print,
+    onBug: (thrown) => {
+      throw thrown;
+    },
+  });
+  print({ kind: "started", id });
+  loop.onSheet(() => {
+    const sheet = loop.current();
+    if (sheet !== undefined) print({ kind: "sheet", epoch: sheet.epoch, version: sheet.version });
+  });
+  const report = (): void => {
+    const atMs = realClock.monotonicMs();
+    loop.report([testReport({ nodeId: `node of ${id}`, atMs })]);
+    // Looks, so that a sheet that has grown old is told of.
+    loop.current();
+    setTimeout(report, 500);
+  };
+  report();
+  await new Promise(() => {});
+}
+
+await takePart(JSON.parse(process.argv[2] ?? "{}") as LoopOrder);

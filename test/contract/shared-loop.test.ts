@@ -1,0 +1,278 @@
+import { describe, expect, it } from "vitest";
+import { defaultGateSettings } from "../../src/core/gate.js";
+import { encodeSheet } from "../../src/fleet/sheet-codec.js";
+import { FakeRandom } from "../support/fake-random.js";
+import { testFleetSheet, testPressure, testReport } from "../support/fleet-reports.js";
+import { LoopFleet, type LoopFleetParts, type LoopReplica } from "../support/loop-fleet.js";
+import type { RedisEngine } from "../support/redis-server.js";
+import { shareTestStore } from "../support/redis-store.js";
+import type { CallFate } from "../support/wayward-connection.js";
+
+const engines: readonly RedisEngine[] = ["redis", "valkey"];
+const fates: readonly CallFate[] = [
+  "answered",
+  "answered",
+  "answered",
+  "lost",
+  "unanswered",
+  "late",
+];
+const leaseMs = 3_600_000;
+const historySteps = 250;
+const firstSeed = 20_261_121;
+const seedCount = 3;
+
+describe.each(engines)("SharedLoop on %s", (engine) => {
+  const store = shareTestStore(engine);
+  let fleetCount = 0;
+
+  function createFleet(parts: Partial<LoopFleetParts> = {}) {
+    fleetCount += 1;
+    const keyPrefix = `headgate:${fleetCount}:`;
+    const random = new FakeRandom(fleetCount);
+    const connection = store.opened.connections.background;
+    const fleet = new LoopFleet({ connection, random, keyPrefix, leaseMs, ...parts });
+    const key = (name: string): string => `${keyPrefix}{fleet}:${name}`;
+    /** As the store's clock would end it, of a leader that is dead or cut off. */
+    const endLease = (): Promise<number> => store.control.del(key("lease"));
+    return { fleet, key, endLease };
+  }
+
+  async function joinThree(fleet: LoopFleet): Promise<[LoopReplica, LoopReplica, LoopReplica]> {
+    const replicas: [LoopReplica, LoopReplica, LoopReplica] = [
+      await fleet.join(),
+      await fleet.join(),
+      await fleet.join(),
+    ];
+    await passAll(fleet, 1_000);
+    return replicas;
+  }
+
+  async function passAll(fleet: LoopFleet, ms: number): Promise<void> {
+    for (let passedMs = 0; passedMs < ms; passedMs += 250) {
+      for (const replica of fleet.replicas) await replica.pass(250);
+    }
+  }
+
+  it("has one leader, whose sheets are made of what all have told, each time once", async () => {
+    const { fleet } = createFleet();
+    const replicas = await joinThree(fleet);
+    expect(fleet.leaders).toEqual([replicas[0]]);
+    const nodeIds = replicas.map(({ id }) => `node of ${id}`);
+    for (let second = 1; second <= 3; second += 1) {
+      for (const [i, replica] of replicas.entries()) {
+        await replica.report([{ nodeId: nodeIds[i] ?? "" }], testReport);
+      }
+      await passAll(fleet, 1_000);
+    }
+    await passAll(fleet, 500);
+    const [maker] = replicas[0].makers;
+    expect(maker?.reports.map(({ nodeId }) => nodeId).toSorted()).toEqual(
+      nodeIds.flatMap((nodeId) => [nodeId, nodeId, nodeId]).toSorted(),
+    );
+    for (const { loop } of replicas) {
+      const sheet = loop.current();
+      expect(sheet).toMatchObject({ epoch: 1, leaderId: replicas[0].id });
+      expect([...(sheet?.services.get("orders")?.shares.keys() ?? [])].toSorted()).toEqual(
+        nodeIds.toSorted(),
+      );
+      expect(loop.counts).toMatchObject({ refused: 0, failed: 0, unreadable: 0, older: 0 });
+    }
+  });
+
+  it("hands a new sheet on to all replicas within a heartbeat", async () => {
+    const { fleet } = createFleet();
+    const [leader, ...others] = await joinThree(fleet);
+    await leader.pass(1_000);
+    for (const replica of others) await replica.pass(250);
+    for (const { loop } of others) {
+      expect(loop.current()?.version).toBe(leader.loop.current()?.version);
+    }
+  });
+
+  it("is led by another one at once when the leader says goodbye, from its last sheet on", async () => {
+    const { fleet } = createFleet();
+    const [leader, next] = await joinThree(fleet);
+    await leader.report([{ nodeId: "node-1" }], testReport);
+    await passAll(fleet, 1_250);
+    const last = leader.loop.current();
+    await leader.loop.stop();
+    await next.pass(250);
+    expect(next.loop.isLeading).toBe(true);
+    expect(next.makers[0]?.start.lastSheet).toEqual(last);
+    expect(next.loop.current()).toMatchObject({ epoch: 2, leaderId: next.id, version: 1 });
+  });
+
+  it("refuses the sheet of a leader that others have replaced while it stood still", async () => {
+    const { fleet, endLease } = createFleet();
+    const [leader, next] = await joinThree(fleet);
+    await endLease();
+    await next.pass(250);
+    expect(next.loop.current()).toMatchObject({ epoch: 2, leaderId: next.id });
+    // Its own clock has stood as still: it believes to lead, and has sent its sheet already.
+    expect(leader.loop.isLeading).toBe(true);
+    const publishedCount = fleet.published.length;
+    leader.clock.stall(1_000);
+    await leader.pass(0, 1);
+    leader.clock.advance(0);
+    await leader.settle();
+    expect(fleet.published.length).toBe(publishedCount);
+    expect(leader.loop.isLeading).toBe(false);
+    await leader.pass(250);
+    expect(leader.loop.current()).toMatchObject({ epoch: 2, leaderId: next.id });
+    expect(leader.events).toContainEqual({ kind: "leadingEnded", epoch: 1, cause: "outranked" });
+  });
+
+  it("writes nothing after a stall that was longer than its lease", async () => {
+    const { fleet } = createFleet();
+    const [leader] = await joinThree(fleet);
+    const [maker] = leader.makers;
+    if (maker === undefined) throw new Error("it leads");
+    const sentCount = leader.sentEpochs.length;
+    // Between what it read and what it would write.
+    maker.onUpdate = () => leader.clock.stall(leaseMs);
+    await leader.pass(1_000);
+    // It leads again by now, in a reign of its own.
+    expect(leader.sentEpochs.slice(sentCount)).toEqual([2]);
+    expect(leader.loop.counts.refused).toBe(1);
+    expect(leader.events).toContainEqual({ kind: "leadingEnded", epoch: 1, cause: "lapsed" });
+    expect(leader.makers[1]?.start.lastSheet).toMatchObject({ epoch: 1 });
+    expect(leader.loop.current()).toMatchObject({ epoch: 2, leaderId: leader.id });
+  });
+
+  it("leaves aside a sheet that arrives after the next reign has begun", async () => {
+    const { fleet, endLease } = createFleet();
+    const [leader, next, third] = await joinThree(fleet);
+    const [maker] = leader.makers;
+    if (maker === undefined) throw new Error("it leads");
+    maker.onUpdate = () => {
+      leader.connection.fate = "late";
+    };
+    await leader.pass(1_000);
+    leader.connection.fate = "lost";
+    await endLease();
+    await next.pass(250);
+    for (let i = 0; i < 10; i += 1) await leader.connection.deliverOne();
+    await third.pass(250);
+    expect(third.loop.current()).toMatchObject({ epoch: 2, leaderId: next.id });
+    expect(fleet.published.at(-1)).toMatchObject({ epoch: 2 });
+  });
+
+  it("goes on above all epochs that anybody has seen when the store forgets everything", async () => {
+    const { fleet, key, endLease } = createFleet();
+    const [leader, next] = await joinThree(fleet);
+    await endLease();
+    await next.pass(250);
+    await leader.pass(1_000);
+    expect(leader.loop.current()).toMatchObject({ epoch: 2 });
+    await store.control.del(key("lease"), key("epoch"), key("sheet"), key("rank"));
+    fleet.published.length = 0;
+    // One that has seen nothing is the first to ask: its reign is below what the others know.
+    const fresh = await fleet.join();
+    await fresh.pass(250);
+    expect(fresh.loop.current()).toMatchObject({ epoch: 1 });
+    await leader.pass(250);
+    expect(leader.loop.isLeading).toBe(true);
+    await passAll(fleet, 1_250);
+    expect(fleet.leaders).toEqual([leader]);
+    for (const { loop } of fleet.replicas) {
+      expect(loop.current()).toMatchObject({ epoch: 3, leaderId: leader.id });
+    }
+  });
+
+  it("hands nothing out below a sheet that it cannot read, as of a later version", async () => {
+    const { fleet, key } = createFleet();
+    const [leader, other] = await joinThree(fleet);
+    const [seconds] = await store.control.time();
+    const rank = `9 ff ${1}`;
+    const place = async (bytes: Buffer): Promise<void> => {
+      const head = Buffer.from(`${Number(seconds) * 1_000} ${rank}\n`);
+      await store.control.set(key("sheet"), Buffer.concat([head, bytes]));
+      await store.control.set(key("rank"), rank);
+    };
+    const { bytes } = encodeSheet(testFleetSheet());
+    await place(Buffer.concat([Buffer.from([200]), bytes.subarray(1)]));
+    await other.pass(250);
+    expect(other.loop.counts.unreadable).toBe(1);
+    expect(other.loop.current()).toBeUndefined();
+    expect(other.events).toContainEqual({ kind: "sheetLost", epoch: 1 });
+    // It knows of epoch 9 now, and so ends the reign of who does not.
+    await other.pass(500);
+    await leader.pass(250);
+    expect(fleet.leaders).toEqual([other]);
+    expect(other.loop.current()).toMatchObject({ epoch: 10 });
+  });
+
+  it("closes a gate everywhere by what all replicas see together", async () => {
+    const gateSettings = new Map([["orders", defaultGateSettings]]);
+    const { fleet } = createFleet({ gateSettings });
+    const replicas = await joinThree(fleet);
+    const ratios = [1, 1, 0.4];
+    for (const [i, replica] of replicas.entries()) {
+      replica.pressures = [
+        testPressure({ rejectRatio: ratios[i] ?? 0, weight: 10, waitingCount: 5 }),
+      ];
+    }
+    await passAll(fleet, 4_000);
+    for (const { loop } of replicas) {
+      expect(loop.board.verdict("orders")?.state).toBe("limiting");
+      expect(loop.board.verdict("orders")?.rejectRatio).toBeCloseTo(0.8);
+    }
+    expect(replicas[0].makers[0]?.queues.get("orders")).toBe(15);
+    // Who has more of the permits has more of the requests.
+    replicas[0].pressures = [testPressure({ rejectRatio: 1, weight: 100 })];
+    await passAll(fleet, 4_000);
+    for (const { loop } of replicas) {
+      expect(loop.board.verdict("orders")?.state).toBe("closed");
+    }
+  });
+
+  it("keeps keys that go by themselves, and takes back what says goodbye", async () => {
+    const { fleet, key } = createFleet();
+    const replicas = await joinThree(fleet);
+    await passAll(fleet, 2_000);
+    for (const name of ["lease", "epoch", "sheet", "rank", "reports"]) {
+      expect(await store.control.pttl(key(name)), name).toBeGreaterThan(0);
+    }
+    for (const { loop } of replicas) await loop.stop();
+    expect(await store.control.exists(key("lease"), key("reports"))).toBe(0);
+    for (const { clock, loop } of replicas) {
+      loop.report([testReport()]);
+      expect(clock.timerCount).toBe(0);
+    }
+  });
+
+  it.each(Array.from({ length: seedCount }, (_, i) => firstSeed + i))(
+    "never goes back, and is led by one again, in a history of losses and stalls, seed %i",
+    async (seed) => {
+      const random = new FakeRandom(seed);
+      const below = (count: number): number => Math.floor(random.next() * count);
+      const { fleet, endLease } = createFleet({ random: new FakeRandom(seed + 1_000) });
+      const replicas = await joinThree(fleet);
+      for (let step = 0; step < historySteps; step += 1) {
+        const replica = replicas[below(3)] ?? replicas[0];
+        replica.connection.fate = fates[below(fates.length)] ?? "answered";
+        if (random.next() < 0.3) replica.loop.report([testReport({ nodeId: replica.id })]);
+        const maker = replica.makers.at(-1);
+        const stallMs = random.next() < 0.1 ? leaseMs : 0;
+        if (maker !== undefined) maker.onUpdate = () => replica.clock.stall(stallMs);
+        await replica.pass(250 * (1 + below(4)));
+        if (random.next() < 0.3) await replica.connection.deliverOne();
+        if (random.next() < 0.05) await endLease();
+      }
+      for (const replica of replicas) {
+        replica.connection.fate = "answered";
+        const maker = replica.makers.at(-1);
+        if (maker !== undefined) maker.onUpdate = () => {};
+      }
+      await passAll(fleet, 3_000);
+      expect(fleet.leaders).toHaveLength(1);
+      expect(fleet.published.length).toBeGreaterThan(10);
+      const [leader] = fleet.leaders;
+      for (const { loop } of replicas) {
+        expect(loop.current()).toMatchObject({ leaderId: leader?.id });
+      }
+    },
+    60_000,
+  );
+});
