@@ -5,6 +5,7 @@ import type { Pressure } from "../decide/pressure.js";
 import { PermitShares, type PermitSharesEvent } from "../fleet/permit-shares.js";
 import type { Config } from "./config.js";
 import { sha256 } from "./digest.js";
+import type { FleetLoopApp } from "./fleet-loop.js";
 import { watchHeap } from "./heap-watch.js";
 import type { Logger } from "./logger.js";
 import type { PolicyFeed } from "./policy-in-force.js";
@@ -23,6 +24,7 @@ export interface AdmissionAppParts {
   readonly decider: Decider;
   readonly pressure: Pressure;
   readonly replicaCount: () => number;
+  readonly loop: Pick<FleetLoopApp, "verdict" | "read">;
 }
 
 /** Admission as this process runs it. */
@@ -41,7 +43,7 @@ export interface OpenAdmission {
 
 /** Opens admission; with a store of its own a process shares nothing, and limits are its own. */
 export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
-  const { clock, random, logger, policies, opened, decider, pressure } = parts;
+  const { clock, random, logger, policies, opened, decider, pressure, loop } = parts;
   const shares = opened.kind === "redis" ? openShares(opened, parts) : undefined;
   const heap = watchHeap(clock);
   const admission = new Admission({
@@ -50,6 +52,7 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
     random,
     decider,
     shares,
+    fleetGate: (service) => loop.verdict(service),
     digest: (text) => sha256(text),
     isOverloaded: (nowMs) => heap.isFull() || pressure.isLate(nowMs),
     onEvent: (event) => logAdmission(event, logger),
@@ -63,7 +66,10 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
     choice: parts.config.signals,
     // The background connection repeats a failed call, which does a reading no harm.
     connection: opened.kind === "redis" ? opened.connections.background : undefined,
-    onUpdate: (service, update) => admission.read(service, update),
+    onUpdate: (service, update) => {
+      admission.read(service, update);
+      if (update.rest !== undefined) loop.read(service, update.rest);
+    },
   });
   return {
     admission,

@@ -2,7 +2,7 @@ import type { Clock, Random } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
 import { systemClock, systemRandom } from "./clock.js";
 import type { Config } from "./config.js";
-import { type ControlPort, noSheets, openControlPort } from "./control-port.js";
+import { type ControlPort, openControlPort } from "./control-port.js";
 import { type Core, createCore } from "./core.js";
 import { exitCodes, StartFailure } from "./failure.js";
 import { joinFleet } from "./fleet.js";
@@ -151,14 +151,14 @@ async function serve(parts: Serving): Promise<App> {
 }
 
 function openStats({ core, config, clock, logger }: Serving): Promise<StatsListeners> {
-  const { control: plane, metrics, statsSources: sources, onBug } = core;
-  const fleet = { plane, nowMs: () => clock.monotonicMs() };
+  const { control: plane, loop, metrics, statsSources: sources, onBug } = core;
+  const fleet = { plane, loop: () => loop.status, nowMs: () => clock.monotonicMs() };
   return openStatsListeners({ config, clock, logger, sources, fleet, metrics, onBug });
 }
 
 function openControl({ core, policies, ...parts }: Serving): Promise<ControlPort> {
-  const { control: plane, onBug } = core;
-  return openControlPort({ ...parts, plane, sheets: noSheets, policies: policies.feed, onBug });
+  const { control: plane, loop, onBug } = core;
+  return openControlPort({ ...parts, plane, sheets: loop, policies: policies.feed, onBug });
 }
 
 interface Stopping {

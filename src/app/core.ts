@@ -19,6 +19,7 @@ import type { Config } from "./config.js";
 import { extrasOf, switchesOf } from "./decision-options.js";
 import { sha256 } from "./digest.js";
 import { bugTrace } from "./failure.js";
+import { FleetLoopApp } from "./fleet-loop.js";
 import { createHttpServer } from "./http.js";
 import { LaneCounts } from "./lane-metrics.js";
 import type { Logger } from "./logger.js";
@@ -54,6 +55,8 @@ export interface Core {
   readonly transport: Transport;
   /** What Envoys tell and are told, for the control port. */
   readonly control: ControlPlane;
+  /** What the fleet decides together. */
+  readonly loop: FleetLoopApp;
   readonly httpServer: HttpServer;
   readonly metrics: Metrics;
   /** What statistics by the names of envoyproxy/ratelimit are read from. */
@@ -73,13 +76,16 @@ export function createCore(parts: CoreParts): Core {
   const decider = createDecider(parts, { counters, pressure });
   const exchanges = new ExchangeCounts();
   const laneCounts = new LaneCounts();
-  const opening = openAdmission({ ...parts, policies: policies.feed, decider, pressure });
+  const onBug = createBugReport(parts);
+  const loop = new FleetLoopApp({ ...parts, policies: policies.feed, onBug });
+  const opening = openAdmission({ ...parts, policies: policies.feed, decider, pressure, loop });
+  loop.watch(opening.admission);
   const extras = new ResponseExtras(extrasOf(parts.config));
   const health = new Health();
   const control = new ControlPlane({ clock: parts.clock, random: parts.random });
   const made = { counters, pressure, decider, exchanges, laneCounts, extras, health, control };
   const { admission, signals } = opening;
-  const shared = { ...made, admission, signals, onBug: createBugReport(parts) };
+  const shared = { ...made, admission, signals, loop, onBug };
   const metrics = createCoreMetrics(parts, shared);
   const httpServer = createHttpServer({
     ...shared,
@@ -95,14 +101,15 @@ export function createCore(parts: CoreParts): Core {
     health,
     transport: createCoreTransport(parts, shared),
     control,
+    loop,
     httpServer,
     metrics,
     statsSources: { counters, policies: policies.feed, redisPools },
-    onBug: shared.onBug,
+    onBug,
     settled: opening.settled,
     close: () => {
       stopWatch();
-      return opening.close();
+      return Promise.all([opening.close(), loop.close()]).then(() => {});
     },
   };
 }
@@ -119,6 +126,7 @@ interface Shared {
   readonly extras: ResponseExtras;
   readonly health: Health;
   readonly control: ControlPlane;
+  readonly loop: FleetLoopApp;
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -165,7 +173,7 @@ function createCoreTransport(
 
 function createCoreMetrics(
   { config, clock, policies, opened, processCounts, replicaCount, tlsStatus }: CoreParts,
-  { counters, decider, pressure, laneCounts, admission, exchanges, control, signals }: Shared,
+  { counters, decider, pressure, laneCounts, admission, exchanges, ...shared }: Shared,
 ): Metrics {
   return createMetrics({
     counters,
@@ -185,8 +193,9 @@ function createCoreMetrics(
       nowMs: () => clock.monotonicMs(),
       exchanges,
     },
-    signals: { sources: () => signals.polled(), services: () => admission.services() },
-    control: { plane: control, nowMs: () => clock.monotonicMs() },
+    signals: { sources: () => shared.signals.polled(), services: () => admission.services() },
+    control: { plane: shared.control, nowMs: () => clock.monotonicMs() },
+    fleet: () => shared.loop.status,
     storeKind: opened.kind,
     version: readVersion(),
   });

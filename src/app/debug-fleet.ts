@@ -1,10 +1,14 @@
 import type { NodeReport } from "../core/feedback.js";
 import type { ControlPlane } from "../rpc/control-plane.js";
 import { type Node, problemsOf } from "../rpc/node-registry.js";
+import { renderLoop } from "./debug-fleet-loop.js";
+import type { FleetLoopStatus } from "./fleet-loop.js";
 
 /** What the page is read from. */
 export interface FleetPageParts {
   readonly plane: ControlPlane;
+  /** The loop of the fleet; absent where nobody takes part. */
+  readonly loop?: () => FleetLoopStatus | undefined;
   /** Monotonic time, in milliseconds. */
   readonly nowMs: () => number;
 }
@@ -19,7 +23,10 @@ export const shownNodesMax = 200;
  *
  * @param nodeId shows this one alone; absent for all
  */
-export function renderFleet({ plane, nowMs }: FleetPageParts, nodeId: string | undefined): unknown {
+export function renderFleet(
+  { plane, loop, nowMs }: FleetPageParts,
+  nodeId: string | undefined,
+): unknown {
   const { registry, sheet, contestedClusters, contestedPins } = plane;
   const found = nodeId === undefined ? [...registry.nodes] : [registry.find(nodeId)];
   const nodes = found.filter((node) => node !== undefined);
@@ -27,6 +34,7 @@ export function renderFleet({ plane, nowMs }: FleetPageParts, nodeId: string | u
   const reports = reportsByNode(plane.lastReports, new Set(shown.map(({ id }) => id)));
   return {
     sheet: sheet && { epoch: sheet.epoch, leader: sheet.leaderId, version: sheet.version },
+    loop: renderLoop(loop?.(), registry),
     nodeCount: registry.nodeCount,
     nodes: shown.map((node) => renderNode(node, reports.get(node.id) ?? [], nowMs())),
     problems: {

@@ -6,6 +6,8 @@ import type { OverloadCause } from "../decide/pressure.js";
 import { type AdmissionMetricsParts, admissionMetrics } from "./admission-metrics.js";
 import { type ControlMetricsParts, controlMetrics } from "./control-port-metrics.js";
 import { exchangeMetrics } from "./exchange-metrics.js";
+import type { FleetLoopStatus } from "./fleet-loop.js";
+import { fleetMetrics } from "./fleet-metrics.js";
 import { type LaneCounts, laneMetrics } from "./lane-metrics.js";
 import { addCounter, addGauge, addHistogram, addLatency } from "./metric-kinds.js";
 import type { PolicyStatus } from "./policy-in-force.js";
@@ -49,6 +51,8 @@ export interface MetricsParts {
   readonly signals?: SignalMetricsParts;
   /** What Envoys tell and are told; absent where nobody listens to them. */
   readonly control?: ControlMetricsParts;
+  /** The loop of the fleet; absent where nobody takes part. */
+  readonly fleet?: () => FleetLoopStatus | undefined;
   /** The control plane; absent where policies are files. */
   readonly xdsStatus?: () => XdsStatus;
   readonly storeKind: "memory" | "redis";
@@ -82,6 +86,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
   addLaneMetrics(registry, parts);
   addXdsMetrics(registry, parts);
   addControlMetrics(registry, parts);
+  addFleetMetrics(registry, parts);
   addProcessMetrics(registry, parts);
   return { contentType: registry.contentType, render: () => registry.metrics() };
 }
@@ -317,6 +322,13 @@ function addXdsMetrics(registry: Registry, { xdsStatus }: MetricsParts): void {
 function addSignalMetrics(registry: Registry, { signals }: MetricsParts): void {
   if (signals === undefined) return;
   const { gauges, counters } = signalMetrics(signals);
+  for (const gauge of gauges) addGauge(registry, gauge);
+  for (const counter of counters) addCounter(registry, counter);
+}
+
+function addFleetMetrics(registry: Registry, { fleet }: MetricsParts): void {
+  if (fleet === undefined) return;
+  const { gauges, counters } = fleetMetrics(fleet);
   for (const gauge of gauges) addGauge(registry, gauge);
   for (const counter of counters) addCounter(registry, counter);
 }
