@@ -30,7 +30,7 @@ export class LatencyWindow {
       below = Math.max(below, bucket.count);
       // An empty one says where the next begins.
       if (!(inBucket >= 0)) continue;
-      this.#buckets.set(bucket.upToMs, (this.#buckets.get(bucket.upToMs) ?? 0) + inBucket);
+      this.#buckets.set(bucket.upTo, (this.#buckets.get(bucket.upTo) ?? 0) + inBucket);
     }
   }
 

@@ -1,13 +1,10 @@
 import { fromBinary } from "@bufbuild/protobuf";
-import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { WireType } from "@bufbuild/protobuf/wire";
 import type { GradientFacts } from "../core/feedback.js";
 import * as metricsService from "../gen/envoy/service/metrics/v3/metrics_service_pb.js";
-import {
-  type Metric,
-  type MetricFamily,
-  MetricFamilySchema,
-} from "../gen/io/prometheus/client/metrics_pb.js";
+import { FieldReader } from "./field-reader.js";
 import { type NodeIdentity, nodeIdentity } from "./node-identity.js";
+import { type RawMetric, readMetric } from "./prometheus-reader.js";
 
 const { StreamMetricsMessage_IdentifierSchema: identifierSchema } = metricsService;
 
@@ -59,9 +56,9 @@ interface ClusterStamp {
   readonly stampMs: number;
 }
 
-/** Requests up to a latency, all lower buckets included. */
+/** Requests up to a latency in milliseconds, all lower buckets included. */
 export interface LatencyBucket {
-  readonly upToMs: number;
+  readonly upTo: number;
   readonly count: number;
 }
 
@@ -73,7 +70,7 @@ export interface MetricsMessage {
 }
 
 /** Field numbers. Source: envoy/service/metrics/v3/metrics_service.proto, metrics.proto. */
-const fields = { identifier: 1, metrics: 2, familyName: 1 } as const;
+const fields = { identifier: 1, metrics: 2, familyName: 1, familyMetric: 4 } as const;
 
 /** Buckets of one histogram; Envoy has 19 by default. */
 export const bucketsMax = 256;
@@ -82,41 +79,41 @@ export const bucketsMax = 256;
  * Reads a message. Families whose names say nothing to us are passed over unread: an Envoy without
  * a filter of statistics sends tens of thousands.
  *
- * @throws what the library throws for bytes that are no such message
+ * @throws an error for bytes that are no such message
  */
 export function decodeMetrics(bytes: Uint8Array): MetricsMessage {
-  const reader = new BinaryReader(bytes);
+  const reader = new FieldReader(bytes);
   const samples: MetricSample[] = [];
   let node: NodeIdentity | undefined;
-  while (reader.pos < reader.len) {
-    const [field, type] = reader.tag();
-    if (type !== WireType.LengthDelimited) reader.skip(type, field);
+  reader.eachField((field, type) => {
+    if (type !== WireType.LengthDelimited) return false;
+    if (field === fields.metrics) readFamily(reader, samples);
     else if (field === fields.identifier) {
-      const identifier = fromBinary(identifierSchema, reader.bytes());
+      const identifier = fromBinary(identifierSchema, reader.part());
       if (identifier.node !== undefined) node = nodeIdentity(identifier.node);
-    } else if (field === fields.metrics) readFamily(reader.bytes(), samples);
-    else reader.skip(type, field);
-  }
+    } else return false;
+    return true;
+  });
   return { node, samples };
 }
 
-function readFamily(bytes: Uint8Array, to: MetricSample[]): void {
-  const name = familyName(bytes);
-  const row = rowOf(name);
-  if (row === undefined) return;
-  const family = fromBinary(MetricFamilySchema, bytes, { readUnknownFields: false });
-  for (const metric of family.metric) {
-    const sample = row.read(metric, nameIn(name, row, metric), family);
+/** Its name comes first, as every encoder writes it; what comes before a name is nobody's. */
+function readFamily(reader: FieldReader, to: MetricSample[]): void {
+  let name = "";
+  let row: StatRow | undefined;
+  reader.eachFieldOfPart((field, type) => {
+    if (type !== WireType.LengthDelimited) return false;
+    if (field === fields.familyName) {
+      name = reader.text();
+      row = rowOf(name);
+      return true;
+    }
+    if (field !== fields.familyMetric || row === undefined) return false;
+    const metric = readMetric(reader);
+    const sample = row.read(metric, nameIn(name, row, metric));
     if (sample !== undefined) to.push(sample);
-  }
-}
-
-/** The name is the first field, as every encoder writes it; without it the family is nobody's. */
-function familyName(bytes: Uint8Array): string {
-  const reader = new BinaryReader(bytes);
-  const [field, type] = reader.pos < reader.len ? reader.tag() : [0, WireType.Varint];
-  const isName = field === fields.familyName && type === WireType.LengthDelimited;
-  return isName ? reader.string() : "";
+    return true;
+  });
 }
 
 /** What is read of a statistic. */
@@ -126,7 +123,7 @@ interface StatRow {
   readonly after: string;
   /** The label that has that name where Envoy takes it out of the statistic's. */
   readonly label: string;
-  readonly read: (metric: Metric, owner: string, family: MetricFamily) => MetricSample | undefined;
+  readonly read: (metric: RawMetric, owner: string) => MetricSample | undefined;
 }
 
 /** Source: Envoy, "Cluster manager statistics" and "Adaptive concurrency", statistics. */
@@ -142,7 +139,7 @@ const rows: readonly StatRow[] = [
   counterRow("upstream_rq_drop_overload", "dropped"),
   counterRow("upstream_cx_overflow", "connectionsOverflowed"),
   clusterRow("upstream_rq_active", (metric, cluster) => {
-    const value = metric.gauge?.value;
+    const value = metric.gauge;
     if (!isAmount(value)) return undefined;
     return { kind: "inFlight", cluster, stampMs: stampOf(metric), value };
   }),
@@ -169,11 +166,7 @@ function rowOf(name: string): StatRow | undefined {
  * Whose statistic it is: `cluster.<name>.upstream_rq_time`, or by a label where Envoy takes tags
  * out of names. Istio ends its names with a `;`.
  */
-function nameIn(
-  name: string,
-  { before, after, label }: StatRow,
-  { label: labels }: Metric,
-): string {
+function nameIn(name: string, { before, after, label }: StatRow, { labels }: RawMetric): string {
   const inName = name.slice(before.length, Math.max(before.length, name.length - after.length));
   if (inName !== "") return inName.replace(/;$/, "");
   return (labels.find((pair) => pair.name === label)?.value ?? "").replace(/;$/, "");
@@ -185,7 +178,7 @@ function clusterRow(stat: string, read: StatRow["read"]): StatRow {
 
 function counterRow(stat: string, counter: ClusterCounter): StatRow {
   return clusterRow(stat, (metric, cluster) => {
-    const delta = metric.counter?.value;
+    const delta = metric.counter;
     if (!isAmount(delta)) return undefined;
     return { kind: "count", cluster, counter, series: stat, delta, stampMs: stampOf(metric) };
   });
@@ -199,9 +192,9 @@ function onlyWith(
   const { name, value } = wanted;
   return {
     ...row,
-    read: (metric, owner, family) => {
-      const isWanted = metric.label.some((pair) => pair.name === name && pair.value === value);
-      return isWanted ? row.read(metric, owner, family) : undefined;
+    read: (metric, owner) => {
+      const isWanted = metric.labels.some((pair) => pair.name === name && pair.value === value);
+      return isWanted ? row.read(metric, owner) : undefined;
     },
   };
 }
@@ -212,7 +205,7 @@ function gradientRow(stat: string, fact: keyof GradientFacts): StatRow {
     after: `.adaptive_concurrency.gradient_controller.${stat}`,
     label: "envoy.http_conn_manager_prefix",
     read: (metric, prefix) => {
-      const value = metric.gauge?.value;
+      const value = metric.gauge;
       if (!isAmount(value)) return undefined;
       // Envoy's gauges are whole numbers: the gradient comes times a thousand.
       return { kind: "gradient", prefix, fact, value: fact === "gradient" ? value / 1_000 : value };
@@ -221,42 +214,30 @@ function gradientRow(stat: string, fact: keyof GradientFacts): StatRow {
 }
 
 /** Envoy sends the times of a flush as quantiles, as buckets, or as both, each in a family. */
-function readTimes(metric: Metric, cluster: string): MetricSample | undefined {
+function readTimes(metric: RawMetric, cluster: string): MetricSample | undefined {
   const { histogram, summary } = metric;
   const stampMs = stampOf(metric);
   if (histogram !== undefined) {
-    const { sampleCount, sampleSum: sumMs } = histogram;
-    const count = Number(sampleCount);
-    if (!isAmount(count) || !isAmount(sumMs) || histogram.bucket.length > bucketsMax) {
+    const { count, sum: sumMs } = histogram;
+    if (!isAmount(count) || !isAmount(sumMs) || histogram.buckets.length > bucketsMax) {
       return undefined;
     }
-    const buckets = histogram.bucket.map(({ cumulativeCount, upperBound }) => {
-      return { upToMs: upperBound, count: Number(cumulativeCount) };
-    });
+    const { buckets } = histogram;
     return { kind: "latency", cluster, stampMs, count, sumMs, buckets };
   }
   if (summary === undefined) return undefined;
-  const { sampleCount, sampleSum: sumMs, quantile: quantiles } = summary;
-  const count = Number(sampleCount);
+  const { count, sum: sumMs, quantiles } = summary;
   if (!isAmount(count) || !isAmount(sumMs)) return undefined;
-  const valueAt = (at: number): number | undefined => {
-    const value = quantiles.find(({ quantile }) => quantile === at)?.value;
+  const valueAt = (wanted: number): number | undefined => {
+    const value = quantiles.find(({ at }) => at === wanted)?.value;
     return isAmount(value) ? value : undefined;
   };
-  return {
-    kind: "quantiles",
-    cluster,
-    stampMs,
-    count,
-    sumMs,
-    minMs: valueAt(0),
-    p50Ms: valueAt(0.5),
-  };
+  const found = { minMs: valueAt(0), p50Ms: valueAt(0.5) };
+  return { kind: "quantiles", cluster, stampMs, count, sumMs, ...found };
 }
 
-function stampOf({ timestampMs }: Metric): number {
-  const stampMs = Number(timestampMs);
-  return isAmount(stampMs) ? stampMs : 0;
+function stampOf({ timestampMs }: RawMetric): number {
+  return isAmount(timestampMs) ? timestampMs : 0;
 }
 
 /** Whether it is a number from 0 that arithmetic can be done with. */

@@ -5,12 +5,12 @@ describe("LatencyWindow", () => {
   it("adds up what flushes have by bucket, and finds the median in them", () => {
     const window = new LatencyWindow();
     window.addBuckets(4, 40, [
-      { upToMs: 10, count: 1 },
-      { upToMs: 25, count: 4 },
+      { upTo: 10, count: 1 },
+      { upTo: 25, count: 4 },
     ]);
     window.addBuckets(4, 60, [
-      { upToMs: 10, count: 1 },
-      { upToMs: 25, count: 4 },
+      { upTo: 10, count: 1 },
+      { upTo: 25, count: 4 },
     ]);
     expect(window.take()).toEqual({ count: 8, sumMs: 100, p50: 15 });
     expect(window.take()).toEqual({ count: 0, sumMs: 0 });
@@ -22,8 +22,8 @@ describe("LatencyWindow", () => {
   ])("has the median of %s", (_, [first = 0, all = 0], p50) => {
     const window = new LatencyWindow();
     window.addBuckets(all, 0, [
-      { upToMs: 10, count: first },
-      { upToMs: 25, count: all },
+      { upTo: 10, count: first },
+      { upTo: 25, count: all },
     ]);
     expect(window.take().p50).toBe(p50);
   });
@@ -31,8 +31,8 @@ describe("LatencyWindow", () => {
   it("says no median that lies above all bounds", () => {
     const window = new LatencyWindow();
     window.addBuckets(4, 0, [
-      { upToMs: 10, count: 1 },
-      { upToMs: Number.POSITIVE_INFINITY, count: 4 },
+      { upTo: 10, count: 1 },
+      { upTo: Number.POSITIVE_INFINITY, count: 4 },
     ]);
     expect(window.take().p50).toBeUndefined();
   });
@@ -40,9 +40,9 @@ describe("LatencyWindow", () => {
   it("begins a bucket where an empty one ends", () => {
     const window = new LatencyWindow();
     window.addBuckets(4, 0, [
-      { upToMs: 10, count: 0 },
-      { upToMs: 25, count: 0 },
-      { upToMs: 45, count: 4 },
+      { upTo: 10, count: 0 },
+      { upTo: 25, count: 0 },
+      { upTo: 45, count: 4 },
     ]);
     expect(window.take().p50).toBe(35);
   });
@@ -50,9 +50,9 @@ describe("LatencyWindow", () => {
   it("is not misled by buckets that fall", () => {
     const window = new LatencyWindow();
     window.addBuckets(4, 0, [
-      { upToMs: 10, count: 1 },
-      { upToMs: 25, count: 0 },
-      { upToMs: 40, count: 4 },
+      { upTo: 10, count: 1 },
+      { upTo: 25, count: 0 },
+      { upTo: 40, count: 4 },
     ]);
     expect(window.take()).toEqual({ count: 4, sumMs: 0, p50: 20 });
   });
@@ -71,7 +71,7 @@ describe("LatencyWindow", () => {
       const window = new LatencyWindow();
       const quantiles = (): void =>
         window.addQuantiles({ count: 2, sumMs: 30 }, { minMs: 10, p50Ms: 12 });
-      const buckets = (): void => window.addBuckets(2, 30, [{ upToMs: 25, count: 2 }]);
+      const buckets = (): void => window.addBuckets(2, 30, [{ upTo: 25, count: 2 }]);
       for (let flush = 0; flush < 2; flush += 1) {
         if (order === "quantiles first") quantiles();
         buckets();

@@ -107,9 +107,9 @@ describe("decodeMetrics()", () => {
         count: 5,
         sumMs: 44,
         buckets: [
-          { upToMs: 5, count: 1 },
-          { upToMs: 10, count: 4 },
-          { upToMs: 25, count: 5 },
+          { upTo: 5, count: 1 },
+          { upTo: 10, count: 4 },
+          { upTo: 25, count: 5 },
         ],
       },
     ]);
