@@ -86,7 +86,11 @@ export class FleetLoopApp {
 
   /** What the fleet says of a service's gate; undefined: this replica goes by what it sees. */
   verdict(service: string): GateVerdict | undefined {
-    return this.#loop?.board.verdict(service);
+    const loop = this.#loop;
+    if (loop === undefined) return undefined;
+    // Alone, a process sees its own queues sooner by itself; only the loop's word is another one.
+    if (loop.isAlone && loop.current()?.services.has(service) !== true) return undefined;
+    return loop.board.verdict(service);
   }
 
   /** A reading of a service's signal. */

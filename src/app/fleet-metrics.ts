@@ -148,7 +148,7 @@ function counters(status: ReadStatus): readonly ReadMetric[] {
     },
     {
       name: "headgate_fleet_left_out_total",
-      help: "Rows of reports, and services of sheets, for which there was no room.",
+      help: "Rows of reports, whole reports, and services of sheets, for which there was no room.",
       read: (add) => add(status()?.counts.leftOut ?? 0),
     },
   ];

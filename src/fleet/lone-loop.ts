@@ -4,6 +4,9 @@ import { type LoopCounts, type LoopParts, sheetEveryMs } from "./shared-loop.js"
 import { SheetBoard } from "./sheet-board.js";
 import { Reign } from "./sheet-maker.js";
 
+/** Reports that wait for the next sheet; older ones are dropped. One a second is usual. */
+export const waitingMax = 3;
+
 /** The epoch of one whom nobody can follow. */
 const loneEpoch = 1;
 
@@ -11,9 +14,11 @@ const loneEpoch = 1;
 export class LoneLoop {
   readonly board: SheetBoard;
   readonly isLeading = true;
+  readonly isAlone = true;
   readonly #parts: LoopParts;
   readonly #reign: Reign;
-  #waiting: readonly NodeReport[] = [];
+  /** What was told since the last sheet, by time. */
+  #waiting: readonly (readonly NodeReport[])[] = [];
   #cancelNext: Cancel | undefined;
   #publishedCount = 0;
 
@@ -51,7 +56,7 @@ export class LoneLoop {
 
   /** Takes what the Envoys did since the last time. */
   report(reports: readonly NodeReport[]): void {
-    this.#waiting = reports;
+    this.#waiting = [...this.#waiting, reports].slice(-waitingMax);
   }
 
   /** Makes no more sheets. */
@@ -73,7 +78,7 @@ export class LoneLoop {
   #decide(): void {
     const { clock, pressures } = this.#parts;
     const nowMs = clock.monotonicMs();
-    const reports = this.#waiting;
+    const reports = this.#waiting.flat();
     this.#waiting = [];
     const fleet = this.#reign.decide(reports, pressures(), nowMs);
     this.#publishedCount += 1;

@@ -52,7 +52,7 @@ export interface LoopCounts {
   readonly failed: number;
   /** Reports and sheets of a program of another version, or of nobody's. */
   readonly unreadable: number;
-  /** Rows of reports, and services of sheets, for which there was no room. */
+  /** Rows of reports, whole reports, and services of sheets, for which there was no room. */
   readonly leftOut: number;
 }
 
@@ -68,6 +68,7 @@ export const quietReportMs = 1_500;
  */
 export class SharedLoop {
   readonly board: SheetBoard;
+  readonly isAlone = false;
   readonly #options: SharedLoopOptions;
   readonly #store: SheetStore;
   readonly #leader: Leader;
@@ -236,7 +237,8 @@ export class SharedLoop {
     const known = this.#replicas.get(replicaId);
     if (known !== undefined && number <= known.number) return [];
     const report = decodeReport(bytes, atMs);
-    if (report === undefined) this.#counts.unreadable += 1;
+    if (bytes.length === 0) this.#counts.leftOut += 1;
+    else if (report === undefined) this.#counts.unreadable += 1;
     this.#replicas.set(replicaId, { number, services: report?.services ?? [] });
     return report?.nodes ?? [];
   }

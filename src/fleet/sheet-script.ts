@@ -19,9 +19,9 @@ return 1
 /**
  * All reports that are not too old, for the leader. KEYS: as above. ARGV: how long reports are kept
  * in ms, the most bytes that are answered. Answers for each: a line with the replica, the number of
- * the report, its age in ms and its length in bytes, and the report. Those for which there is no
- * room are left out, and found again by the next call. What is too old is removed, and a time in
- * the future, which a clock that stepped back leaves, becomes now.
+ * the report, its age in ms and its length in bytes, and the report; no bytes of one for which there
+ * is no room. What is too old is removed, and a time in the future, which a clock that stepped back
+ * leaves, becomes now.
  */
 export const gatherScript: StoreScript = {
   name: "fleet-gather",
@@ -43,11 +43,10 @@ for i = 1, #flat, 2 do
       ageMs = 0
     end
     local length = #value - last
-    if length <= room then
-      room = room - length
-      parts[#parts + 1] = string.format('%s %s %.0f %.0f\\n', id, number, ageMs, length)
-      parts[#parts + 1] = string.sub(value, last + 1)
-    end
+    if length > room then length = 0 end
+    room = room - length
+    parts[#parts + 1] = string.format('%s %s %.0f %.0f\\n', id, number, ageMs, length)
+    if length > 0 then parts[#parts + 1] = string.sub(value, last + 1) end
   end
 end
 return table.concat(parts)
