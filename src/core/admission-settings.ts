@@ -106,6 +106,8 @@ export interface LoadSettings {
   readonly errorRatio: number | undefined;
   /** Time in the queue that is a load of 1; undefined: not looked at. */
   readonly queueWaitMs: number | undefined;
+  /** Reading of the service's signal that is a load of 1; left out or undefined: not looked at. */
+  readonly signalReading?: number | undefined;
   /** How readings become one load. Default "max". */
   readonly combine: "max" | "mean";
 }

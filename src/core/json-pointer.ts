@@ -22,7 +22,7 @@ export function followJsonPointer(document: unknown, steps: readonly string[]): 
   for (const step of steps) {
     if (typeof at !== "object" || !at || !Object.hasOwn(at, step)) return undefined;
     if (Array.isArray(at) && !/^(?:0|[1-9][0-9]{0,8})$/.test(step)) return undefined;
-    at = new Map<string, unknown>(Object.entries(at)).get(step);
+    at = Reflect.get(at, step);
   }
   return at;
 }

@@ -144,6 +144,7 @@ export class ServiceAdmission implements VisitHost {
     for (const change of this.#pools.read(update)) {
       this.#parts.onEvent({ kind: "capacityChanged", service: this.name, ...change });
     }
+    if (update.byKey.size > 0 || typeof update.rest === "number") this.#loadBySignal();
     this.#queue.serve(this.#parts.clock.monotonicMs());
   }
 
@@ -345,6 +346,19 @@ export class ServiceAdmission implements VisitHost {
     if (visit.position === 0) visit.position = pool.hasQueue ? 1 : visit.inFlight;
     this.counts.admitted[visit.priority] += 1;
     visit.call.admitted(this.#blocks.terms.followed(visit, waitedMs));
+  }
+
+  /** The largest of all readings, as a load; it fades when no newer one comes in time. */
+  #loadBySignal(): void {
+    const full = this.policy.admission?.load?.signalReading;
+    const holdMs = this.policy.concurrency?.signal?.staleAfterMs;
+    if (full === undefined || holdMs === undefined) return;
+    let largest: number | undefined;
+    for (const [, reading] of this.#pools.readings())
+      largest = Math.max(reading, largest ?? reading);
+    if (largest === undefined) return;
+    const nowMs = this.#parts.clock.monotonicMs();
+    this.#blocks.admission?.health?.signals.outside(largest / full, holdMs, nowMs);
   }
 
   #waited(key: string, waitMs: number): void {

@@ -22,6 +22,7 @@ import {
 } from "./quantities.js";
 import { admissionBlockShapes as shapes } from "./service-shapes.js";
 import { readHeaderName } from "./service-texts.js";
+import { readingMax } from "./signal-source.js";
 
 /** The longest wait or deadline that a policy may name, in milliseconds: an hour. */
 export const waitMsMax = 3_600_000;
@@ -136,6 +137,11 @@ export function readLoad(block: Block): LoadSettings {
     latencyMultiple: readLatency(block),
     errorRatio: block.number("errorRatio", undefined, positiveRatioBounds),
     queueWaitMs: block.durationMs("queueWait", undefined, waitBounds),
+    signalReading: block.number("signal", undefined, {
+      min: 0,
+      max: readingMax,
+      isMinExcluded: true,
+    }),
     combine: block.choice("combine", { usual: "max", words: ["max", "mean"] }),
   };
 }

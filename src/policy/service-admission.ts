@@ -54,6 +54,8 @@ export const permitsAlone: AdmissionPolicy = {
 export interface AdmissionSetting {
   /** Whether the service's law sets a limit that requests could wait for. */
   readonly isLimited: boolean;
+  /** Whether the service's law follows a signal. */
+  readonly hasSignal: boolean;
   /** Whether the service's rate limit only counts. */
   readonly isRateLimitDry: boolean;
 }
@@ -61,7 +63,7 @@ export interface AdmissionSetting {
 /** Reads `admission` of a service; undefined where it is left out: then every request passes. */
 export function readAdmission(
   service: Block,
-  { isLimited, isRateLimitDry }: AdmissionSetting,
+  { isLimited, hasSignal, isRateLimitDry }: AdmissionSetting,
 ): AdmissionPolicy | undefined {
   const block = service.block("admission", admissionShape);
   if (block === undefined) return undefined;
@@ -91,6 +93,14 @@ export function readAdmission(
     dryRun,
   };
   refuseIdleBlocks(block, admission, isLimited);
+  if (admission.load?.signalReading !== undefined && !hasSignal) {
+    const message = '"load" names a reading, and no law follows a signal';
+    block.report("load", {
+      id: "HG207",
+      message,
+      expected: "concurrency: {law: signal} beside it",
+    });
+  }
   return admission;
 }
 

@@ -21,15 +21,18 @@ export interface ReadConcurrency {
   readonly concurrency: ServiceConcurrency | undefined;
   /** Whether it sets a limit on what is in flight. */
   readonly isLimited: boolean;
+  /** Whether its law follows a signal, as far as what is right of it says. */
+  readonly hasSignal: boolean;
 }
 
 /** Reads `concurrency` of a service. */
 export function readConcurrency(service: Block): ReadConcurrency {
-  const none = { concurrency: undefined, isLimited: false };
+  const none = { concurrency: undefined, isLimited: false, hasSignal: false };
   const block = service.block("concurrency", concurrencyShape);
   if (block === undefined) {
     // One that is wrong is told already; it may set a limit.
-    return { ...none, isLimited: !service.isLeftOut("concurrency") };
+    const isWritten = !service.isLeftOut("concurrency");
+    return { ...none, isLimited: isWritten, hasSignal: isWritten };
   }
   const law = block.choice("law", { usual: "gradient", words: lawNames });
   refuseOtherLaws(block, law);
@@ -46,7 +49,7 @@ export function readConcurrency(service: Block): ReadConcurrency {
     feedback: block.words("feedback", [], ["circuitBreakers", "adaptiveConcurrency"]),
   };
   const isLimited = law !== "latencyShed" || block.field("limits") !== undefined;
-  return { concurrency, isLimited };
+  return { concurrency, isLimited, hasSignal: law === "signal" };
 }
 
 /** The law of a service that is protected, and says nothing of how. */

@@ -72,6 +72,7 @@ export const admissionBlockShapes = {
     "latency",
     "errorRatio",
     "queueWait",
+    "signal",
     "combine",
     "dryRun",
   ]),

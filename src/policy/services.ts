@@ -33,11 +33,12 @@ function readService(block: Block, list: ServiceList): ServicePolicy | undefined
   const namespace = namespaceField && readLabel(block.reader, namespaceField);
   const read = readServiceRateLimit(block);
   if (read !== undefined) list.claim(read.claim);
-  const { concurrency, isLimited } = readConcurrency(block);
+  const { concurrency, isLimited, hasSignal } = readConcurrency(block);
   // One that is protected and names neither a number nor a law has a law that learns.
   const isLawLeftOut = block.isLeftOut("concurrency");
   const written = readAdmission(block, {
     isLimited: isLimited || isLawLeftOut,
+    hasSignal,
     isRateLimitDry: read?.isDryRun === true,
   });
   // A law that nobody holds requests to would be a surprise.

@@ -4,6 +4,7 @@ import { firstAnswerMsMax, SignalSources } from "../../../src/app/signal-sources
 import type { SignalUpdate } from "../../../src/core/signal-update.js";
 import { parsePolicy } from "../../../src/policy/parse.js";
 import type { Policy } from "../../../src/policy/policy.js";
+import { servicesPolicy } from "../../support/admission.js";
 import { FakeClock, settlePromises } from "../../support/fake-clock.js";
 import { FakeConnection } from "../../support/fake-connection.js";
 import { FakeRandom } from "../../support/fake-random.js";
@@ -12,7 +13,7 @@ import { policyOf } from "../../support/service-texts.js";
 function parse(...services: readonly string[]): Policy {
   const parsed = parsePolicy([{ file: "a.yaml", text: policyOf(...services) }]);
   if (parsed.kind === "problems") throw new Error(parsed.problems[0]?.message);
-  return parsed;
+  return servicesPolicy(parsed.services);
 }
 
 function service(name: string, signal: string, more = ""): string {
@@ -88,11 +89,12 @@ describe("SignalSources", () => {
   });
 
   it("go on with a source that a new policy leaves as it was, and with no other", async () => {
-    const rig = new SourcesRig(service("a", "fixed: 5"), service("b", "redis: lag"));
+    const per = ", per: {header: x-a, names: [k]}";
+    const rig = new SourcesRig(service("a", "fixed: 5", per), service("b", "redis: lag"));
     await rig.sources.settled();
     const [before] = rig.sources.polled();
     rig.load(
-      service("a", "fixed: 5, target: 9"),
+      service("a", "fixed: 5, target: 9, thresholds: [{name: k, target: 1, critical: 2}]", per),
       service("b", "redis: other"),
       service("c", "fixed: 1"),
     );

@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { QueueSettings } from "../../../src/core/admission-settings.js";
 import { priorities } from "../../../src/core/admission-settings.js";
-import { waitTimeoutMarginMs } from "../../../src/decide/service-admission.js";
+import { tickMs } from "../../../src/decide/admission.js";
+import { longWaitMs, waitTimeoutMarginMs } from "../../../src/decide/service-admission.js";
 import type { AskedVisit } from "../../support/admission.js";
 import { AdmissionRig, testService } from "../../support/admission.js";
 
@@ -143,6 +144,21 @@ describe("ServiceAdmission", () => {
       const { waits } = rig.service().counts;
       expect(waits.sum).toBe(40);
       expect(waits.counts[waits.bounds.indexOf(50)]).toBe(1);
+    });
+
+    it("tells once a second of those who were let in after a long wait, and of nobody else", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 1, queue: fifo })]);
+      const visits = [rig.ask(), ...rig.askMany(3)];
+      for (const waitMs of [longWaitMs, 1, 10]) {
+        rig.clock.advance(waitMs);
+        visits.shift()?.complete();
+      }
+      rig.clock.advance(tickMs);
+      const longestMs = longWaitMs + 11;
+      const told = { kind: "waitedLong", service: "orders", key: "", count: 2, longestMs };
+      expect(rig.events).toEqual([told]);
+      rig.clock.advance(tickMs);
+      expect(rig.events).toHaveLength(1);
     });
 
     it("forgets who leaves it", () => {

@@ -99,6 +99,33 @@ describe("ServicePools", () => {
     ]);
   });
 
+  it("make the largest reading a load where the policy says so, for as long as it holds", () => {
+    const load = {
+      orcaCpuRatio: undefined,
+      orcaMemoryRatio: undefined,
+      latencyMultiple: undefined,
+      errorRatio: undefined,
+      queueWaitMs: undefined,
+      signalReading: 100,
+      combine: "max",
+    } as const;
+    const concurrency = { ...byDatabase, signal: { ...signalSource, thresholds: [] } };
+    const rig = new AdmissionRig([testService({ load }, { concurrency })]);
+    const outside = () =>
+      rig.service().blocks.admission?.health?.signals.signal("outside", rig.clock.monotonicMs());
+    rig.admission.read("orders", { ...forKeys({ orders: 50, users: 80 }), rest: "max" });
+    expect(outside()).toBe(0.8);
+    rig.clock.advance(signalSource.staleAfterMs);
+    expect(outside()).toBe(0.8);
+    rig.clock.advance(1_000);
+    expect(outside()).toBe(0.4);
+    // What is gone renews nothing; what is new does.
+    rig.admission.read("orders", forKeys({}, ["users"]));
+    expect(outside()).toBe(0.4);
+    rig.admission.read("orders", forKeys({ orders: 50 }));
+    expect(outside()).toBe(0.5);
+  });
+
   it("hold a key to thresholds of its own", () => {
     const thresholds = [{ name: "users", target: 10, critical: 20 }];
     const concurrency = { ...byDatabase, signal: { ...signalSource, thresholds } };

@@ -56,6 +56,7 @@ describe("SignalPage", () => {
     { line: 'up{a="b}', reading: undefined },
     { line: "up{a=b} 1", reading: undefined },
     { line: "upper 1", reading: undefined },
+    { line: "up1 5", reading: undefined },
     { line: "# up 1", reading: undefined },
   ])("reads $line as $reading", ({ line, reading }) => {
     const outcome = (): SignalReadings => read(`${line}\n`, { select: "up" });

@@ -22,7 +22,13 @@ import {
   serviceDescriptorsMax,
 } from "../../../src/policy/service-rate-limit.js";
 import { hostsMax } from "../../../src/policy/services.js";
-import { readingMax } from "../../../src/policy/signal-source.js";
+import { gainMax, signalThresholdsMax } from "../../../src/policy/signal-settings.js";
+import {
+  everyMsMax,
+  everyMsMin,
+  readingMax,
+  staleAfterMsMax,
+} from "../../../src/policy/signal-source.js";
 import { policyOf } from "../../support/service-texts.js";
 
 function problemsOf(...services: readonly string[]): readonly Problem[] {
@@ -181,8 +187,36 @@ describe("parsePolicy(), of services at their bounds", () => {
     ["limits.max", permitsMax, (n) => `concurrency: {limits: {max: ${n}}}`],
     ["per.keysMax", concurrencyKeysMax, (n) => `concurrency: {per: {header: x, keysMax: ${n}}}`],
     ["signal.critical", readingMax, (n) => signal(`redis: a, critical: ${n}`)],
+    ["signal.pid", gainMax, (n) => signal(`redis: a, pid: {ki: ${n}}`)],
+    ["signal.every", everyMsMax, (n) => signal(`redis: a, every: ${n}ms, staleAfter: 2h`)],
+    ["signal.timeout", 5_000, (n) => signal(`redis: a, timeout: ${n}ms`)],
+    ["signal.staleAfter", staleAfterMsMax, (n) => signal(`redis: a, staleAfter: ${n}ms`)],
   ])("takes %s up to its bound", (_, max, text) => {
     expect(idsOf(`{name: a, ${text(max)}}`)).toEqual([]);
     expect(idsOf(`{name: a, ${text(max + 1)}}`)).toHaveLength(1);
+  });
+
+  it("takes thresholds of as many keys as may be named", () => {
+    const names = (count: number): string => list(count, (i) => `k${i}`);
+    const thresholds = (count: number): string =>
+      list(count, (i) => `{name: k${i % signalThresholdsMax}, target: 1, critical: 2}`);
+    const text = (count: number): string =>
+      `concurrency: {law: signal, per: {header: x, names: ${names(signalThresholdsMax)}}, ` +
+      `signal: {redis: a, thresholds: ${thresholds(count)}}}`;
+    expect(idsOf(`{name: a, ${text(signalThresholdsMax)}}`)).toEqual([]);
+    expect(idsOf(`{name: a, ${text(signalThresholdsMax + 1)}}`)).toEqual(["HG160"]);
+  });
+
+  it("asks a source no oftener than it may, and gives it less time then", () => {
+    expect(serviceOf(signal(`redis: a, every: ${everyMsMin}ms`)).concurrency?.signal).toMatchObject(
+      {
+        everyMs: everyMsMin,
+        timeoutMs: everyMsMin,
+        staleAfterMs: 6 * everyMsMin,
+      },
+    );
+    expect(idsOf(`{name: a, ${signal(`redis: a, every: ${everyMsMin - 1}ms`)}}`)).toEqual([
+      "HG141",
+    ]);
   });
 });
