@@ -111,6 +111,7 @@ describe("SharedLoop", () => {
 
   it("gives a publication up when the reign ends, by the deadline of its call", async () => {
     const { clock, connection, loop, says } = createLoop();
+    await settlePromises();
     says("fleet-lease", lead);
     await clock.advanceAsync(1_000, 250);
     const renewedMs = clock.monotonicMs();
