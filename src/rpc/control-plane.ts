@@ -37,6 +37,7 @@ export class ControlPlane {
   readonly #xds: XdsServer;
   readonly #services: readonly ServiceHandlers[];
   #sheet: ShareSheet | undefined;
+  #hasHadSheet = false;
   #policy: ReadPolicy = readPolicy([]);
   #lastReports: readonly NodeReport[] = [];
 
@@ -48,7 +49,8 @@ export class ControlPlane {
     this.#xds = new XdsServer({
       streams: this.#streams,
       times,
-      layerFor: (nodeId) => layerOf(nodeId, this.#sheet, this.#policy.plan),
+      layerFor: (nodeId) =>
+        this.#hasHadSheet ? layerOf(nodeId, this.#sheet, this.#policy.plan) : undefined,
       nonceStart: random.id(),
     });
     const isClaimed = (cluster: string): boolean =>
@@ -99,9 +101,13 @@ export class ControlPlane {
     this.#xds.update();
   }
 
-  /** Another sheet holds; undefined: none does, and configured defaults hold at once. */
+  /**
+   * Another sheet holds; undefined: none does. After one that did, configured defaults then hold at
+   * once; before the first, Envoys keep what they have for as long as it lives.
+   */
   useSheet(sheet: ShareSheet | undefined): void {
     this.#sheet = sheet;
+    if (sheet !== undefined) this.#hasHadSheet = true;
     this.#xds.update();
   }
 

@@ -1,6 +1,6 @@
 import type { Cancel, Clock } from "../core/clock.js";
 import type { ControlCounts, ControlStream } from "./control-stream.js";
-import type { NodeLayer } from "./layer-ledger.js";
+import { emptyLayer, type NodeLayer } from "./layer-ledger.js";
 import type { Node } from "./node-registry.js";
 import { encodeLayers, isSameLayer } from "./runtime-layers.js";
 
@@ -33,8 +33,10 @@ export interface LayerPusherParts {
   readonly clock: Clock;
   readonly counts: ControlCounts;
   readonly times: PushTimes;
-  /** What the Envoy should have now. */
-  readonly layerFor: (nodeId: string) => NodeLayer;
+  /** What the Envoy should have now; undefined: nobody knows yet. */
+  readonly layerFor: (nodeId: string) => NodeLayer | undefined;
+  /** The Envoy has a layer already, that this or another process sent on an earlier stream. */
+  readonly hasLayer: boolean;
   /** Names an answer, as no other one was named. */
   readonly nextNonce: () => string;
 }
@@ -71,10 +73,13 @@ export class LayerPusher {
 
   #update(): void {
     if (this.#isStopped || this.#isStalled) return;
-    const { node, clock, times, layerFor } = this.#parts;
+    const { node, clock, times, layerFor, hasLayer } = this.#parts;
     const nowMs = clock.monotonicMs();
     const { sentLayer, sentAtMs } = node.ledger;
-    const layer = layerFor(node.id);
+    // Who has nothing waits for an answer. Who has a layer keeps it, until there is a better one or
+    // its time is over: an empty one would set it free just when a replica has died.
+    const layer = layerFor(node.id) ?? (hasLayer ? undefined : emptyLayer);
+    if (layer === undefined) return;
     const isDue = this.#isFirst || sentLayer === undefined || !isSameLayer(layer, sentLayer);
     const atMs = sentAtMs + (isDue ? times.gapMs : times.refreshMs);
     this.#cancel();

@@ -17,8 +17,8 @@ import { encodeLayers, runtimeTypeUrl } from "./runtime-layers.js";
 export interface XdsServerParts {
   readonly streams: ControlStreams;
   readonly times: PushTimes;
-  /** What an Envoy's layer should be now. */
-  readonly layerFor: (nodeId: string) => NodeLayer;
+  /** What an Envoy's layer should be now; undefined: nobody knows yet. */
+  readonly layerFor: (nodeId: string) => NodeLayer | undefined;
   /** Begins the names of this process's answers, so that no other process's are taken for ours. */
   readonly nonceStart: string;
 }
@@ -132,7 +132,7 @@ class DiscoveryStream implements BidiReader {
       return;
     }
     if (request.responseNonce !== "") this.#noteAnswer(node, request);
-    this.#subscribe(node, request.resourceNames);
+    this.#subscribe(node, request);
   }
 
   /** An answer names what it answers; with an error it is a refusal. */
@@ -149,7 +149,7 @@ class DiscoveryStream implements BidiReader {
     } else counts.strayCount += 1;
   }
 
-  #subscribe(node: Node, names: readonly string[]): void {
+  #subscribe(node: Node, { resourceNames: names, versionInfo }: DiscoveryRequest): void {
     const others = names.filter((name) => name !== runtimeLayerName && this.#isNew(name));
     if (!names.includes(runtimeLayerName)) {
       if (this.#pusher !== undefined) {
@@ -167,7 +167,8 @@ class DiscoveryStream implements BidiReader {
     const { streams, times, layerFor, pushers, nextNonce } = this.#terms;
     const { clock, counts } = streams.parts;
     const parts = { stream: this.#stream, node, emptyNames: others, clock, counts };
-    this.#pusher = new LayerPusher({ ...parts, times, layerFor, nextNonce });
+    const hasLayer = versionInfo !== "";
+    this.#pusher = new LayerPusher({ ...parts, times, layerFor, hasLayer, nextNonce });
     pushers.add(this.#pusher);
     this.#pusher.update();
   }

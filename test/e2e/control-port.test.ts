@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import type { PushTimes } from "../../src/rpc/layer-pusher.js";
+import { defaultPushTimes, type PushTimes } from "../../src/rpc/layer-pusher.js";
 import { ControlPortProcess } from "../support/control-port.js";
 import { Envoy } from "../support/envoy.js";
 import type { Json } from "../support/envoy-config.js";
@@ -139,6 +139,23 @@ describe("a real Envoy on the control port", () => {
     await waitFor("the default is back", async () => (await letIn(rig, 40)) === configuredShare, {
       withinMs: 10 * quickTimes.ttlMs,
     });
+  });
+
+  it("keeps its share while a control port that died is started again", async () => {
+    const { ttlMs } = defaultPushTimes;
+    const rig = await startRig({}, { times: defaultPushTimes });
+    await rig.port.say({ version: 1, services: { upstream: { shares: { "edge-1": 4 } } } });
+    await acknowledged(rig, "1.1");
+    const diedMs = performance.now();
+    await rig.port.kill();
+    const times = defaultPushTimes;
+    const again = await ControlPortProcess.start(stage, { port: rig.port.port, policy, times });
+    await waitFor("Envoy is back", async () => (await again.look()).fleet.nodes.length === 1);
+    expect(await letIn(rig, 40)).toBe(4);
+    expect(performance.now() - diedMs).toBeLessThan(ttlMs);
+    await again.say({ version: 2, services: { upstream: { shares: { "edge-1": 6 } } } });
+    await acknowledged({ ...rig, port: again }, "1.2");
+    expect(await letIn(rig, 40)).toBe(6);
   });
 
   it("gets its default back at once when a sheet says nothing of its service", async () => {

@@ -125,11 +125,15 @@ export class TestStream implements BidiAnswers {
     this.bytes(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, init)));
   }
 
-  /** Asks for layers. */
-  subscribe(node: NodeInit | undefined, resourceNames: readonly string[] = ["headgate"]): void {
+  /** Asks for layers. @param versionInfo of the layer that the Envoy has; empty: none */
+  subscribe(
+    node: NodeInit | undefined,
+    resourceNames: readonly string[] = ["headgate"],
+    versionInfo = "",
+  ): void {
     const names = [...resourceNames];
     const typeUrl = runtimeTypeUrl;
-    this.discover({ ...(node && { node }), typeUrl, resourceNames: names });
+    this.discover({ ...(node && { node }), typeUrl, resourceNames: names, versionInfo });
   }
 
   /** Answers the layer that came last, or the one of that nonce. */

@@ -61,6 +61,24 @@ describe("XdsServer", () => {
     expect(stream.layers[2]).toMatchObject({ version: "1.2", values: { [key]: 12 } });
   });
 
+  it("leaves an Envoy the layer that it has, until there is a sheet", () => {
+    const rig = new ControlRig();
+    const stream = rig.open("StreamRuntime");
+    stream.subscribe(testNode("edge-1"), ["headgate"], "4.7");
+    rig.clock.advance(3 * refreshMs);
+    expect(stream.layers).toHaveLength(0);
+    expect(stream.status).toBeUndefined();
+    rig.plane.useSheet(undefined);
+    expect(stream.layers).toHaveLength(0);
+    rig.plane.useSheet(share(8, 12));
+    expect(stream.layers).toMatchObject([{ version: "1.8", values: { [key]: 12 } }]);
+    // One that is lost later sets it free at once.
+    stream.acknowledge();
+    rig.clock.advance(gapMs);
+    rig.plane.useSheet(undefined);
+    expect(sharesOf(stream)).toEqual([12, undefined]);
+  });
+
   it("keeps the layer alive, and leaves out a service that the sheet no longer has", () => {
     const rig = new ControlRig();
     rig.plane.useSheet(share(1, 12));
