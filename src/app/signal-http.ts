@@ -25,7 +25,7 @@ const headBytesMax = 16_384;
 
 /**
  * Asks by GET and hands the answer on in pieces. Nothing of a source is trusted: it is not followed
- * elsewhere (it could have us ask what only we may), nothing is decompressed, and bytes and time are
+ * elsewhere (it could have us ask what only we may), nothing is decompressed, bytes and time are
  * bounded. Each question has a connection of its own: they are seldom, and one that was kept could
  * be found closed.
  *

@@ -17,7 +17,7 @@ export function signalMetrics({ sources, services }: SignalMetricsParts): {
     gauges: [
       {
         name: "headgate_signal_reading",
-        help: "The last reading of a service's signal, by key; of keys that the policy does not name the largest.",
+        help: "The last reading of a signal, by key; `other`: the largest of keys without a name.",
         labelNames: ["service", "key"],
         read: (add) => {
           for (const { name: service, pools } of services()) {
@@ -35,7 +35,7 @@ export function signalMetrics({ sources, services }: SignalMetricsParts): {
       },
       {
         name: "headgate_signal_missing",
-        help: "1 while a signal has no reading that holds, and its limit is where whenMissing says.",
+        help: "1 while a signal has no reading that holds: its limit is where whenMissing says.",
         labelNames: ["service"],
         read: (add) => {
           for (const { service, poller } of sources()) add(poller.isMissing ? 1 : 0, { service });

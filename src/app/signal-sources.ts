@@ -126,7 +126,7 @@ function logSignal(
     logger.warn({ ...line, code, detail }, words);
   } else {
     const { whenMissing } = event;
-    const words = `A service's signal has no reading: its limit is at its ${whenMissing} meanwhile.`;
+    const words = `A service's signal has no reading: its limit is at its ${whenMissing}.`;
     logger.warn({ ...line, whenMissing }, words);
   }
 }

@@ -19,8 +19,8 @@ import { PidController } from "./pid.js";
  * who names the bound that holds meanwhile, and the next reading counts as the first.
  *
  * The straight line rests wherever reading and limit happen to agree. With `pid` the limit moves
- * until the reading is at its target: `1 - fraction` is then the level of a `PidController`, which
- * begins on the line, and whose error is `(target - reading) / (critical - target)`, within -1 to 1.
+ * until the reading is at its target: a `PidController`, which begins on the line, takes the place
+ * of `1 - fraction`. Its error is `(target - reading) / (critical - target)`, within -1 to 1.
  *
  * One object stands for one key, so that one busy database never starves another.
  *

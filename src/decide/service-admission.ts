@@ -19,6 +19,7 @@ import { AdmissionCounts } from "./admission-counts.js";
 import type { RateLimitAnswer } from "./admission-rate-limit.js";
 import { requestKey } from "./callers.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
+import { LongWaits, type LongWaitsTold } from "./long-waits.js";
 import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { ServicePools } from "./service-pools.js";
 import { Visit, type VisitHost } from "./visit.js";
@@ -41,17 +42,8 @@ export interface ServiceAdmissionParts extends BlockParts {
 export type ServiceEvent =
   | { readonly kind: "gateChanged"; readonly service: string; readonly state: GateState }
   | ({ readonly kind: "capacityChanged"; readonly service: string } & CapacityChange)
-  /** Requests waited for long in the last second: how many, and the longest one's key and wait. */
-  | {
-      readonly kind: "waitedLong";
-      readonly service: string;
-      readonly key: string;
-      readonly count: number;
-      readonly longestMs: number;
-    };
-
-/** A wait for a permit from which it is told, in milliseconds. */
-export const longWaitMs = 100;
+  /** Requests that were let in in the last second had waited for long. */
+  | ({ readonly kind: "waitedLong"; readonly service: string } & LongWaitsTold);
 
 /**
  * How much longer than our own wait Envoy is told to wait, in milliseconds: our answer comes first.
@@ -76,9 +68,7 @@ export class ServiceAdmission implements VisitHost {
   #indexed: IndexedService;
   #blocks: ServiceBlocks;
   readonly #queue: VisitQueue;
-  #longWaits:
-    | { readonly key: string; readonly count: number; readonly longestMs: number }
-    | undefined;
+  readonly #longWaits = new LongWaits();
 
   constructor(parts: ServiceAdmissionParts, indexed: IndexedService) {
     const { service } = indexed;
@@ -175,10 +165,9 @@ export class ServiceAdmission implements VisitHost {
       if (limit !== Number.POSITIVE_INFINITY) this.counts.capacity.add(limit);
     }
     this.#pools.expire(nowMs);
-    const longWaits = this.#longWaits;
-    this.#longWaits = undefined;
-    if (longWaits !== undefined) {
-      this.#parts.onEvent({ kind: "waitedLong", service: this.name, ...longWaits });
+    const waits = this.#longWaits.take();
+    if (waits !== undefined) {
+      this.#parts.onEvent({ kind: "waitedLong", service: this.name, ...waits });
     }
     // A lease that ended, or a reading, may have made room.
     this.#queue.serve(nowMs);
@@ -333,7 +322,11 @@ export class ServiceAdmission implements VisitHost {
   #admit(visit: Visit, nowMs: number): void {
     const { pool } = visit;
     const waitedMs = nowMs - visit.arrivedMs;
-    if (visit.place !== undefined) this.#waited(pool.label, nowMs - visit.place.enteredMs);
+    if (visit.place !== undefined) {
+      const waitMs = nowMs - visit.place.enteredMs;
+      this.counts.waits.add(waitMs);
+      this.#longWaits.add(pool.label, waitMs);
+    }
     this.#blocks.admission?.health?.signals.queueWait(waitedMs, nowMs);
     visit.stage = "admitted";
     visit.place = undefined;
@@ -359,17 +352,6 @@ export class ServiceAdmission implements VisitHost {
     if (largest === undefined) return;
     const nowMs = this.#parts.clock.monotonicMs();
     this.#blocks.admission?.health?.signals.outside(largest / full, holdMs, nowMs);
-  }
-
-  #waited(key: string, waitMs: number): void {
-    this.counts.waits.add(waitMs);
-    if (waitMs <= longWaitMs) return;
-    const { count, longestMs } = this.#longWaits ?? { count: 0, longestMs: 0 };
-    if (this.#longWaits === undefined || waitMs > longestMs) {
-      this.#longWaits = { key, count: count + 1, longestMs: waitMs };
-    } else {
-      this.#longWaits = { ...this.#longWaits, count: count + 1 };
-    }
   }
 
   #refuse(visit: Visit, cause: RefusalCause, wait: RetryWait): void {

@@ -12,7 +12,7 @@ export const keyNumberBytesMax = 64;
  * a kind (`n` number, `h` hash, `-` nothing, `x` another type, `m` too much), and for each number
  * a length, a colon and that many bytes; of a hash a field stands before each.
  */
-export const signalKeyScript: StoreScript = {
+const signalKeyScript: StoreScript = {
   name: "signal-key",
   text: `
 local key, bytesMax, fieldsMax, nameMax = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]),
@@ -42,7 +42,7 @@ return 'h' .. table.concat(parts)
 };
 
 /** Bytes of a field of a hash; longer ones are left aside. */
-const fieldBytesMax = 256;
+export const fieldBytesMax = 256;
 
 /** Fields of a hash that are read at once: the store does nothing else meanwhile. */
 export const hashFieldsMax = 10_000;

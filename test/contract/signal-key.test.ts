@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { isServiceError } from "../../src/core/errors.js";
-import { hashFieldsMax, KeySignalReader, keyNumberBytesMax } from "../../src/fleet/signal-key.js";
+import {
+  fieldBytesMax,
+  hashFieldsMax,
+  KeySignalReader,
+  keyNumberBytesMax,
+} from "../../src/fleet/signal-key.js";
 import type { RedisEngine } from "../support/redis-server.js";
 import { shareTestStore, soon } from "../support/redis-store.js";
 
@@ -52,6 +57,12 @@ describe.each(engines)("KeySignalReader on %s", (engine) => {
     expect(await read("lags", 5)).toEqual({ orders: 7, "a:3:b": 8, ü: 9 });
     expect(await read("lags")).toBe("SIGNAL_MALFORMED");
     expect(await read("lags", 4)).toBe("SIGNAL_TOO_LARGE");
+  });
+
+  it("leaves aside fields that are too long", async () => {
+    const longest = "x".repeat(fieldBytesMax);
+    await store.control.hset("long-fields", { [longest]: "1", [`${longest}x`]: "2", a: "3" });
+    expect(await read("long-fields", 5)).toEqual({ [longest]: 1, a: 3 });
   });
 
   it("reads hashes up to its bound", async () => {

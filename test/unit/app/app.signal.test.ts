@@ -4,7 +4,7 @@ import { Client, credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import { type App, startApp } from "../../../src/app/app.js";
 import type { LogEvent } from "../../../src/app/logger.js";
-import { longWaitMs } from "../../../src/decide/service-admission.js";
+import { longWaitMs } from "../../../src/decide/long-waits.js";
 import { configOf, quietEnv } from "../../support/configured-store.js";
 import { openExchange, requestHeaders } from "../../support/ext-proc.js";
 import { realClock } from "../../support/real-clock.js";
@@ -79,7 +79,10 @@ class SignalRig {
       warn: note("warn"),
       error: note("error"),
     };
-    const app = await startApp(configOf({ HEADGATE_POLICY: path, HEADGATE_DRAIN_GRACE_MS: "0", ...quietEnv }), { logger });
+    const app = await startApp(
+      configOf({ HEADGATE_POLICY: path, HEADGATE_DRAIN_GRACE_MS: "0", ...quietEnv }),
+      { logger },
+    );
     stage.atEnd(() => app.close(0));
     if (app.grpcAddress.kind !== "tcp") throw new Error("the test asked for a port");
     const client = new Client(`127.0.0.1:${app.grpcAddress.port}`, credentials.createInsecure());

@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import type { QueueSettings } from "../../../src/core/admission-settings.js";
 import { priorities } from "../../../src/core/admission-settings.js";
 import { tickMs } from "../../../src/decide/admission.js";
-import { longWaitMs, waitTimeoutMarginMs } from "../../../src/decide/service-admission.js";
+import { longWaitMs } from "../../../src/decide/long-waits.js";
+import { waitTimeoutMarginMs } from "../../../src/decide/service-admission.js";
 import type { AskedVisit } from "../../support/admission.js";
 import { AdmissionRig, testService } from "../../support/admission.js";
 
