@@ -1,14 +1,16 @@
 import type { ServiceShares } from "../core/feedback.js";
-import type { NodeRegistry } from "../rpc/node-registry.js";
 import type { FleetLoopStatus } from "./fleet-loop.js";
 
 /** Shares of one service that the page shows; of the others it says how many there are. */
 export const shownSharesMax = 200;
 
+/** The version that an Envoy has acknowledged last; undefined: it is not connected here. */
+export type AcknowledgedVersion = (nodeId: string) => string | undefined;
+
 /** The loop of the fleet, for people: who leads, what was decided, and of what. */
 export function renderLoop(
   status: FleetLoopStatus | undefined,
-  registry: Pick<NodeRegistry, "find">,
+  acknowledged: AcknowledgedVersion,
 ): unknown {
   if (status === undefined) return { isOpen: false };
   const { isLeading, sheet, ageMs, counts } = status;
@@ -22,14 +24,14 @@ export function renderLoop(
     ageSeconds: ageMs === undefined ? undefined : Math.round(ageMs / 100) / 10,
     counts,
     services: Object.fromEntries(
-      services.map(([name, service]) => [name, renderService(service, registry)]),
+      services.map(([name, service]) => [name, renderService(service, acknowledged)]),
     ),
   };
 }
 
 function renderService(
   { limit, shares, rejectRatio, gate, facts }: ServiceShares,
-  registry: Pick<NodeRegistry, "find">,
+  acknowledged: AcknowledgedVersion,
 ): unknown {
   const shown = [...shares].slice(0, shownSharesMax);
   return {
@@ -39,11 +41,10 @@ function renderService(
     gate,
     shareCount: shares.size,
     shares: Object.fromEntries(
-      shown.map(([nodeId, share]) => {
-        // Who is connected to another replica is known there.
-        const acknowledgedVersion = registry.find(nodeId)?.ledger.acknowledgedLayer?.version;
-        return [nodeId, { ...share, acknowledgedVersion }];
-      }),
+      shown.map(([nodeId, share]) => [
+        nodeId,
+        { ...share, acknowledgedVersion: acknowledged(nodeId) },
+      ]),
     ),
   };
 }

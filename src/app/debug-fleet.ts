@@ -34,7 +34,7 @@ export function renderFleet(
   const reports = reportsByNode(plane.lastReports, new Set(shown.map(({ id }) => id)));
   return {
     sheet: sheet && { epoch: sheet.epoch, leader: sheet.leaderId, version: sheet.version },
-    loop: renderLoop(loop?.(), registry),
+    loop: renderLoop(loop?.(), (id) => registry.find(id)?.ledger.acknowledgedLayer?.version),
     nodeCount: registry.nodeCount,
     nodes: shown.map((node) => renderNode(node, reports.get(node.id) ?? [], nowMs())),
     problems: {

@@ -82,8 +82,12 @@ export function needsLoop(services: readonly ServicePolicy[]): boolean {
   return loopSettings(services).length > 0 || gateSettings(services).size > 0;
 }
 
-/** Routes of what the policy itself calls critical run at HIGH; Envoys tell how much that is. */
+/**
+ * Routes of what a policy calls critical run at HIGH; Envoys tell how much that is. Paths of
+ * authentication do not count: every policy has some, and a permit of each Envoy would be set aside
+ * for HIGH where no route runs there.
+ */
 function hasCriticalRoutes({ priority }: ServicePolicy): boolean {
-  const { rules, authPaths, usual } = priority;
-  return authPaths.length > 0 || usual === "critical" || rules.some(({ is }) => is === "critical");
+  const { rules, usual } = priority;
+  return usual === "critical" || rules.some(({ is }) => is === "critical");
 }
