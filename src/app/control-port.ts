@@ -123,7 +123,8 @@ function follow({ plane, sheets, policies, clock, onBug }: ControlPortParts): ()
   const report = guard(() => {
     sheets.report(plane.takeReports());
     // One that nobody renews ends between two new ones.
-    plane.useSheet(sheets.current());
+    const sheet = sheets.current();
+    if (sheet !== plane.sheet) plane.useSheet(sheet);
   });
   let cancel = (): void => {};
   const tick = (): void => {

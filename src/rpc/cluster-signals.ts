@@ -130,7 +130,12 @@ export class ClusterSignals {
     };
   }
 
-  /** Load reports count what was dropped among the errors, too. */
+  /**
+   * Load reports count a refusal among the errors where a host had been chosen for it (the breaker
+   * of requests), and not where none had (that of pending ones), and do not say how many of each.
+   * All are taken out: an error that goes unseen costs less than a law that takes Envoy's refusals
+   * for the upstream's failures, and lowers its limit for them.
+   */
   #byLoad(): Omit<ClusterSummary, "atMs"> {
     const { successCount, errorCount, dropCount, coveredMs } = this.#load;
     const failedCount = Math.max(0, errorCount - dropCount);
