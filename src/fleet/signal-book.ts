@@ -17,9 +17,9 @@ export interface SignalBookSettings {
  * What is known of one signal, and for how long it holds.
  *
  * A reading holds until a newer one, for `staleAfterMs` at most. Of a source that tells keys apart,
- * a key that it does not know has no reading: it keeps what it had for `staleAfterMs`, and the bound
- * `whenMissing` holds for it after that, as it does for keys that never had one. Before the first
- * answer nothing is said, so a limit's own beginning holds, and the bound when that takes too long.
+ * a key that it does not know has no reading: what it had holds for `staleAfterMs`, and after that
+ * the bound `whenMissing`, as for keys that never had one. Before the first answer nothing is said,
+ * so a limit's own beginning holds, and the bound when that takes too long.
  */
 export class SignalBook {
   readonly #settings: SignalBookSettings;

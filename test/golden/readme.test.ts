@@ -104,7 +104,9 @@ async function renderMetrics(): Promise<string> {
       nowMs: () => 0,
       exchanges: new ExchangeCounts(),
     },
+    signals: { sources: () => [], services: () => [] },
     control: { plane: new ControlPlane(quiet), nowMs: () => 0 },
+    fleet: () => undefined,
     storeKind: "memory",
     version: "0",
   });

@@ -11,7 +11,7 @@ export interface SignalQuestion {
   readonly accept: string | undefined;
 }
 
-/** A source of readings on loopback that answers as a test says, and remembers what it was asked. */
+/** A source on loopback that answers as a test says, and remembers what it was asked. */
 export class SignalServer {
   readonly questions: SignalQuestion[] = [];
   readonly #server: Server;

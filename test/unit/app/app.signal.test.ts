@@ -156,7 +156,7 @@ describe("startApp(), with a signal", () => {
     expect(JSON.stringify(rig.lines)).not.toContain("secret-database");
   });
 
-  it("holds the last reading while the exporter is away, and then the bound of the policy", async () => {
+  it("holds the last reading while the exporter is away, and then the policy's bound", async () => {
     const exporter = await SignalServer.start(stage, lagPage({ orders: 55_000 }));
     const rig = await SignalRig.start(exporter.authority);
     await rig.ask("orders").answered(1);

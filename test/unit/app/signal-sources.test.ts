@@ -128,7 +128,7 @@ describe("SignalSources", () => {
     ]);
   });
 
-  it("say at change that a source fails, that a reading is missing, and that it is back", async () => {
+  it("say at change that a source fails, that it is missed, and that it is back", async () => {
     const rig = new SourcesRig(service("b", "redis: secret-key, whenMissing: min"));
     rig.connection.answer = { kind: "fails", code: "STORE_UNAVAILABLE" };
     await rig.clock.advanceAsync(60_000, 1_000);

@@ -82,7 +82,7 @@ describe("ServicePools", () => {
     expect(limitsOf(rig)).toEqual([10, 10]);
   });
 
-  it("tell what readings change: names of the policy each, and the largest change of others", () => {
+  it("tell what readings change: each name of the policy, and the largest change of others", () => {
     const signal = byDatabase.per && { ...byDatabase, per: { ...byDatabase.per, keysMax: 10 } };
     const rig = new AdmissionRig([testService({}, { concurrency: signal })]);
     for (const key of ["orders", "users", "secret-a", "secret-b"]) ask(rig, key);

@@ -4,7 +4,7 @@ import { pageLabelsMax, pageLineCharsMax, SignalPage } from "../../../src/fleet/
 import type { SignalReadings } from "../../../src/fleet/signal-readings.js";
 
 /** As kafka_exporter writes it, shortened. */
-const page = `# HELP kafka_consumergroup_lag Current Approximate Lag of a ConsumerGroup at Topic/Partition
+const page = `# HELP kafka_consumergroup_lag Lag of a group at a topic and partition
 # TYPE kafka_consumergroup_lag gauge
 kafka_consumergroup_lag{consumergroup="linearizer",partition="0",topic="orders"} 30000
 kafka_consumergroup_lag{consumergroup="linearizer",partition="1",topic="orders"} 2.5e+04
