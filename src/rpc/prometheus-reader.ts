@@ -33,9 +33,9 @@ export interface RawHistogram {
 }
 
 /**
- * A metric of a family, read by hand where the reader stands: an Envoy has 30 buckets and quantiles a cluster, and the
- * general decoder makes a message of each, which was most of what an Envoy a second costs. Held
- * equal to it by a test of random families.
+ * A metric of a family, read by hand where the reader stands: an Envoy has 30 buckets and quantiles
+ * a cluster, and the general decoder makes a message of each, which was most of what an Envoy a
+ * second costs. Held equal to it by a test of random families.
  *
  * Source: io.prometheus.client.Metric.
  *

@@ -1,0 +1,29 @@
+import { describe, expect, it } from "vitest";
+import { loadConfig } from "../../../src/app/config.js";
+import { configOf } from "../../support/configured-store.js";
+
+describe("HEADGATE_CONTROL_ADDR", () => {
+  it.each([
+    [undefined, { host: "0.0.0.0", port: 18_000 }],
+    [":0", { host: "0.0.0.0", port: 0 }],
+    ["127.0.0.1:18001", { host: "127.0.0.1", port: 18_001 }],
+    ["[::1]:18001", { host: "::1", port: 18_001 }],
+    ["", undefined],
+  ])("of %j is %j", (text, address) => {
+    const env = text === undefined ? {} : { HEADGATE_CONTROL_ADDR: text };
+    expect(configOf(env).controlAddress).toEqual(address);
+  });
+
+  it.each(["18000", "tcp://10.0.0.1:18000", ":65536", "host:"])("is refused as %j", (text) => {
+    expect(loadConfig({ flags: {}, env: { HEADGATE_CONTROL_ADDR: text } })).toEqual({
+      kind: "problems",
+      problems: ["HEADGATE_CONTROL_ADDR must be an address like :18000 or 127.0.0.1:18000"],
+    });
+  });
+
+  it("is none of the names that Kubernetes makes of a Service called headgate-control", () => {
+    const link = "tcp://10.0.0.1:18000";
+    const env = { HEADGATE_CONTROL_PORT: link, HEADGATE_CONTROL_PORT_18000_TCP_ADDR: "10.0.0.1" };
+    expect(configOf(env).controlAddress).toEqual({ host: "0.0.0.0", port: 18_000 });
+  });
+});
