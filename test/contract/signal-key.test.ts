@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { isServiceError } from "../../src/core/errors.js";
 import {
@@ -7,7 +8,7 @@ import {
   keyNumberBytesMax,
 } from "../../src/fleet/signal-key.js";
 import type { RedisEngine } from "../support/redis-server.js";
-import { shareTestStore, soon } from "../support/redis-store.js";
+import { openTestStore, shareTestStore, soon } from "../support/redis-store.js";
 
 const engines: readonly RedisEngine[] = ["redis", "valkey"];
 
@@ -77,5 +78,30 @@ describe.each(engines)("KeySignalReader on %s", (engine) => {
     await store.control.sadd("set", "a");
     expect(await read("nothing")).toBe("SIGNAL_EMPTY");
     expect(await read("set", 5)).toBe("SIGNAL_MALFORMED");
+  });
+
+  it("needs no more rights than the README says beside those of the store", async () => {
+    const readme = readFileSync("README.md", "utf8");
+    const [, acl = ""] = /<!-- test: acl -->\n```text\n(.*)\n```/.exec(readme) ?? [];
+    const [, more = ""] = /also needs `~KEY (.*)`/.exec(readme) ?? [];
+    const [command = "", ...words] = `${acl} ~lag:* ${more}`.split(" ");
+    await store.control.call(command, ...words);
+    await store.control.set("lag:number", "1");
+    await store.control.rpush("lag:list", "a");
+    await store.control.hset("lag:hash", { a: "1" });
+    const target = { username: "gate", password: "PASSWORD" };
+    const { store: opened, connections } = await openTestStore(store.server, { target });
+    try {
+      for (const key of ["lag:number", "lag:list", "lag:hash"]) {
+        const connection = connections.background;
+        const reader = new KeySignalReader({ connection, key, keysMax: 5 });
+        expect(await reader.read(soon())).toBeDefined();
+      }
+      const connection = connections.background;
+      const other = new KeySignalReader({ connection, key: "other", keysMax: 5 });
+      await expect(other.read(soon())).rejects.toMatchObject({ code: "STORE_ACCESS_DENIED" });
+    } finally {
+      await opened.close();
+    }
   });
 });
