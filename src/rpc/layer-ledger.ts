@@ -107,8 +107,8 @@ export class LayerLedger {
   }
 
   /**
-   * Until when `held` is known to be all: now, once the Envoy has acknowledged a layer on the stream
-   * of now; otherwise when its last stream here ended, since it may have been given more elsewhere
+   * Until when `held` is known to be all: now, once the Envoy has acknowledged a layer on its present
+   * stream; otherwise when its last stream here ended, since it may have been given more elsewhere
    * meanwhile. Never known: minus infinity.
    */
   heldAtMs(nowMs: number): number {
