@@ -4,7 +4,7 @@ import type { Logger } from "./logger.js";
 import { remedyOf } from "./store-remedies.js";
 
 /** By how much of itself a limit has to change to be told of again. */
-export const toldChangeRatio = 0.2;
+const toldChangeRatio = 0.2;
 
 /** Logs what happens to the loop of the fleet, at changes. No name of an Envoy is logged. */
 export class FleetJournal {

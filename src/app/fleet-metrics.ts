@@ -43,11 +43,61 @@ function leaderGauges(status: ReadStatus): readonly ReadMetric[] {
 }
 
 function serviceGauges(status: ReadStatus): readonly ReadMetric[] {
-  const perService = (
-    name: string,
-    help: string,
-    of: (service: ServiceShares) => number | undefined,
-  ): ReadMetric => ({
+  return [...factRows.map((row) => factGauge(row, status)), ...sumGauges(status)];
+}
+
+/** One number of a service, or nothing where it is not known. */
+interface FactRow {
+  readonly name: string;
+  readonly help: string;
+  readonly of: (service: ServiceShares) => number | undefined;
+}
+
+const factRows: readonly FactRow[] = [
+  {
+    name: "headgate_fleet_limit",
+    help: "Requests that may be in work at a service at once, over the fleet.",
+    of: ({ limit }) => limit,
+  },
+  {
+    name: "headgate_fleet_inflight",
+    help: "Requests in work at a service, over the fleet.",
+    of: ({ facts }) => facts.inFlight,
+  },
+  {
+    name: "headgate_fleet_requests_per_second",
+    help: "Requests of a service that ended, over the fleet.",
+    of: ({ facts }) => facts.rps,
+  },
+  {
+    name: "headgate_fleet_rtt_seconds",
+    help: "What requests take at a service.",
+    of: ({ facts }) => inSeconds(facts.rttMs),
+  },
+  {
+    name: "headgate_fleet_min_rtt_seconds",
+    help: "What requests take at a service without queueing, as its law believes.",
+    of: ({ facts }) => inSeconds(facts.minRttMs),
+  },
+  {
+    name: "headgate_fleet_gradient",
+    help: "The one over the other, as its law bounds it: below 1 there is queueing.",
+    of: ({ facts }) => facts.gradient,
+  },
+  {
+    name: "headgate_fleet_reject_probability",
+    help: "The share of a service's requests that the fleet ought to refuse.",
+    of: ({ rejectRatio }) => rejectRatio,
+  },
+  {
+    name: "headgate_fleet_share_nodes",
+    help: "Envoys that have a share of a service's limit.",
+    of: ({ shares }) => shares.size,
+  },
+];
+
+function factGauge({ name, help, of }: FactRow, status: ReadStatus): ReadMetric {
+  return {
     name,
     help,
     labelNames: ["service"],
@@ -57,60 +107,25 @@ function serviceGauges(status: ReadStatus): readonly ReadMetric[] {
         if (value !== undefined) add(value, { service });
       }
     },
-  });
-  const inSeconds = (ms: number | undefined): number | undefined => ms && ms / 1_000;
+  };
+}
+
+function inSeconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms / 1_000;
+}
+
+function sumGauges(status: ReadStatus): readonly ReadMetric[] {
   return [
-    perService(
-      "headgate_fleet_limit",
-      "Requests that may be in work at a service at once, over the fleet.",
-      ({ limit }) => limit,
-    ),
-    perService(
-      "headgate_fleet_inflight",
-      "Requests in work at a service, over the fleet.",
-      ({ facts }) => facts.inFlight,
-    ),
-    perService(
-      "headgate_fleet_requests_per_second",
-      "Requests of a service that ended, over the fleet.",
-      ({ facts }) => facts.rps,
-    ),
-    perService("headgate_fleet_rtt_seconds", "What requests take at a service.", ({ facts }) =>
-      inSeconds(facts.rttMs),
-    ),
-    perService(
-      "headgate_fleet_min_rtt_seconds",
-      "What requests take at a service without queueing, as its law believes.",
-      ({ facts }) => inSeconds(facts.minRttMs),
-    ),
-    perService(
-      "headgate_fleet_gradient",
-      "The one over the other, as its law bounds it: below 1 there is queueing.",
-      ({ facts }) => facts.gradient,
-    ),
-    perService(
-      "headgate_fleet_reject_probability",
-      "The share of a service's requests that the fleet ought to refuse.",
-      ({ rejectRatio }) => rejectRatio,
-    ),
-    perService(
-      "headgate_fleet_share_nodes",
-      "Envoys that have a share of a service's limit.",
-      ({ shares }) => shares.size,
-    ),
     {
       name: "headgate_fleet_shares",
       help: "What the Envoys' shares of a service's limit add up to, by Envoy's own priority.",
       labelNames: ["service", "priority"],
       read: (add) => {
         for (const [service, { shares }] of status()?.sheet?.services ?? []) {
-          let usual = 0;
-          let high = 0;
-          for (const share of shares.values()) {
-            usual += share.default;
-            high += share.high;
-          }
+          const all = [...shares.values()];
+          const usual = all.reduce((sum, share) => sum + share.default, 0);
           add(usual, { service, priority: "default" });
+          const high = all.reduce((sum, share) => sum + share.high, 0);
           add(high, { service, priority: "high" });
         }
       },

@@ -1,11 +1,11 @@
 /** The longest text in bytes, as UTF-8. */
-export const textBytesMax = 65_535;
+const textBytesMax = 65_535;
 
 /** The largest whole number of four bytes. */
-export const wholeMax = 2 ** 32 - 1;
+const wholeMax = 2 ** 32 - 1;
 
 /** The largest measure; four bytes hold little more. */
-export const measureMax = 3.4e38;
+const measureMax = 3.4e38;
 
 const firstBytes = 4_096;
 

@@ -1,7 +1,7 @@
 import type { StoreScript } from "../store/connection.js";
 
 /** How long the store remembers the last epoch when nobody leads, in milliseconds: a week. */
-export const epochKeptMs = 604_800_000;
+const epochKeptMs = 604_800_000;
 
 /**
  * One heartbeat of one replica: renews its lease, or takes the lease that nobody has.

@@ -53,7 +53,7 @@ const resignMsMax = 500;
  * heartbeat left. The store's lease began later, so nobody else has been elected by then.
  *
  * A process that stands still may believe itself the leader for as long as it does not look: so
- * whoever writes as the leader looks just before, and the store refuses who was outranked meanwhile.
+ * whoever writes as the leader looks just before, and the store refuses who was outranked by then.
  */
 export class Leader {
   readonly #options: LeaderOptions;

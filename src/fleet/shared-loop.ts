@@ -59,7 +59,7 @@ export interface LoopCounts {
 /** Time between two sheets, in milliseconds. */
 export const sheetEveryMs = 1_000;
 
-/** After how long a replica whose Envoys say nothing tells how its services are, in milliseconds. */
+/** After how long a replica tells of its services whose Envoys say nothing, in milliseconds. */
 export const quietReportMs = 1_500;
 
 /**

@@ -9,8 +9,9 @@ export const tellScript: StoreScript = {
   name: "fleet-tell",
   text: `
 local time = redis.call('TIME')
-local nowMs = string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
-redis.call('HSET', KEYS[1], ARGV[1], nowMs .. ' ' .. ARGV[2] .. '\\n' .. ARGV[4])
+local nowMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local now = string.format('%.0f', nowMs)
+redis.call('HSET', KEYS[1], ARGV[1], now .. ' ' .. ARGV[2] .. '\\n' .. ARGV[4])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
 `,
@@ -19,9 +20,9 @@ return 1
 /**
  * All reports that are not too old, for the leader. KEYS: as above. ARGV: how long reports are kept
  * in ms, the most bytes that are answered. Answers for each: a line with the replica, the number of
- * the report, its age in ms and its length in bytes, and the report; no bytes of one for which there
- * is no room. What is too old is removed, and a time in the future, which a clock that stepped back
- * leaves, becomes now.
+ * the report, its age in ms and its length in bytes, and the report; of one for which there is no
+ * room, no bytes. What is too old is removed, and a time in the future, which a clock that stepped
+ * back leaves, becomes now.
  */
 export const gatherScript: StoreScript = {
   name: "fleet-gather",
@@ -63,7 +64,8 @@ export const publishScript: StoreScript = {
   name: "fleet-publish",
   text: `
 local time = redis.call('TIME')
-local nowMs = string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+local nowMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local now = string.format('%.0f', nowMs)
 local epoch, name, version = ARGV[1], ARGV[2], ARGV[3]
 local stored = redis.call('MGET', KEYS[1], KEYS[3])
 local heldEpoch, holder
@@ -77,7 +79,7 @@ if stored[2] then
   if e and (e > mine or (e == mine and n > name)) then return 0 end
   if e == mine and n == name and v > tonumber(version) then return 0 end
 end
-redis.call('SET', KEYS[2], nowMs .. ' ' .. rank .. '\\n' .. ARGV[5], 'PX', ARGV[4])
+redis.call('SET', KEYS[2], now .. ' ' .. rank .. '\\n' .. ARGV[5], 'PX', ARGV[4])
 redis.call('SET', KEYS[3], rank, 'PX', ARGV[4])
 return 1
 `,

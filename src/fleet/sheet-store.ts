@@ -1,6 +1,7 @@
 import type { Clock } from "../core/clock.js";
 import { ServiceError } from "../core/errors.js";
 import type { ScriptReply, StoreConnection, StoreScript } from "../store/connection.js";
+import { sheetAgeMsMax } from "./sheet-board.js";
 import { parseRank, type SheetRank } from "./sheet-rank.js";
 import {
   fetchScript,
@@ -40,9 +41,6 @@ export interface FoundSheet {
 
 /** How long a report counts whose replica says nothing more, in milliseconds. */
 export const reportKeptMs = 3_000;
-
-/** How long a sheet is kept that nobody renews, in milliseconds: a new leader goes on from it. */
-export const sheetKeptMs = 15_000;
 
 /** The most bytes of reports that a leader reads at a time. */
 export const gatherBytesMax = 16_777_216;
@@ -91,7 +89,7 @@ export class SheetStore {
    */
   async publish(rank: SheetRank, bytes: Buffer, untilMs: number): Promise<boolean> {
     const { epoch, leaderId, version } = rank;
-    const numbers = [String(version), String(sheetKeptMs)];
+    const numbers = [String(version), String(sheetAgeMsMax)];
     const args = [String(epoch), leaderId, ...numbers, bytes];
     const keys = ["lease", "sheet", "rank"];
     return (await this.#run(publishScript, { keys, args, untilMs })) === 1;

@@ -46,7 +46,7 @@ async function takePart({ port, keyPrefix }: LoopOrder): Promise<void> {
     loop.report([testReport({ nodeId: `node of ${id}`, atMs })]);
     // Looks, so that a sheet that has grown old is told of.
     loop.current();
-    setTimeout(report, 500);
+    realClock.schedule(500, report);
   };
   report();
   await new Promise(() => {});

@@ -90,7 +90,7 @@ describe.each(engines)("SharedLoop on %s", (engine) => {
     }
   });
 
-  it("is led by another one at once when the leader says goodbye, from its last sheet on", async () => {
+  it("goes on from the last sheet at once when its leader says goodbye", async () => {
     const { fleet } = createFleet();
     const [leader, next] = await joinThree(fleet);
     await leader.report([{ nodeId: "node-1" }], testReport);
@@ -158,7 +158,7 @@ describe.each(engines)("SharedLoop on %s", (engine) => {
     expect(fleet.published.at(-1)).toMatchObject({ epoch: 2 });
   });
 
-  it("goes on above all epochs that anybody has seen when the store forgets everything", async () => {
+  it("goes on above all epochs that anybody has seen when the store forgets", async () => {
     const { fleet, key, endLease } = createFleet();
     const [leader, next] = await joinThree(fleet);
     await endLease();

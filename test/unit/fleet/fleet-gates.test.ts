@@ -4,7 +4,7 @@ import { addPressures, FleetGates } from "../../../src/fleet/fleet-gates.js";
 import { testPressure } from "../../support/fleet-reports.js";
 
 describe("addPressures()", () => {
-  it("adds up who waits, and weighs ratios by the permits that each replica may have in use", () => {
+  it("adds up who waits, and weighs ratios by the permits of each replica", () => {
     const sums = addPressures([
       testPressure({ rejectRatio: 0.9, weight: 30, waitingCount: 20, serviceMs: 10 }),
       testPressure({ rejectRatio: 0.1, weight: 10, waitingCount: 1, serviceMs: undefined }),

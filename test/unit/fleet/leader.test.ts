@@ -71,7 +71,7 @@ describe("Leader", () => {
     await leader.stop();
   });
 
-  it("counts its lease from before it asked: an answer that took long leaves the less", async () => {
+  it("counts its lease from before it asked, however long the answer took", async () => {
     const { clock, connection, leader } = createLeader("7 ");
     connection.answer = { kind: "hangs" };
     await settlePromises();
@@ -126,7 +126,7 @@ describe("Leader", () => {
     await leader.stop();
   });
 
-  it("ends at once when a write of that reign was refused, and not for one of another", async () => {
+  it("ends at once when a write of this reign was refused", async () => {
     const { leader } = createLeader("7 ");
     await settlePromises();
     leader.noteOutranked(6);
@@ -154,7 +154,7 @@ describe("Leader", () => {
     await leader.stop();
   });
 
-  it("never has two heartbeats under way, and gives one up after a third of the lease", async () => {
+  it("has one heartbeat under way, and gives it up after a third of the lease", async () => {
     const { clock, connection, leader } = createLeader();
     await settlePromises();
     connection.answer = { kind: "hangs" };

@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { gatherBytesMax, reportKeptMs, SheetStore } from "../../src/fleet/sheet-store.js";
+import { realClock } from "../support/real-clock.js";
+import type { RedisEngine } from "../support/redis-server.js";
+import { shareTestStore } from "../support/redis-store.js";
+
+const engines: readonly RedisEngine[] = ["redis", "valkey"];
+
+describe.each(engines)("SheetStore on %s", (engine) => {
+  const store = shareTestStore(engine);
+
+  function open(keyPrefix: string) {
+    const connection = store.opened.connections.background;
+    const sheets = new SheetStore({ connection, clock: realClock, id: "a1", keyPrefix });
+    const place = async (id: string, ageMs: number, bytes: Buffer): Promise<void> => {
+      const [seconds, micros] = await store.control.time();
+      const atMs = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000) - ageMs;
+      const value = Buffer.concat([Buffer.from(`${atMs} 7\n`), bytes]);
+      await store.control.hset(`${keyPrefix}{fleet}:reports`, id, value);
+    };
+    return { sheets, place };
+  }
+
+  it("finds what was told, byte by byte, with its age", async () => {
+    const { sheets } = open("bytes:");
+    const bytes = Buffer.from(Array.from({ length: 512 }, (_, i) => i % 256));
+    const toldMs = realClock.monotonicMs();
+    await sheets.tell(5, bytes);
+    const [found] = await sheets.gather();
+    expect(found).toMatchObject({ replicaId: "a1", number: 5 });
+    expect(found?.bytes.equals(bytes)).toBe(true);
+    expect(found?.atMs).toBeGreaterThan(toldMs - 50);
+    expect(found?.atMs).toBeLessThanOrEqual(realClock.monotonicMs());
+  });
+
+  it("leaves aside what is too old or nobody's, and takes what is in the future for now", async () => {
+    const { sheets, place } = open("ages:");
+    await place("01d", reportKeptMs + 1, Buffer.from("old"));
+    await place("0e3", -7_200_000, Buffer.from("ahead"));
+    await store.control.hset("ages:{fleet}:reports", "bad", "what is this");
+    const found = await sheets.gather();
+    expect(found.map(({ replicaId, bytes }) => [replicaId, bytes.toString()])).toEqual([
+      ["0e3", "ahead"],
+    ]);
+    expect(found[0]?.atMs).toBeLessThanOrEqual(realClock.monotonicMs());
+    expect(await store.control.hkeys("ages:{fleet}:reports")).toEqual(["0e3"]);
+    const value = await store.control.hget("ages:{fleet}:reports", "0e3");
+    expect(Number(value?.split(" ")[0])).toBeLessThan(Date.now() + 60_000);
+  });
+
+  it("names those for which there is no room, without their bytes", async () => {
+    const { sheets, place } = open("room:");
+    for (let i = 0; i < 5; i += 1) await place(`a${i}`, 0, Buffer.alloc(gatherBytesMax / 4, 1));
+    const lengths = (await sheets.gather()).map(({ bytes }) => bytes.length);
+    expect(lengths.toSorted((a, b) => a - b)).toEqual([0, ...Array(4).fill(gatherBytesMax / 4)]);
+  });
+
+  it("has no sheet before the first, and none of nobody", async () => {
+    const { sheets } = open("none:");
+    expect(await sheets.fetch()).toBeUndefined();
+    const rank = { epoch: 1, leaderId: "a1", version: 1 };
+    expect(await sheets.publish(rank, Buffer.from("sheet"), Number.POSITIVE_INFINITY)).toBe(false);
+    expect(await sheets.fetch()).toBeUndefined();
+    await store.control.set("none:{fleet}:sheet", "what is this");
+    expect(await sheets.fetch()).toBeUndefined();
+    await store.control.set("none:{fleet}:sheet", "1 what is this\nsheet");
+    await expect(sheets.fetch()).rejects.toMatchObject({ code: "STORE_PROTOCOL" });
+  });
+
+  it("takes the same sheet twice, and none that is older than the one there is", async () => {
+    const { sheets } = open("twice:");
+    await store.control.set("twice:{fleet}:lease", "3 a1 1");
+    const publish = (version: number): Promise<boolean> =>
+      sheets.publish({ epoch: 3, leaderId: "a1", version }, Buffer.from(`${version}`), Infinity);
+    expect([await publish(2), await publish(2), await publish(1)]).toEqual([true, true, false]);
+    const found = await sheets.fetch();
+    expect(found?.rank).toEqual({ epoch: 3, leaderId: "a1", version: 2 });
+    expect(found?.bytes.toString()).toBe("2");
+    expect(await publish(3)).toBe(true);
+  });
+});
