@@ -107,7 +107,7 @@ export class LayerLedger {
   }
 
   /**
-   * Until when `held` is known to be all: now, once the Envoy has acknowledged a layer on its present
+   * Until when `held` is known to be all: now, once the Envoy has acknowledged a layer on its new
    * stream; otherwise when its last stream here ended, since it may have been given more elsewhere
    * meanwhile. Never known: minus infinity.
    */
