@@ -1,0 +1,119 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import {
+  configuredMaxRequests,
+  drawFeedback,
+  type FeedbackFleet,
+  feedbackLoad,
+  startFeedbackFleet,
+} from "../support/feedback-run.js";
+import { useStage } from "../support/stage.js";
+import { waitFor } from "../support/wait.js";
+
+const stage = useStage("test");
+
+const workerCount = 20;
+/** Of workers that take 50 ms. */
+const perWorkerSecond = 20;
+
+/** The sum of what the Envoys let in, read again and again until the promise has settled. */
+async function watchLimits(
+  { envoys, maxRequestsOf }: FeedbackFleet,
+  until: Promise<unknown>,
+): Promise<readonly (readonly [number, number])[]> {
+  const seen: [number, number][] = [];
+  const startMs = performance.now();
+  let isOver = false;
+  void until.finally(() => {
+    isOver = true;
+  });
+  await waitFor(
+    "the load is over",
+    async () => {
+      const limits = await Promise.all(envoys.map(maxRequestsOf));
+      const sum = limits.reduce((one, other) => one + other, 0);
+      seen.push([(performance.now() - startMs) / 1_000, sum]);
+      return isOver;
+    },
+    { withinMs: 120_000, everyMs: 200 },
+  );
+  return seen;
+}
+
+describe("a fleet of Envoys whose breakers Headgate sets", { timeout: 120_000 }, () => {
+  it("follows when the service loses half of its capacity", async () => {
+    const fleet = await startFeedbackFleet(stage, { envoyCount: 2, workerCount });
+    const capacity = workerCount * perWorkerSecond;
+    const durationMs = 24_000;
+    const halvedMs = 10_000;
+    const startMs = performance.now();
+    const load = feedbackLoad(fleet.envoys, { perSecond: capacity * 1.5, durationMs });
+    const limits = watchLimits(fleet, load);
+    await waitFor("it is time", () => performance.now() - startMs >= halvedMs, {
+      withinMs: 60_000,
+    });
+    await fleet.upstream.setWorkers(workerCount / 2);
+    const answers = await load;
+    const svg = drawFeedback("two Envoys, half of the capacity lost after 10 s", {
+      answers,
+      durationMs,
+      capacities: [
+        [0, capacity],
+        [halvedMs / 1_000, capacity],
+        [halvedMs / 1_000, capacity / 2],
+        [durationMs / 1_000, capacity / 2],
+      ],
+      limits: await limits,
+    });
+    await mkdir("test-output", { recursive: true });
+    await writeFile("test-output/feedback-half-capacity.svg", svg);
+    const goodput = (fromMs: number, untilMs: number): number => {
+      const served = answers.filter(
+        ({ status, atMs }) => status === 200 && atMs >= fromMs && atMs < untilMs,
+      );
+      return served.length / ((untilMs - fromMs) / 1_000);
+    };
+    process.stdout.write(
+      `goodput before ${Math.round(goodput(5_000, halvedMs))} of ${capacity}, ` +
+        `after ${Math.round(goodput(halvedMs + 6_000, durationMs))} of ${capacity / 2} a second\n`,
+    );
+    expect(goodput(5_000, halvedMs) / capacity).toBeGreaterThan(0.8);
+    expect(goodput(halvedMs + 6_000, durationMs) / (capacity / 2)).toBeGreaterThan(0.8);
+  });
+
+  it("gives most to the Envoy that has most of the traffic", async () => {
+    const fleet = await startFeedbackFleet(stage, { envoyCount: 2, workerCount });
+    const [busy, quiet] = fleet.envoys;
+    if (busy === undefined || quiet === undefined) throw new Error("there are two");
+    const nine = new Array(9).fill(busy);
+    const load = feedbackLoad([...nine, quiet], { perSecond: 600, durationMs: 14_000 });
+    await waitFor(
+      "its share is several times the other's",
+      async () => {
+        const [most, least] = [await fleet.maxRequestsOf(busy), await fleet.maxRequestsOf(quiet)];
+        return most < configuredMaxRequests && most >= least * 3;
+      },
+      { withinMs: 13_000, everyMs: 100 },
+    );
+    await load;
+  });
+
+  it("leaves Envoys at their configured breakers when all Headgates die", async () => {
+    const fleet = await startFeedbackFleet(stage, { envoyCount: 2, workerCount });
+    const load = feedbackLoad(fleet.envoys, { perSecond: 500, durationMs: 8_000 });
+    await waitFor("both have a share", async () => {
+      const limits = await Promise.all(fleet.envoys.map(fleet.maxRequestsOf));
+      return limits.every((limit) => limit > 0 && limit < configuredMaxRequests);
+    });
+    await load;
+    for (const { process: headgate } of fleet.headgates) headgate.signal("SIGKILL");
+    await waitFor(
+      "both are back at what they were configured with",
+      async () => {
+        const limits = await Promise.all(fleet.envoys.map(fleet.maxRequestsOf));
+        return limits.every((limit) => limit === configuredMaxRequests);
+      },
+      { withinMs: 30_000, everyMs: 200 },
+    );
+  });
+});
