@@ -3,8 +3,11 @@ import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../src/app/config.js";
 import { joinFleet } from "../../src/app/fleet.js";
 import { silentLogger } from "../../src/app/logger.js";
-import { openStore } from "../../src/app/store.js";
+import { type OpenStore, openStore } from "../../src/app/store.js";
+import { SharedLoop } from "../../src/fleet/shared-loop.js";
+import type { RedisConnections } from "../../src/store/redis/connections.js";
 import { takeOne, testCharge, testKey } from "../support/charges.js";
+import { TestMaker, testReport } from "../support/fleet-reports.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { startRedis } from "../support/redis.js";
 import { soon } from "../support/redis-store.js";
@@ -12,6 +15,11 @@ import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
+
+function connectionsOf(opened: OpenStore): RedisConnections {
+  if (opened.kind !== "redis") throw new Error("the test asked for Redis");
+  return opened.connections;
+}
 
 /** What the README tells people to enter. */
 function readmeWords(): readonly string[] {
@@ -40,6 +48,20 @@ describe.each(["redis", "valkey"] as const)("the rights of a user on %s", (engin
     await waitFor("its heartbeat is there", async () => (await control.keys("*")).length === 1);
     await fleet.leave();
     expect(await control.keys("*")).toEqual([]);
+    const { fleet: connection, background } = connectionsOf(opened);
+    const loop = new SharedLoop({
+      ...{ clock: realClock, id: realRandom.id(), keyPrefix: config.keyPrefix },
+      ...{ connection, bulkConnection: background, pressures: () => [] },
+      createMaker: (start) => new TestMaker(start),
+      gateSettings: () => new Map(),
+      onBug: (thrown) => {
+        throw thrown;
+      },
+    });
+    loop.report([testReport()]);
+    await waitFor("its sheet is there", () => loop.current());
+    await loop.stop();
+    expect(loop.counts.failed).toBe(0);
     expect(await control.call("acl", "log")).toEqual([]);
     const forbidden = ["eval x 0", "flushall", "keys *", "config get x", "get headgate:k"];
     for (const command of [...forbidden, "set other:k v"]) {
