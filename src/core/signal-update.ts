@@ -2,6 +2,8 @@ import type { SignalReading } from "./concurrency-limit.js";
 
 /** What became known of a signal. */
 export interface SignalUpdate {
+  /** The first of its source: what another one said before is of no account any more. */
+  readonly isAnew: boolean;
   /** New readings of keys, such as databases. */
   readonly byKey: ReadonlyMap<string, number>;
   /** Keys that have no reading of their own any more. */

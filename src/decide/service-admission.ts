@@ -18,6 +18,7 @@ import type { AdmissionCall, AdmissionRequest, AdmissionTicket } from "./admissi
 import { AdmissionCounts } from "./admission-counts.js";
 import type { RateLimitAnswer } from "./admission-rate-limit.js";
 import { requestKey } from "./callers.js";
+import { CapacityChanges } from "./capacity-changes.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
 import { LongWaits, type LongWaitsTold } from "./long-waits.js";
 import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
@@ -69,6 +70,7 @@ export class ServiceAdmission implements VisitHost {
   #blocks: ServiceBlocks;
   readonly #queue: VisitQueue;
   readonly #longWaits = new LongWaits();
+  readonly #capacityChanges = new CapacityChanges();
 
   constructor(parts: ServiceAdmissionParts, indexed: IndexedService) {
     const { service } = indexed;
@@ -131,9 +133,7 @@ export class ServiceAdmission implements VisitHost {
 
   /** Readings of what the law `signal` looks at; see `Admission.read`. */
   read(update: SignalUpdate): void {
-    for (const change of this.#pools.read(update)) {
-      this.#parts.onEvent({ kind: "capacityChanged", service: this.name, ...change });
-    }
+    for (const change of this.#pools.read(update)) this.#capacityChanges.add(change);
     if (update.byKey.size > 0 || typeof update.rest === "number") this.#loadBySignal();
     this.#queue.serve(this.#parts.clock.monotonicMs());
   }
@@ -165,6 +165,9 @@ export class ServiceAdmission implements VisitHost {
       if (limit !== Number.POSITIVE_INFINITY) this.counts.capacity.add(limit);
     }
     this.#pools.expire(nowMs);
+    for (const change of this.#capacityChanges.take()) {
+      this.#parts.onEvent({ kind: "capacityChanged", service: this.name, ...change });
+    }
     const waits = this.#longWaits.take();
     if (waits !== undefined) {
       this.#parts.onEvent({ kind: "waitedLong", service: this.name, ...waits });

@@ -127,9 +127,11 @@ export class ServicePools {
    *
    * @returns what they changed: each name of the policy by itself, all other keys together
    */
-  read({ byKey, gone, rest }: SignalUpdate): readonly CapacityChange[] {
+  read({ isAnew, byKey, gone, rest }: SignalUpdate): readonly CapacityChange[] {
     const changes = new Map<string, CapacityChange>();
-    for (const key of gone) this.#readings.delete(key);
+    const old = isAnew ? [...this.#readings.keys()].filter((key) => !byKey.has(key)) : [];
+    const lost = new Set([...gone, ...old]);
+    for (const key of lost) this.#readings.delete(key);
     if (rest !== undefined) this.#readingOfRest = rest;
     if (this.isSplit) {
       for (const [key, reading] of byKey) {
@@ -138,13 +140,12 @@ export class ServicePools {
       }
     }
     const restNow = this.#readingOfRest;
-    for (const key of gone) {
+    for (const key of lost) {
       this.#follow(this.#byKey.get(key)?.pool, { reading: restNow, changes });
     }
     if (rest === undefined) return [...changes.values()];
-    const left = new Set(gone);
     for (const [key, { pool }] of this.#byKey) {
-      if (!this.#readings.has(key) && !left.has(key))
+      if (!this.#readings.has(key) && !lost.has(key))
         this.#follow(pool, { reading: rest, changes });
     }
     this.#follow(this.isSplit ? this.#others?.pool : this.whole, { reading: rest, changes });

@@ -28,6 +28,7 @@ export class SignalBook {
   /** The last good answer's time, or when it all began. */
   #heardAtMs: number;
   #rest: "unknown" | "reading" | "missing" = "unknown";
+  #isAnew = true;
 
   constructor(settings: SignalBookSettings, nowMs: number) {
     this.#settings = settings;
@@ -54,20 +55,29 @@ export class SignalBook {
     this.#heardAtMs = nowMs;
     if (answer.kind === "whole") {
       this.#rest = "reading";
-      return { byKey: noReadings, gone: this.#forgetAll(), rest: answer.reading };
+      return this.#update({ byKey: noReadings, gone: this.#forgetAll(), rest: answer.reading });
     }
     const gone = this.#forgetStale(nowMs);
     const byKey = new Map<string, number>();
     const taken = { answer, byKey, gone, nowMs };
     for (const name of this.#settings.names) this.#take(name, taken);
     for (const key of answer.readings.keys()) this.#take(key, taken);
-    return { byKey, gone: gone.filter((key) => !byKey.has(key)), rest: this.#miss() };
+    const stillGone = gone.filter((key) => !byKey.has(key));
+    return this.#update({ byKey, gone: stillGone, rest: this.#miss() });
   }
 
-  /** The source did not answer. */
-  failed(nowMs: number): SignalUpdate {
+  /** The source did not answer. @returns undefined where that changes nothing */
+  failed(nowMs: number): SignalUpdate | undefined {
     const gone = this.#forgetStale(nowMs);
-    return { byKey: noReadings, gone, rest: this.isMissing(nowMs) ? this.#miss() : undefined };
+    const rest = this.isMissing(nowMs) ? this.#miss() : undefined;
+    if (gone.length === 0 && rest === undefined) return undefined;
+    return this.#update({ byKey: noReadings, gone, rest });
+  }
+
+  #update(update: Omit<SignalUpdate, "isAnew">): SignalUpdate {
+    const isAnew = this.#isAnew;
+    this.#isAnew = false;
+    return { isAnew, ...update };
   }
 
   #take(key: string, { answer, byKey, gone, nowMs }: Taken): void {

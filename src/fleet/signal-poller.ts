@@ -117,8 +117,7 @@ export class SignalPoller {
     this.countByOutcome.set(word, (this.countByOutcome.get(word) ?? 0) + 1);
     const update = isFailure ? this.#book.failed(nowMs) : this.#book.heard(outcome, nowMs);
     this.#tell(isFailure ? outcome : undefined, nowMs);
-    const isEmpty = update.byKey.size === 0 && update.gone.length === 0;
-    if (!isEmpty || update.rest !== undefined) this.#parts.onUpdate(update);
+    if (update !== undefined) this.#parts.onUpdate(update);
   }
 
   #tell(failure: ServiceError | undefined, nowMs: number): void {

@@ -104,6 +104,12 @@ class SignalRig {
     return line === undefined ? undefined : Number(line.slice(series.length));
   }
 
+  waitForLine(facts: LogEvent): Promise<Line> {
+    const isMeant = (line: Line): boolean =>
+      Object.entries(facts).every(([name, value]) => line[name] === value);
+    return waitFor(`a line of ${facts.event}`, () => this.lines.find(isMeant));
+  }
+
   async waitForCapacity(database: string, capacity: number): Promise<void> {
     const series = `headgate_admission_inflight_max{service="linearizer",key="${database}"}`;
     await waitFor(
@@ -123,9 +129,11 @@ describe("startApp(), with a signal", () => {
     exporter.say(lagPage({ orders: 55_000, users: 5_000 }));
     await rig.waitForCapacity("orders", 505);
     await rig.waitForCapacity("users", 1_000);
+    await rig.waitForLine({ event: "capacityChanged", key: "orders", to: 505 });
     exporter.say(lagPage({ orders: 100_000, users: 5_000 }));
     await rig.waitForCapacity("orders", 10);
     await rig.waitForCapacity("users", 1_000);
+    await rig.waitForLine({ event: "capacityChanged", key: "orders", to: 10 });
     const orders = { service: "linearizer", key: "orders" };
     const adjusted = { level: "info", event: "capacityChanged", ...orders };
     const decreased = { level: "warn", event: "capacityDecreased", ...orders };
@@ -149,9 +157,7 @@ describe("startApp(), with a signal", () => {
     await waitFor("it waits for long", () => realClock.monotonicMs() - startedMs > longWaitMs);
     first[0]?.end();
     await waiting.answered(1);
-    const waited = await waitFor("the wait is told", () =>
-      rig.lines.find(({ event }) => event === "waitedLong"),
-    );
+    const waited = await rig.waitForLine({ event: "waitedLong" });
     expect(waited).toMatchObject({ level: "debug", ...orders, count: 1 });
     expect(JSON.stringify(rig.lines)).not.toContain("secret-database");
   });
@@ -162,7 +168,7 @@ describe("startApp(), with a signal", () => {
     await rig.ask("orders").answered(1);
     await rig.waitForCapacity("orders", 505);
     exporter.answer = (response) => response.writeHead(500).end("secret");
-    await waitFor("it fails", () => rig.lines.some(({ event }) => event === "signalFailing"));
+    await rig.waitForLine({ event: "signalFailing" });
     const labels = 'service="linearizer",source="metrics",outcome="signal_refused"';
     expect(await rig.metric(`headgate_signal_polls_total{${labels}}`)).toBeGreaterThan(0);
     await rig.waitForCapacity("orders", 10);

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { SignalReading } from "../../../src/core/concurrency-limit.js";
 import type { PermitHolder, PermitShare, SharesPermits } from "../../../src/core/permit-share.js";
 import type { SignalUpdate } from "../../../src/core/signal-update.js";
+import { tickMs } from "../../../src/decide/admission.js";
 import { expiryLooksMax, keyIdleMsMax } from "../../../src/decide/service-pools.js";
 import type { ServicePolicy } from "../../../src/policy/service-policy.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../support/admission.js";
@@ -37,7 +38,7 @@ function forKeys(
   readings: Readonly<Record<string, number>>,
   gone: readonly string[] = [],
 ): SignalUpdate {
-  return { byKey: new Map(Object.entries(readings)), gone, rest: undefined };
+  return { isAnew: false, byKey: new Map(Object.entries(readings)), gone, rest: undefined };
 }
 
 /** Shares that remember who opened them. */
@@ -87,11 +88,14 @@ describe("ServicePools", () => {
     const rig = new AdmissionRig([testService({}, { concurrency: signal })]);
     for (const key of ["orders", "users", "secret-a", "secret-b"]) ask(rig, key);
     rig.admission.read("orders", forAll("max"));
+    rig.clock.advance(tickMs);
     rig.events.length = 0;
-    rig.admission.read(
-      "orders",
-      forKeys({ orders: 55_000, users: 5_000, "secret-a": 32_500, "secret-b": 100_000 }),
-    );
+    // Once a second is enough: what came between is left out, and what came back to where it was.
+    rig.admission.read("orders", forKeys({ orders: 90_000, users: 90_000, "secret-b": 100_000 }));
+    const last = { orders: 55_000, users: 5_000, "secret-a": 32_500, "secret-b": 99_000 };
+    rig.admission.read("orders", forKeys(last));
+    expect(rig.events).toEqual([]);
+    rig.clock.advance(tickMs);
     const common = { kind: "capacityChanged", service: "orders", from: 1_000 };
     expect(rig.events).toEqual([
       { ...common, key: "orders", to: 505, reading: 55_000 },
@@ -157,6 +161,18 @@ describe("ServicePools", () => {
     expect([...pools.all()]).toHaveLength(5);
     pools.expire(rig.clock.monotonicMs() + keyIdleMsMax);
     expect([...pools.all()]).toHaveLength(0);
+  });
+
+  it("forget what another source said once a new one says something", () => {
+    const rig = new AdmissionRig([testService({}, { concurrency: byDatabase })]);
+    ask(rig, "orders");
+    ask(rig, "users");
+    rig.admission.read("orders", forKeys({ orders: 100_000, users: 100_000 }));
+    rig.admission.read("orders", { ...forKeys({ users: 55_000 }), isAnew: true, rest: "max" });
+    expect(limitsOf(rig)).toEqual([1_000, 505]);
+    rig.admission.read("orders", { ...forAll(32_500), isAnew: true });
+    expect(limitsOf(rig)).toEqual([753, 753]);
+    expect([...rig.service().pools.readings()]).toEqual([["", 32_500]]);
   });
 
   it("remember readings of as many keys as are held", () => {

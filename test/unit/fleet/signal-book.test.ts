@@ -15,36 +15,37 @@ function byKey(readings: Readonly<Record<string, number>>): SignalReadings {
   return { kind: "byKey", readings: new Map(Object.entries(readings)) };
 }
 
-const nothing = { byKey: new Map(), gone: [], rest: undefined };
+const nothing = { isAnew: false, byKey: new Map(), gone: [], rest: undefined };
 
 describe("SignalBook", () => {
   it("hands one reading on for all", () => {
     const book = createBook();
-    expect(book.heard(whole(5), 0)).toEqual({ ...nothing, rest: 5 });
+    expect(book.heard(whole(5), 0)).toEqual({ ...nothing, isAnew: true, rest: 5 });
     expect(book.heard(whole(5), 5_000)).toEqual({ ...nothing, rest: 5 });
   });
 
   it("holds the last reading, then the bound, once, and a new reading after that", () => {
     const book = createBook();
     book.heard(whole(5), 1_000);
-    expect(book.failed(30_999)).toEqual(nothing);
+    expect(book.failed(30_999)).toBeUndefined();
     expect([book.isMissing(30_999), book.isMissing(31_000)]).toEqual([false, true]);
     expect(book.failed(31_000)).toEqual({ ...nothing, rest: "min" });
-    expect(book.failed(36_000)).toEqual(nothing);
+    expect(book.failed(36_000)).toBeUndefined();
     expect(book.heard(whole(7), 41_000)).toEqual({ ...nothing, rest: 7 });
     expect([book.isMissing(41_000), book.ageMs(42_000)]).toEqual([false, 1_000]);
   });
 
   it("says nothing of a source that never answered until that takes too long", () => {
     const book = createBook({ whenMissing: "max" });
-    expect(book.failed(2_000)).toEqual(nothing);
-    expect(book.failed(30_000)).toEqual({ ...nothing, rest: "max" });
+    expect(book.failed(2_000)).toBeUndefined();
+    expect(book.failed(30_000)).toEqual({ ...nothing, isAnew: true, rest: "max" });
   });
 
   it("tells keys apart, and holds the bound for those that the source does not know", () => {
     const book = createBook();
     const first = book.heard(byKey({ orders: 1, a: 2 }), 0);
     expect(first).toEqual({
+      isAnew: true,
       byKey: new Map([
         ["orders", 1],
         ["a", 2],
@@ -77,7 +78,7 @@ describe("SignalBook", () => {
   it("lets all keys go when the source is away for long", () => {
     const book = createBook();
     book.heard(byKey({ orders: 1, a: 2 }), 0);
-    expect(book.failed(29_999)).toEqual(nothing);
+    expect(book.failed(29_999)).toBeUndefined();
     expect(book.failed(30_000)).toEqual({ ...nothing, gone: ["orders", "a"] });
   });
 
