@@ -43,6 +43,8 @@ export interface ServiceReading {
  * - **Silence.** An Envoy whose numbers stop is not added up any more; it keeps its share until its
  *   lease is over. A service without Envoys is left out of the sheet, so that configured defaults
  *   hold.
+ * - **Many Envoys.** Each has one permit at least. Where a limit is less than about 2.5 permits an
+ *   Envoy, a dip cannot be told to them, and the latency without queueing is not measured anew.
  * - **A new leader** begins with the last sheet: the same limits, the same shares, and no room to
  *   grow before Envoys have told what they hold.
  */

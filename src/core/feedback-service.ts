@@ -182,7 +182,8 @@ export class ServiceLoop {
   /** A step is in force when limit and shares have come to it, and Envoys have said so. */
   #awaitStep(nowMs: number): void {
     if (this.#stepMs === undefined) return;
-    const sinceMs = this.#ledger.obeyedSinceMs;
+    const { numbersMsMax } = this.#parts.times;
+    const sinceMs = this.#ledger.obeyedSinceMs(numbersMsMax, nowMs);
     const isThere = this.#limit === this.#paced(nowMs) && sinceMs !== undefined;
     if (!isThere && nowMs - this.#stepMs < stepMsMax) return;
     this.#cleanFromMs = (isThere ? Math.max(sinceMs, this.#stepMs) : nowMs) + this.#settleMs;

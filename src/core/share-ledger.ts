@@ -126,13 +126,13 @@ export class ShareLedger {
   }
 
   /**
-   * Since when each Envoy that may have a larger share than its present one is known to have taken
-   * its present one; undefined while that is not known of one. Minus infinity: nobody had one.
+   * Since when all Envoys are known to have taken their present shares; undefined while that is not
+   * known of one. Those of whom nobody has heard for `silentMs` are not waited for.
    */
-  get obeyedSinceMs(): number | undefined {
+  obeyedSinceMs(silentMs: number, nowMs: number): number | undefined {
     let sinceMs = Number.NEGATIVE_INFINITY;
-    for (const { isControlled, isUnruly, obeyedAtMs } of this.#entries.values()) {
-      if (!isControlled || isUnruly) continue;
+    for (const { isControlled, isUnruly, heldAtMs, obeyedAtMs } of this.#entries.values()) {
+      if (!isControlled || isUnruly || nowMs - heldAtMs > silentMs) continue;
       if (obeyedAtMs === undefined) return undefined;
       sinceMs = Math.max(sinceMs, obeyedAtMs);
     }
@@ -181,7 +181,7 @@ export class ShareLedger {
     for (const [nodeId, target] of targets) {
       assert(Number.isInteger(target) && target >= 1, "a target that is no share");
       const share = this.share(nodeId);
-      const isNear = Math.abs(target - share) <= Math.max(1, keepRatio * share);
+      const isNear = Math.abs(target - share) <= keepRatio * share;
       const wanted = share > 0 && isNear ? share : target;
       kept.set(nodeId, wanted);
       sum += Math.max(wanted, reserved.get(nodeId) ?? 0);

@@ -1,0 +1,429 @@
+import type { ConcurrencySettings } from "../../src/core/admission-settings.js";
+import type { NodeReport, NodeShare, ServiceShares, ShareSheet } from "../../src/core/feedback.js";
+import { FleetLoop } from "../../src/core/feedback-loop.js";
+import { defaultLoopTimes, type ServiceLoopSettings } from "../../src/core/feedback-settings.js";
+import { FakeRandom } from "../support/fake-random.js";
+import {
+  type NodeTraffic,
+  type ReportWeather,
+  type SimulatedEnvoy,
+  SimulatedFleet,
+  tickMs,
+} from "../support/simulated-fleet.js";
+
+/** A fleet before services, and what happens to it. */
+export interface FleetScenario {
+  readonly nodeCount: number;
+  readonly replicaCount: number;
+  readonly services: readonly SimulatedService[];
+  readonly configuredShare: number;
+  readonly weather: ReportWeather;
+  /** Mishaps of single Envoys a second, over the fleet; see `mishaps`. */
+  readonly mishapsPerSecond: number;
+  /** Leaders that die a second, and of which the next one knows the last sheet alone. */
+  readonly leaderDeathsPerSecond: number;
+  /** Envoys by their part of the traffic; undefined: all the same. */
+  readonly trafficRatio?: (place: number, nowMs: number) => number;
+}
+
+/** An upstream with servers of its own, and what is asked of it. */
+export interface SimulatedService {
+  readonly law: ConcurrencySettings;
+  readonly serverCount: number;
+  readonly serviceMs: number;
+  /** Requests that come, as a multiple of what it can serve at its start. */
+  readonly loadRatio: number;
+  readonly highRatio?: number;
+  /** For the law `signal`: how often a second its reading jumps anywhere. */
+  readonly jumpsPerSecond?: number;
+}
+
+/** What was seen of a service in one second. */
+export interface ServiceSecond {
+  readonly limit: number;
+  readonly inFlight: number;
+  /** Requests that were served, as a share of what its servers could have done. */
+  readonly goodputRatio: number;
+  /** What a request took in the mean. */
+  readonly rttMs: number;
+  readonly minRttMs: number | undefined;
+}
+
+/** How long what was decided may be in force, in milliseconds: till it expires, and a little. */
+const memoryMs = defaultLoopTimes.ttlMs + defaultLoopTimes.sheetSpreadMs + 3_000;
+
+/** The longest time between two leaders, in milliseconds. */
+const interregnumMsMax = 6_000;
+
+/** How long an Envoy may report before it has a share. */
+const welcomeMsMax = 8_000;
+
+/** Violations that are kept of one run; the first one matters most. */
+const violationsMax = 5;
+
+interface AllowedBound {
+  readonly atMs: number;
+  readonly bound: number;
+}
+
+interface ServiceState {
+  readonly name: string;
+  readonly settings: SimulatedService;
+  serverCount: number;
+  serviceMs: number;
+  rttMs: number;
+  servedCount: number;
+  inFlight: number;
+  /** What all Envoys together were allowed, by when; the newest last. */
+  bounds: readonly AllowedBound[];
+  readonly seconds: ServiceSecond[];
+  /** When each Envoy had its first share. */
+  readonly joinedMs: WeakMap<SimulatedEnvoy, number>;
+}
+
+/** A fleet and its loop, from a seed, second by second; tells of everything that may not happen. */
+export class FleetRun {
+  readonly fleet: SimulatedFleet;
+  readonly violations: string[] = [];
+  readonly #scenario: FleetScenario;
+  readonly #random: FakeRandom;
+  readonly #states: readonly ServiceState[];
+  #loop: FleetLoop | undefined;
+  #leaderFromMs = 0;
+  #nextUpdateMs: number;
+  #epoch = 0;
+  #sheet: ShareSheet | undefined;
+  #pending: NodeReport[] = [];
+
+  constructor(scenario: FleetScenario, seed: number) {
+    this.#scenario = scenario;
+    this.#random = new FakeRandom(seed);
+    this.#states = scenario.services.map((settings, i) => ({
+      name: `service-${i}`,
+      settings,
+      serverCount: settings.serverCount,
+      serviceMs: settings.serviceMs,
+      rttMs: settings.serviceMs,
+      servedCount: 0,
+      inFlight: 0,
+      bounds: [],
+      seconds: [],
+      joinedMs: new WeakMap(),
+    }));
+    const { nodeCount, replicaCount, configuredShare, weather } = scenario;
+    const services = this.#states.map(({ name }) => name);
+    const parts = { nodeCount, replicaCount, services, configuredShare, weather };
+    this.fleet = new SimulatedFleet({ random: this.#random, ...parts });
+    this.#nextUpdateMs = this.#random.next() * 1_000;
+  }
+
+  /** The newest sheet; undefined before the first one. */
+  get sheet(): ShareSheet | undefined {
+    return this.#sheet;
+  }
+
+  /** All seconds of a service until now. */
+  seconds(place: number): readonly ServiceSecond[] {
+    return this.#stateAt(place).seconds;
+  }
+
+  /** Another capacity from now on. */
+  change(place: number, to: Partial<Pick<ServiceState, "serverCount" | "serviceMs">>): void {
+    Object.assign(this.#stateAt(place), to);
+  }
+
+  /** Lives on for that long. @returns what was seen of the services in it */
+  span(seconds: number): readonly (readonly ServiceSecond[])[] {
+    const before = this.#states.map((state) => state.seconds.length);
+    for (let i = 0; i < seconds && this.violations.length < violationsMax; i += 1) this.#second();
+    return this.#states.map((state, i) => state.seconds.slice(before[i]));
+  }
+
+  #stateAt(place: number): ServiceState {
+    const state = this.#states[place];
+    if (state === undefined) throw new Error("a service that is not there");
+    return state;
+  }
+
+  #second(): void {
+    const { mishapsPerSecond, leaderDeathsPerSecond } = this.#scenario;
+    for (let left = mishapsPerSecond; left > 0; left -= 1) {
+      if (this.#random.next() < left) this.#befall();
+    }
+    if (this.#random.next() < leaderDeathsPerSecond) {
+      this.#loop = undefined;
+      this.#leaderFromMs = this.fleet.nowMs + this.#random.next() * interregnumMsMax;
+    }
+    for (let ms = 0; ms < 1_000; ms += tickMs) this.#tick();
+    for (const state of this.#states) this.#note(state);
+  }
+
+  #tick(): void {
+    for (const state of this.#states) this.#flow(state);
+    const reports = this.fleet.tick();
+    const { nowMs } = this.fleet;
+    if (this.#loop === undefined && nowMs >= this.#leaderFromMs) this.#lead();
+    if (this.#loop !== undefined) {
+      this.#jump(this.#loop);
+      this.#pending.push(...reports);
+      if (nowMs >= this.#nextUpdateMs) this.#update(this.#loop);
+    }
+    for (const state of this.#states) this.#check(state);
+  }
+
+  /** A new leader knows what the last one wrote, and nothing else. */
+  #lead(): void {
+    this.#epoch += 1;
+    const services = this.#states.map(
+      ({ name, settings }): ServiceLoopSettings => ({
+        service: name,
+        law: settings.law,
+        maxInFlight: undefined,
+        configuredShare: this.#scenario.configuredShare,
+        highRatio: settings.highRatio,
+        sigmoid: undefined,
+        gate: undefined,
+      }),
+    );
+    const from = this.#sheet;
+    this.#loop = new FleetLoop({
+      epoch: this.#epoch,
+      leaderId: `leader-${this.#epoch}`,
+      services,
+      ...(from === undefined ? {} : { from }),
+      nowMs: this.fleet.nowMs,
+    });
+    this.#pending = [];
+  }
+
+  /** Readings of `signal` that move as far as they like. */
+  #jump(loop: FleetLoop): void {
+    for (const { name, settings } of this.#states) {
+      const chance = ((settings.jumpsPerSecond ?? 0) * tickMs) / 1_000;
+      if (chance === 0 || this.#random.next() >= chance) continue;
+      loop.read(name, { reading: this.#random.next(), nowMs: this.fleet.nowMs });
+    }
+  }
+
+  #update(loop: FleetLoop): void {
+    const { nowMs } = this.fleet;
+    this.#nextUpdateMs = nowMs + 1_000;
+    const before = this.#sheet;
+    const sheet = loop.update(this.#pending, nowMs);
+    this.#pending = [];
+    this.#sheet = sheet;
+    this.fleet.write(sheet);
+    for (const state of this.#states) {
+      const shares = sheet.services.get(state.name);
+      this.#checkSheet(state, shares, before);
+      const kept = state.bounds.filter(({ atMs }) => atMs >= nowMs - memoryMs);
+      const { limit = 0, shares: all } = shares ?? {};
+      state.bounds = [...kept, { atMs: nowMs, bound: Math.max(limit, all?.size ?? 0) }];
+    }
+  }
+
+  #checkSheet(
+    { name }: ServiceState,
+    shares: ServiceShares | undefined,
+    before: ShareSheet | undefined,
+  ): void {
+    let sum = 0;
+    for (const [nodeId, share] of shares?.shares ?? []) {
+      sum += totalOf(share);
+      const isWhole = Number.isInteger(share.default) && Number.isInteger(share.high);
+      if (!isWhole || share.default < 1 || share.high < 0) this.#violate(name, "no share at all");
+      const former = before?.epoch === this.#epoch ? undefined : before?.services.get(name);
+      if (former === undefined) continue;
+      const last = former.shares.get(nodeId);
+      const had = last === undefined ? 1 : totalOf(last);
+      const now = totalOf(share);
+      if (now > had) this.#violate(name, `a new leader's share jumps from ${had} to ${now}`);
+    }
+    const bound = Math.max(shares?.limit ?? 0, shares?.shares.size ?? 0);
+    if (sum > bound) this.#violate(name, `shares of ${sum} above ${bound}`);
+    if (shares !== undefined) this.#checkUnruly(name, shares, before?.services.get(name));
+    const { nowMs } = this.fleet;
+    for (const envoy of this.fleet.envoys) {
+      const isDue = envoy.numbersTo !== undefined && nowMs - envoy.numbersSinceMs > welcomeMsMax;
+      const isLeading = nowMs - this.#leaderFromMs > welcomeMsMax;
+      if (isDue && isLeading && shares?.shares.has(envoy.id) !== true) {
+        this.#violate(name, `${envoy.id} has no share`);
+      }
+    }
+  }
+
+  /** Who goes by its default counts so, up to half of the limit, and but for others' floors. */
+  #checkUnruly(
+    name: string,
+    { limit, shares }: ServiceShares,
+    before: ServiceShares | undefined,
+  ): void {
+    // Numbers that are lost make an Envoy silent, and then its share is all that is set aside.
+    if (this.#scenario.weather.lostRatio > 0) return;
+    let counted = [...shares.values()].reduce((sum, share) => sum + totalOf(share), 0);
+    let byDefault = 0;
+    let longCount = 0;
+    let unrulyCount = 0;
+    for (const envoy of this.fleet.envoys) {
+      const share = shares.get(envoy.id);
+      if (share === undefined) continue;
+      // Of those who are silent their shares are set aside, too, and all of that may be too much.
+      if (this.fleet.nowMs - envoy.numbersSinceMs < welcomeMsMax) return;
+      if (envoy.numbersTo === undefined) return;
+      const isLong = this.#isLongExpired(envoy);
+      const mayBeUnruly = isLong || envoy.layersFrom === undefined;
+      if (mayBeUnruly || !this.fleet.hasShare(envoy, name)) unrulyCount += 1;
+      const last = before?.shares.get(envoy.id);
+      const enforced = this.fleet.enforced(envoy, name);
+      // A share above the default is the larger of both, until one of them changes.
+      if (!isLong || last === undefined || totalOf(last) >= enforced) continue;
+      counted -= totalOf(share);
+      byDefault += enforced;
+      longCount += 1;
+    }
+    if (longCount === 0) return;
+    const aside = longCount * Math.floor(limit / 2 / unrulyCount);
+    counted += Math.max(0, Math.min(byDefault, aside, limit - shares.size));
+    const bound = Math.max(limit, shares.size);
+    if (counted > bound) this.#violate(name, `shares of ${counted} above ${bound}, by default`);
+  }
+
+  /** It has told its numbers all the time, and gone by its default for longer than anybody waits. */
+  #isLongExpired({ layer, layerUntilMs, numbersTo, numbersSinceMs }: SimulatedEnvoy): boolean {
+    // Of a new leader's Envoys nobody knows when they would have run out: only when for sure.
+    const ledMs = this.#leaderFromMs + defaultLoopTimes.ttlMs;
+    const sinceMs = Math.max(layerUntilMs, numbersSinceMs, ledMs);
+    const isDefault = layer !== undefined && numbersTo !== undefined;
+    return isDefault && this.fleet.nowMs - sinceMs > longExpiredMs;
+  }
+
+  /** What Envoys may enforce now, next to what was ever allowed while it can be in force. */
+  #check({ name, bounds, joinedMs }: ServiceState): void {
+    const shares = this.#sheet?.services.get(name)?.shares;
+    if (shares === undefined) return;
+    const { nowMs } = this.fleet;
+    let shared = 0;
+    let byDefault = 0;
+    for (const envoy of this.fleet.envoys) {
+      // Before its first share an Envoy goes by its default, and is not ours to count.
+      if (!shares.has(envoy.id)) joinedMs.delete(envoy);
+      else if (this.fleet.hasShare(envoy, name) && !joinedMs.has(envoy)) joinedMs.set(envoy, nowMs);
+      const sinceMs = joinedMs.get(envoy);
+      if (sinceMs === undefined || envoy.layer === undefined) continue;
+      const enforced = this.fleet.enforced(envoy, name);
+      // Its floor it gets at once: that is less than the default by which it went before.
+      const isNew = nowMs - sinceMs < memoryMs;
+      if (this.fleet.hasShare(envoy, name)) shared += enforced - (isNew ? 1 : 0);
+      else byDefault += enforced;
+    }
+    const bound = bounds.reduce((most, one) => Math.max(most, one.bound), 0);
+    if (shared > bound) this.#violate(name, `Envoys enforce ${shared} of ${bound}`);
+    const all = shared + byDefault;
+    const known = this.#loop?.mayHold(name, nowMs) ?? Number.POSITIVE_INFINITY;
+    if (all > known) this.#violate(name, `Envoys enforce ${all}, and ${known} are accounted for`);
+  }
+
+  #violate(service: string, what: string): void {
+    this.violations.push(`${this.fleet.nowMs} ms, ${service}: ${what}`);
+  }
+
+  /** A mishap of one Envoy, or the end of some. */
+  #befall(): void {
+    const { fleet } = this;
+    const envoy = fleet.envoys[Math.floor(this.#random.next() * fleet.envoys.length)];
+    if (envoy === undefined) return;
+    const happen = mishaps[Math.floor(this.#random.next() * mishaps.length)];
+    if (!envoy.isAlive) fleet.restart(envoy);
+    else if (envoy.layersFrom === undefined || envoy.numbersTo === undefined) heal(fleet, envoy);
+    else happen?.(fleet, envoy);
+  }
+
+  #flow(state: ServiceState): void {
+    const { settings, serverCount, serviceMs, name } = state;
+    const seconds = tickMs / 1_000;
+    const perSecond = (settings.loadRatio * settings.serverCount * 1_000) / settings.serviceMs;
+    const { trafficRatio } = this.#scenario;
+    const alive = this.fleet.envoys.filter(({ isAlive }) => isAlive);
+    let inFlight = 0;
+    let served = 0;
+    for (const envoy of alive) {
+      const traffic = envoy.traffic.get(name);
+      if (traffic === undefined) continue;
+      const ratio = trafficRatio?.(envoy.place, this.fleet.nowMs) ?? 1 / alive.length;
+      const offered = perSecond * ratio * (0.9 + 0.2 * this.#random.next());
+      served += flowAt(
+        traffic,
+        { offered, seconds, rttMs: state.rttMs },
+        this.fleet.enforced(envoy, name),
+      );
+      inFlight += traffic.inFlight;
+    }
+    state.inFlight = inFlight;
+    state.servedCount += served;
+    const noise = 0.97 + 0.06 * this.#random.next();
+    const wantedMs = serviceMs * (1 + (inFlight / serverCount) ** 6) ** (1 / 6) * noise;
+    // A queue grows and drains no faster than requests come and are served.
+    const growMs = tickMs * Math.max(1, (perSecond * serviceMs) / serverCount / 1_000);
+    state.rttMs = Math.max(state.rttMs - tickMs, Math.min(state.rttMs + growMs, wantedMs));
+  }
+
+  #note(state: ServiceState): void {
+    const { name, servedCount, inFlight, serverCount, serviceMs, rttMs } = state;
+    const shares = this.#sheet?.services.get(name);
+    state.seconds.push({
+      limit: shares?.limit ?? 0,
+      inFlight,
+      goodputRatio: servedCount / ((serverCount * 1_000) / serviceMs),
+      rttMs,
+      minRttMs: shares?.facts.minRttMs,
+    });
+    state.servedCount = 0;
+  }
+}
+
+function totalOf(share: NodeShare): number {
+  return share.default + share.high;
+}
+
+/** In which others have made room for an Envoy that goes by its default, in milliseconds. */
+const longExpiredMs = 12_000;
+
+type Mishap = (fleet: SimulatedFleet, envoy: SimulatedEnvoy) => void;
+
+const mishaps: readonly Mishap[] = [
+  (fleet, envoy) => fleet.connectLayers(envoy),
+  (fleet, envoy) => fleet.connectNumbers(envoy),
+  (fleet, envoy) => fleet.cutLayers(envoy),
+  (fleet, envoy) => fleet.cutNumbers(envoy),
+  (fleet, envoy) => {
+    fleet.cutLayers(envoy);
+    fleet.cutNumbers(envoy);
+  },
+  (fleet, envoy) => fleet.kill(envoy),
+  (fleet, envoy) => fleet.restart(envoy),
+  (fleet) => {
+    fleet.addEnvoy();
+  },
+];
+
+function heal(fleet: SimulatedFleet, envoy: SimulatedEnvoy): void {
+  if (envoy.layersFrom === undefined) fleet.connectLayers(envoy);
+  if (envoy.numbersTo === undefined) fleet.connectNumbers(envoy);
+}
+
+/** Requests of one Envoy in one tick, by Little's law. @returns how many were served */
+function flowAt(
+  traffic: NodeTraffic,
+  { offered, seconds, rttMs }: { offered: number; seconds: number; rttMs: number },
+  enforced: number,
+): number {
+  const inFlight = Math.min(enforced, (offered * rttMs) / 1_000);
+  const rps = (inFlight / rttMs) * 1_000;
+  const served = rps * seconds;
+  traffic.inFlight = inFlight;
+  traffic.rps = rps;
+  traffic.servedCount += served;
+  traffic.latencySumMs += served * rttMs;
+  traffic.refusedCount += Math.max(0, offered - rps) * seconds;
+  return served;
+}

@@ -1,0 +1,142 @@
+import { describe, expect, it } from "vitest";
+import { lowSeconds, mean, median, runFleet } from "./fleet-loop-report.js";
+import { FleetRun, type ServiceSecond } from "./fleet-loop-run.js";
+import { bigFleet, fairReports, oneService, service, smallFleet } from "./fleet-loop-scenarios.js";
+import { lawOf } from "./law-scenarios.js";
+
+/** One seed alone: `FLEET_SEED=7`. */
+const onlySeed = process.env["FLEET_SEED"];
+
+/** Seeds of small fleets, from 1; `npm run bench -- --fleet 10000` for a long run. */
+const seedCount = Number(process.env["FLEET_SEEDS"] ?? 2_000);
+
+/** A few of them, where one run is enough to see it. */
+const seeds = [1, 2, 3];
+
+const servers = 60;
+
+function seedsOf(count: number): readonly number[] {
+  if (onlySeed !== undefined) return [Number(onlySeed)];
+  return Array.from({ length: count }, (_, i) => i + 1);
+}
+
+describe("FleetLoop, in small fleets where everything goes wrong", () => {
+  it(`gives no more than there is, seed by seed (${onlySeed ?? `1 to ${seedCount}`})`, () => {
+    for (const seed of seedsOf(seedCount)) {
+      const failure = runFleet(smallFleet(seed), { seed, seconds: 90 });
+      expect(failure, `FLEET_SEED=${seed} npx vitest run --project simulation`).toBe("");
+    }
+  });
+});
+
+describe("FleetLoop, before 50 services with 200 Envoys in foul weather", () => {
+  it.each(seedsOf(1))(
+    "gives no more than there is, and stays within a fifth of the capacity (seed %i)",
+    (seed) => {
+      const run = new FleetRun(bigFleet(), seed);
+      run.span(90);
+      const spans = run.span(60);
+      expect(run.violations).toEqual([]);
+      for (const seconds of spans) expectSteady(seconds);
+    },
+  );
+});
+
+/** Steady but for dips, which measure the latency without queueing, and take little of the time. */
+function expectSteady(seconds: readonly ServiceSecond[]): void {
+  const low = lowSeconds(seconds);
+  const steady = seconds.filter((_, i) => !low.has(i));
+  const middle = median(steady.map(({ limit }) => limit));
+  for (const { goodputRatio, limit } of steady) {
+    expect(goodputRatio).toBeGreaterThan(0.8);
+    expect(goodputRatio).toBeLessThan(1.2);
+    expect(limit).toBeGreaterThan(0.8 * middle);
+    expect(limit).toBeLessThan(1.25 * middle);
+  }
+  expect(low.size).toBeLessThanOrEqual(0.25 * seconds.length);
+  expect(mean(seconds.map(({ goodputRatio }) => goodputRatio))).toBeGreaterThan(0.9);
+}
+
+/** `vegas` keeps next to no queue, and so leaves a little of the capacity unused. */
+const laws = [
+  { law: "gradient", goodputMin: 0.9 },
+  { law: "vegas", goodputMin: 0.8 },
+] as const;
+
+describe.each(laws)("FleetLoop with $law", ({ law, goodputMin }) => {
+  const services = [service(lawOf(law), servers)];
+
+  it.each(seeds)("follows within 5 s when half of the servers go (seed %i)", (seed) => {
+    const run = new FleetRun(oneService({ services }), seed);
+    run.span(90);
+    run.change(0, { serverCount: servers / 2 });
+    const [falling = []] = run.span(5);
+    const [half = []] = run.span(60);
+    run.change(0, { serverCount: servers });
+    run.span(15);
+    const [whole = []] = run.span(30);
+    expect(falling.at(-1)?.inFlight).toBeLessThan(1.6 * (servers / 2));
+    expect(mean(half.map(({ goodputRatio }) => goodputRatio))).toBeGreaterThan(goodputMin - 0.05);
+    expect(mean(half.slice(20).map(({ goodputRatio }) => goodputRatio))).toBeGreaterThan(
+      goodputMin,
+    );
+    expect(mean(whole.map(({ goodputRatio }) => goodputRatio))).toBeGreaterThan(goodputMin);
+    expect(run.violations).toEqual([]);
+  });
+
+  it.each([
+    { title: "slower", serviceMs: 100 },
+    { title: "faster", serviceMs: 25 },
+  ])("learns the latency of a $title release", ({ serviceMs }) => {
+    const run = new FleetRun(oneService({ services }), 1);
+    run.span(90);
+    run.change(0, { serviceMs });
+    run.span(30);
+    const [seconds = []] = run.span(60);
+    expect(seconds.at(-1)?.minRttMs).toBeGreaterThan(0.9 * serviceMs);
+    expect(seconds.at(-1)?.minRttMs).toBeLessThan(1.25 * serviceMs);
+    expect(mean(seconds.map(({ goodputRatio }) => goodputRatio))).toBeGreaterThan(
+      goodputMin - 0.05,
+    );
+  });
+
+  it("never takes the queue for normal, at two and a half times the capacity for an hour", () => {
+    const run = new FleetRun(oneService({ services }), 1);
+    run.span(90);
+    const [seconds = []] = run.span(3_600);
+    expect(Math.max(...seconds.map(({ minRttMs = 0 }) => minRttMs))).toBeLessThan(60);
+    expect(Math.max(...seconds.map(({ rttMs }) => rttMs))).toBeLessThan(150);
+    expect(mean(seconds.map(({ goodputRatio }) => goodputRatio))).toBeGreaterThan(goodputMin);
+  });
+});
+
+describe("FleetLoop", () => {
+  it.each(seeds)("gives one Envoy with nine tenths of the traffic its share (seed %i)", (seed) => {
+    const trafficRatio = (place: number, nowMs: number): number => {
+      if (nowMs < 60_000) return 1 / 4;
+      return place === 0 ? 0.9 : 0.1 / 3;
+    };
+    const services = [{ ...service(lawOf("gradient"), servers), loadRatio: 0.8 }];
+    const run = new FleetRun(oneService({ services, trafficRatio }), seed);
+    const [before = []] = run.span(60);
+    run.span(15);
+    const [seconds = []] = run.span(30);
+    const shares = run.sheet?.services.get("service-0");
+    const share = shares?.shares.get("envoy-0")?.default ?? 0;
+    expect(before.at(-1)?.goodputRatio).toBeGreaterThan(0.7);
+    expect(share).toBeGreaterThan(0.6 * (shares?.limit ?? 0));
+    expect(mean(seconds.map(({ goodputRatio }) => goodputRatio))).toBeGreaterThan(0.75);
+  });
+
+  it("learns nothing while nothing comes", () => {
+    const trafficRatio = (_: number, nowMs: number): number =>
+      nowMs > 90_000 && nowMs < 400_000 ? 0 : 1 / 4;
+    const run = new FleetRun(oneService({ trafficRatio, weather: fairReports }), 1);
+    const before = run.span(92)[0]?.at(-1);
+    const idle = run.span(300)[0]?.at(-1);
+    run.span(20);
+    const [after = []] = run.span(20);
+    expect([idle?.limit, idle?.minRttMs]).toEqual([before?.limit, before?.minRttMs]);
+    expect(mean(after.map(({ goodputRatio }) => goodputRatio))).toBeGreaterThan(0.9);
+  });
+});
