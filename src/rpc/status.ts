@@ -46,7 +46,7 @@ export const statusRows: Readonly<Record<ErrorCode, StatusRow>> = {
   SIGNAL_TOO_LARGE: { grpc: grpcStatuses.unavailable, http: 503 },
   SIGNAL_EMPTY: { grpc: grpcStatuses.unavailable, http: 503 },
   SIGNAL_UNCONFIGURED: { grpc: grpcStatuses.unavailable, http: 503 },
-  // Not UNAVAILABLE, which clients repeat by habit: that is the last thing an overload needs.
+  // As every other failure mode that errs: who asks cannot tell why nobody decided.
   OVERLOADED: { grpc: grpcStatuses.unavailable, http: 503 },
   POLICY_MISSING: { grpc: grpcStatuses.unavailable, http: 503 },
   REQUEST_INVALID: { grpc: grpcStatuses.invalidArgument, http: 400 },
