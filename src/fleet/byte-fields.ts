@@ -74,11 +74,14 @@ export class ByteWriter {
  */
 export class ByteReader {
   readonly #bytes: Buffer;
+  /** Of the same bytes; see `OpenRow` for what it spares. */
+  readonly #view: DataView;
   #at = 0;
   #isGood = true;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   }
 
   /** Whether all that was asked for was there, and was what it has to be. */
@@ -92,11 +95,11 @@ export class ByteReader {
   }
 
   byte(): number {
-    return this.#has(1) ? this.#bytes.readUInt8(this.#at - 1) : 0;
+    return this.#has(1) ? this.#view.getUint8(this.#at - 1) : 0;
   }
 
   whole(): number {
-    return this.#has(4) ? this.#bytes.readUInt32LE(this.#at - 4) : 0;
+    return this.#has(4) ? this.#view.getUint32(this.#at - 4, true) : 0;
   }
 
   /** A measure that has to be there: finite, from 0. */
@@ -106,19 +109,19 @@ export class ByteReader {
 
   /** Undefined where none was written. */
   optionalMeasure(): number | undefined {
-    const value = this.#has(4) ? this.#bytes.readFloatLE(this.#at - 4) : 0;
+    const value = this.#has(4) ? this.#view.getFloat32(this.#at - 4, true) : 0;
     if (Number.isNaN(value)) return undefined;
     return value >= 0 && value !== Number.POSITIVE_INFINITY ? value : this.#fail();
   }
 
   /** A ratio from 0 to 1. */
   ratio(): number {
-    const value = this.#has(8) ? this.#bytes.readDoubleLE(this.#at - 8) : 0;
+    const value = this.#has(8) ? this.#view.getFloat64(this.#at - 8, true) : 0;
     return value >= 0 && value <= 1 ? value : this.#fail();
   }
 
   text(): string {
-    const lengthBytes = this.#has(2) ? this.#bytes.readUInt16LE(this.#at - 2) : 0;
+    const lengthBytes = this.#has(2) ? this.#view.getUint16(this.#at - 2, true) : 0;
     if (!this.#has(lengthBytes)) return "";
     return this.#bytes.toString("utf8", this.#at - lengthBytes, this.#at);
   }
