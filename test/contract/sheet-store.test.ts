@@ -33,7 +33,7 @@ describe.each(engines)("SheetStore on %s", (engine) => {
     expect(found?.atMs).toBeLessThanOrEqual(realClock.monotonicMs());
   });
 
-  it("leaves aside what is too old or nobody's, and takes what is in the future for now", async () => {
+  it("drops what is too old or nobody's, and takes the future for now", async () => {
     const { sheets, place } = open("ages:");
     await place("01d", reportKeptMs + 1, Buffer.from("old"));
     await place("0e3", -7_200_000, Buffer.from("ahead"));
