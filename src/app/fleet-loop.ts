@@ -9,7 +9,7 @@ import type { ServicePressure } from "../fleet/report-codec.js";
 import { type LoopCounts, type LoopParts, SharedLoop } from "../fleet/shared-loop.js";
 import type { Config } from "./config.js";
 import { FleetJournal } from "./fleet-journal.js";
-import { gateSettings, needsLoop, PolicyMaker } from "./fleet-maker.js";
+import { gateSettings, type KnownReading, needsLoop, PolicyMaker } from "./fleet-maker.js";
 import type { Logger } from "./logger.js";
 import type { PolicyFeed } from "./policy-in-force.js";
 import type { OpenStore } from "./store.js";
@@ -43,7 +43,7 @@ export class FleetLoopApp {
   readonly #parts: FleetLoopAppParts;
   readonly #journal: FleetJournal;
   readonly #listeners = new Set<() => void>();
-  readonly #readings = new Map<string, SignalReading>();
+  readonly #readings = new Map<string, KnownReading>();
   readonly #stopFollowing: () => void;
   #admission: Pick<Admission, "services"> | undefined;
   #loop: SharedLoop | LoneLoop | undefined;
@@ -95,7 +95,7 @@ export class FleetLoopApp {
 
   /** A reading of a service's signal. */
   read(service: string, reading: SignalReading): void {
-    this.#readings.set(service, reading);
+    this.#readings.set(service, { reading });
   }
 
   /** Leaves, as far as anybody can hear it. Never rejects. */

@@ -14,7 +14,12 @@ export interface PolicyMakerParts {
   readonly policies: PolicySource;
   readonly start: ReignStart;
   /** The last reading of each service's signal, as far as there is one. */
-  readonly readings: ReadonlyMap<string, SignalReading>;
+  readonly readings: ReadonlyMap<string, KnownReading>;
+}
+
+/** A reading as it came; the same one again is another object. */
+export interface KnownReading {
+  readonly reading: SignalReading;
 }
 
 /** The loop of the core for the services of the policy in force, whichever that is. */
@@ -22,6 +27,8 @@ export class PolicyMaker implements SheetMaker {
   readonly #parts: PolicyMakerParts;
   readonly #loop: FleetLoop;
   #policy: Policy | undefined;
+  /** What was read in already: once each, or what is smoothed would not be. */
+  readonly #taken = new Map<string, KnownReading>();
 
   constructor(parts: PolicyMakerParts) {
     const { policies, start } = parts;
@@ -43,8 +50,14 @@ export class PolicyMaker implements SheetMaker {
     if (policy !== this.#policy) {
       this.#policy = policy;
       this.#loop.configure(loopSettings(policy?.services ?? []), nowMs);
+      // A law that was made anew has read nothing.
+      this.#taken.clear();
     }
-    for (const [service, reading] of readings) this.#loop.read(service, { reading, nowMs });
+    for (const [service, known] of readings) {
+      if (this.#taken.get(service) === known) continue;
+      this.#taken.set(service, known);
+      this.#loop.read(service, { reading: known.reading, nowMs });
+    }
     return this.#loop.update(reports, nowMs);
   }
 }

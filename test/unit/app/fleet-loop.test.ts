@@ -123,6 +123,25 @@ describe("FleetLoopApp", () => {
     expect(rig.app.current()?.services.get("orders")?.limit).toBe(80);
   });
 
+  it("reads a signal once, however many sheets follow, and again for a law made anew", () => {
+    const limits = { initial: 50, min: 10, max: 1_010 };
+    const law = { law: "signal", target: 0, critical: 1_000, smoothingRatio: 0.5 } as const;
+    const signal = toldService("orders", {}, { settings: { ...law, limits, pid: undefined } });
+    const rig = new LoopRig([signal]);
+    const limit = (): number | undefined => rig.app.current()?.services.get("orders")?.limit;
+    rig.app.read("orders", 0);
+    rig.pass(20);
+    expect(limit()).toBe(1_010);
+    rig.app.read("orders", 800);
+    rig.pass(20);
+    // Half of the way from 0 to 800.
+    expect(limit()).toBe(610);
+    const other = { ...law, limits: { ...limits, max: 510 }, pid: undefined };
+    rig.load([toldService("orders", {}, { settings: other })]);
+    rig.pass(20);
+    expect(limit()).toBe(110);
+  });
+
   it("goes by its own queues while it is alone and the loop decides nothing for a service", () => {
     const gate = testService({ gate: defaultGateSettings });
     const rig = new LoopRig([gate, toldService("told", { admission: gate.admission })]);
