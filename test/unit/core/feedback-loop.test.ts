@@ -1,0 +1,220 @@
+import { describe, expect, it } from "vitest";
+import type { NodeReport, ServiceShares, ShareSheet } from "../../../src/core/feedback.js";
+import { FleetLoop, type FleetLoopParts } from "../../../src/core/feedback-loop.js";
+import { loopServicesMax, type ServiceLoopSettings } from "../../../src/core/feedback-settings.js";
+import { lawOf } from "../../simulation/law-scenarios.js";
+import { nodeReportOf } from "../../support/node-reports.js";
+
+function settingsOf(given: Partial<ServiceLoopSettings> = {}): ServiceLoopSettings {
+  return {
+    service: "orders",
+    law: { law: "fixed", limits: { initial: 100, min: 1, max: 100 } },
+    maxInFlight: undefined,
+    configuredShare: 1_024,
+    highRatio: undefined,
+    sigmoid: undefined,
+    gate: undefined,
+    ...given,
+  };
+}
+
+/** A loop that is asked each second, of Envoys that follow at once. */
+class Rig {
+  readonly loop: FleetLoop;
+  nowMs: number;
+  sheet: ShareSheet | undefined;
+
+  constructor(settings: Partial<ServiceLoopSettings> = {}, parts: Partial<FleetLoopParts> = {}) {
+    const services = [settingsOf(settings)];
+    this.nowMs = parts.nowMs ?? 0;
+    this.loop = new FleetLoop({ epoch: 1, leaderId: "one", services, nowMs: 0, ...parts });
+  }
+
+  /** What holds for the service after a second with these reports; undefined: it is left out. */
+  second(...reports: readonly Partial<NodeReport>[]): ServiceShares | undefined {
+    this.nowMs += 1_000;
+    const told = reports.map((given) =>
+      nodeReportOf({ atMs: this.nowMs, held: this.#held(given.nodeId ?? "edge-1"), ...given }),
+    );
+    this.sheet = this.loop.update(told, this.nowMs);
+    return this.sheet.services.get("orders");
+  }
+
+  /** The same for some seconds. */
+  seconds(count: number, ...reports: readonly Partial<NodeReport>[]): ServiceShares | undefined {
+    for (let i = 1; i < count; i += 1) this.second(...reports);
+    return this.second(...reports);
+  }
+
+  shares(): Readonly<Record<string, number>> {
+    const shares = this.sheet?.services.get("orders")?.shares ?? [];
+    return Object.fromEntries([...shares].map(([id, share]) => [id, share.default + share.high]));
+  }
+
+  #held(nodeId: string): number {
+    return this.shares()[nodeId] ?? 0;
+  }
+}
+
+const edges = [{ nodeId: "edge-1" }, { nodeId: "edge-2" }];
+
+describe("FleetLoop", () => {
+  it("names its sheets by epoch, leader and a version that grows", () => {
+    const rig = new Rig();
+    rig.seconds(2);
+    const { epoch, leaderId, version } = rig.sheet ?? {};
+    expect({ epoch, leaderId, version }).toEqual({ epoch: 1, leaderId: "one", version: 2 });
+  });
+
+  it("says of a service what its Envoys do, together", () => {
+    const rig = new Rig();
+    rig.second(...edges);
+    const shares = rig.second(...edges);
+    expect(shares?.limit).toBe(100);
+    expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
+    expect(shares?.facts).toEqual({ inFlight: 10, rps: 200, rttMs: 50 });
+    expect([shares?.gate, shares?.rejectRatio]).toEqual(["open", 0]);
+  });
+
+  it("leaves a service out that no Envoy has spoken of, and again after all are gone", () => {
+    const rig = new Rig();
+    expect(rig.second()).toBeUndefined();
+    expect(rig.second({})).toBeDefined();
+    expect(rig.seconds(14)).toBeDefined();
+    expect(rig.second()).toBeUndefined();
+  });
+
+  it("adds up no Envoy that is silent, and keeps its share until its lease is over", () => {
+    const rig = new Rig();
+    rig.seconds(5, ...edges);
+    expect(rig.seconds(4, { nodeId: "edge-2" })?.facts.inFlight).toBe(5);
+    expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
+    rig.seconds(10, { nodeId: "edge-2" });
+    expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
+    // It goes at fifteen seconds; two more, and nobody can give it its share any more.
+    rig.seconds(3, { nodeId: "edge-2" });
+    expect(rig.shares()).toEqual({ "edge-2": 100 });
+  });
+
+  it("lets maxInFlight stand above the law", () => {
+    expect(new Rig({ maxInFlight: 7 }).second({})?.limit).toBe(7);
+  });
+
+  it("gives HIGH a share of its own, by what Envoys say or by what the policy says", () => {
+    const rig = new Rig({ highRatio: 0.2 });
+    const told = rig.second({ inFlight: 100, highInFlight: 50 });
+    expect(told?.shares.get("edge-1")).toEqual({ default: 2, high: 98 });
+    const guessed = new Rig({ highRatio: 0.2 }).second({ inFlight: 20 });
+    expect(guessed?.shares.get("edge-1")).toEqual({ default: 80, high: 20 });
+    const without = new Rig().second({ inFlight: 20, highInFlight: 10 });
+    expect(without?.shares.get("edge-1")).toEqual({ default: 100, high: 0 });
+  });
+
+  it("follows a signal from one second to the next, at its pace", () => {
+    const limits = { initial: 1_000, min: 10, max: 1_000 };
+    const signal = { target: 10_000, critical: 100_000, smoothingRatio: 1, pid: undefined };
+    const rig = new Rig({ law: { law: "signal", limits, ...signal } });
+    expect(rig.second({})?.limit).toBe(1_000);
+    rig.loop.read("orders", { reading: 55_000, nowMs: rig.nowMs });
+    expect(rig.second({})?.limit).toBe(505);
+    rig.loop.read("orders", { reading: 100_000, nowMs: rig.nowMs });
+    expect([rig.second({})?.limit, rig.seconds(3, {})?.limit]).toEqual([151, 10]);
+    rig.loop.read("nothing", { reading: 1, nowMs: rig.nowMs });
+  });
+
+  it("closes the gate by the wait that must be expected, and opens it when that is not known", () => {
+    const sigmoid = { midpoint: { kind: "duration", ms: 1_000 }, slopePerSecond: 2 } as const;
+    const gate = { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 };
+    const rig = new Rig({ sigmoid, gate });
+    const queue = { waitingCount: 4_000, serviceMs: 50 };
+    rig.loop.noteQueue("orders", queue, rig.nowMs + 1_000);
+    rig.loop.noteQueue("nothing", queue, rig.nowMs);
+    const shut = rig.second({});
+    // 4,000 / (100 x 20 a second) are 2 s: 1 / (1 + exp(-2)) are refused.
+    expect(shut?.rejectRatio).toBeCloseTo(0.881, 3);
+    expect(shut?.gate).toBe("closed");
+    expect(rig.seconds(3, {})?.gate).toBe("closed");
+    expect(rig.second({})?.gate).toBe("open");
+  });
+
+  it("leaves reports aside that make no sense, and counts them", () => {
+    const rig = new Rig();
+    const latency = { count: 1, sumMs: Number.NaN };
+    const bad = [{ service: "other" }, { inFlight: -1 }, { held: Number.NaN }, { latency }];
+    expect(rig.second(...bad, { atMs: Number.NaN })).toBeUndefined();
+    expect(rig.loop.strayCount).toBe(5);
+  });
+
+  it("decides for so many services, and counts the others", () => {
+    const services = Array.from({ length: loopServicesMax + 2 }, (_, i) =>
+      settingsOf({ service: `service-${i}` }),
+    );
+    const loop = new FleetLoop({ epoch: 1, leaderId: "one", services, nowMs: 0 });
+    expect(loop.leftOutCount).toBe(2);
+    loop.update([nodeReportOf({ service: `service-${loopServicesMax}` })], 0);
+    expect([loop.strayCount, loop.crowdedOutCount]).toEqual([1, 0]);
+  });
+
+  it("goes on with a service whose settings stay, and begins a changed one where it was", () => {
+    const rig = new Rig();
+    rig.seconds(3, ...edges);
+    rig.loop.configure([settingsOf(), settingsOf({ service: "new" })], rig.nowMs);
+    rig.second(...edges);
+    expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
+    rig.loop.configure([settingsOf({ maxInFlight: 60 })], rig.nowMs);
+    expect(rig.second(...edges)?.limit).toBe(60);
+    expect(rig.shares()).toEqual({ "edge-1": 30, "edge-2": 30 });
+    rig.loop.configure([], rig.nowMs);
+    expect(rig.second(...edges)).toBeUndefined();
+  });
+});
+
+describe("FleetLoop, as a new leader", () => {
+  function successor(rig: Rig, settings: Partial<ServiceLoopSettings> = {}): Rig {
+    const from = rig.sheet;
+    if (from === undefined) throw new Error("nobody has led");
+    return new Rig(settings, { epoch: 2, leaderId: "two", from, nowMs: rig.nowMs });
+  }
+
+  it("begins with the last sheet, and does not jump", () => {
+    const first = new Rig({ law: lawOf("gradient", { initial: 80 }) });
+    first.seconds(3, ...edges);
+    const next = successor(first, { law: lawOf("gradient", { initial: 300 }) });
+    expect(next.second()?.limit).toBe(80);
+    expect(next.shares()).toEqual(first.shares());
+    expect([next.sheet?.epoch, next.sheet?.version]).toEqual([2, 1]);
+  });
+
+  it("has room for a newcomer when all of the sheet have told what they hold", () => {
+    const first = new Rig();
+    first.seconds(3, ...edges);
+    const next = successor(first);
+    const all = [...edges, { nodeId: "edge-3", held: 1 }];
+    next.second(...all);
+    expect(next.shares()["edge-3"]).toBe(1);
+    next.seconds(5, ...edges, { nodeId: "edge-3" });
+    expect(next.shares()).toEqual({ "edge-1": 34, "edge-2": 33, "edge-3": 33 });
+  });
+
+  it("keeps a gate closed within its hysteresis", () => {
+    const sigmoid = { midpoint: { kind: "duration", ms: 1_000 }, slopePerSecond: 2 } as const;
+    const gate = { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 };
+    const first = new Rig({ sigmoid, gate });
+    first.loop.noteQueue("orders", { waitingCount: 4_000, serviceMs: 50 }, 1_000);
+    first.second({});
+    const next = successor(first, { sigmoid, gate });
+    // 1.6 s are 0.77: a gate that was open would only limit there.
+    next.loop.noteQueue("orders", { waitingCount: 3_200, serviceMs: 50 }, next.nowMs + 1_000);
+    expect(next.second({})?.gate).toBe("closed");
+  });
+
+  it("goes on with its own sheet where the epoch is the same", () => {
+    const first = new Rig();
+    first.seconds(4, ...edges);
+    const from = first.sheet;
+    if (from === undefined) throw new Error("nobody has led");
+    const again = new Rig({}, { from, nowMs: first.nowMs });
+    again.second(...edges);
+    expect(again.sheet?.version).toBe(5);
+  });
+});

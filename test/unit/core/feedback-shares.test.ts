@@ -1,0 +1,85 @@
+import { describe, expect, it } from "vitest";
+import { type NodeClaim, shareTargets, splitShare } from "../../../src/core/feedback-shares.js";
+import { FakeRandom } from "../../support/fake-random.js";
+
+function claims(...demands: readonly number[]): readonly NodeClaim[] {
+  return demands.map((demand, i) => claim(i, { demand }));
+}
+
+function claim(i: number, given: Partial<NodeClaim>): NodeClaim {
+  return { nodeId: `${i}`, demand: 0, highDemand: undefined, reserved: undefined, ...given };
+}
+
+function totals(limit: number, all: readonly NodeClaim[]): readonly number[] {
+  return [...shareTargets(limit, all).values()].map(({ total }) => total);
+}
+
+describe("shareTargets()", () => {
+  it.each([
+    { limit: 100, demands: [4, 9, 100], shares: [9, 16, 75], why: "the small ones all they need" },
+    { limit: 100, demands: [100, 100, 100], shares: [34, 33, 33], why: "the same to the same" },
+    { limit: 100, demands: [4, 9], shares: [36, 64], why: "what is left by what is needed" },
+    { limit: 2, demands: [4, 9, 100], shares: [1, 1, 1], why: "one to each, whatever there is" },
+    { limit: 10, demands: [0, 0], shares: [5, 5], why: "all of it, though nobody needs it" },
+    { limit: 10, demands: [], shares: [], why: "nothing to nobody" },
+  ])("divides $limit among $demands to $shares: $why", ({ limit, demands, shares }) => {
+    expect(totals(limit, claims(...demands))).toEqual(shares);
+  });
+
+  it("sets aside what it must before it looks at needs, and gives it no more", () => {
+    const all = [claim(0, { demand: 100 }), claim(1, { demand: 100, reserved: 30 })];
+    expect(totals(100, all)).toEqual([70, 30]);
+    expect(totals(200, all)).toEqual([170, 30]);
+  });
+
+  it("leaves one to each, where more is set aside than there is", () => {
+    const all = [claim(0, { demand: 9 }), claim(1, { reserved: 1_000 }), claim(2, { demand: 9 })];
+    expect(totals(50, all)).toEqual([1, 48, 1]);
+  });
+
+  it("gives HIGH what it needs first, of all Envoys", () => {
+    const all = [claim(0, { demand: 100 }), claim(1, { demand: 16, highDemand: 16 })];
+    const targets = [...shareTargets(40, all).values()];
+    // 1.5 times 16 and room for chance: 37, and one at DEFAULT.
+    expect(targets).toEqual([
+      { total: 2, high: 0, highRatio: 0 },
+      { total: 38, high: 37, highRatio: 1 },
+    ]);
+  });
+
+  it("adds up to the larger of the limit and the number of Envoys, whatever the claims", () => {
+    const random = new FakeRandom(7);
+    for (let run = 0; run < 2_000; run += 1) {
+      const count = 1 + Math.floor(random.next() * 12);
+      const limit = 1 + Math.floor(random.next() ** 3 * 500);
+      const all = Array.from({ length: count }, (_, i) => {
+        const demand = random.next() ** 4 * 400;
+        const highDemand = random.next() < 0.5 ? undefined : demand * random.next();
+        const reserved = random.next() < 0.2 ? Math.floor(random.next() * 100) : undefined;
+        return claim(i, { demand, highDemand, reserved });
+      });
+      const shares = [...shareTargets(limit, all).values()];
+      const sum = shares.reduce((total, share) => total + share.total, 0);
+      const bound = Math.max(limit, count);
+      const isFree = all.some(({ reserved }) => reserved === undefined);
+      if (isFree) expect(sum, `run ${run}`).toBe(bound);
+      else expect(sum, `run ${run}`).toBeLessThanOrEqual(bound);
+      for (const { total, high } of shares) {
+        expect(Number.isInteger(total) && total >= 1 && high >= 0 && high < total).toBe(true);
+      }
+    }
+  });
+});
+
+describe("splitShare()", () => {
+  it.each([
+    { share: 10, high: 3, highRatio: 0.25, default: 7, part: 3, why: "what HIGH needs" },
+    { share: 20, high: 3, highRatio: 0.25, default: 15, part: 5, why: "its part of what is there" },
+    { share: 3, high: 9, highRatio: 1, default: 1, part: 2, why: "one is left to DEFAULT" },
+    { share: 1, high: 9, highRatio: 1, default: 1, part: 0, why: "and nothing said of HIGH" },
+    { share: 10, high: 0, highRatio: 0, default: 10, part: 0, why: "nobody asks for HIGH" },
+  ])("splits $share to $default and $part: $why", ({ share, high, highRatio, part, ...rest }) => {
+    const split = splitShare(share, { total: share, high, highRatio });
+    expect(split).toEqual({ default: rest.default, high: part });
+  });
+});
