@@ -87,13 +87,23 @@ describe("FleetLoop", () => {
   it("adds up no Envoy that is silent, and keeps its share until its lease is over", () => {
     const rig = new Rig();
     rig.seconds(5, ...edges);
+    const full = { nodeId: "edge-2", inFlight: 50, overflowCount: 900 };
     expect(rig.seconds(4, { nodeId: "edge-2" })?.facts.inFlight).toBe(5);
     expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
-    rig.seconds(10, { nodeId: "edge-2" });
+    rig.seconds(10, full);
     expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
     // It goes at fifteen seconds; two more, and nobody can give it its share any more.
-    rig.seconds(3, { nodeId: "edge-2" });
+    rig.seconds(3, full);
     expect(rig.shares()).toEqual({ "edge-2": 100 });
+  });
+
+  it("keeps an Envoy that takes its layers, though its numbers have stopped", () => {
+    const rig = new Rig();
+    rig.seconds(3, ...edges);
+    for (let i = 0; i < 30; i += 1) {
+      rig.second({ nodeId: "edge-2" }, { atMs: 1_000, held: 50, heldAtMs: rig.nowMs + 1_000 });
+    }
+    expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
   });
 
   it("lets maxInFlight stand above the law", () => {
@@ -159,10 +169,11 @@ describe("FleetLoop", () => {
     const rig = new Rig();
     rig.seconds(3, ...edges);
     rig.loop.configure([settingsOf(), settingsOf({ service: "new" })], rig.nowMs);
-    rig.second(...edges);
+    expect(rig.second(...edges)?.facts.rttMs).toBe(50);
     expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
     rig.loop.configure([settingsOf({ maxInFlight: 60 })], rig.nowMs);
-    expect(rig.second(...edges)?.limit).toBe(60);
+    const changed = rig.second(...edges);
+    expect([changed?.limit, changed?.facts.rttMs]).toEqual([60, undefined]);
     expect(rig.shares()).toEqual({ "edge-1": 30, "edge-2": 30 });
     rig.loop.configure([], rig.nowMs);
     expect(rig.second(...edges)).toBeUndefined();

@@ -37,6 +37,13 @@ describe("shareTargets()", () => {
     expect(totals(50, all)).toEqual([1, 48, 1]);
   });
 
+  it("gives HIGH nothing of what is set aside", () => {
+    const high = claim(0, { demand: 100, highDemand: 100 });
+    const targets = [...shareTargets(20, [high, claim(1, { reserved: 15 })]).values()];
+    expect(targets.map(({ total }) => total)).toEqual([5, 15]);
+    expect(targets[0]?.high).toBe(4);
+  });
+
   it("gives HIGH what it needs first, of all Envoys", () => {
     const all = [claim(0, { demand: 100 }), claim(1, { demand: 16, highDemand: 16 })];
     const targets = [...shareTargets(40, all).values()];
