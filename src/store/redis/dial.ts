@@ -2,6 +2,7 @@ import { connect as connectNet, type Socket } from "node:net";
 import { type ConnectionOptions, connect as connectTls } from "node:tls";
 import { AbstractConnector } from "ioredis";
 import { ServiceError } from "../../core/errors.js";
+import { cutHandshakeCode } from "./redis-error.js";
 import type { MovingAddress, RedisAddress } from "./target.js";
 
 /** Authorities, our own certificate and the like, as they are now: asked before each handshake. */
@@ -35,10 +36,11 @@ export function connectorFor({ address, tls, connectMs }: Dial): new () => Abstr
       // `disconnect` came in between, and would not know of the socket.
       if (!this.connecting) throw new ServiceError("STORE_UNAVAILABLE");
       const socket = openSocket(place, tls);
+      limitConnect(socket, place, connectMs);
+      if (place.kind === "tcp" && place.isTls) nameCutHandshake(socket);
       socket.once("error", (error) => {
         this.firstError = error;
       });
-      limitConnect(socket, place, connectMs);
       this.stream = socket;
       return socket;
     }
@@ -76,6 +78,18 @@ function limitConnect(socket: Socket, address: RedisAddress, connectMs: number):
     socket.off("timeout", giveUp);
     socket.setTimeout(0);
   });
+}
+
+/**
+ * A server that speaks no TLS may hang up on a handshake as well as answer it with nonsense or with
+ * nothing: which one depends on the random bytes in it. Node calls it a reset like any other.
+ */
+function nameCutHandshake(socket: Socket): void {
+  const name = (error: Error): void => {
+    if ("code" in error && error.code === "ECONNRESET") error.code = cutHandshakeCode;
+  };
+  socket.once("error", name);
+  socket.once("secureConnect", () => socket.off("error", name));
 }
 
 /** What SNI asks for; addresses have no names. */

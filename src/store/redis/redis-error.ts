@@ -63,6 +63,9 @@ const systemRows: readonly { readonly code: RegExp; readonly detail: string }[] 
   { code: /^(ECONNRESET|EPIPE)$/, detail: "It closed the connection; does it want TLS?" },
 ];
 
+/** What we call a connection that the server closed before TLS was established. */
+export const cutHandshakeCode = "ERR_TLS_HANDSHAKE_CUT";
+
 /** The same of a TLS handshake; the first row that matches counts. Source: Node's TLS errors. */
 const tlsRows: readonly { readonly code: RegExp; readonly detail: string }[] = [
   { code: /^CERT_HAS_EXPIRED$/, detail: "Its certificate has expired." },
@@ -74,6 +77,10 @@ const tlsRows: readonly { readonly code: RegExp; readonly detail: string }[] = [
   {
     code: /^(CERT_|ERR_TLS_CERT|UNABLE_TO_)|SELF_SIGNED/,
     detail: "Its certificate is not signed by an authority that we trust.",
+  },
+  {
+    code: new RegExp(`^${cutHandshakeCode}$`),
+    detail: "It hangs up on a TLS handshake; does it speak TLS there?",
   },
   { code: /WRONG_VERSION_NUMBER|PACKET_LENGTH/, detail: "It does not speak TLS there." },
   {
