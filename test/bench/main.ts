@@ -3,6 +3,7 @@ import { cpus, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { admissionScenarios, measureAdmission } from "./admission.js";
+import { tellFleets } from "./fleet-loop.js";
 import { runFuzz } from "./fuzz.js";
 import { measureGateways } from "./gateway-rows.js";
 import { type InProcessRow, inProcessScenarios, measureInProcess } from "./in-process.js";
@@ -41,7 +42,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --queueing N    instead of all this: N requests against Erlang's formula, and queues in overload
   --overload N    instead of all this: N seconds each of an upstream under 3 and 10 times its load,
                   by what protects it, with pictures in test-output
-  --first SEED    the first seed of --simulation and --fuzz (default 1), to run parts side by side
+  --fleet N       instead of all this: N seeds of the fleet's loop, big fleets, and its cost
+  --first SEED    the first seed of --simulation, --fuzz, --fleet (default 1), to run parts side by side
   -h, --help      this text`;
 
 /** Options of what runs instead of the rows, as texts. */
@@ -50,6 +52,7 @@ interface InsteadValues {
   readonly fuzz?: string;
   readonly laws?: string;
   readonly queueing?: string;
+  readonly fleet?: string;
   readonly overload?: string;
   readonly first: string;
 }
@@ -65,6 +68,7 @@ async function main(): Promise<void> {
       fuzz: { type: "string" },
       laws: { type: "string" },
       queueing: { type: "string" },
+      fleet: { type: "string" },
       overload: { type: "string" },
       first: { type: "string", default: "1" },
       help: { type: "boolean", short: "h", default: false },
@@ -128,6 +132,8 @@ async function runInstead(values: InsteadValues): Promise<boolean> {
     process.stdout.write(`${tellLaws(Number(values.laws))}\n`);
   } else if (values.queueing !== undefined) {
     queueing(Number(values.queueing));
+  } else if (values.fleet !== undefined) {
+    fleets(Number(values.fleet), Number(values.first));
   } else if (values.overload !== undefined) {
     await overload(Number(values.overload) * 1_000);
   } else return false;
@@ -163,6 +169,13 @@ function queueing(requestCount: number): void {
 async function overload(durationMs: number): Promise<void> {
   if (!(durationMs >= 5_000)) throw new Error("--overload takes seconds, at least 5");
   process.stdout.write(`${await tellOverload(durationMs)}\n`);
+}
+
+function fleets(count: number, first: number): void {
+  if (!(count >= 1 && first >= 0)) throw new Error("--fleet and --first take whole numbers");
+  const { text, isSound } = tellFleets({ first, count });
+  process.stdout.write(`${text}\n`);
+  if (!isSound) process.exitCode = 1;
 }
 
 /** Enough decisions that a row takes about a fifth of the time that a server's row takes. */

@@ -1,0 +1,156 @@
+import type { NodeReport, ShareSheet } from "../../src/core/feedback.js";
+import { FleetLoop } from "../../src/core/feedback-loop.js";
+import { lowSeconds, mean, runFleet } from "../simulation/fleet-loop-report.js";
+import { FleetRun } from "../simulation/fleet-loop-run.js";
+import { bigFleet, smallFleet } from "../simulation/fleet-loop-scenarios.js";
+import { lawOf } from "../simulation/law-scenarios.js";
+import { FakeRandom } from "../support/fake-random.js";
+import { layOut } from "./report.js";
+
+/** What the arithmetic of the loop costs whoever leads. */
+export interface FleetLoopCost {
+  readonly nodeCount: number;
+  readonly serviceCount: number;
+  /** Of one update, which there is each second: so a thousand is a whole core. */
+  readonly cpuMsPerUpdate: number;
+  readonly cpuUsPerReport: number;
+}
+
+/** The fleet that the cost is told of. */
+const namedFleet = { nodeCount: 1_000, serviceCount: 20 } as const;
+
+/** Updates until everything is compiled, and those that are measured. */
+const warmUpCount = 20;
+const measuredCount = 60;
+
+/** The big fleets for each thousand small ones. */
+const smallPerBig = 500;
+
+/** Measures updates of a fleet that is never the same for two seconds. */
+export function measureFleetLoop({ nodeCount, serviceCount } = namedFleet): FleetLoopCost {
+  const random = new FakeRandom(1);
+  const services = Array.from({ length: serviceCount }, (_, i) => ({
+    service: `service-${i}`,
+    law: lawOf("gradient", { initial: 2_000, max: 10_000 }),
+    maxInFlight: undefined,
+    configuredShare: 20,
+    highRatio: 0.1,
+    sigmoid: undefined,
+    gate: undefined,
+  }));
+  const loop = new FleetLoop({ epoch: 1, leaderId: "bench", services, nowMs: 0 });
+  let sheet: ShareSheet | undefined;
+  let usedUs = 0;
+  for (let second = 1; second <= warmUpCount + measuredCount; second += 1) {
+    const nowMs = second * 1_000;
+    const reports = services.flatMap(({ service }) =>
+      Array.from({ length: nodeCount }, (_, i) =>
+        reportOf({ nodeId: `edge-${i}`, service, nowMs, sheet, random }),
+      ),
+    );
+    const before = process.cpuUsage();
+    sheet = loop.update(reports, nowMs);
+    const { user, system } = process.cpuUsage(before);
+    if (second > warmUpCount) usedUs += user + system;
+  }
+  const updateUs = usedUs / measuredCount;
+  return {
+    nodeCount,
+    serviceCount,
+    cpuMsPerUpdate: updateUs / 1_000,
+    cpuUsPerReport: updateUs / (nodeCount * serviceCount),
+  };
+}
+
+/** The cost as a line. */
+export function tellFleetLoopCost(cost: FleetLoopCost): string {
+  const { nodeCount, serviceCount, cpuMsPerUpdate, cpuUsPerReport } = cost;
+  const fleet = `${nodeCount} Envoys with ${serviceCount} services each`;
+  const perCent = (cpuMsPerUpdate / 10).toFixed(1);
+  const perReport = `${cpuUsPerReport.toFixed(2)} us an Envoy and service`;
+  return `The loop, ${fleet}: ${cpuMsPerUpdate.toFixed(0)} ms of CPU a second (${perCent} % of a core), ${perReport}.`;
+}
+
+/** What so many seeds of small fleets showed, a big one for each 500, and what it costs. */
+export interface FleetReport {
+  readonly text: string;
+  readonly isSound: boolean;
+}
+
+/** Runs seeds from `first` on. */
+export function tellFleets({ first, count }: { first: number; count: number }): FleetReport {
+  const seeds = Array.from({ length: count }, (_, i) => first + i);
+  const failures = seeds.flatMap((seed) => {
+    const failure = runFleet(smallFleet(seed), { seed, seconds: 90 });
+    return failure === "" ? [] : [`seed ${seed}: ${failure}`];
+  });
+  const big = seeds.slice(0, Math.ceil(count / smallPerBig)).map(lookAtBig);
+  const rows = big.map(({ row }) => row);
+  const head = ["seed", "goodput least, mean", "limit within", "in dips", "violations"];
+  const text = [
+    `${count} small fleets, ${failures.length} failed.`,
+    ...failures.slice(0, 3),
+    layOut([head, ...rows]),
+    tellFleetLoopCost(measureFleetLoop()),
+  ].join("\n");
+  return { text, isSound: failures.length === 0 && big.every(({ isSound }) => isSound) };
+}
+
+/** Of all services the worst of each figure; but for dips, which are told of by themselves. */
+function lookAtBig(seed: number): { readonly row: readonly string[]; readonly isSound: boolean } {
+  const run = new FleetRun(bigFleet(), seed);
+  run.span(90);
+  let least = Number.POSITIVE_INFINITY;
+  let leastMean = Number.POSITIVE_INFINITY;
+  let farthest = 0;
+  let dips = 0;
+  let count = 0;
+  for (const seconds of run.span(60)) {
+    const low = lowSeconds(seconds);
+    const steady = seconds.filter((_, i) => !low.has(i));
+    const middle = mean(steady.map(({ limit }) => limit));
+    for (const { goodputRatio, limit } of steady) {
+      least = Math.min(least, goodputRatio);
+      farthest = Math.max(farthest, Math.abs(limit / middle - 1));
+    }
+    leastMean = Math.min(leastMean, mean(seconds.map(({ goodputRatio }) => goodputRatio)));
+    dips += low.size;
+    count += seconds.length;
+  }
+  const violationCount = run.violations.length;
+  const goodput = `${percent(least)}, ${percent(leastMean)}`;
+  const row = [`${seed}`, goodput, percent(farthest), percent(dips / count), `${violationCount}`];
+  return { row, isSound: violationCount === 0 };
+}
+
+function percent(ratio: number): string {
+  return `${Math.round(100 * ratio)}%`;
+}
+
+interface ReportOrder {
+  readonly nodeId: string;
+  readonly service: string;
+  readonly nowMs: number;
+  readonly sheet: ShareSheet | undefined;
+  readonly random: FakeRandom;
+}
+
+function reportOf({ nodeId, service, nowMs, sheet, random }: ReportOrder): NodeReport {
+  const share = sheet?.services.get(service)?.shares.get(nodeId);
+  const held = share === undefined ? 0 : share.default + share.high;
+  const inFlight = Math.floor(held * random.next());
+  const overflowCount = random.next() < 0.3 ? Math.floor(random.next() * 50) : 0;
+  return {
+    nodeId,
+    service,
+    atMs: nowMs - random.next() * 500,
+    inFlight,
+    rps: inFlight * 20,
+    latency: { count: inFlight * 20, sumMs: inFlight * 20 * (50 + 20 * random.next()) },
+    errorCount: 0,
+    dropCount: overflowCount,
+    overflowCount,
+    held,
+    heldAtMs: nowMs,
+  };
+}
