@@ -109,9 +109,10 @@ export class LayerLedger {
   /**
    * Until when `held` is known to be all: now, once the Envoy has acknowledged a layer on its new
    * stream; otherwise when its last stream here ended, since it may have been given more elsewhere
-   * meanwhile. Never known: minus infinity.
+   * meanwhile. Never known: minus infinity; and where nothing was ever sent: now.
    */
   heldAtMs(nowMs: number): number {
+    if (this.#last === undefined) return nowMs;
     return this.#isHeard ? nowMs : this.#heardUntilMs;
   }
 

@@ -236,7 +236,7 @@ function reportsOf(node: Node, { clusters, teaches, nowMs }: ReportTerms): reado
       ...numbers,
       latency: teaches(service) ? latency : noLatency,
       held: ledger.held(service, nowMs),
-      heldAtMs: nowMs,
+      heldAtMs: heldAtMs(ledger, nowMs),
       ...(gradientFacts === undefined ? {} : { gradientFacts }),
     }),
   );
@@ -248,6 +248,11 @@ function reportsOf(node: Node, { clusters, teaches, nowMs }: ReportTerms): reado
 }
 
 const noLatency = { count: 0, sumMs: 0 } as const;
+
+/** Not longer ago than anybody is remembered. */
+function heldAtMs(ledger: LayerLedger, nowMs: number): number {
+  return Math.max(ledger.heldAtMs(nowMs), nowMs - forgottenAfterMs);
+}
 
 /** Of an Envoy that has a share from here, and tells its numbers elsewhere or nowhere. */
 function silentReport({ id: nodeId, ledger }: Node, service: string, nowMs: number): NodeReport {
@@ -262,6 +267,6 @@ function silentReport({ id: nodeId, ledger }: Node, service: string, nowMs: numb
     dropCount: 0,
     overflowCount: 0,
     held: ledger.held(service, nowMs),
-    heldAtMs: nowMs,
+    heldAtMs: heldAtMs(ledger, nowMs),
   };
 }

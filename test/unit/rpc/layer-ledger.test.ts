@@ -112,6 +112,20 @@ describe("LayerLedger", () => {
     expect([...ledger.services(120)]).toEqual([]);
   });
 
+  it("says until when that is all: after a stream has ended others may have given more", () => {
+    const ledger = ledgerOf();
+    expect(ledger.heldAtMs(5)).toBe(5);
+    ledger.noteSent("a", layer(1, 5), 10);
+    expect(ledger.heldAtMs(20)).toBe(Number.NEGATIVE_INFINITY);
+    ledger.noteAcknowledged("a", 30);
+    expect(ledger.heldAtMs(40)).toBe(40);
+    ledger.noteStreamEnded(50);
+    ledger.noteSent("b", layer(2, 5), 60);
+    expect(ledger.heldAtMs(70)).toBe(50);
+    ledger.noteAcknowledged("b", 80);
+    expect(ledger.heldAtMs(90)).toBe(90);
+  });
+
   it("has room for so many layers that nobody acknowledges, and for more when they ran out", () => {
     const ledger = ledgerOf();
     for (let i = 0; i < unacknowledgedMax; i += 1) {
