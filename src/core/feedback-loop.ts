@@ -37,7 +37,7 @@ export interface ServiceReading {
  * - **Limit.** Reports of all Envoys are added up to windows, and the service's law learns from
  *   them. The limit follows the law within bounds, at a pace, and not for noise (`pacedLimit`).
  *   When the law takes a step, as into a dip that measures the latency without queueing, windows
- *   pause until all Envoys have taken it: else the law would take the old latency for the new one's.
+ *   pause until all Envoys have taken it: else it would take the old latency for the new one's.
  * - **Shares.** By demand (`shareTargets`), and growing only into room that others have given up
  *   (`ShareLedger`). They add up to no more than the larger of the limit and the number of Envoys.
  * - **Silence.** An Envoy whose numbers stop is not added up any more; it keeps its share until its

@@ -32,13 +32,13 @@ export interface ServiceQueue {
 const stepRatio = 0.25;
 
 /** How long a step may take to come into force before what is seen counts all the same. */
-export const stepMsMax = 6_000;
+const stepMsMax = 6_000;
 
 /** How long a word on the queue holds, in milliseconds. */
-export const queueMsMax = 3_000;
+const queueMsMax = 3_000;
 
 /** The part of a limit that those who do not follow take from the others, unless they use more. */
-export const unrulyRatioMax = 0.5;
+const unrulyRatioMax = 0.5;
 
 /** One service's loop: what its Envoys report, one limit, and a share for each of them. */
 export class ServiceLoop {

@@ -68,7 +68,8 @@ export function tellFleetLoopCost(cost: FleetLoopCost): string {
   const fleet = `${nodeCount} Envoys with ${serviceCount} services each`;
   const perCent = (cpuMsPerUpdate / 10).toFixed(1);
   const perReport = `${cpuUsPerReport.toFixed(2)} us an Envoy and service`;
-  return `The loop, ${fleet}: ${cpuMsPerUpdate.toFixed(0)} ms of CPU a second (${perCent} % of a core), ${perReport}.`;
+  const perSecond = `${cpuMsPerUpdate.toFixed(0)} ms of CPU a second (${perCent} % of a core)`;
+  return `The loop, ${fleet}: ${perSecond}, ${perReport}.`;
 }
 
 /** What so many seeds of small fleets showed, a big one for each 500, and what it costs. */

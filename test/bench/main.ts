@@ -43,7 +43,7 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --overload N    instead of all this: N seconds each of an upstream under 3 and 10 times its load,
                   by what protects it, with pictures in test-output
   --fleet N       instead of all this: N seeds of the fleet's loop, big fleets, and its cost
-  --first SEED    the first seed of --simulation, --fuzz, --fleet (default 1), to run parts side by side
+  --first SEED    the first seed of --simulation, --fuzz and --fleet (default 1), for parts of it
   -h, --help      this text`;
 
 /** Options of what runs instead of the rows, as texts. */

@@ -288,7 +288,7 @@ export class FleetRun {
     if (counted > bound) this.#violate(name, `shares of ${counted} above ${bound}, by default`);
   }
 
-  /** It has told its numbers all the time, and gone by its default for longer than anybody waits. */
+  /** It has told its numbers all the time, and gone by its default for longer than any wait. */
   #isLongExpired({ layer, layerUntilMs, numbersTo, numbersSinceMs }: SimulatedEnvoy): boolean {
     // Of a new leader's Envoys nobody knows when they would have run out: only when for sure.
     const ledMs = this.#leaderFromMs + defaultLoopTimes.ttlMs;

@@ -106,6 +106,34 @@ describe("FleetLoop", () => {
     expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
   });
 
+  it("leaves half of the limit to others where one Envoy does not follow", () => {
+    const rig = new Rig();
+    rig.seconds(5, ...edges);
+    const unruly = { nodeId: "edge-2", held: 1_024 };
+    rig.seconds(5, { nodeId: "edge-1" }, unruly);
+    expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
+    rig.seconds(2, { nodeId: "edge-1", overflowCount: 900 }, { ...unruly, held: 90 });
+    expect(rig.shares()["edge-1"]).toBe(50);
+    // What it uses beyond that is gone in any case.
+    rig.seconds(2, { nodeId: "edge-1" }, { ...unruly, inFlight: 80 });
+    expect(rig.shares()["edge-1"]).toBe(20);
+    rig.seconds(8, { nodeId: "edge-1" }, { nodeId: "edge-2", inFlight: 0 });
+    expect(rig.shares()["edge-1"]).toBeGreaterThanOrEqual(50);
+  });
+
+  it("learns nothing while a step of the law is on its way, and waits six seconds at most", () => {
+    const law = lawOf("aimd", { initial: 64 });
+    const late = { latency: { count: 0, sumMs: 0 }, errorCount: 20 };
+    const limits = (held: object): readonly (number | undefined)[] => {
+      const rig = new Rig({ law });
+      rig.seconds(3, { latency: { count: 0, sumMs: 0 } });
+      return Array.from({ length: 10 }, () => rig.second({ ...late, ...held })?.limit);
+    };
+    // A second to hear that it is in force, and one of which all is known to be after that.
+    expect(limits({})).toEqual([32, 32, 16, 16, 8, 8, 4, 4, 2, 2]);
+    expect(limits({ held: 64 })).toEqual([32, 32, 32, 32, 32, 32, 32, 16, 16, 16]);
+  });
+
   it("lets maxInFlight stand above the law", () => {
     expect(new Rig({ maxInFlight: 7 }).second({})?.limit).toBe(7);
   });
@@ -132,7 +160,7 @@ describe("FleetLoop", () => {
     rig.loop.read("nothing", { reading: 1, nowMs: rig.nowMs });
   });
 
-  it("closes the gate by the wait that must be expected, and opens it when that is not known", () => {
+  it("closes the gate by the wait to be expected, and opens it when that is not known", () => {
     const sigmoid = { midpoint: { kind: "duration", ms: 1_000 }, slopePerSecond: 2 } as const;
     const gate = { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 };
     const rig = new Rig({ sigmoid, gate });

@@ -12,7 +12,7 @@ function known(): FeedbackNodes {
 }
 
 describe("FeedbackNodes", () => {
-  it("says when what a report counts began: at the report before, and of the first nobody knows", () => {
+  it("says when what a report counts began: at the report before it", () => {
     const nodes = new FeedbackNodes(times);
     const first = nodes.take(nodeReportOf({ atMs: 1_000 }), 1_200);
     expect(first?.fromMs).toBe(Number.NEGATIVE_INFINITY);

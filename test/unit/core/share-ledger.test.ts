@@ -79,7 +79,7 @@ describe("ShareLedger", () => {
     expect(rig.ledger.mayHold("a", rig.nowMs)).toBe(10);
   });
 
-  it("counts the configured default where nothing may have been renewed, till it is heard of", () => {
+  it("counts the configured default where nothing may have been renewed", () => {
     const rig = new Rig();
     rig.grant({ a: 10 });
     expect(rig.ledger.mayHold("a", 60_000)).toBe(10);
