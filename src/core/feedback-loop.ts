@@ -1,6 +1,7 @@
 import type { SignalReading } from "./concurrency-limit.js";
 import type { NodeReport, ServiceShares, ShareSheet } from "./feedback.js";
-import { ServiceLoop, type ServiceQueue } from "./feedback-service.js";
+import type { ServiceQueue } from "./feedback-pressure.js";
+import { ServiceLoop } from "./feedback-service.js";
 import {
   defaultLimitPace,
   defaultLoopTimes,

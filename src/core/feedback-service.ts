@@ -1,13 +1,12 @@
 import { createConcurrencyLimit } from "./concurrency-laws.js";
 import type { ConcurrencyLimit, SignalReading } from "./concurrency-limit.js";
-import { sigmoidRejectRatio } from "./estimated-wait.js";
 import type { NodeReport, NodeShare, ServiceFacts, ServiceShares } from "./feedback.js";
 import { FeedbackNodes } from "./feedback-nodes.js";
 import { pacedLimit } from "./feedback-pace.js";
+import { FeedbackPressure, type ServiceQueue } from "./feedback-pressure.js";
 import type { LimitPace, LoopTimes, ServiceLoopSettings } from "./feedback-settings.js";
 import { type NodeClaim, shareTargets, splitShare } from "./feedback-shares.js";
 import { FleetWindow } from "./feedback-window.js";
-import { Gate } from "./gate.js";
 import { sampleWindowMsMax, sampleWindowRttCount } from "./sample-window.js";
 import { ShareLedger } from "./share-ledger.js";
 
@@ -21,21 +20,11 @@ export interface ServiceLoopParts {
   readonly nowMs: number;
 }
 
-/** Requests that wait before a service, over all replicas. */
-export interface ServiceQueue {
-  readonly waitingCount: number;
-  /** How long a request is in work; undefined: not known. */
-  readonly serviceMs: number | undefined;
-}
-
 /** A law's limit that moves by more than this part of itself is a step, as into a dip. */
 const stepRatio = 0.25;
 
 /** How long a step may take to come into force before what is seen counts all the same. */
 const stepMsMax = 6_000;
-
-/** How long a word on the queue holds, in milliseconds. */
-const queueMsMax = 3_000;
 
 /** The part of a limit that those who do not follow take from the others, unless they use more. */
 const unrulyRatioMax = 0.5;
@@ -49,10 +38,9 @@ export class ServiceLoop {
   readonly #ledger: ShareLedger;
   /** Envoys whose lease is over, and since when. */
   readonly #leaving = new Map<string, number>();
-  readonly #gate: Gate | undefined;
+  readonly #pressure: FeedbackPressure;
   #limit: number;
   #limitMs: number;
-  #queue: (ServiceQueue & { readonly atMs: number }) | undefined;
   #rttMs: number | undefined;
   #lawLimit: number;
   /** Since when a step of the law is on its way to all Envoys; undefined: none is. */
@@ -75,9 +63,7 @@ export class ServiceLoop {
     this.#window = new FleetWindow(law);
     this.#nodes = new FeedbackNodes(times);
     this.#ledger = new ShareLedger({ times, configuredShare });
-    this.#gate = settings.gate && new Gate(settings.gate);
-    // A gate that was closed stays so within its hysteresis.
-    if (from?.gate === "closed") this.#gate?.update(1);
+    this.#pressure = new FeedbackPressure(settings, from?.gate);
     for (const [nodeId, share] of from?.shares ?? []) {
       this.#nodes.restore(nodeId, nowMs);
       this.#ledger.restore(nodeId, share.default + share.high, nowMs);
@@ -110,7 +96,7 @@ export class ServiceLoop {
 
   /** Requests that wait before it, as somebody counted them now. */
   noteQueue(queue: ServiceQueue, nowMs: number): void {
-    this.#queue = { ...queue, atMs: nowMs };
+    this.#pressure.noteQueue(queue, nowMs);
   }
 
   /** Takes a report in; reports come in the order of their times, as far as it is known. */
@@ -142,7 +128,7 @@ export class ServiceLoop {
       limit: this.#limit,
       shares: this.#shares,
       rejectRatio: this.#rejectRatio(totals.inFlight, nowMs),
-      gate: this.#gate?.state ?? "open",
+      gate: this.#pressure.gate,
       facts: this.#facts(totals),
     };
     return this.#last;
@@ -283,18 +269,8 @@ export class ServiceLoop {
   }
 
   #rejectRatio(inFlightCount: number, nowMs: number): number {
-    const { sigmoid } = this.settings;
-    const queue = this.#queue;
-    const isKnown = queue !== undefined && nowMs - queue.atMs <= queueMsMax;
-    const state = {
-      waitingCount: isKnown ? queue.waitingCount : 0,
-      inFlightCount,
-      limit: this.#limit,
-      serviceMs: (isKnown ? queue.serviceMs : undefined) ?? this.#rttMs,
-    };
-    const ratio = sigmoid === undefined ? 0 : sigmoidRejectRatio(sigmoid, state);
-    this.#gate?.update(ratio);
-    return Math.max(ratio, this.#law.shedRatio(nowMs));
+    const fleet = { inFlightCount, limit: this.#limit, serviceMs: this.#rttMs };
+    return Math.max(this.#pressure.update(fleet, nowMs), this.#law.shedRatio(nowMs));
   }
 
   #facts({ inFlight, rps }: Totals): ServiceFacts {
