@@ -204,9 +204,9 @@ const optionRows = {
     max: 10_000_000,
     defaultValue: 1_000_000,
     docs:
-      "The most keys the embedded store holds, about 50 bytes each and as much for the request that " +
-      "asks. A second one, for the local shares while the store is away, holds as many, but never " +
-      "more than 200,000.",
+      "The most keys the embedded store holds, about 50 bytes each and as much for the request " +
+      "that asks. A second one, for the local shares while the store is away, holds as many, but " +
+      "never more than 200,000.",
   }),
   newKeysPerSecondMax: wholeNumberOption({
     section: "Store",

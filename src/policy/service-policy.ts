@@ -140,7 +140,7 @@ export interface ConcurrencyKey {
   readonly keysMax: number;
 }
 
-/** Readings from elsewhere: where they are, how often they are asked for, and how long they hold. */
+/** Readings from elsewhere: where they are, how often they are asked for, how long they hold. */
 export interface SignalSource {
   readonly place: SignalPlace;
   /** Time from one question to the next. Default 5,000. */
@@ -149,7 +149,7 @@ export interface SignalSource {
   readonly timeoutMs: number;
   /** How long a reading holds when no newer one comes. Default six times `everyMs`. */
   readonly staleAfterMs: number;
-  /** Which bound of the limit holds after that. Default "max": watching less is no reason to refuse. */
+  /** Which bound of the limit holds then. Default "max": watching less is no reason to refuse. */
   readonly whenMissing: "min" | "max";
   /** Keys with thresholds of their own; each is one of `per.names`. */
   readonly thresholds: readonly SignalThreshold[];
