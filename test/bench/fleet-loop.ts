@@ -100,7 +100,7 @@ export function tellFleets({ first, count }: { first: number; count: number }): 
 /** Of all services the worst of each figure; but for dips, which are told of by themselves. */
 function lookAtBig(seed: number): { readonly row: readonly string[]; readonly isSound: boolean } {
   const run = new FleetRun(bigFleet(), seed);
-  run.span(90);
+  run.span(120);
   let least = Number.POSITIVE_INFINITY;
   let leastMean = Number.POSITIVE_INFINITY;
   let farthest = 0;
