@@ -1,0 +1,71 @@
+import { connect, type Socket } from "node:net";
+import { describe, expect, it } from "vitest";
+import { startClient } from "../support/fault-rig.js";
+import { edgePolicy } from "../support/gateway.js";
+import { HeadgateProcess } from "../support/headgate-process.js";
+import { outcomeOf } from "../support/rls-client.js";
+import { useStage } from "../support/stage.js";
+import { waitFor } from "../support/wait.js";
+
+const stage = useStage("test");
+
+/** As many as the gRPC port takes at a time, `grpcConnectionsMax`. */
+const connectionsMax = 10_000;
+
+/** HTTP/2's preface and an empty SETTINGS frame. Source: RFC 9113, section 3.4. */
+const greeting = Buffer.concat([
+  Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+  Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]),
+]);
+
+const policy = edgePolicy(`
+      - key: user
+        rate_limit: {unit: hour, requests_per_unit: 100}`);
+
+describe("the gRPC port", () => {
+  it("closes the connection above its most, and goes on with those that it has", async () => {
+    const headgate = await HeadgateProcess.start(stage, { policy });
+    const client = startClient(stage, headgate);
+    expect(outcomeOf(await client.ask({ descriptors: [["user=anna"]] }))).toBe("OK");
+    const open = new Set<Socket>();
+    let closedCount = 0;
+    stage.atEnd(() => {
+      for (const socket of open) socket.destroy();
+    });
+    const openOne = async (): Promise<void> => {
+      const socket = connect({ host: "127.0.0.1", port: headgate.grpcPort });
+      socket.on("error", () => {});
+      socket.once("close", () => {
+        if (open.delete(socket)) closedCount += 1;
+      });
+      await new Promise<void>((resolve) => socket.once("connect", () => resolve()));
+      // Who says nothing is hung up on after a while, and that is another bound.
+      socket.resume();
+      socket.write(greeting);
+      open.add(socket);
+    };
+    const openMany = async (count: number): Promise<void> => {
+      for (let left = count; left > 0; left -= 200) {
+        await Promise.all(Array.from({ length: Math.min(200, left) }, openOne));
+      }
+    };
+    // The client has one of them.
+    const extraCount = 20;
+    await openMany(connectionsMax - 1 + extraCount);
+    await waitFor("those above the most are closed", () => closedCount === extraCount, {
+      withinMs: 20_000,
+    });
+    expect(open.size).toBe(connectionsMax - 1);
+    expect(outcomeOf(await client.ask({ descriptors: [["user=anna"]] }))).toBe("OK");
+    const [first] = open;
+    if (first === undefined) throw new Error("there are many");
+    open.delete(first);
+    first.destroy();
+    await waitFor("there is room for another one", async () => {
+      const before = closedCount;
+      await openOne();
+      const settled = outcomeOf(await client.ask({ descriptors: [["user=anna"]] }));
+      return settled === "OK" && closedCount === before;
+    });
+  }, 60_000);
+});
