@@ -1,8 +1,6 @@
 import type { GradientSettings, LimitBounds } from "./admission-settings.js";
-import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
-import { withinBounds } from "./limit-bounds.js";
-import { isMostlyLate, MinRtt } from "./min-rtt.js";
-import { SampleWindow } from "./sample-window.js";
+import { BaselineLimit, type BaselineView } from "./baseline-limit.js";
+import { isMostlyLate } from "./min-rtt.js";
 
 /** What one window leaves at least, so that an outlier does no more harm. */
 export const gradientMin = 0.5;
@@ -43,88 +41,42 @@ const suspectRatio = 0.75;
  * Source: Netflix/concurrency-limits, Gradient2Limit and GradientLimit (tolerance, smoothing, the
  * queue of sqrt(limit)); Envoy's gradient controller (growth by the gradient, at most 2).
  */
-export class GradientLimit implements ConcurrencyLimit {
+export class GradientLimit extends BaselineLimit {
   readonly #settings: GradientSettings;
-  readonly #limits: LimitBounds;
-  readonly #window: SampleWindow;
-  readonly #minRtt = new MinRtt();
-  #limit: number;
   #gradient = 1;
-  #rttMs: number | undefined;
 
   constructor(settings: GradientSettings, limits: LimitBounds) {
+    super(limits, settings.statistic);
     this.#settings = settings;
-    this.#limits = limits;
-    this.#window = new SampleWindow(settings.statistic);
-    this.#limit = withinBounds(limits, limits.initial);
   }
 
-  get limit(): number {
-    return Math.floor(Math.min(this.#limit, this.#minRtt.dipLimit ?? this.#limit));
+  protected override isSuspect(view: BaselineView): boolean {
+    const stillGradient = 1 - 1 / Math.sqrt(view.limit);
+    return this.#rawGradient(view) < suspectRatio * stillGradient;
   }
 
-  shedRatio(): number {
-    return 0;
+  protected override mostFor(capacity: number): number {
+    return this.#settings.rttTolerance * capacity + Math.sqrt(capacity);
   }
 
-  dropsQueued(): boolean {
-    return false;
+  protected override next(view: BaselineView): number {
+    const { limit, window } = view;
+    this.#gradient = Math.max(gradientMin, Math.min(gradientMax, this.#rawGradient(view)));
+    const next = limit * this.#gradient + Math.sqrt(limit);
+    const smoothed =
+      this.#gradient > 1 ? next : limit + (next - limit) * this.#settings.smoothingRatio;
+    const used = window.inFlightMax * 2;
+    return used < limit ? Math.min(limit, Math.max(smoothed, used)) : smoothed;
   }
 
-  record(sample: ConcurrencySample): void {
-    const { dipLimit, settledMs } = this.#minRtt;
-    if (sample.endMs < settledMs) return;
-    if (dipLimit !== undefined && sample.inFlight > dipLimit) return;
-    const window = this.#window.add(sample);
-    if (window !== undefined) this.update(window);
+  protected override ownFacts(): Readonly<Record<string, number>> {
+    return { gradientRatio: this.#gradient };
   }
 
-  update(window: WindowedSample): void {
-    const rawGradient = this.#rawGradient(window);
-    const stillGradient = 1 - 1 / Math.sqrt(this.#limit);
-    const finding = this.#minRtt.observe(window, {
-      limit: this.#limit,
-      limitMin: this.#limits.min,
-      isSuspect: rawGradient < suspectRatio * stillGradient,
-    });
-    if (finding.kind === "measured") {
-      const { capacity } = finding;
-      const most = this.#settings.rttTolerance * capacity + Math.sqrt(capacity);
-      this.#limit = withinBounds(this.#limits, Math.min(this.#limit, most));
-    }
-    if (finding.kind !== "steady") return;
-    this.#rttMs = window.rttMs;
-    this.#gradient = Math.max(gradientMin, Math.min(gradientMax, rawGradient));
-    this.#limit = withinBounds(this.#limits, this.#next(window.inFlightMax));
-  }
-
-  read(): void {}
-
-  facts(): Readonly<Record<string, number>> {
-    const { minRttMs, dipCount } = this.#minRtt;
-    return {
-      gradientRatio: this.#gradient,
-      dipCount,
-      ...(minRttMs === undefined ? {} : { minRttMs }),
-      ...(this.#rttMs === undefined ? {} : { rttMs: this.#rttMs }),
-    };
-  }
-
-  #rawGradient(window: WindowedSample): number {
+  #rawGradient({ window, minRttMs }: BaselineView): number {
     const { rttMs } = window;
-    const { minRttMs } = this.#minRtt;
     if (isMostlyLate(window)) return gradientMin;
     if (rttMs === undefined || minRttMs === undefined) return 1;
     return (this.#settings.rttTolerance * minRttMs) / rttMs;
-  }
-
-  #next(inFlightMax: number): number {
-    const next = this.#limit * this.#gradient + Math.sqrt(this.#limit);
-    const smoothed =
-      this.#gradient > 1
-        ? next
-        : this.#limit + (next - this.#limit) * this.#settings.smoothingRatio;
-    const used = inFlightMax * 2;
-    return used < this.#limit ? Math.min(this.#limit, Math.max(smoothed, used)) : smoothed;
   }
 }

@@ -1,8 +1,7 @@
 import type { LimitBounds, VegasSettings } from "./admission-settings.js";
-import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
+import { BaselineLimit, type BaselineView } from "./baseline-limit.js";
 import { withinBounds } from "./limit-bounds.js";
-import { isMostlyLate, MinRtt } from "./min-rtt.js";
-import { SampleWindow } from "./sample-window.js";
+import { isMostlyLate } from "./min-rtt.js";
 
 /** Limit over step, where a logarithm would be too small to tell from noise. */
 const limitPerStep = 30;
@@ -48,80 +47,41 @@ const suspectFactor = 1.5;
  * drifts with the queue, and any drop shrinks; here it is `MinRtt`, and one drop in ten does. The
  * shares of large limits are those that its description has, its code has the logarithm alone.
  */
-export class VegasLimit implements ConcurrencyLimit {
+export class VegasLimit extends BaselineLimit {
   readonly #settings: VegasSettings;
-  readonly #limits: LimitBounds;
-  readonly #window: SampleWindow;
-  readonly #minRtt = new MinRtt();
-  #limit: number;
   #queueCount = 0;
-  #rttMs: number | undefined;
 
   constructor(settings: VegasSettings, limits: LimitBounds) {
+    super(limits, settings.statistic);
     this.#settings = settings;
-    this.#limits = limits;
-    this.#window = new SampleWindow(settings.statistic);
-    this.#limit = withinBounds(limits, limits.initial);
   }
 
-  get limit(): number {
-    return Math.floor(Math.min(this.#limit, this.#minRtt.dipLimit ?? this.#limit));
+  protected override isSuspect(view: BaselineView): boolean {
+    return queueOf(view) >= suspectFactor * betaSteps * stepOf(view.limit);
   }
 
-  shedRatio(): number {
-    return 0;
+  protected override mostFor(capacity: number): number {
+    return capacity + betaSteps * stepOf(capacity);
   }
 
-  dropsQueued(): boolean {
-    return false;
+  protected override next(view: BaselineView): number {
+    const { window, limit, limits } = view;
+    this.#queueCount = queueOf(view);
+    const isLate = isMostlyLate(window);
+    const change = changeOf({ queueCount: this.#queueCount, step: stepOf(limit), isLate });
+    if (change > 0 && window.inFlightMax * 2 < limit) return limit;
+    const next = withinBounds(limits, limit + change);
+    return limit + (next - limit) * this.#settings.smoothingRatio;
   }
 
-  record(sample: ConcurrencySample): void {
-    const { dipLimit, settledMs } = this.#minRtt;
-    if (sample.endMs < settledMs) return;
-    if (dipLimit !== undefined && sample.inFlight > dipLimit) return;
-    const window = this.#window.add(sample);
-    if (window !== undefined) this.update(window);
+  protected override ownFacts(): Readonly<Record<string, number>> {
+    return { queueCount: this.#queueCount };
   }
+}
 
-  update(window: WindowedSample): void {
-    const queueCount = this.#queueOf(window);
-    const step = stepOf(this.#limit);
-    const finding = this.#minRtt.observe(window, {
-      limit: this.#limit,
-      limitMin: this.#limits.min,
-      isSuspect: queueCount >= suspectFactor * betaSteps * step,
-    });
-    if (finding.kind === "measured") {
-      const most = finding.capacity + betaSteps * stepOf(finding.capacity);
-      this.#limit = withinBounds(this.#limits, Math.min(this.#limit, most));
-    }
-    if (finding.kind !== "steady") return;
-    this.#rttMs = window.rttMs;
-    this.#queueCount = queueCount;
-    const change = changeOf({ queueCount, step, isLate: isMostlyLate(window) });
-    if (change > 0 && window.inFlightMax * 2 < this.#limit) return;
-    const next = withinBounds(this.#limits, this.#limit + change);
-    this.#limit += (next - this.#limit) * this.#settings.smoothingRatio;
-  }
-
-  read(): void {}
-
-  facts(): Readonly<Record<string, number>> {
-    const { minRttMs, dipCount } = this.#minRtt;
-    return {
-      queueCount: this.#queueCount,
-      dipCount,
-      ...(minRttMs === undefined ? {} : { minRttMs }),
-      ...(this.#rttMs === undefined ? {} : { rttMs: this.#rttMs }),
-    };
-  }
-
-  #queueOf({ rttMs }: WindowedSample): number {
-    const { minRttMs } = this.#minRtt;
-    if (rttMs === undefined || minRttMs === undefined || rttMs <= 0) return 0;
-    return Math.max(0, Math.ceil(this.#limit * (1 - minRttMs / rttMs)));
-  }
+function queueOf({ window: { rttMs }, limit, minRttMs }: BaselineView): number {
+  if (rttMs === undefined || minRttMs === undefined || rttMs <= 0) return 0;
+  return Math.max(0, Math.ceil(limit * (1 - minRttMs / rttMs)));
 }
 
 function stepOf(limit: number): number {
