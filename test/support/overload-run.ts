@@ -57,7 +57,7 @@ export async function runOverload(stage: Stage, order: OverloadOrder): Promise<O
   });
   const headgate =
     protection === "headgate"
-      ? await HeadgateProcess.start(stage, { policy: overloadPolicy })
+      ? await HeadgateProcess.start(stage, { policy: overloadPolicy(meanServiceMs) })
       : undefined;
   const server = await Envoy.start(stage, {
     upstreamPort: upstream.port,
@@ -122,23 +122,27 @@ async function sampleInFlight(
   return samples;
 }
 
-/** What a service wants that is to survive: a law, classes that callers state, a short queue. */
-const overloadPolicy = `apiVersion: headgate.dev/v1alpha1
+/**
+ * What a service wants that is to survive: a law, classes that callers state, and a queue in which
+ * the most urgent one is sure to see a request end: a dozen do in that time.
+ */
+function overloadPolicy(meanServiceMs: number): string {
+  return `apiVersion: headgate.dev/v1alpha1
 kind: Policy
 metadata: { name: overload }
 spec:
-  rateLimits: []
   services:
     - name: orders
       priority: { from: { header: x-request-priority, default: normal, trust: { anyone: true } } }
       admission:
         caller: { header: x-caller }
-        queue: { size: 8, maxWait: 60ms, order: priority }
+        queue: { size: 8, maxWait: ${meanServiceMs * 1.2}ms, order: priority }
       concurrency:
         law: gradient
         gradient: { rttTolerance: 1.1 }
         limits: { initial: 20, min: 5, max: 200 }
 `;
+}
 
 const protections: Readonly<Record<Protection, Partial<EnvoyOptions>>> = {
   none: {},
