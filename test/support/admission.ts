@@ -12,6 +12,7 @@ import { DecisionCounters } from "../../src/decide/counters.js";
 import type { Decider } from "../../src/decide/decider.js";
 import type { ServiceAdmission } from "../../src/decide/service-admission.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
+import { permitsAlone } from "../../src/policy/service-admission.js";
 import type { AdmissionPolicy, ServicePolicy } from "../../src/policy/service-policy.js";
 import { createTestDecider } from "./decider.js";
 import { FakeClock } from "./fake-clock.js";
@@ -20,20 +21,9 @@ import { testPolicy } from "./policies.js";
 /** Admission that does nothing but count, but for the fields that a test names. */
 export function testAdmission(fields: Partial<AdmissionPolicy> = {}): AdmissionPolicy {
   return {
-    maxInFlight: undefined,
-    maxInFlightPer: undefined,
-    shedAt: undefined,
-    deadline: undefined,
-    queue: undefined,
-    estimatedWait: undefined,
-    gate: undefined,
-    throttle: undefined,
-    load: undefined,
+    ...permitsAlone,
     reject: { retryAfterSecondsMin: 1, retryAfterJitterRatio: 0, statusByCause: {} },
     caller: { kind: "header", header: "x-user" },
-    lateAfterMs: undefined,
-    sampleRatio: 1,
-    dryRun: new Set(),
     ...fields,
   };
 }
