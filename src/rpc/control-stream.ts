@@ -1,5 +1,5 @@
 import type { Cancel, Clock } from "../core/clock.js";
-import type { BidiAnswers } from "../wire/service.js";
+import type { BidiAnswers, BidiReader } from "../wire/service.js";
 import { type NodeIdentity, nodeIdCharsMax } from "./node-identity.js";
 import type { Node, NodeRegistry, StreamClaim } from "./node-registry.js";
 import { GrpcFailure, grpcStatuses } from "./status.js";
@@ -248,6 +248,45 @@ export class ControlStream {
     this.#terms.onOver();
     return true;
   }
+}
+
+/** What is different about a kind of stream. */
+export interface MessageReading<Message> {
+  readonly stream: ControlStream;
+  /** Throws for bytes that are no message. */
+  readonly decode: (bytes: Uint8Array) => Message;
+  readonly take: (message: Message) => void;
+  /** Before the stream is ended because its caller has. */
+  readonly onEnd?: () => void;
+  readonly onDrain?: () => void;
+}
+
+/** Reads a stream's messages one after the other; one that is none ends it. */
+export function readMessages<Message>(reading: MessageReading<Message>): BidiReader {
+  const { stream, decode, take, onEnd, onDrain } = reading;
+  const read = (bytes: Uint8Array): void => {
+    let message: Message;
+    try {
+      message = decode(bytes);
+    } catch {
+      // The decoder's words may quote the bytes, so they are dropped.
+      stream.fail("unreadable");
+      return;
+    }
+    take(message);
+  };
+  return {
+    onMessage(bytes) {
+      stream.guard(() => read(bytes));
+      stream.next();
+    },
+    onEnd() {
+      onEnd?.();
+      stream.end();
+    },
+    onCancel: () => stream.end(),
+    onDrain: () => onDrain?.(),
+  };
 }
 
 function failureOf(fault: StreamFault): GrpcFailure {

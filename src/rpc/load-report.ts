@@ -8,7 +8,7 @@ import {
 } from "../gen/envoy/service/load_stats/v3/lrs_pb.js";
 import type { BidiAnswers, BidiReader, ServiceHandlers } from "../wire/service.js";
 import type { ClusterLoad } from "./cluster-signals.js";
-import type { ControlStream, ControlStreams } from "./control-stream.js";
+import { type ControlStream, type ControlStreams, readMessages } from "./control-stream.js";
 import { nodeIdentity } from "./node-identity.js";
 
 /** The service's full name. Source: envoy/service/load_stats/v3/lrs.proto. */
@@ -35,13 +35,14 @@ export function createLoadReportingService(parts: LoadReportParts): ServiceHandl
       {
         kind: "bidi",
         name: "StreamLoadStats",
-        open: (_call, answers) => new LoadReportStream(parts, answers),
+        open: (_call, answers) => new LoadReportStream(parts, answers).reader,
       },
     ],
   };
 }
 
-class LoadReportStream implements BidiReader {
+class LoadReportStream {
+  readonly reader: BidiReader;
   readonly #parts: LoadReportParts;
   readonly #stream: ControlStream;
   #isAsked = false;
@@ -50,29 +51,11 @@ class LoadReportStream implements BidiReader {
   constructor(parts: LoadReportParts, answers: BidiAnswers) {
     this.#parts = parts;
     this.#stream = parts.streams.open("load_stats", answers);
+    const take = (request: LoadStatsRequest): void => this.#take(request);
+    this.reader = readMessages({ stream: this.#stream, decode: decodeRequest, take });
   }
 
-  onMessage(bytes: Uint8Array): void {
-    this.#stream.guard(() => this.#read(bytes));
-    this.#stream.next();
-  }
-
-  onEnd(): void {
-    this.#stream.end();
-  }
-
-  onCancel(): void {
-    this.#stream.end();
-  }
-
-  onDrain(): void {}
-
-  #read(bytes: Uint8Array): void {
-    const request = decodeRequest(bytes);
-    if (request === undefined) {
-      this.#stream.fail("unreadable");
-      return;
-    }
+  #take(request: LoadStatsRequest): void {
     const node = this.#stream.meet(request.node && nodeIdentity(request.node));
     if (node === undefined) return;
     if (!this.#isAsked) {
@@ -94,12 +77,8 @@ class LoadReportStream implements BidiReader {
   }
 }
 
-function decodeRequest(bytes: Uint8Array): LoadStatsRequest | undefined {
-  try {
-    return fromBinary(LoadStatsRequestSchema, bytes, { readUnknownFields: false });
-  } catch {
-    return undefined;
-  }
+function decodeRequest(bytes: Uint8Array): LoadStatsRequest {
+  return fromBinary(LoadStatsRequestSchema, bytes, { readUnknownFields: false });
 }
 
 function encodeAsk(): Uint8Array {

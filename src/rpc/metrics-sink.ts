@@ -1,7 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { StreamMetricsResponseSchema } from "../gen/envoy/service/metrics/v3/metrics_service_pb.js";
 import type { BidiAnswers, BidiReader, ServiceHandlers } from "../wire/service.js";
-import type { ControlStream, ControlStreams } from "./control-stream.js";
+import { type ControlStream, type ControlStreams, readMessages } from "./control-stream.js";
 import { decodeMetrics, type MetricSample, type MetricsMessage } from "./metrics-message.js";
 
 /** The service's full name. Source: envoy/service/metrics/v3/metrics_service.proto. */
@@ -26,64 +26,38 @@ export function createMetricsService(parts: MetricsSinkParts): ServiceHandlers {
       {
         kind: "bidi",
         name: "StreamMetrics",
-        open: (_call, answers) => new MetricsStream(parts, answers),
+        open: (_call, answers) => openMetrics(parts, answers),
       },
     ],
   };
 }
 
-class MetricsStream implements BidiReader {
-  readonly #parts: MetricsSinkParts;
-  readonly #stream: ControlStream;
-
-  constructor(parts: MetricsSinkParts, answers: BidiAnswers) {
-    this.#parts = parts;
-    this.#stream = parts.streams.open("metrics", answers);
-  }
-
-  onMessage(bytes: Uint8Array): void {
-    this.#stream.guard(() => this.#read(bytes));
-    this.#stream.next();
-  }
-
-  onEnd(): void {
-    this.#stream.send(toBinary(StreamMetricsResponseSchema, create(StreamMetricsResponseSchema)));
-    this.#stream.end();
-  }
-
-  onCancel(): void {
-    this.#stream.end();
-  }
-
-  onDrain(): void {}
-
-  #read(bytes: Uint8Array): void {
-    const message = decodeMessage(bytes);
-    if (message === undefined) {
-      this.#stream.fail("unreadable");
-      return;
-    }
-    const node = this.#stream.meet(message.node);
-    if (node === undefined) return;
-    this.#stream.claim(node, "metrics");
-    const { clock } = this.#parts.streams.parts;
-    const samples = message.samples.filter((sample) => this.#isWanted(sample));
-    node.signals.addMetrics(samples, clock.monotonicMs());
-  }
-
-  #isWanted(sample: MetricSample): boolean {
-    if (sample.kind === "gradient" || this.#parts.isClaimed(sample.cluster)) return true;
-    // Of counters and times Envoy has more, by origin and zone, whose names look like clusters.
-    if (sample.kind === "inFlight")
-      this.#parts.streams.parts.registry.noteUnclaimed(sample.cluster);
-    return false;
-  }
+function openMetrics(parts: MetricsSinkParts, answers: BidiAnswers): BidiReader {
+  const stream = parts.streams.open("metrics", answers);
+  return readMessages({
+    stream,
+    decode: decodeMetrics,
+    take: (message) => takeMetrics(parts, stream, message),
+    onEnd: () => {
+      stream.send(toBinary(StreamMetricsResponseSchema, create(StreamMetricsResponseSchema)));
+    },
+  });
 }
 
-function decodeMessage(bytes: Uint8Array): MetricsMessage | undefined {
-  try {
-    return decodeMetrics(bytes);
-  } catch {
-    return undefined;
-  }
+function takeMetrics(
+  parts: MetricsSinkParts,
+  stream: ControlStream,
+  message: MetricsMessage,
+): void {
+  const node = stream.meet(message.node);
+  if (node === undefined) return;
+  stream.claim(node, "metrics");
+  const { registry, clock } = parts.streams.parts;
+  const isWanted = (sample: MetricSample): boolean => {
+    if (sample.kind === "gradient" || parts.isClaimed(sample.cluster)) return true;
+    // Of counters and times Envoy has more, by origin and zone, whose names look like clusters.
+    if (sample.kind === "inFlight") registry.noteUnclaimed(sample.cluster);
+    return false;
+  };
+  node.signals.addMetrics(message.samples.filter(isWanted), clock.monotonicMs());
 }

@@ -6,7 +6,12 @@ import {
   DiscoveryResponseSchema,
 } from "../gen/envoy/service/discovery/v3/discovery_pb.js";
 import type { BidiAnswers, BidiReader, ServiceHandlers } from "../wire/service.js";
-import type { ControlService, ControlStream, ControlStreams } from "./control-stream.js";
+import {
+  type ControlService,
+  type ControlStream,
+  type ControlStreams,
+  readMessages,
+} from "./control-stream.js";
 import { emptyLayer, type NodeLayer } from "./layer-ledger.js";
 import { LayerPusher, type PushTimes } from "./layer-pusher.js";
 import { nodeIdentity } from "./node-identity.js";
@@ -50,7 +55,7 @@ export class XdsServer {
   get services(): readonly ServiceHandlers[] {
     const methodOf = (service: ControlService, name: string) => {
       const open = (_call: unknown, answers: BidiAnswers): BidiReader =>
-        new DiscoveryStream(this.#terms(), { service, answers });
+        new DiscoveryStream(this.#terms(), { service, answers }).reader;
       return { kind: "bidi", name, open } as const;
     };
     return [
@@ -87,7 +92,8 @@ interface DiscoveryTerms extends XdsServerParts {
   readonly nextNonce: () => string;
 }
 
-class DiscoveryStream implements BidiReader {
+class DiscoveryStream {
+  readonly reader: BidiReader;
   readonly #terms: DiscoveryTerms;
   readonly #stream: ControlStream;
   readonly #answered = new Set<string>();
@@ -100,31 +106,15 @@ class DiscoveryStream implements BidiReader {
     this.#terms = terms;
     this.#stream = terms.streams.open(service, answers);
     this.#stream.onOver(() => this.#stopPushing());
+    this.reader = readMessages({
+      stream: this.#stream,
+      decode: decodeRequest,
+      take: (request) => this.#take(request),
+      onDrain: () => this.#pusher?.resume(),
+    });
   }
 
-  onMessage(bytes: Uint8Array): void {
-    this.#stream.guard(() => this.#read(bytes));
-    this.#stream.next();
-  }
-
-  onEnd(): void {
-    this.#stream.end();
-  }
-
-  onCancel(): void {
-    this.#stream.end();
-  }
-
-  onDrain(): void {
-    this.#pusher?.resume();
-  }
-
-  #read(bytes: Uint8Array): void {
-    const request = decodeRequest(bytes);
-    if (request === undefined) {
-      this.#stream.fail("unreadable");
-      return;
-    }
+  #take(request: DiscoveryRequest): void {
     const node = this.#stream.meet(request.node && nodeIdentity(request.node));
     if (node === undefined) return;
     if (request.typeUrl !== runtimeTypeUrl) {
@@ -206,10 +196,6 @@ class DiscoveryStream implements BidiReader {
   }
 }
 
-function decodeRequest(bytes: Uint8Array): DiscoveryRequest | undefined {
-  try {
-    return fromBinary(DiscoveryRequestSchema, bytes, { readUnknownFields: false });
-  } catch {
-    return undefined;
-  }
+function decodeRequest(bytes: Uint8Array): DiscoveryRequest {
+  return fromBinary(DiscoveryRequestSchema, bytes, { readUnknownFields: false });
 }
