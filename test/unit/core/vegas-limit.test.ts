@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LimitBounds, VegasSettings } from "../../../src/core/admission-settings.js";
 import { VegasLimit } from "../../../src/core/vegas-limit.js";
-import { sampleOf, WindowRow } from "../../support/concurrency-samples.js";
+import { WindowRow } from "../../support/concurrency-samples.js";
 
 const settings: VegasSettings = {
   law: "vegas",
@@ -99,39 +99,5 @@ describe("VegasLimit", () => {
     expect(law.facts()["dipCount"]).toBe(2);
     for (let i = 0; i < 5; i += 1) see();
     expect(law.limit).toBe(16);
-  });
-
-  it("leaves aside what ends first in a dip, and what was let in before it", () => {
-    const law = new VegasLimit(settings, { initial: 10, min: 1, max: 40 });
-    let nowMs = 0;
-    let servedCount = 0;
-    const serve = (rttMs: number, inFlight: number): void => {
-      nowMs += 10;
-      servedCount += 1;
-      law.record(sampleOf({ startMs: nowMs - rttMs, endMs: nowMs, inFlight }));
-    };
-    while (law.limit === 10) serve(50, 10);
-    // Three round trips of 50 ms.
-    for (let i = 0; i < 14; i += 1) serve(1, 4);
-    serve(50, 5);
-    servedCount = 0;
-    while (law.limit === 4) serve(50, 4);
-    expect(law.facts()["minRttMs"]).toBe(50);
-    expect(servedCount).toBe(101);
-  });
-
-  it("learns from samples as from their windows, in a dip only from those let in during it", () => {
-    const law = new VegasLimit(settings, { initial: 10, min: 1, max: 40 });
-    let nowMs = 0;
-    const serve = (rttMs: number, inFlight: number): void => {
-      nowMs += 10;
-      law.record(sampleOf({ startMs: nowMs - rttMs, endMs: nowMs, inFlight }));
-    };
-    while (law.limit === 10) serve(50, 10);
-    for (let i = 0; i < 50; i += 1) serve(5_000, 5);
-    while (law.limit === 4) serve(50, 4);
-    expect(law.facts()["minRttMs"]).toBe(50);
-    law.read();
-    expect([law.shedRatio(), law.dropsQueued()]).toEqual([0, false]);
   });
 });
