@@ -8,6 +8,7 @@ import {
   startFeedbackFleet,
 } from "../support/feedback-run.js";
 import { HttpClient } from "../support/http-client.js";
+import { sampleDuring } from "../support/sample-during.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -17,28 +18,10 @@ const workerCount = 20;
 /** Of workers that take 50 ms. */
 const perWorkerSecond = 20;
 
-/** The sum of what the Envoys let in, read again and again until the promise has settled. */
-async function watchLimits(
-  { envoys, maxRequestsOf }: FeedbackFleet,
-  until: Promise<unknown>,
-): Promise<readonly (readonly [number, number])[]> {
-  const seen: [number, number][] = [];
-  const startMs = performance.now();
-  let isOver = false;
-  void until.finally(() => {
-    isOver = true;
-  });
-  await waitFor(
-    "the load is over",
-    async () => {
-      const limits = await Promise.all(envoys.map(maxRequestsOf));
-      const sum = limits.reduce((one, other) => one + other, 0);
-      seen.push([(performance.now() - startMs) / 1_000, sum]);
-      return isOver;
-    },
-    { withinMs: 120_000, everyMs: 200 },
-  );
-  return seen;
+/** The sum of what the Envoys let in. */
+async function sumOfLimits({ envoys, maxRequestsOf }: FeedbackFleet): Promise<number> {
+  const limits = await Promise.all(envoys.map(maxRequestsOf));
+  return limits.reduce((one, other) => one + other, 0);
 }
 
 describe("a fleet of Envoys whose breakers Headgate sets", { timeout: 120_000 }, () => {
@@ -49,7 +32,7 @@ describe("a fleet of Envoys whose breakers Headgate sets", { timeout: 120_000 },
     const halvedMs = 10_000;
     const startMs = performance.now();
     const load = feedbackLoad(fleet.envoys, { perSecond: capacity * 0.9, durationMs });
-    const limits = watchLimits(fleet, load);
+    const limits = sampleDuring(load, () => sumOfLimits(fleet));
     await waitFor("it is time", () => performance.now() - startMs >= halvedMs, {
       withinMs: 60_000,
     });

@@ -3,6 +3,7 @@ import { type EnvoyOptions, httpFilter, type Json } from "./envoy-config.js";
 import { HeadgateProcess } from "./headgate-process.js";
 import { type LoadSummary, ratesOver, summarizeLoad } from "./load-summary.js";
 import { type LoadAnswer, runOpenLoop } from "./open-loop-load.js";
+import { sampleDuring } from "./sample-during.js";
 import { type SaturableStats, startSaturableUpstream } from "./saturable-upstream.js";
 import type { Stage } from "./stage.js";
 import { type PlotPanel, plotSvg } from "./svg-plot.js";
@@ -44,7 +45,6 @@ const workerCount = 10;
 const warmUpMs = 2_000;
 /** How long callers wait. */
 const deadlineMs = 1_000;
-const sampleMs = 100;
 
 /** Runs it with programs of their own for everything: upstream, Envoys, Headgate, load. */
 export async function runOverload(stage: Stage, order: OverloadOrder): Promise<OverloadResult> {
@@ -91,7 +91,7 @@ export async function runOverload(stage: Stage, order: OverloadOrder): Promise<O
       { name: "low", share: rest, headers: { "x-request-priority": "low" } },
     ],
   });
-  const inFlight = await sampleInFlight(load, async () => (await upstream.stats()).inFlightCount);
+  const inFlight = await sampleDuring(load, async () => (await upstream.stats()).inFlightCount);
   const answers = await load;
   const { capacityPerSecond } = upstream;
   const stats = await upstream.stats();
@@ -102,24 +102,6 @@ export async function runOverload(stage: Stage, order: OverloadOrder): Promise<O
     attemptsPerRequest: stats.attemptCount / Math.max(1, stats.requestCount),
     svg: draw(order, { answers, inFlight, capacityPerSecond }),
   };
-}
-
-/** Reads a number again and again for as long as the load runs. */
-async function sampleInFlight(
-  load: Promise<unknown>,
-  read: () => Promise<number>,
-): Promise<readonly (readonly [number, number])[]> {
-  const samples: [number, number][] = [];
-  const startMs = performance.now();
-  let isOver = false;
-  void load.finally(() => {
-    isOver = true;
-  });
-  while (!isOver) {
-    samples.push([(performance.now() - startMs) / 1_000, await read()]);
-    await new Promise((resolve) => setTimeout(resolve, sampleMs));
-  }
-  return samples;
 }
 
 /**
