@@ -3,6 +3,8 @@
  * own units, so that it may cross threads; texts become it in `src/policy`.
  */
 
+import type { RuleTelling } from "./limit.js";
+
 /** Who goes first, in that order. */
 export const priorities = ["critical", "high", "normal", "low"] as const;
 
@@ -120,6 +122,8 @@ export interface RejectSettings {
   readonly retryAfterJitterRatio: number;
   /** HTTP status instead of the cause's own, by cause. */
   readonly statusByCause: Readonly<Partial<Record<RefusalCause, number>>>;
+  /** Where they name the service and the cause. Absent: `usualTelling`. */
+  readonly telling?: RuleTelling;
 }
 
 /** Why a request is refused; also a metric's label. */

@@ -4,6 +4,13 @@ import { withinBounds } from "./limit-bounds.js";
 import { MinRtt } from "./min-rtt.js";
 import { SampleWindow } from "./sample-window.js";
 
+/**
+ * Where a dip confirms the baseline, a limit for which the measured capacity bears more than this
+ * part stays: steps have found it by that very baseline, and not all of it is in use all the time,
+ * least of all where a fleet shares it.
+ */
+const farRatio = 0.75;
+
 /** What a law that goes by a baseline sees of a window, as things stood when it came. */
 export interface BaselineView {
   readonly window: WindowedSample;
@@ -12,6 +19,14 @@ export interface BaselineView {
   readonly limits: LimitBounds;
   /** The baseline in milliseconds; undefined before anybody was served. */
   readonly minRttMs: number | undefined;
+}
+
+/** What somebody else has measured of a service. */
+export interface KnownBaseline {
+  /** In milliseconds, above 0. */
+  readonly minRttMs: number;
+  /** Now, on the monotonic clock of the windows that follow. */
+  readonly nowMs: number;
 }
 
 /**
@@ -31,6 +46,12 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
     this.#limit = withinBounds(limits, limits.initial);
   }
 
+  /** Begins with a baseline that somebody else has measured, before anything is learned. */
+  begin({ minRttMs, nowMs }: KnownBaseline): this {
+    this.#minRtt.begin(minRttMs, nowMs);
+    return this;
+  }
+
   get limit(): number {
     return Math.floor(Math.min(this.#limit, this.#minRtt.dipLimit ?? this.#limit));
   }
@@ -45,27 +66,17 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
 
   record(sample: ConcurrencySample): void {
     const { dipLimit, settledMs } = this.#minRtt;
+    if (sample.outcome !== "success") this.#minRtt.noteLeft(sample.endMs);
     if (sample.endMs < settledMs) return;
     if (dipLimit !== undefined && sample.inFlight > dipLimit) return;
     const window = this.#window.add(sample);
-    if (window !== undefined) this.update(window);
+    if (window !== undefined) this.#learn(window);
   }
 
   update(window: WindowedSample): void {
-    const limits = this.#limits;
-    const view = { window, limit: this.#limit, limits, minRttMs: this.#minRtt.minRttMs };
-    const finding = this.#minRtt.observe(window, {
-      limit: this.#limit,
-      limitMin: limits.min,
-      isSuspect: this.isSuspect(view),
-    });
-    if (finding.kind === "measured") {
-      const most = this.mostFor(finding.capacity);
-      this.#limit = withinBounds(limits, Math.min(this.#limit, most));
-    }
-    if (finding.kind !== "steady") return;
-    this.#rttMs = window.rttMs;
-    this.#limit = withinBounds(limits, this.next(view));
+    // Envoys do not tell of callers who have left: there may be some at any time.
+    this.#minRtt.noteLeft(window.endMs);
+    this.#learn(window);
   }
 
   read(): void {}
@@ -83,7 +94,7 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
   /** Whether it sees more queueing than it can steer against step by step. */
   protected abstract isSuspect(view: BaselineView): boolean;
 
-  /** The most permits for a measured capacity; see `MinRttFinding`. */
+  /** The permits for a measured capacity where there are far more; see `MinRttFinding`. */
   protected abstract mostFor(capacity: number): number;
 
   /** The limit after the window, which the bounds are laid on. */
@@ -91,4 +102,22 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
 
   /** What it believes besides the baseline. */
   protected abstract ownFacts(): Readonly<Record<string, number>>;
+
+  #learn(window: WindowedSample): void {
+    const limits = this.#limits;
+    const view = { window, limit: this.#limit, limits, minRttMs: this.#minRtt.minRttMs };
+    const finding = this.#minRtt.observe(window, {
+      limit: this.#limit,
+      limitMin: Math.max(limits.min, Math.ceil(window.keptCount ?? 0)),
+      isSuspect: this.isSuspect(view),
+    });
+    if (finding.kind === "measured") {
+      const most = this.mostFor(finding.capacity);
+      const borne = finding.isConfirmed ? farRatio * this.#limit : this.#limit;
+      if (most < borne) this.#limit = withinBounds(limits, most);
+    }
+    if (finding.kind !== "steady") return;
+    this.#rttMs = window.rttMs;
+    this.#limit = withinBounds(limits, this.next(view));
+  }
 }

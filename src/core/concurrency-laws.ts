@@ -8,6 +8,7 @@ import type {
   VegasSettings,
 } from "./admission-settings.js";
 import { AimdLimit } from "./aimd-limit.js";
+import type { BaselineLimit, KnownBaseline } from "./baseline-limit.js";
 import type { ConcurrencyLimit } from "./concurrency-limit.js";
 import { DriftingGradientLimit } from "./drifting-gradient-limit.js";
 import { assertNever } from "./errors.js";
@@ -44,10 +45,14 @@ export interface ConcurrencyDefaults {
 }
 
 /**
- * A law as its settings say, knowing nothing yet. Settings are taken as they are: `src/policy`
- * refuses impossible ones.
+ * A law as its settings say. Settings are taken as they are: `src/policy` refuses impossible ones.
+ *
+ * @param known what it begins with where it goes by a baseline. Default: nothing is known yet
  */
-export function createConcurrencyLimit(settings: ConcurrencySettings): ConcurrencyLimit {
+export function createConcurrencyLimit(
+  settings: ConcurrencySettings,
+  known?: KnownBaseline,
+): ConcurrencyLimit {
   const { limits } = settings;
   switch (settings.law) {
     case "fixed":
@@ -55,11 +60,11 @@ export function createConcurrencyLimit(settings: ConcurrencySettings): Concurren
     case "aimd":
       return new AimdLimit(settings, limits);
     case "vegas":
-      return new VegasLimit(settings, limits);
+      return begun(new VegasLimit(settings, limits), known);
     case "gradient":
       return settings.baseline === "drifting"
         ? new DriftingGradientLimit(settings, limits)
-        : new GradientLimit(settings, limits);
+        : begun(new GradientLimit(settings, limits), known);
     case "latencyShed":
       return new LatencyShed(settings, limits);
     case "signal":
@@ -69,4 +74,8 @@ export function createConcurrencyLimit(settings: ConcurrencySettings): Concurren
     default:
       return assertNever(settings);
   }
+}
+
+function begun(law: BaselineLimit, known: KnownBaseline | undefined): ConcurrencyLimit {
+  return known === undefined ? law : law.begin(known);
 }

@@ -30,6 +30,12 @@ export interface WindowedSample {
   readonly droppedCount: number;
   /** The most permits in use when one of them got its own. */
   readonly inFlightMax: number;
+  /** Requests that were served in a millisecond; undefined where nobody counted the time. */
+  readonly servedPerMs: number | undefined;
+  /** Permits that no measurement takes away: from 0. Default 0. */
+  readonly keptCount?: number;
+  /** Whether many of those permits are where a lower limit would not be heard of. Default false. */
+  readonly isPartial?: boolean;
   /** Monotonic time at which it ended, in milliseconds. */
   readonly endMs: number;
 }

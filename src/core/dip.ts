@@ -6,6 +6,18 @@
 /** What a dip leaves of the permits in use. */
 export const dipRatio = 0.4;
 
+/** What a dip leaves of the permits that keep all servers busy, where those are known. */
+const verifyRatio = 0.8;
+
+/** Below so few permits a deeper level would take too long to measure anything. */
+const comparedLevelMin = 5;
+
+/** A baseline that is shorter than this part of the expected one is another one. */
+const verifiedRatio = 0.9;
+
+/** So many times the permits that keep all servers busy leave a queue for sure. */
+const queueingRatio = 1.5;
+
 /**
  * How much more than in proportion to the permits a round trip must take in a dip to say that no
  * queue is left: in proportion it falls while there is one, and not at all without.
@@ -30,6 +42,8 @@ export const emptyPool: Pool = { sumMs: 0, count: 0 };
 /** How deep a dip is, and what was seen there. */
 export interface DipLevel {
   level: number;
+  /** The baseline that shows at this level if it holds; undefined: it is too high for that. */
+  expectedMs: number | undefined;
   levelMs: number;
   pool: Pool;
   droppedCount: number;
@@ -49,6 +63,8 @@ export interface Dip extends DipLevel {
   readonly startMs: number;
   /** What the level above had; undefined where too many gave up to tell. */
   before: Before | undefined;
+  /** Whether one level was not enough. */
+  isDeep: boolean;
   /** The highest throughput that was seen on the way down, per millisecond. */
   perMs: number;
 }
@@ -70,13 +86,42 @@ export interface DipResult {
 export interface NextLevel {
   readonly inFlight: number;
   readonly limitMin: number;
+  /** Undefined where the baseline was never measured. */
+  readonly known: KnownService | undefined;
   readonly nowMs: number;
 }
 
-/** Begins a level below `inFlight` permits, no lower than the least limit. */
-export function nextLevel({ inFlight, limitMin, nowMs }: NextLevel): DipLevel {
+/** What is known of a service in whose queue requests wait. */
+export interface KnownService {
+  readonly baselineMs: number;
+  /** The throughput, per millisecond. */
+  readonly perMs: number;
+}
+
+/**
+ * Begins a level below `inFlight` permits, no lower than the least limit.
+ *
+ * ```
+ * busy  = baselineMs * perMs                                           by Little's law
+ * level = 0.4 * inFlight                                               no baseline is known
+ *         max(0.8 * busy, min(0.4 * inFlight, 1.5 * busy))             else; no less than
+ *                                                                      0.16 * inFlight
+ * ```
+ *
+ * With 0.8 of what keeps all servers busy no queue is left if the baseline holds, so it need only
+ * be verified, for a fifth of the throughput; and a baseline that is too long, since it has some
+ * queue in it, gets a fifth shorter. With more than 1.5 of it a queue is sure to be left; but
+ * where it is next to nothing, too few requests would come to tell a slow release from a queue.
+ */
+export function nextLevel({ inFlight, limitMin, known, nowMs }: NextLevel): DipLevel {
+  const least = dipRatio * inFlight;
+  const busyCount = known === undefined ? 0 : known.baselineMs * known.perMs;
+  const verifying = verifyRatio * Math.min(busyCount, inFlight);
+  const most = Math.max(queueingRatio * busyCount, dipRatio * least);
+  const searching = known === undefined ? least : Math.min(least, most);
   return {
-    level: Math.max(limitMin, Math.floor(inFlight * dipRatio)),
+    level: Math.max(limitMin, Math.floor(Math.max(verifying, searching))),
+    expectedMs: verifying >= searching ? known?.baselineMs : undefined,
     levelMs: nowMs,
     pool: emptyPool,
     droppedCount: 0,
@@ -88,16 +133,50 @@ export function nextLevel({ inFlight, limitMin, nowMs }: NextLevel): DipLevel {
  * Whether latency fell about as the permits did, or too many gave up above to tell. At its lowest a
  * dip takes what it finds: less is not to be had.
  */
-export function hasQueue({ before, level, limitMin }: Dip, dipRttMs: number): boolean {
-  if (level <= limitMin) return false;
+export function hasQueue(dip: Dip, dipRttMs: number): boolean {
+  const { before, level, limitMin } = dip;
+  if (level <= limitMin || verifies(dip, dipRttMs)) return false;
+  if (isUnexpected(dip, dipRttMs)) return true;
   return before === undefined || flatnessOf(before, level, dipRttMs) < flatMargin;
 }
 
-/** Whether few more samples could turn the answer of `hasQueue`. */
-export function isClose({ before, level, limitMin }: Dip, dipRttMs: number): boolean {
-  if (before === undefined || level <= limitMin) return false;
+/**
+ * Whether few more samples could turn the answer of `hasQueue`: a baseline that is next to verified
+ * is looked at for longer where it costs a fifth of the throughput, before a deeper level costs
+ * most of it.
+ */
+export function isClose(dip: Dip, dipRttMs: number): boolean {
+  const { before, level, limitMin } = dip;
+  if (level <= limitMin || verifies(dip, dipRttMs)) return false;
+  if (verifies(dip, dipRttMs * closeRatio)) return true;
+  if (before === undefined) return false;
   const flatness = flatnessOf(before, level, dipRttMs) / flatMargin;
   return flatness < closeRatio && flatness > 1 / closeRatio;
+}
+
+/** What a dip that has lasted so long has taken of the throughput, as time without any. */
+export function costMs({ isDeep, expectedMs }: Dip, lastedMs: number): number {
+  if (isDeep) return lastedMs;
+  return lastedMs * (1 - (expectedMs === undefined ? dipRatio : verifyRatio));
+}
+
+/**
+ * Whether what was measured is the baseline that was expected. A queue in that would have made it
+ * shorter by a fifth now; then the dip looks further.
+ */
+function verifies({ expectedMs }: Dip, dipRttMs: number): boolean {
+  if (expectedMs === undefined) return false;
+  return dipRttMs < newsRatio * expectedMs && dipRttMs >= verifiedRatio * expectedMs;
+}
+
+/**
+ * Whether it takes much longer than where it was to be verified: the service is slower, or has lost
+ * servers in this moment, and what was before the dip is nothing to compare with. So this level is
+ * compared with a deeper one.
+ */
+export function isUnexpected({ isDeep, level, expectedMs }: Dip, dipRttMs: number): boolean {
+  if (isDeep || level < comparedLevelMin || expectedMs === undefined) return false;
+  return dipRttMs >= newsRatio * expectedMs;
 }
 
 /** How latency fell next to the permits: 1 in proportion, more where it fell less. */
@@ -119,6 +198,18 @@ export function isNews({ knownMs, limit }: Dip, found: DipResult | undefined): b
   if (found?.rttMs === undefined || knownMs === undefined) return true;
   if (found.capacity * 2 < limit) return true;
   return found.rttMs > knownMs * newsRatio || found.rttMs * newsRatio < knownMs;
+}
+
+/** Whether the baseline is about what it was when the dip began. */
+export function isConfirmed({ knownMs }: Dip, found: DipResult | undefined): boolean {
+  if (found?.rttMs === undefined || knownMs === undefined) return false;
+  return found.rttMs < newsRatio * knownMs && found.rttMs >= verifiedRatio * knownMs;
+}
+
+/** Whether it is shorter by more than chance, so that a part of a queue may be in it still. */
+export function isShorter({ knownMs }: Dip, found: DipResult | undefined): boolean {
+  if (found?.rttMs === undefined || knownMs === undefined) return false;
+  return found.rttMs < verifiedRatio * knownMs;
 }
 
 /** Adds a window's latencies. */

@@ -60,6 +60,14 @@ export function isOverWaitCap(
 }
 
 /**
+ * What a gate takes in: the same share, and 0 where nobody waits, whatever the curve says of a wait
+ * of 0. A gate that stood closed by that would keep away everybody who could open it.
+ */
+export function gateInputRatio(sigmoid: SigmoidSettings, state: QueueState): number {
+  return queuedCount(state) === 0 ? 0 : sigmoidRejectRatio(sigmoid, state);
+}
+
+/**
  * The share of requests to refuse at the expected wait: one minus the admission probability
  * `1 / (1 + exp(slope x (wait - midpoint)))`. 0 where the wait or the midpoint is not known.
  *

@@ -61,6 +61,15 @@ export interface HeaderField {
   readonly value: string;
 }
 
+/** The namespace of our dynamic metadata. */
+export const metadataNamespace = "headgate";
+
+/** Dynamic metadata: fields of one namespace. */
+export interface ReplyMetadata {
+  readonly namespace: string;
+  readonly fields: ReadonlyMap<string, PlainValue>;
+}
+
 /** What an answer to one part says. */
 export interface ContinueReply {
   readonly kind: "continue";
@@ -69,10 +78,8 @@ export interface ContinueReply {
   /** Set, replacing what is there. */
   readonly setHeaders: readonly HeaderField[];
   readonly removeHeaders: readonly string[];
-  /** Dynamic metadata: fields of one namespace; undefined sends none. */
-  readonly metadata:
-    | { readonly namespace: string; readonly fields: ReadonlyMap<string, PlainValue> }
-    | undefined;
+  /** Undefined sends none. */
+  readonly metadata: ReplyMetadata | undefined;
   /** Whether Envoy sends response headers for this exchange; undefined leaves its configuration. */
   readonly responseHeaders: "send" | "skip" | undefined;
 }
@@ -88,6 +95,8 @@ export interface Refusal {
   readonly body: string;
   /** Envoy's response code details: no spaces. */
   readonly details: string;
+  /** Absent: sends none. */
+  readonly metadata?: ReplyMetadata;
 }
 
 /** One message to Envoy. */

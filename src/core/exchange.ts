@@ -1,11 +1,12 @@
 import { assertNever } from "./errors.js";
-import type {
-  ExchangeMessage,
-  ExchangePart,
-  ExchangeReply,
-  HeaderField,
-  PlainValue,
-  Refusal,
+import {
+  type ExchangeMessage,
+  type ExchangePart,
+  type ExchangeReply,
+  type HeaderField,
+  metadataNamespace,
+  type PlainValue,
+  type Refusal,
 } from "./exchange-messages.js";
 
 /** Where an exchange stands: one ext_proc stream, which is one HTTP request. */
@@ -68,6 +69,8 @@ export type ExchangeEffect =
    * gave up before there was one; "broken": Envoy broke the protocol.
    */
   | { readonly kind: "end"; readonly end: "completed" | "left" | "broken" }
+  /** Count it: somebody answered before we were asked. */
+  | { readonly kind: "answeredBefore" }
   /** End the stream well. */
   | { readonly kind: "endStream" }
   | { readonly kind: "failStream"; readonly fault: ExchangeFault };
@@ -80,7 +83,7 @@ export type ExchangeFault =
   | "unknown"
   /** Headers that have been there already, or a part while the request still waits. */
   | "outOfOrder"
-  /** The exchange does not begin with request headers. */
+  /** The exchange begins neither with request headers nor with an answer. */
   | "noRequestHeaders"
   /** Bodies come through us: Envoy drops what is not sent back. */
   | "bodiesStreamed";
@@ -94,9 +97,6 @@ export interface ExchangeStep {
 
 /** How an exchange begins. */
 export const newExchange: ExchangeState = { kind: "new" };
-
-/** The namespace of our dynamic metadata. */
-const metadataNamespace = "headgate";
 
 /**
  * The protocol of one ext_proc stream, purely. Whatever the order of events: `begin` is asked for
@@ -142,9 +142,11 @@ function stay(state: ExchangeState): ExchangeStep {
 function onPart(state: OpenState, message: PartMessage): ExchangeStep {
   const { part } = message;
   if (state.kind === "new") {
-    if (part !== "requestHeaders") return fail(state, "noRequestHeaders");
-    if (isLostUnlessSentBack(message)) return fail(state, "bodiesStreamed");
     const { isObserved } = message;
+    const isAnswered = part === "responseHeaders";
+    if (part !== "requestHeaders" && !isAnswered) return fail(state, "noRequestHeaders");
+    if (isLostUnlessSentBack(message)) return fail(state, "bodiesStreamed");
+    if (isAnswered) return passAnswer(isObserved);
     const deciding: ExchangeState = { kind: "deciding", isObserved, hasWaited: false };
     return { state: deciding, replies: none, effects: [{ kind: "begin", message }] };
   }
@@ -159,6 +161,16 @@ function onPart(state: OpenState, message: PartMessage): ExchangeStep {
   }
   if (part !== "responseTrailers") return { state, replies, effects: none };
   return { state, replies, effects: [{ kind: "responded", headers: message.headers }] };
+}
+
+/**
+ * A filter before ours answered the request itself (a rate limit, a fault): Envoy shows every
+ * filter what goes back, this one for the first time. It asks for nothing, and holds no place.
+ */
+function passAnswer(isObserved: boolean): ExchangeStep {
+  const replies = isObserved ? none : [plainReply("responseHeaders")];
+  const effects: readonly ExchangeEffect[] = [{ kind: "answeredBefore" }];
+  return { state: { kind: "finishing", isObserved }, replies, effects };
 }
 
 /**

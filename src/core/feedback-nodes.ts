@@ -7,6 +7,12 @@ export const reportGapMsMin = 100;
 /** What is left of a demand after a second in which there was less, as an estimate. */
 const demandKeptPerSecond = 0.6;
 
+/**
+ * The same at HIGH, of which there is little: one look a second finds none where there are two in
+ * the mean once in seven times, and who is refused for that is critical.
+ */
+const highDemandKeptPerSecond = 0.85;
+
 /** The most by which refusals count as demand, next to what was served. */
 const refusedRatioMax = 100;
 
@@ -89,6 +95,12 @@ export class FeedbackNodes {
     return nowMs - this.numbers(nodeId).atMs <= this.#times.numbersMsMax;
   }
 
+  /** Whether anybody has heard of it lately, be it by its numbers or by what it holds. */
+  isHeard(nodeId: string, nowMs: number): boolean {
+    const heardMs = this.#nodes.get(nodeId)?.heardMs ?? Number.NEGATIVE_INFINITY;
+    return nowMs - heardMs <= this.#times.numbersMsMax;
+  }
+
   /** Takes a report in. @returns what it teaches; undefined for one that is no news */
   take(report: NodeReport, nowMs: number): NodeNews | undefined {
     const { nodeId } = report;
@@ -141,11 +153,12 @@ const silence: NodeNumbers = {
 function numbersOf(report: NodeReport, before: NodeNumbers, atMs: number): NodeNumbers {
   const { inFlight, rps, highInFlight } = report;
   const kept = demandKeptPerSecond ** ((atMs - before.atMs) / 1_000);
+  const highKept = highDemandKeptPerSecond ** ((atMs - before.atMs) / 1_000);
   const demand = Math.max(demandOf(report), before.demand * kept);
   const highDemand =
     highInFlight === undefined
       ? undefined
-      : Math.max(highInFlight, (before.highDemand ?? 0) * kept);
+      : Math.max(highInFlight, (before.highDemand ?? 0) * highKept);
   return { atMs, inFlight, rps, isFull: report.overflowCount > 0, demand, highDemand };
 }
 

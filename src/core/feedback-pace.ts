@@ -10,6 +10,8 @@ export interface PacedStep {
   readonly limit: number;
   /** What the law wants: from 1. */
   readonly wanted: number;
+  /** The largest limit that was in force a moment ago, as before a dip; 0: none. */
+  readonly familiar: number;
   /** Milliseconds since `limit` was decided. */
   readonly elapsedMs: number;
 }
@@ -22,6 +24,7 @@ export interface PacedStep {
  * least = limit * (1 - loss) ^ seconds           rounded down
  * ```
  *
+ * Back to what was in force a moment ago it goes at once, so that a dip is over when it is over.
  * Within `hysteresisRatio` of the limit in force a learning law changes nothing, so that Envoys are
  * not told a new share each second for noise.
  *
@@ -31,14 +34,15 @@ export interface PacedStep {
  * @returns a whole number from 1
  */
 export function pacedLimit(
-  { limit, wanted, elapsedMs }: PacedStep,
+  { limit, wanted, familiar, elapsedMs }: PacedStep,
   law: ConcurrencySettings["law"],
   pace: LimitPace,
 ): number {
   const { growthRatioPerSecond, lossRatioPerSecond, hysteresisRatio } = pace;
   if (!exactLaws.has(law) && Math.abs(wanted - limit) < hysteresisRatio * limit) return limit;
   const seconds = Math.max(0, elapsedMs) / 1_000;
-  const most = Math.floor(limit * (1 + growthRatioPerSecond * seconds) + Math.min(1, seconds));
+  const grown = Math.floor(limit * (1 + growthRatioPerSecond * seconds) + Math.min(1, seconds));
+  const most = Math.max(familiar, grown);
   const least = Math.floor(limit * (1 - lossRatioPerSecond) ** seconds);
   return Math.max(1, least, Math.min(most, Math.floor(wanted)));
 }

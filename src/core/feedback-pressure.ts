@@ -1,6 +1,6 @@
-import { type QueueState, sigmoidRejectRatio } from "./estimated-wait.js";
+import { gateInputRatio, type QueueState } from "./estimated-wait.js";
 import type { ServiceLoopSettings } from "./feedback-settings.js";
-import { Gate, type GateState } from "./gate.js";
+import { fadingInput, Gate, type GateState } from "./gate.js";
 
 /** Requests that wait before a service, over all replicas. */
 export interface ServiceQueue {
@@ -51,7 +51,8 @@ export class FeedbackPressure {
     const waitingCount = isKnown ? queue.waitingCount : 0;
     const serviceMs = (isKnown ? queue.serviceMs : undefined) ?? fleet.serviceMs;
     const state = { ...fleet, waitingCount, serviceMs };
-    const ratio = sigmoid === undefined ? 0 : sigmoidRejectRatio(sigmoid, state);
+    const now = sigmoid === undefined ? 0 : gateInputRatio(sigmoid, state);
+    const ratio = this.#gate === undefined ? now : fadingInput(this.#gate, now);
     this.#gate?.update(ratio);
     return ratio;
   }

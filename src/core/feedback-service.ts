@@ -6,8 +6,9 @@ import { pacedLimit } from "./feedback-pace.js";
 import { FeedbackPressure, type ServiceQueue } from "./feedback-pressure.js";
 import type { LimitPace, LoopTimes, ServiceLoopSettings } from "./feedback-settings.js";
 import { type NodeClaim, shareTargets, splitShare } from "./feedback-shares.js";
+import { FeedbackSteps } from "./feedback-steps.js";
+import { type FleetTotals, fleetTotals } from "./feedback-totals.js";
 import { FleetWindow } from "./feedback-window.js";
-import { sampleWindowMsMax, sampleWindowRttCount } from "./sample-window.js";
 import { ShareLedger } from "./share-ledger.js";
 
 /** What a `ServiceLoop` goes by. */
@@ -20,11 +21,17 @@ export interface ServiceLoopParts {
   readonly nowMs: number;
 }
 
-/** A law's limit that moves by more than this part of itself is a step, as into a dip. */
-const stepRatio = 0.25;
+/** How long a limit is remembered as one that may be gone back to at once, in milliseconds. */
+const familiarMsMax = 10_000;
 
-/** How long a step may take to come into force before what is seen counts all the same. */
-const stepMsMax = 6_000;
+/** So much more in use than the limit is not the limit's, in the first seconds. */
+const crowdedRatio = 1.25;
+
+/** How long Envoys that have just come may take to fit into a limit, in milliseconds. */
+const startMsMax = 10_000;
+
+/** Requests at HIGH from which an Envoy has a share there, though the policy has no routes. */
+const highDemandMin = 0.5;
 
 /** The part of a limit that those who do not follow take from the others, unless they use more. */
 const unrulyRatioMax = 0.5;
@@ -41,12 +48,13 @@ export class ServiceLoop {
   readonly #pressure: FeedbackPressure;
   #limit: number;
   #limitMs: number;
+  /** When the first Envoy was heard of. */
+  #metMs = Number.NEGATIVE_INFINITY;
+  /** Limits that were in force lately. */
+  #lately: readonly { readonly limit: number; readonly atMs: number }[] = [];
   #rttMs: number | undefined;
   #lawLimit: number;
-  /** Since when a step of the law is on its way to all Envoys; undefined: none is. */
-  #stepMs: number | undefined;
-  /** What began before that met another limit than the present one. */
-  #cleanFromMs = Number.NEGATIVE_INFINITY;
+  readonly #steps = new FeedbackSteps();
   #shares: ReadonlyMap<string, NodeShare> = new Map();
   #last: ServiceShares | undefined;
 
@@ -55,7 +63,9 @@ export class ServiceLoop {
     const { law, configuredShare } = settings;
     this.#parts = parts;
     const initial = from?.limit ?? law.limits.initial;
-    this.#law = createConcurrencyLimit({ ...law, limits: { ...law.limits, initial } });
+    const { minRttMs = 0 } = from?.facts ?? {};
+    const known = minRttMs > 0 ? { minRttMs, nowMs } : undefined;
+    this.#law = createConcurrencyLimit({ ...law, limits: { ...law.limits, initial } }, known);
     this.#lawLimit = this.#law.limit;
     this.#limit = from?.limit ?? this.#bounded(this.#law.limit);
     this.#limitMs = nowMs;
@@ -101,9 +111,16 @@ export class ServiceLoop {
 
   /** Takes a report in; reports come in the order of their times, as far as it is known. */
   take(report: NodeReport, nowMs: number): void {
+    const isFirst = this.#nodes.count === 0;
     const news = this.#nodes.take(report, nowMs);
-    if (news !== undefined && news.fromMs >= this.#cleanFromMs && this.#stepMs === undefined) {
-      if (Number.isFinite(news.fromMs)) this.#window.add(report, news.fromMs);
+    if (isFirst && news !== undefined) {
+      // Until now Envoys went by their configured defaults, and what that let in is still there.
+      this.#metMs = nowMs;
+      this.#steps.begin(nowMs);
+      this.#window.restart();
+    }
+    if (news !== undefined && Number.isFinite(news.fromMs) && this.#steps.isClean(news.fromMs)) {
+      this.#window.add(report, news.fromMs);
     }
     const { nodeId, held, heldAtMs = report.atMs } = report;
     if (held < 1 || !this.#nodes.has(nodeId)) return;
@@ -115,9 +132,14 @@ export class ServiceLoop {
   /** Decides once more. @returns undefined where no Envoy was heard of within its lease */
   update(nowMs: number): ServiceShares | undefined {
     this.#forget(nowMs);
-    const totals = this.#add(nowMs);
-    this.#awaitStep(nowMs);
-    this.#learn(totals.inUse, nowMs);
+    const totals = fleetTotals({
+      nodes: this.#nodes,
+      ledger: this.#ledger,
+      limit: this.#limit,
+      nowMs,
+    });
+    this.#awaitSteps(totals, nowMs);
+    this.#learn(totals, nowMs);
     this.#moveLimit(nowMs);
     if (this.#nodes.count === 0) {
       this.#last = undefined;
@@ -149,63 +171,71 @@ export class ServiceLoop {
     }
   }
 
-  #add(nowMs: number): Totals {
-    let inFlight = 0;
-    let inUse = 0;
-    let rps = 0;
-    for (const nodeId of this.#nodes.ids) {
-      if (!this.#nodes.isFresh(nodeId, nowMs)) continue;
-      const numbers = this.#nodes.numbers(nodeId);
-      inFlight += numbers.inFlight;
-      rps += numbers.rps;
-      // One look a second need not have met the moment at which its share was all in use.
-      const share = numbers.isFull ? this.#ledger.share(nodeId) : 0;
-      inUse += Math.max(numbers.inFlight, share);
-    }
-    return { inFlight, inUse, rps };
+  #awaitSteps({ inFlight, fromMs }: FleetTotals, nowMs: number): void {
+    this.#steps.update({
+      nowMs,
+      inFlight,
+      fromMs,
+      limit: this.#limit,
+      obeyedSinceMs: this.#ledger.obeyedSinceMs(this.#parts.times.numbersMsMax, nowMs),
+      isPaced: this.#limit === this.#paced(nowMs),
+      nodeCount: this.#nodes.count,
+      rttMs: this.#rttMs,
+    });
   }
 
-  /** A step is in force when limit and shares have come to it, and Envoys have said so. */
-  #awaitStep(nowMs: number): void {
-    if (this.#stepMs === undefined) return;
-    const { numbersMsMax } = this.#parts.times;
-    const sinceMs = this.#ledger.obeyedSinceMs(numbersMsMax, nowMs);
-    const isThere = this.#limit === this.#paced(nowMs) && sinceMs !== undefined;
-    if (!isThere && nowMs - this.#stepMs < stepMsMax) return;
-    this.#cleanFromMs = (isThere ? Math.max(sinceMs, this.#stepMs) : nowMs) + this.#settleMs;
-    this.#stepMs = undefined;
-  }
-
-  /** Requests that were let in before are gone after two round trips. */
-  get #settleMs(): number {
-    return Math.min(sampleWindowMsMax, sampleWindowRttCount * (this.#rttMs ?? 0));
-  }
-
-  #learn(inUse: number, nowMs: number): void {
-    if (this.#stepMs === undefined && nowMs >= this.#cleanFromMs) {
-      this.#window.noteInFlight(inUse);
+  #learn({ inUse, allRps, isPartial }: FleetTotals, nowMs: number): void {
+    if (this.#steps.isClean(nowMs)) {
+      // What configured defaults let in has waited in a queue that no limit of ours made.
+      const isStart = this.#rttMs === undefined && nowMs - this.#metMs < startMsMax;
+      if (isStart && inUse > crowdedRatio * this.#limit) this.#window.restart();
+      this.#window.look({ inFlight: inUse, rps: allRps });
       const window = this.#window.end(nowMs);
       if (window !== undefined) {
         this.#rttMs = window.rttMs ?? this.#rttMs;
-        this.#law.update(window);
+        this.#law.update({ ...window, keptCount: this.#highCount(nowMs), isPartial });
       }
     }
     const before = this.#lawLimit;
     this.#lawLimit = this.#law.limit;
-    if (Math.abs(this.#lawLimit - before) <= stepRatio * before) return;
-    this.#stepMs = nowMs;
-    this.#window.restart();
+    if (this.#steps.note(before, this.#lawLimit, nowMs)) this.#window.restart();
+  }
+
+  /**
+   * What HIGH takes without a queue, by Little's law, and one for DEFAULT at each Envoy: a dip that
+   * left less would refuse critical requests. More, as with the queue in it, would be no dip.
+   */
+  #highCount(nowMs: number): number {
+    let highCount = 0;
+    for (const nodeId of this.#nodes.ids) {
+      if (this.#nodes.isFresh(nodeId, nowMs)) highCount += this.#highDemand(nodeId) ?? 0;
+    }
+    if (highCount === 0) return 0;
+    const rttMs = this.#rttMs ?? 0;
+    const { minRttMs = rttMs } = this.#law.facts();
+    const unqueuedRatio = rttMs > 0 ? Math.min(1, minRttMs / rttMs) : 1;
+    return highCount * unqueuedRatio + this.#nodes.count;
+  }
+
+  #highDemand(nodeId: string): number | undefined {
+    const { demand, highDemand } = this.#nodes.numbers(nodeId);
+    const { highRatio } = this.settings;
+    const told = highDemand !== undefined && highDemand >= highDemandMin ? highDemand : undefined;
+    return highRatio === undefined ? told : (highDemand ?? highRatio * demand);
   }
 
   #moveLimit(nowMs: number): void {
     this.#limit = this.#paced(nowMs);
     this.#limitMs = nowMs;
+    const kept = this.#lately.filter(({ atMs }) => atMs > nowMs - familiarMsMax);
+    this.#lately = [...kept, { limit: this.#limit, atMs: nowMs }];
   }
 
   #paced(nowMs: number): number {
     const { settings, pace } = this.#parts;
     const wanted = this.#bounded(this.#law.limit);
-    const step = { limit: this.#limit, wanted, elapsedMs: nowMs - this.#limitMs };
+    const familiar = Math.max(0, ...this.#lately.map(({ limit }) => limit));
+    const step = { limit: this.#limit, wanted, familiar, elapsedMs: nowMs - this.#limitMs };
     return pacedLimit(step, settings.law.law, pace);
   }
 
@@ -214,10 +244,12 @@ export class ServiceLoop {
   }
 
   #share(nowMs: number): void {
-    const bound = Math.max(this.#limit, this.#nodes.count);
+    // One at each of Envoy's priorities that has routes: nobody can be told 0.
+    const least = this.settings.highRatio === undefined ? 1 : 2;
+    const bound = Math.max(this.#limit, least * this.#nodes.count);
     const reserved = this.#reserves(nowMs);
     const claims = [...this.#nodes.ids].map((nodeId) => this.#claim(nodeId, reserved, nowMs));
-    const targets = shareTargets(this.#limit, claims);
+    const targets = shareTargets(this.#limit, claims, least);
     const totals = new Map<string, number>();
     const setAside = new Map<string, number>();
     for (const [nodeId, { total }] of targets) {
@@ -226,7 +258,8 @@ export class ServiceLoop {
       totals.set(nodeId, reserved.has(nodeId) ? Math.min(total, share) : total);
       if (reserved.has(nodeId)) setAside.set(nodeId, total);
     }
-    const order = { targets: totals, bound, reserved: setAside };
+    const byDefaultMost = this.#byDefaultMost(nowMs);
+    const order = { targets: totals, bound, reserved: setAside, byDefaultMost, least } as const;
     const granted = this.#ledger.grant(order, nowMs);
     const before = this.#shares;
     this.#shares = new Map(
@@ -238,14 +271,12 @@ export class ServiceLoop {
   }
 
   #claim(nodeId: string, reserved: ReadonlyMap<string, number>, nowMs: number): NodeClaim {
-    const { demand, highDemand } = this.#nodes.numbers(nodeId);
-    const { highRatio } = this.settings;
     const isSilent = !this.#nodes.isFresh(nodeId, nowMs);
     const share = this.#ledger.share(nodeId);
     return {
       nodeId,
-      demand,
-      highDemand: highRatio === undefined ? undefined : (highDemand ?? highRatio * demand),
+      demand: this.#nodes.numbers(nodeId).demand,
+      highDemand: this.#highDemand(nodeId),
       reserved: reserved.get(nodeId) ?? (isSilent ? share : undefined),
     };
   }
@@ -268,12 +299,22 @@ export class ServiceLoop {
     );
   }
 
+  /**
+   * The same bound for those who are out of reach, each for itself: others keep what they have, and
+   * may have it back when a dip or a signal took it, though a default of 1,024 is more than all.
+   */
+  #byDefaultMost(nowMs: number): number {
+    const ids = [...this.#nodes.ids];
+    const count = ids.filter((nodeId) => this.#ledger.mayHaveExpired(nodeId, nowMs)).length;
+    return Math.floor((unrulyRatioMax * this.#limit) / Math.max(1, count));
+  }
+
   #rejectRatio(inFlightCount: number, nowMs: number): number {
     const fleet = { inFlightCount, limit: this.#limit, serviceMs: this.#rttMs };
     return Math.max(this.#pressure.update(fleet, nowMs), this.#law.shedRatio(nowMs));
   }
 
-  #facts({ inFlight, rps }: Totals): ServiceFacts {
+  #facts({ inFlight, rps }: FleetTotals): ServiceFacts {
     const { rttMs = this.#rttMs, minRttMs, gradientRatio: gradient } = this.#law.facts();
     return {
       inFlight,
@@ -283,13 +324,6 @@ export class ServiceLoop {
       ...(gradient === undefined ? {} : { gradient }),
     };
   }
-}
-
-interface Totals {
-  readonly inFlight: number;
-  /** The same, with shares that were full at some time counted whole. */
-  readonly inUse: number;
-  readonly rps: number;
 }
 
 /** The same object where it says the same: whoever compares sheets is spared the numbers. */

@@ -15,6 +15,9 @@ export interface NodeClaim {
   readonly reserved: number | undefined;
 }
 
+/** The part of a limit that HIGH may have, unless it uses more. */
+const highRatioMax = 2 / 3;
+
 /** What one Envoy is to have, in whole numbers. */
 export interface ShareTarget {
   /** At both priorities together: from 1. */
@@ -30,30 +33,43 @@ export interface ShareTarget {
  * needed at DEFAULT, by water-filling with a floor of one, then what is left in proportion to that,
  * so that bursts find room where traffic is.
  *
- * What is needed is the demand d and room for its chance: `d + 2 * sqrt(d) + 1`, of which HIGH has
- * half as much again, since nobody there should be refused for an estimate.
+ * What is needed is the demand d and room for its chance: `d + 2 * sqrt(d) + 1`; at HIGH twice that
+ * room, since nobody there should be refused for an estimate: of requests that come by chance, more
+ * are in work once in 30,000 times. But all room at HIGH, as far as it is not in use, has to fit
+ * into two thirds of the limit: the others are not to be refused for an estimate, either.
  *
  * Example: 100 among demands of 4, 9 and 100: 9, 16 and 75. Among 4 and 9 alone: 36 and 64. With a
  * floor of one each and a limit of 2 among three: 1, 1 and 1.
  *
  * @param limit a whole number from 1
- * @returns totals that add up to the larger of the limit and the number of claims, or less where
+ * @param least what each has at least: 1, or 2 where all have routes at HIGH, and so one at each
+ *   priority, since what nobody says of HIGH is what is configured there
+ * @returns totals that add up to the larger of the limit and what all have at least, or less where
  *   nobody is there whose need counts
  */
 export function shareTargets(
   limit: number,
   claims: readonly NodeClaim[],
+  least: 1 | 2 = 1,
 ): ReadonlyMap<string, ShareTarget> {
-  const bound = Math.max(limit, claims.length);
+  const bound = Math.max(limit, least * claims.length);
   const aside = claims.reduce((sum, { reserved = 0 }) => sum + Math.max(1, reserved), 0);
+  const highMost = Math.max(
+    Math.floor(highRatioMax * bound),
+    claims.reduce((sum, { highDemand = 0 }) => sum + Math.ceil(highDemand), 0),
+  );
   const highs = fairShares(
-    Math.max(0, bound - aside),
-    claims.map((claim) => ({ demand: highNeed(claim), floor: 0, weight: 1 })),
+    Math.max(0, Math.min(bound - aside, highMost)),
+    claims.map((claim) => ({
+      demand: highNeed(claim),
+      floor: claim.reserved === undefined ? least - 1 : 0,
+      weight: 1,
+    })),
   );
   const totals = fairShares(
     bound,
     claims.map((claim, i) => {
-      const floor = Math.max(1 + (highs[i] ?? 0), claim.reserved ?? 0);
+      const floor = Math.max(least, 1 + (highs[i] ?? 0), claim.reserved ?? 0);
       return { demand: Math.max(floor, claim.reserved ?? need(claim)), floor, weight: 1 };
     }),
   );
@@ -64,7 +80,7 @@ export function shareTargets(
   return new Map(
     claims.map((claim, i) => {
       const total = (totals[i] ?? 1) + (extras[i] ?? 0);
-      const high = Math.min(highs[i] ?? 0, total - 1);
+      const high = Math.min(Math.max(least - 1, highs[i] ?? 0), total - 1);
       return [claim.nodeId, { total, high, highRatio: highRatioOf(claim) }];
     }),
   );
@@ -99,16 +115,12 @@ function extraShares(
 }
 
 function need({ demand }: NodeClaim): number {
-  return Math.ceil(withChance(demand)) + 1;
+  return Math.ceil(demand + 2 * Math.sqrt(demand)) + 1;
 }
 
 function highNeed({ highDemand, reserved }: NodeClaim): number {
   if (highDemand === undefined || reserved !== undefined) return 0;
-  return Math.ceil(1.5 * withChance(highDemand)) + 1;
-}
-
-function withChance(demand: number): number {
-  return demand + 2 * Math.sqrt(demand);
+  return Math.ceil(highDemand + 4 * Math.sqrt(highDemand)) + 1;
 }
 
 function highRatioOf({ demand, highDemand }: NodeClaim): number {

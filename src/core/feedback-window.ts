@@ -32,6 +32,9 @@ export class FleetWindow {
   #medianSumMs = 0;
   #errorCount = 0;
   #inFlightMax = 0;
+  /** Requests a second, added up over looks. */
+  #rpsSum = 0;
+  #lookCount = 0;
 
   constructor(law: ConcurrencySettings) {
     const statistic = "statistic" in law ? law.statistic : undefined;
@@ -52,9 +55,14 @@ export class FleetWindow {
     this.#medianSumMs += p50 * count;
   }
 
-  /** Requests in work over the fleet, as they stand now. */
-  noteInFlight(inFlight: number): void {
+  /**
+   * The fleet as it stands now: requests in work, and how many end in a second. That is not what
+   * was counted, of which some is lost with reports.
+   */
+  look({ inFlight, rps }: { readonly inFlight: number; readonly rps: number }): void {
     this.#inFlightMax = Math.max(this.#inFlightMax, inFlight);
+    this.#rpsSum += rps;
+    this.#lookCount += 1;
   }
 
   /** Ends the window if it is whole. @returns it, or undefined */
@@ -70,6 +78,7 @@ export class FleetWindow {
       sampleCount,
       droppedCount,
       inFlightMax: this.#inFlightMax,
+      servedPerMs: this.#lookCount === 0 ? undefined : this.#rpsSum / this.#lookCount / 1_000,
       endMs: nowMs,
     };
     this.restart();
@@ -85,6 +94,8 @@ export class FleetWindow {
     this.#medianSumMs = 0;
     this.#errorCount = 0;
     this.#inFlightMax = 0;
+    this.#rpsSum = 0;
+    this.#lookCount = 0;
   }
 
   #lengthMs(): number {

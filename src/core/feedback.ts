@@ -78,7 +78,10 @@ export interface ShareSheet {
 export interface ServiceShares {
   /** Requests that may be in work at once, over the fleet: a whole number from 1. */
   readonly limit: number;
-  /** By node. Their sum is at most the larger of the limit and the number of live nodes. */
+  /**
+   * By node. Their sum is at most the larger of the limit and the number of live nodes; of the
+   * limit and twice that number where routes run at HIGH, too.
+   */
   readonly shares: ReadonlyMap<string, NodeShare>;
   /** The share of requests that ought to be refused before they come here, 0 to 1. */
   readonly rejectRatio: number;

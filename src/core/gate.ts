@@ -13,6 +13,9 @@ const reopenBandShare = 0.25;
 /** A gate's states, as metrics and logs name them. */
 export const gateStates = ["open", "limiting", "closed"] as const;
 
+/** What is left of a gate's input after a second in which nothing says that it is as high. */
+const inputKeptPerSecond = 0.7;
+
 /** Everything passes, a share does, or nothing. */
 export type GateState = (typeof gateStates)[number];
 
@@ -26,6 +29,21 @@ export function gateProblem(settings: GateSettings): string | undefined {
   }
   const isOrdered = settings.openBelowRatio < settings.closeAboveRatio;
   return isOrdered ? undefined : "openBelowRatio is not below closeAboveRatio";
+}
+
+/**
+ * What a gate takes in that is answered far from the queue it looks at. While such a gate is closed
+ * nobody comes to that queue any more, and it says within a moment that nobody waits: were that
+ * believed at once, everybody would come at once, and the gate close again. So what it took in
+ * fades, and those who come on the way from closed to open say what is true.
+ *
+ * Example: 1, and then nothing: by the defaults closed, then 0.7 and 0.49, which pass 0.325 and
+ * 0.798, then 0.34, which is open.
+ *
+ * @param inputRatio what the queue says, 0 to 1; once a second
+ */
+export function fadingInput({ state, inputRatio: before }: Gate, inputRatio: number): number {
+  return state === "open" ? inputRatio : Math.max(inputRatio, inputKeptPerSecond * before);
 }
 
 /**

@@ -159,9 +159,13 @@ export function decideRepeated(
   table: BucketTable,
   nowUs: number,
 ): RepeatedResult {
-  const [first] = charges;
-  if (first !== undefined && charges.length === 1 && isPlain(first)) {
-    return decideOne(first, multiplicity, { table, nowUs });
+  const [first, second] = charges;
+  if (first !== undefined && isPlain(first)) {
+    if (charges.length === 1) return decideOne(first, multiplicity, { table, nowUs });
+    if (charges.length === 2 && second !== undefined && isPlain(second)) {
+      const pair = [first, second] as const;
+      if (first.key !== second.key) return decideTwo(pair, multiplicity, { table, nowUs });
+    }
   }
   if (multiplicity === 1) {
     const { isDenied, results } = decideRequest(charges, table, nowUs);
@@ -205,6 +209,55 @@ function decideOne(
   const bucket = { level: level + grantedCount * charge.cost * unitsPerHit, tUs: nowUs };
   store(charge, bucket, { table, nowUs });
   return { grantedCount, results: [{ isOver, bucket }] };
+}
+
+/** A request of two plain charges on keys of their own, as most others are: also without drafts. */
+function decideTwo(
+  [one, other]: readonly [Charge, Charge],
+  multiplicity: number,
+  surroundings: Surroundings,
+): RepeatedResult {
+  const met = meet(one, surroundings);
+  const metOther = meet(other, surroundings);
+  const fittingBoth = Math.min(met.fittingCount, metOther.fittingCount);
+  const asked = { multiplicity, grantedCount: Math.min(multiplicity, fittingBoth) };
+  const results = [leave(met, asked, surroundings), leave(metOther, asked, surroundings)];
+  return { grantedCount: asked.grantedCount, results };
+}
+
+/** What a plain charge finds before anything is charged. */
+interface Met {
+  readonly charge: Charge;
+  readonly base: Bucket;
+  readonly isSteppedBack: boolean;
+  readonly level: number;
+  readonly fittingCount: number;
+}
+
+function meet(charge: Charge, { table, nowUs }: Surroundings): Met {
+  const stored = table.get(charge.key);
+  const base = pastBucket(stored, nowUs);
+  const isSteppedBack = stored !== undefined && base !== stored;
+  const level = levelAt(charge, base, nowUs);
+  return { charge, base, isSteppedBack, level, fittingCount: fittingCount(charge, level) };
+}
+
+/** Charges what was granted; nothing is left of a request that was denied at once. */
+function leave(
+  { charge, base, isSteppedBack, level, fittingCount: fitting }: Met,
+  asked: { readonly multiplicity: number; readonly grantedCount: number },
+  surroundings: Surroundings,
+): ChargeResult {
+  const { multiplicity, grantedCount } = asked;
+  const isOver = grantedCount < multiplicity && fitting === grantedCount;
+  if (grantedCount === 0) {
+    if (isSteppedBack) store(charge, base, surroundings);
+    return { isOver, bucket: base };
+  }
+  const { nowUs } = surroundings;
+  const bucket = { level: level + grantedCount * charge.cost * unitsPerHit, tUs: nowUs };
+  store(charge, bucket, surroundings);
+  return { isOver, bucket };
 }
 
 /**

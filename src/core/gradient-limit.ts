@@ -29,7 +29,8 @@ const suspectRatio = 0.75;
  * - Less than half of the limit in use: it does not grow, and falls to twice what is in use at
  *   most. So it neither rises on idle nights nor lets a queue stand that it is not the limit of.
  * - In a dip the limit is the dip's; after it, no more than the measured capacity bears:
- *   rttTolerance x capacity + sqrt(capacity).
+ *   rttTolerance x capacity + sqrt(capacity). But where the baseline is what it was, the limit is,
+ *   too, unless that is less than three quarters of it.
  *
  * Fits when latency without queueing is about the same from one minute to the next, and capacity
  * is not known or changes: it finds it from either side within half a minute, follows a loss of

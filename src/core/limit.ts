@@ -71,6 +71,10 @@ export type Algorithm =
 export interface LimitDefaults {
   readonly onStoreFailure: FailureMode;
   readonly algorithm: Algorithm["kind"];
+  /** Absent: `usualOverrideMax`. */
+  readonly overrideMax?: number;
+  /** Absent: `usualTelling`. */
+  readonly telling?: RuleTelling;
 }
 
 /** Limits that drain, and are answered by this process while the store is away. */
@@ -95,6 +99,8 @@ export interface Limit {
   /** What a call of zero hits finds over: debt above the burst, or also when no hit is left. */
   readonly peek: "debt" | "exhausted";
   readonly onStoreFailure: FailureMode;
+  /** How many times as much an operator's override may give. Absent: `usualOverrideMax`. */
+  readonly overrideMax?: number;
 }
 
 /** One level of a rule's path: a descriptor entry it accepts. */
@@ -138,6 +144,16 @@ export type HeaderStyle =
 /** A body for refusals: `problem+json` says the limit and the wait. Source: RFC 9457. */
 export type BodyStyle = "problem+json";
 
+/** Where refusals say which rule it was. */
+export interface RuleTelling {
+  /** In a response header, to whoever asked. Default false: a stranger would learn by it. */
+  readonly header: boolean;
+  /** In Envoy's dynamic metadata, for its access log and later filters. Default true. */
+  readonly metadata: boolean;
+  /** In a sample of log lines of Headgate's own. Default true. */
+  readonly log: boolean;
+}
+
 /** One descriptor of the policy's tree, with the path that leads to it. */
 export interface Rule {
   readonly domain: string;
@@ -174,4 +190,6 @@ export interface Rule {
   readonly headers?: HeaderStyle;
   /** What a caller who is refused by this rule finds in the response's body; absent: nothing. */
   readonly body?: BodyStyle;
+  /** Where its refusals name it. Absent: `usualTelling`. */
+  readonly telling?: RuleTelling;
 }

@@ -1,12 +1,18 @@
 import type { WindowedSample } from "./concurrency-limit.js";
 import {
+  type Before,
+  costMs,
   type Dip,
   type DipResult,
   emptyPool,
   hasQueue,
   isClose,
+  isConfirmed,
   isDoubtful,
   isNews,
+  isShorter,
+  isUnexpected,
+  type KnownService,
   nextLevel,
   pooled,
 } from "./dip.js";
@@ -15,15 +21,15 @@ import {
 export const baselineMsMax = 30_000;
 
 /** The shortest time between two dips; doubles while they find nothing new, to `baselineMsMax`. */
-export const dipGapMsMin = 5_000;
+export const dipGapMsMin = 2_500;
 
 /** The longest stay at one level of a dip, where round trips are short; long ones get four. */
 export const dipMsMax = 5_000;
 
-/** The most of the time that dips may take where the baseline is merely old. */
+/** The most of the throughput that dips may take where the baseline is merely old. */
 export const dipShareMax = 0.05;
 
-/** The most of the time that dips may take at all. */
+/** The most of the throughput that dips may take at all. */
 export const suspectedDipShareMax = 0.25;
 
 /** Served requests that a measurement is made of; a dip that takes long ends with fewer. */
@@ -40,6 +46,12 @@ const droppedRatioMax = 0.1;
 
 /** Windows in a row that look like queueing before a dip finds out. */
 const suspectCountMin = 2;
+
+/** The first dip waits until this many times what is in use is the limit: it may still grow. */
+const firstReachRatio = 1.25;
+
+/** How long after somebody left who was not answered work for such callers is looked for. */
+export const leftMsMax = 30_000;
 
 /** Baselines that pass before what ends was met by no other limit than the present one. */
 const settleRttCount = 3;
@@ -60,11 +72,16 @@ export type MinRttFinding =
   | { readonly kind: "steady" }
   /** It belongs to a dip, or to the moment after one: it says nothing of the law's limit. */
   | { readonly kind: "dipping" }
-  /**
-   * A dip is over. @property capacity permits that keep all servers busy without a queue, by
-   * Little's law: throughput x baseline, from 1
-   */
-  | { readonly kind: "measured"; readonly capacity: number };
+  /** A dip is over. */
+  | ({ readonly kind: "measured" } & Measurement);
+
+/** What a dip has measured. */
+export interface Measurement {
+  /** Permits that keep all servers busy without a queue, by Little's law: throughput x baseline. */
+  readonly capacity: number;
+  /** Whether the baseline is about what was known before. */
+  readonly isConfirmed: boolean;
+}
 
 /** Whether so much was dropped that latencies of the served say too little. */
 export function isMostlyLate(counts: {
@@ -81,12 +98,14 @@ export function isMostlyLate(counts: {
  * or a slower release, and only one thing tells them apart: with fewer permits in use a queue gets
  * shorter, a slower release stays slow. So where the limit is reached and the baseline is old, or
  * latency looks like queueing for two windows, the limit is lowered to 0.4 of what is in use for a
- * moment: a **dip**. There the baseline is measured anew, up or down. While
+ * moment, or where it was measured before to 0.8 of what keeps all servers busy by it
+ * (`nextLevel`): a **dip**. There the baseline is measured anew, up or down. While
  *
  * ```
  * rtt(dip) / rtt(before) < 1.25 * permits(dip) / permits(before)
  * ```
  *
+ * and the level is not one at which a known baseline, more or less what is seen, is verified,
  * latency fell with the permits: there is still a queue, and the dip goes to 0.4 again. So it does
  * while more than a tenth give up, because then latencies are those of the patient alone.
  *
@@ -97,11 +116,12 @@ export function isMostlyLate(counts: {
  * Where the limit is far from reached, nobody is refused for a measurement: there the least of the
  * last half minute is the baseline, and nothing changes where nothing comes. With one permit in
  * use there is nothing to queue behind, and what is measured is the baseline. No dip goes below
- * the law's least limit: where that is more than the service takes, its queue is the baseline.
+ * the law's least limit: where that is more than the service takes, its queue is the baseline. Nor
+ * is there one while much of what is in use is at Envoys that nobody hears of: those do not follow.
  *
  * Against Envoy's measuring (a few permits for 50 requests, each minute): it costs nothing without
- * overload, else about half of the permits for a second or two each half minute, and it finds a
- * slower release within seconds.
+ * overload, else about a fifth of the throughput for a second or two each half minute; half of it
+ * the first time. It finds a slower release within seconds.
  *
  * Source: BBR's windowed minimum and PROBE_RTT (Cardwell et al., ACM Queue 14, 2016), by shares
  * instead of four packets, since a service's queue is not ours alone to drain.
@@ -116,11 +136,16 @@ export class MinRtt {
   #pool = emptyPool;
   #suspectCount = 0;
   #suspectSampleCount = 0;
+  /** Something looked like queueing, by which a dip is due as soon as one may be. */
+  #isDoubted = false;
+  /** Whether the last dip found a shorter baseline. */
+  #wasShorter = false;
   #dip: Dip | undefined;
   #dipCount = 0;
   #noDipUntilMs = Number.NEGATIVE_INFINITY;
   #gapMs = dipGapMsMin;
   #settledMs = Number.NEGATIVE_INFINITY;
+  #leftMs = Number.NEGATIVE_INFINITY;
 
   /** The baseline in milliseconds; undefined before anybody was served. */
   get minRttMs(): number | undefined {
@@ -145,12 +170,25 @@ export class MinRtt {
     return this.#dipCount;
   }
 
+  /** Begins with what somebody else has measured: it holds as if it had been measured now. */
+  begin(rttMs: number, nowMs: number): void {
+    this.#settle(rttMs, nowMs);
+  }
+
+  /**
+   * Somebody went then without an answer, or may have: work for such callers may go on, and what
+   * looks like a higher baseline in the next half minute may be that.
+   */
+  noteLeft(nowMs: number): void {
+    this.#leftMs = nowMs;
+  }
+
   /** Learns from a window; from that of a dip only where it lies within. */
   observe(window: WindowedSample, context: WindowContext): MinRttFinding {
     const isSettled = window.endMs >= this.#settledMs;
     if (this.#dip !== undefined) {
-      const capacity = this.#observeDip(this.#dip, window, isSettled);
-      return capacity === undefined ? { kind: "dipping" } : { kind: "measured", capacity };
+      const measured = this.#observeDip(this.#dip, window, isSettled);
+      return measured === undefined ? { kind: "dipping" } : { kind: "measured", ...measured };
     }
     if (!isSettled) return { kind: "dipping" };
     this.#measure(window);
@@ -177,19 +215,28 @@ export class MinRtt {
   #considerDip(window: WindowedSample, { limit, limitMin, isSuspect }: WindowContext): void {
     const { inFlightMax, endMs, rttMs } = window;
     const isLate = isMostlyLate(window);
-    const isSuspected = this.#isSuspected(window, isSuspect || isLate);
+    const isSuspectedNow = this.#isSuspected(window, isSuspect || isLate);
+    // A law steers on meanwhile, and suspects nothing where it has come to by a wrong baseline.
+    const isSuspected = this.#isDoubted || isSuspectedNow;
+    this.#isDoubted = isSuspected;
     const isOld = endMs - this.#measuredMs >= this.#holdMs;
     const inFlight = Math.min(limit, inFlightMax);
-    const isNeedless = inFlightMax * 2 < limit && this.#suspectCount === 0;
+    const isReached = inFlightMax * (this.#isVerified ? 2 : firstReachRatio) >= limit;
+    const isNeedless = !isReached && this.#suspectCount === 0;
+    // What is out of reach goes on, and would look as if latency did not fall with the permits.
+    if (window.isPartial === true) return;
     if (isNeedless || inFlight <= limitMin) {
       const isSeen = endMs - this.#leastFromMs >= this.#holdMs;
       if (isSeen && this.#leastMs !== undefined) this.#settle(this.#leastMs, endMs);
+      this.#isDoubted = false;
       return;
     }
     if ((!isOld && !isSuspected) || endMs < this.#noDipUntilMs) return;
     // Where many gave up, the served are those who were quick: that is no latency to compare with.
     const before = isLate || rttMs === undefined ? undefined : { rttMs, inFlight };
+    const known = this.#known(before, window.servedPerMs);
     this.#dipCount += 1;
+    this.#isDoubted = false;
     this.#dip = {
       limit,
       limitMin,
@@ -197,10 +244,26 @@ export class MinRtt {
       knownMs: this.#minRttMs,
       startMs: endMs,
       before,
+      isDeep: false,
       perMs: before === undefined ? 0 : before.inFlight / before.rttMs,
-      ...nextLevel({ inFlight, limitMin, nowMs: endMs }),
+      ...nextLevel({ inFlight, limitMin, known, nowMs: endMs }),
     };
     this.#unsettle(endMs);
+  }
+
+  /** Whether the baseline was measured where nothing queues, and is no guess from first windows. */
+  get #isVerified(): boolean {
+    return Number.isFinite(this.#measuredMs);
+  }
+
+  /** The most in use need not have been in use all the time, so what was served tells more. */
+  #known(
+    before: Before | undefined,
+    servedPerMs = Number.POSITIVE_INFINITY,
+  ): KnownService | undefined {
+    const baselineMs = this.#minRttMs;
+    if (before === undefined || baselineMs === undefined || !this.#isVerified) return undefined;
+    return { baselineMs, perMs: Math.min(servedPerMs, before.inFlight / before.rttMs) };
   }
 
   /** Few samples scatter: two windows of a slow service alone would be suspected for nothing. */
@@ -211,9 +274,10 @@ export class MinRtt {
     return this.#suspectCount >= suspectCountMin && this.#suspectSampleCount >= measuredCountMin;
   }
 
-  /** @returns the capacity at the dip's end, else undefined */
-  #observeDip(dip: Dip, window: WindowedSample, isSettled: boolean): number | undefined {
+  /** @returns what was measured at the dip's end, else undefined */
+  #observeDip(dip: Dip, window: WindowedSample, isSettled: boolean): Measurement | undefined {
     const { rttMs, sampleCount, droppedCount, inFlightMax, endMs } = window;
+    if (window.isPartial === true) return this.#endDip(dip, endMs, undefined);
     // Requests from before the dip are still on their way: what they met is not the dip.
     if (isSettled && inFlightMax <= dip.level) {
       if (rttMs !== undefined) dip.pool = pooled(dip.pool, rttMs, sampleCount);
@@ -236,7 +300,8 @@ export class MinRtt {
     dip.perMs = Math.max(dip.perMs, dip.level / dipRttMs);
     this.#minRttMs = Math.min(this.#minRttMs ?? dipRttMs, dipRttMs);
     if (hasQueue(dip, dipRttMs)) return this.#goDeeper(dip, endMs, dipRttMs);
-    if (isDoubtful(dip, dipRttMs) && !isLong) {
+    const mayBeLeft = endMs - this.#leftMs < leftMsMax;
+    if (mayBeLeft && isDoubtful(dip, dipRttMs) && !isLong) {
       dip.lastRttMs = dipRttMs;
       dip.pool = emptyPool;
       dip.droppedCount = 0;
@@ -246,27 +311,38 @@ export class MinRtt {
   }
 
   /** Where it is at its lowest already, nobody is served in time even so. */
-  #goDeeper(dip: Dip, nowMs: number, rttMs: number | undefined): number | undefined {
+  #goDeeper(dip: Dip, nowMs: number, rttMs: number | undefined): Measurement | undefined {
     const { level, limitMin } = dip;
     if (level <= limitMin) return this.#endDip(dip, nowMs, { rttMs, capacity: level });
+    const isKnown = rttMs === undefined || !isUnexpected(dip, rttMs);
+    dip.isDeep = true;
     dip.before = rttMs === undefined ? undefined : { rttMs, inFlight: level };
-    Object.assign(dip, nextLevel({ inFlight: level, limitMin, nowMs }));
+    const known = isKnown ? this.#known(dip.before) : undefined;
+    Object.assign(dip, nextLevel({ inFlight: level, limitMin, known, nowMs }));
     this.#unsettle(nowMs);
     return undefined;
   }
 
-  #endDip(dip: Dip, nowMs: number, found: DipResult | undefined): number | undefined {
+  #endDip(dip: Dip, nowMs: number, found: DipResult | undefined): Measurement | undefined {
     const lastedMs = nowMs - dip.startMs;
     if (isNews(dip, found)) this.#gapMs = dipGapMsMin;
     else if (dip.isSuspected) this.#gapMs = Math.min(baselineMsMax, this.#gapMs * 2);
-    this.#noDipUntilMs = nowMs + Math.max(this.#gapMs, lastedMs / suspectedDipShareMax);
-    this.#holdMs = Math.max(baselineMsMax, lastedMs / dipShareMax);
+    const lostMs = costMs(dip, lastedMs);
+    this.#noDipUntilMs = nowMs + Math.max(this.#gapMs, lostMs / suspectedDipShareMax);
+    // What the first one takes, no other one will: those after it verify, for half of the time that
+    // they last, with the way back. So it is for the first that found a queue in the baseline.
+    const isFirst = isShorter(dip, found) && !this.#wasShorter;
+    this.#wasShorter = isShorter(dip, found);
+    const isCheap = !this.#isVerified || isFirst || lostMs < lastedMs / 2;
+    const nextMs = isCheap ? (nowMs - dip.levelMs) / 2 : lastedMs;
+    this.#holdMs = Math.max(baselineMsMax, nextMs / dipShareMax);
     this.#dip = undefined;
     this.#suspectCount = 0;
     this.#suspectSampleCount = 0;
     if (found?.rttMs !== undefined) this.#settle(found.rttMs, nowMs);
     this.#unsettle(nowMs);
-    return found === undefined ? undefined : Math.max(1, found.capacity);
+    if (found === undefined) return undefined;
+    return { capacity: Math.max(1, found.capacity), isConfirmed: isConfirmed(dip, found) };
   }
 
   #settle(rttMs: number, nowMs: number): void {

@@ -1,7 +1,21 @@
 import type { RefusalCause, RejectSettings } from "./admission-settings.js";
 import { encodeBase64 } from "./base64.js";
-import type { HeaderField, Refusal } from "./exchange-messages.js";
+import {
+  type HeaderField,
+  metadataNamespace,
+  type PlainValue,
+  type Refusal,
+  type ReplyMetadata,
+} from "./exchange-messages.js";
 import { encodeRetryStatus } from "./rpc-status.js";
+import {
+  headerText,
+  ruleHeader,
+  type ToldRule,
+  toldRuleFields,
+  toldRuleText,
+  usualTelling,
+} from "./told-rule.js";
 
 /** What a cause looks like from outside. */
 export interface RefusalRow {
@@ -56,7 +70,11 @@ export interface RefusedRequest {
 
 /** What `refusalOf` takes. */
 export interface RefusalQuestion {
+  /** The service, as the policy calls it. */
+  readonly service: string;
   readonly cause: RefusalCause;
+  /** The rule whose limit it is; undefined for other causes, and where nobody knows. */
+  readonly told?: ToldRule | undefined;
   readonly request: RefusedRequest;
   /** What `retryAfterSeconds` says. */
   readonly retrySeconds: number;
@@ -75,21 +93,28 @@ export function isGrpcRequest(contentType: string | undefined): boolean {
 /**
  * The answer to a refused request, by its cause. Nothing in it comes from the request.
  *
+ * Where the policy allows, the service and the cause, or the rule of a rate limit, are named in
+ * dynamic metadata and in a header.
+ *
  * HTTP has the status, `retry-after`, the reason in a header, and a body as RFC 9457 has it, but
  * for HEAD. gRPC has its status with the reason as message, and when to come back as `RetryInfo`;
  * the headers stay, for whoever looks at them on the way.
  */
 export function refusalOf(
-  { statusByCause }: Pick<RejectSettings, "statusByCause">,
-  { cause, request, retrySeconds }: RefusalQuestion,
+  settings: Pick<RejectSettings, "statusByCause" | "telling">,
+  question: RefusalQuestion,
 ): Refusal {
+  const { cause, request, retrySeconds } = question;
   const row = refusalRows[cause];
-  const status = statusByCause[cause] ?? row.status;
+  const status = settings.statusByCause[cause] ?? row.status;
   const headers: readonly HeaderField[] = [
     { name: "retry-after", value: String(retrySeconds) },
     { name: reasonHeader, value: row.reason },
+    ...namingHeaders(settings, question),
   ];
   const details = `headgate_${snakeCase(cause)}`;
+  const metadata = namingMetadata(settings, question);
+  const named = metadata === undefined ? { details } : { details, metadata };
   if (isGrpcRequest(request.contentType)) {
     const { grpcStatus, reason } = row;
     const value = encodeBase64(
@@ -97,12 +122,34 @@ export function refusalOf(
     );
     const detail: HeaderField = { name: "grpc-status-details-bin", value };
     // Envoy makes the body of an answer to a gRPC request its grpc-message.
-    return { status, grpcStatus, headers: [...headers, detail], body: reason, details };
+    return { status, grpcStatus, headers: [...headers, detail], body: reason, ...named };
   }
   const contentType: HeaderField = { name: "content-type", value: "application/problem+json" };
   const isHead = request.method === "HEAD";
   const body = isHead ? "" : problemBody({ status, cause, retrySeconds });
-  return { status, grpcStatus: undefined, headers: [...headers, contentType], body, details };
+  return { status, grpcStatus: undefined, headers: [...headers, contentType], body, ...named };
+}
+
+/** Example: `x-headgate-rule: orders/queueTimeout`, or the rule of a rate limit. */
+function namingHeaders(
+  { telling = usualTelling }: Pick<RejectSettings, "telling">,
+  { service, cause, told }: RefusalQuestion,
+): readonly HeaderField[] {
+  if (!(told?.telling ?? telling).header) return [];
+  const value = told === undefined ? headerText(`${service}/${cause}`) : toldRuleText(told);
+  return [{ name: ruleHeader, value }];
+}
+
+function namingMetadata(
+  { telling = usualTelling }: Pick<RejectSettings, "telling">,
+  { service, cause, told }: RefusalQuestion,
+): ReplyMetadata | undefined {
+  const fields = new Map<string, PlainValue>();
+  if (telling.metadata) fields.set("service", service).set("cause", cause);
+  if (told?.telling.metadata === true) {
+    for (const [name, value] of toldRuleFields(told)) fields.set(name, value);
+  }
+  return fields.size === 0 ? undefined : { namespace: metadataNamespace, fields };
 }
 
 /** Names of statuses that refusals may have. Source: IANA's registry of HTTP status codes. */

@@ -44,12 +44,14 @@ export class SampleWindow {
     if (outcome === "dropped") this.#droppedCount += 1;
     else this.#addRtt(endMs - startMs);
     if (this.#sampleCount + this.#droppedCount < windowSampleCountMin) return undefined;
-    if (endMs - this.#firstEndMs < this.#lengthMs()) return undefined;
+    const lengthMs = endMs - this.#firstEndMs;
+    if (lengthMs < this.#lengthMs()) return undefined;
     const window: WindowedSample = {
       rttMs: this.#rttMs(),
       sampleCount: this.#sampleCount,
       droppedCount: this.#droppedCount,
       inFlightMax: this.#inFlightMax,
+      servedPerMs: this.#sampleCount / lengthMs,
       endMs,
     };
     this.restart();

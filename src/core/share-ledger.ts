@@ -25,6 +25,10 @@ export interface GrantOrder {
   readonly bound: number;
   /** What counts for Envoys that do not follow, instead of what they may hold. */
   readonly reserved: ReadonlyMap<string, number>;
+  /** The most that counts of the default of an Envoy which may have expired. Default: all of it. */
+  readonly byDefaultMost?: number;
+  /** What who is new begins with, and nobody falls below. Default 1. */
+  readonly least?: 1 | 2;
 }
 
 /** A target that differs by no more than this part of the share is left alone, while it may be. */
@@ -43,6 +47,10 @@ const keepRatio = 0.1;
  * configured default, when nobody has renewed what it has for so long that it may have expired.
  * What is known must have been seen `sheetSpreadMs` after the share was taken back: until then some
  * replica may still hand out the old one, to an Envoy that changes from one replica to another.
+ *
+ * Of an Envoy that somebody else has given its share nobody knows what it was before, until it
+ * says so. But whoever gave it has counted it together with the shares of all others: so as long as
+ * there is such an Envoy, the others may have what they had then, all together, and no more.
  *
  * Example: a limit of 100, and two Envoys with 50 each. A third one comes: 49, 50 and 1, and room
  * for nobody. When the first two have acknowledged 33 each, there is room for 34 - 1 more.
@@ -63,13 +71,16 @@ export class ShareLedger {
   }
 
   /**
-   * A share that somebody else has given, who may have taken back any larger one a moment ago. So
-   * there is no room at all before this Envoy has told what it holds, or its time is up.
+   * A share that somebody else has given, who may have taken back any larger one a moment ago:
+   * until this Envoy has told what it holds, or its time is up. All of one sheet are restored
+   * before anything is granted.
    */
   restore(nodeId: string, share: number, nowMs: number): void {
     this.#entries.set(nodeId, {
       share,
-      held: Number.POSITIVE_INFINITY,
+      inherited: share,
+      isUnknown: true,
+      held: share,
       heldAtMs: nowMs,
       isControlled: true,
       metAtMs: nowMs,
@@ -87,6 +98,7 @@ export class ShareLedger {
     const { obeyMsMax, sheetSpreadMs } = this.#parts.times;
     const isKnown = atMs >= entry.loweredAtMs + sheetSpreadMs;
     entry.held = isKnown ? held : Math.max(held, entry.held);
+    if (isKnown) entry.isUnknown = false;
     entry.heldAtMs = atMs;
     entry.isControlled = true;
     if (atMs < entry.loweredAtMs) return;
@@ -103,13 +115,13 @@ export class ShareLedger {
   /** The most that an Envoy may let into work now; 0 where it never had a share. */
   mayHold(nodeId: string, nowMs: number): number {
     const entry = this.#entries.get(nodeId);
-    return entry === undefined ? 0 : this.#mayHold(entry, nowMs);
+    return entry === undefined ? 0 : this.#most(entry, nowMs);
   }
 
   /** The sum of what all of them may hold. */
   total(nowMs: number): number {
     let sum = 0;
-    for (const entry of this.#entries.values()) sum += this.#mayHold(entry, nowMs);
+    for (const entry of this.#entries.values()) sum += this.#most(entry, nowMs);
     return sum;
   }
 
@@ -123,6 +135,12 @@ export class ShareLedger {
     const knownMs = Math.max(entry.heldAtMs, entry.metAtMs);
     const isExpired = nowMs >= knownMs + this.#parts.times.ttlMs;
     return entry.isUnruly || (isExpired && this.#parts.configuredShare > entry.share);
+  }
+
+  /** Whether it may go by its configured default, since nobody is known to have renewed it. */
+  mayHaveExpired(nodeId: string, nowMs: number): boolean {
+    const entry = this.#entries.get(nodeId);
+    return entry !== undefined && this.#mayHaveExpired(entry, nowMs);
   }
 
   /**
@@ -166,7 +184,7 @@ export class ShareLedger {
     const wanted = this.#wanted(order);
     for (const [nodeId, share] of wanted) {
       const entry = this.#entryOf(nodeId, nowMs);
-      if (entry.share === 0) entry.share = 1;
+      if (entry.share === 0) entry.share = order.least ?? 1;
       if (share < entry.share) lower(entry, share, nowMs);
     }
     this.#grow(wanted, this.#room(order, nowMs));
@@ -195,12 +213,20 @@ export class ShareLedger {
     return kept;
   }
 
-  #room({ bound, reserved }: GrantOrder, nowMs: number): number {
+  #room({ bound, reserved, byDefaultMost }: GrantOrder, nowMs: number): number {
     let room = bound;
+    let inheritedRoom = 0;
+    let isAllKnown = true;
     for (const [nodeId, entry] of this.#entries) {
-      room -= Math.max(entry.share, reserved.get(nodeId) ?? this.#mayHold(entry, nowMs));
+      const mayHold = this.#mayHold(entry, nowMs, byDefaultMost);
+      const counted = Math.max(entry.share, reserved.get(nodeId) ?? mayHold);
+      const isKnown = !entry.isUnknown || this.#isOver(entry, nowMs) || reserved.has(nodeId);
+      room -= counted;
+      isAllKnown &&= isKnown;
+      // Who is not known to hold less has been counted with what it inherited.
+      inheritedRoom += isKnown ? entry.inherited - counted : Math.min(0, entry.inherited - counted);
     }
-    return room;
+    return isAllKnown ? room : Math.min(room, inheritedRoom);
   }
 
   #grow(wanted: ReadonlyMap<string, number>, room: number): void {
@@ -220,14 +246,31 @@ export class ShareLedger {
     });
   }
 
-  #mayHold({ share, held, heldAtMs, loweredAtMs, isControlled }: Entry, nowMs: number): number {
+  /** Without end where somebody else has given it what nobody here knows of. */
+  #most(entry: Entry, nowMs: number): number {
+    const isUnknown = entry.isUnknown && !this.#isOver(entry, nowMs);
+    return isUnknown ? Number.POSITIVE_INFINITY : this.#mayHold(entry, nowMs);
+  }
+
+  /** As far as anybody here knows: of an unknown one, without what it had before. */
+  #mayHold(entry: Entry, nowMs: number, byDefaultMost = Number.POSITIVE_INFINITY): number {
+    const { configuredShare } = this.#parts;
+    const byDefault = this.#mayHaveExpired(entry, nowMs)
+      ? Math.min(configuredShare, byDefaultMost)
+      : 0;
+    return Math.max(entry.share, this.#isOver(entry, nowMs) ? 0 : entry.held, byDefault);
+  }
+
+  /** Whether all that it had before its share was taken back has run out, though nobody told. */
+  #isOver({ heldAtMs, loweredAtMs }: Entry, nowMs: number): boolean {
     const { ttlMs, sheetSpreadMs } = this.#parts.times;
     const knownMs = loweredAtMs + sheetSpreadMs;
-    const isOver = heldAtMs < knownMs && nowMs >= knownMs + ttlMs;
-    // Renewals come each third of the time: by half of it one may be due that never came.
-    const mayBeExpired = isControlled && nowMs >= heldAtMs + ttlMs / 2;
-    const byDefault = mayBeExpired ? this.#parts.configuredShare : 0;
-    return Math.max(share, isOver ? 0 : held, byDefault);
+    return heldAtMs < knownMs && nowMs >= knownMs + ttlMs;
+  }
+
+  /** Renewals come each third of the time: by half of it one may be due that never came. */
+  #mayHaveExpired({ isControlled, heldAtMs }: Entry, nowMs: number): boolean {
+    return isControlled && nowMs >= heldAtMs + this.#parts.times.ttlMs / 2;
   }
 
   #entryOf(nodeId: string, nowMs: number): Entry {
@@ -235,6 +278,8 @@ export class ShareLedger {
     if (known !== undefined) return known;
     const entry: Entry = {
       share: 0,
+      inherited: 0,
+      isUnknown: false,
       held: 0,
       heldAtMs: nowMs,
       isControlled: false,
@@ -252,6 +297,10 @@ export class ShareLedger {
 interface Entry {
   /** In the newest sheet; 0 before the first one. */
   share: number;
+  /** What it had in the sheet that was begun with; 0: it was not in it. */
+  readonly inherited: number;
+  /** Whether it may still have something that was given before that sheet. */
+  isUnknown: boolean;
   /** The most that it may hold beside that, as far as it was known at `heldAtMs`. */
   held: number;
   heldAtMs: number;

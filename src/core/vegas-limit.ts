@@ -34,7 +34,8 @@ const suspectFactor = 1.5;
  * 50 ms 0: 20; at 100 ms 7: 13.
  *
  * - Less than half of the limit in use: it does not grow.
- * - In a dip the limit is the dip's; after it, no more than capacity + 6 steps.
+ * - In a dip the limit is the dip's; after it, no more than capacity + 6 steps. But where the
+ *   baseline is what it was, the limit is, too, unless that is less than three quarters of it.
  *
  * So the queue is three to six requests, and of large limits 10 to 20 %.
  *

@@ -13,8 +13,27 @@ export function runFleet(
   return run.violations.join("\n");
 }
 
+/** What was seen of a service over some time. */
+export interface SteadySpan {
+  readonly seconds: readonly ServiceSecond[];
+  /** Those of them that are in no dip, and not right after one. */
+  readonly steady: readonly ServiceSecond[];
+  /** The farthest that the limit came from its mean in those, as a part of it. */
+  readonly swingRatio: number;
+}
+
+/** Looks at the last `count` seconds of a service; a dip may have been before them. */
+export function steadySpan(all: readonly ServiceSecond[], count: number): SteadySpan {
+  const low = lowPlaces(all);
+  const from = all.length - count;
+  const steady = all.filter((_, i) => i >= from && !low.has(i));
+  const middle = mean(steady.map(({ limit }) => limit));
+  const farthest = steady.map(({ limit }) => Math.abs(limit / middle - 1));
+  return { seconds: all.slice(from), steady, swingRatio: Math.max(...farthest) };
+}
+
 /** Places of the seconds in a dip, or right after one: the limit lies far below the usual one. */
-export function lowSeconds(seconds: readonly ServiceSecond[]): ReadonlySet<number> {
+function lowPlaces(seconds: readonly ServiceSecond[]): ReadonlySet<number> {
   const middle = median(seconds.map(({ limit }) => limit));
   const low = new Set<number>();
   seconds.forEach(({ limit }, i) => {
@@ -30,7 +49,7 @@ export function mean(values: readonly number[]): number {
 }
 
 /** The value in the middle; NaN of nothing. */
-export function median(values: readonly number[]): number {
+function median(values: readonly number[]): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

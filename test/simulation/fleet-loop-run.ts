@@ -132,6 +132,12 @@ export class FleetRun {
     Object.assign(this.#stateAt(place), to);
   }
 
+  /** The leader dies; after that long somebody else leads, who knows the last sheet alone. */
+  loseLeader(forMs: number): void {
+    this.#loop = undefined;
+    this.#leaderFromMs = this.fleet.nowMs + forMs;
+  }
+
   /** Lives on for that long. @returns what was seen of the services in it */
   span(seconds: number): readonly (readonly ServiceSecond[])[] {
     const before = this.#states.map((state) => state.seconds.length);
@@ -151,8 +157,7 @@ export class FleetRun {
       if (this.#random.next() < left) this.#befall();
     }
     if (this.#random.next() < leaderDeathsPerSecond) {
-      this.#loop = undefined;
-      this.#leaderFromMs = this.fleet.nowMs + this.#random.next() * interregnumMsMax;
+      this.loseLeader(this.#random.next() * interregnumMsMax);
     }
     for (let ms = 0; ms < 1_000; ms += tickMs) this.#tick();
     for (const state of this.#states) this.#note(state);
@@ -218,15 +223,18 @@ export class FleetRun {
       this.#checkSheet(state, shares, before);
       const kept = state.bounds.filter(({ atMs }) => atMs >= nowMs - memoryMs);
       const { limit = 0, shares: all } = shares ?? {};
-      state.bounds = [...kept, { atMs: nowMs, bound: Math.max(limit, all?.size ?? 0) }];
+      const bound = Math.max(limit, leastOf(state) * (all?.size ?? 0));
+      state.bounds = [...kept, { atMs: nowMs, bound }];
     }
   }
 
   #checkSheet(
-    { name }: ServiceState,
+    state: ServiceState,
     shares: ServiceShares | undefined,
     before: ShareSheet | undefined,
   ): void {
+    const { name } = state;
+    const least = leastOf(state);
     let sum = 0;
     for (const [nodeId, share] of shares?.shares ?? []) {
       sum += totalOf(share);
@@ -235,13 +243,13 @@ export class FleetRun {
       const former = before?.epoch === this.#epoch ? undefined : before?.services.get(name);
       if (former === undefined) continue;
       const last = former.shares.get(nodeId);
-      const had = last === undefined ? 1 : totalOf(last);
+      const had = last === undefined ? least : totalOf(last);
       const now = totalOf(share);
       if (now > had) this.#violate(name, `a new leader's share jumps from ${had} to ${now}`);
     }
-    const bound = Math.max(shares?.limit ?? 0, shares?.shares.size ?? 0);
+    const bound = Math.max(shares?.limit ?? 0, least * (shares?.shares.size ?? 0));
     if (sum > bound) this.#violate(name, `shares of ${sum} above ${bound}`);
-    if (shares !== undefined) this.#checkUnruly(name, shares, before?.services.get(name));
+    if (shares !== undefined) this.#checkUnruly(state, shares, before?.services.get(name));
     const { nowMs } = this.fleet;
     for (const envoy of this.fleet.envoys) {
       const isDue = envoy.numbersTo !== undefined && nowMs - envoy.numbersSinceMs > welcomeMsMax;
@@ -254,12 +262,14 @@ export class FleetRun {
 
   /** Who goes by its default counts so, up to half of the limit, and but for others' floors. */
   #checkUnruly(
-    name: string,
+    state: ServiceState,
     { limit, shares }: ServiceShares,
     before: ServiceShares | undefined,
   ): void {
     // Numbers that are lost make an Envoy silent, and then its share is all that is set aside.
     if (this.#scenario.weather.lostRatio > 0) return;
+    const { name } = state;
+    const least = leastOf(state);
     let counted = [...shares.values()].reduce((sum, share) => sum + totalOf(share), 0);
     let byDefault = 0;
     let longCount = 0;
@@ -283,8 +293,8 @@ export class FleetRun {
     }
     if (longCount === 0) return;
     const aside = longCount * Math.floor(limit / 2 / unrulyCount);
-    counted += Math.max(0, Math.min(byDefault, aside, limit - shares.size));
-    const bound = Math.max(limit, shares.size);
+    counted += Math.max(0, Math.min(byDefault, aside, limit - least * shares.size));
+    const bound = Math.max(limit, least * shares.size);
     if (counted > bound) this.#violate(name, `shares of ${counted} above ${bound}, by default`);
   }
 
@@ -298,7 +308,9 @@ export class FleetRun {
   }
 
   /** What Envoys may enforce now, next to what was ever allowed while it can be in force. */
-  #check({ name, bounds, joinedMs }: ServiceState): void {
+  #check(state: ServiceState): void {
+    const { name, bounds, joinedMs } = state;
+    const least = leastOf(state);
     const shares = this.#sheet?.services.get(name)?.shares;
     if (shares === undefined) return;
     const { nowMs } = this.fleet;
@@ -313,7 +325,7 @@ export class FleetRun {
       const enforced = this.fleet.enforced(envoy, name);
       // Its floor it gets at once: that is less than the default by which it went before.
       const isNew = nowMs - sinceMs < memoryMs;
-      if (this.fleet.hasShare(envoy, name)) shared += enforced - (isNew ? 1 : 0);
+      if (this.fleet.hasShare(envoy, name)) shared += enforced - (isNew ? least : 0);
       else byDefault += enforced;
     }
     const bound = bounds.reduce((most, one) => Math.max(most, one.bound), 0);
@@ -379,6 +391,11 @@ export class FleetRun {
     });
     state.servedCount = 0;
   }
+}
+
+/** What each Envoy has at least: one at each of its priorities that has routes. */
+function leastOf({ settings }: ServiceState): number {
+  return settings.highRatio === undefined ? 1 : 2;
 }
 
 function totalOf(share: NodeShare): number {

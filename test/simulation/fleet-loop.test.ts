@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { lowSeconds, mean, median, runFleet } from "./fleet-loop-report.js";
-import { FleetRun, type ServiceSecond } from "./fleet-loop-run.js";
+import { mean, runFleet, type SteadySpan, steadySpan } from "./fleet-loop-report.js";
+import { FleetRun } from "./fleet-loop-run.js";
 import { bigFleet, fairReports, oneService, service, smallFleet } from "./fleet-loop-scenarios.js";
 import { lawOf } from "./law-scenarios.js";
 
@@ -20,9 +20,15 @@ function seedsOf(count: number): readonly number[] {
   return Array.from({ length: count }, (_, i) => i + 1);
 }
 
+/**
+ * A new leader gave an Envoy more than its last sheet and took that back, and did not count it
+ * while nobody had told what that Envoy held: 62 of 60 were in force.
+ */
+const failedSeeds = [6_661];
+
 describe("FleetLoop, in small fleets where everything goes wrong", () => {
   it(`gives no more than there is, seed by seed (${onlySeed ?? `1 to ${seedCount}`})`, () => {
-    for (const seed of seedsOf(seedCount)) {
+    for (const seed of [...failedSeeds, ...seedsOf(seedCount)]) {
       const failure = runFleet(smallFleet(seed), { seed, seconds: 90 });
       expect(failure, `FLEET_SEED=${seed} npx vitest run --project simulation`).toBe("");
     }
@@ -34,26 +40,23 @@ describe("FleetLoop, before 50 services with 200 Envoys in foul weather", () => 
     "gives no more than there is, and stays within a fifth of the capacity (seed %i)",
     (seed) => {
       const run = new FleetRun(bigFleet(), seed);
-      run.span(120);
-      const spans = run.span(60);
+      run.span(180);
       expect(run.violations).toEqual([]);
-      for (const seconds of spans) expectSteady(seconds);
+      bigFleet().services.forEach((_, place) => {
+        expectSteady(steadySpan(run.seconds(place), 60));
+      });
     },
   );
 });
 
 /** Steady but for dips, which measure the latency without queueing, and take little of the time. */
-function expectSteady(seconds: readonly ServiceSecond[]): void {
-  const low = lowSeconds(seconds);
-  const steady = seconds.filter((_, i) => !low.has(i));
-  const middle = median(steady.map(({ limit }) => limit));
-  for (const { goodputRatio, limit } of steady) {
+function expectSteady({ seconds, steady, swingRatio }: SteadySpan): void {
+  expect(swingRatio).toBeLessThanOrEqual(0.2);
+  for (const { goodputRatio } of steady) {
     expect(goodputRatio).toBeGreaterThan(0.8);
     expect(goodputRatio).toBeLessThan(1.2);
-    expect(limit).toBeGreaterThan(0.75 * middle);
-    expect(limit).toBeLessThan(1.35 * middle);
   }
-  expect(low.size).toBeLessThanOrEqual(0.25 * seconds.length);
+  expect(steady.length).toBeGreaterThanOrEqual(0.75 * seconds.length);
   expect(mean(seconds.map(({ goodputRatio }) => goodputRatio))).toBeGreaterThan(0.9);
 }
 
@@ -126,6 +129,26 @@ describe("FleetLoop", () => {
     expect(before.at(-1)?.goodputRatio).toBeGreaterThan(0.7);
     expect(share).toBeGreaterThan(0.6 * (shares?.limit ?? 0));
     expect(mean(seconds.map(({ goodputRatio }) => goodputRatio))).toBeGreaterThan(0.75);
+  });
+
+  /**
+   * Its default is above the limit, and nobody can say whether that is in force: all others stood
+   * at one permit from their next dip on, until its lease was over.
+   */
+  it.each(seeds)("serves on when its leader dies, and an Envoy with it (seed %i)", (seed) => {
+    const run = new FleetRun(oneService({ configuredShare: 200 }), seed);
+    run.span(90);
+    for (let times = 0; times < 3; times += 1) {
+      const [lost] = run.fleet.envoys;
+      if (lost === undefined) throw new Error("there are four");
+      run.loseLeader(3_000);
+      run.fleet.lose(lost);
+      const [seconds = []] = run.span(16);
+      expect(mean(seconds.map(({ goodputRatio }) => goodputRatio))).toBeGreaterThan(0.75);
+      run.fleet.restart(lost);
+      run.span(17);
+    }
+    expect(run.violations).toEqual([]);
   });
 
   it("learns nothing while nothing comes", () => {

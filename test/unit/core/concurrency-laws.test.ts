@@ -35,6 +35,12 @@ describe("createConcurrencyLimit()", () => {
     expect(law.shedRatio(0)).toBe(0);
   });
 
+  it.each(cases)("begins a $name with a baseline that somebody else has measured", (row) => {
+    const law = createConcurrencyLimit(row.settings, { minRttMs: 40, nowMs: 0 });
+    const isBaselined = ["GradientLimit", "VegasLimit"].includes(row.name);
+    expect(law.facts()["minRttMs"]).toBe(isBaselined ? 40 : undefined);
+  });
+
   it("gives drift no place by default", () => {
     expect(gradient.baseline).toBe("minRtt");
   });

@@ -81,6 +81,17 @@ describe("DigestTable", () => {
     }
   });
 
+  it("says where an entry lies that nothing is in the way of, and only reads", () => {
+    const table = new DigestTable();
+    table.readAhead(Int32Array.of(table.home(digestOf(1)), table.home(digestOf(2))), 2);
+    expect(table.home(digestOf(1))).toBe(table.add(digestOf(1)));
+    for (let i = 2; i < 1_000; i += 1) table.add(digestOf(i));
+    const homes = Int32Array.from({ length: 1_000 }, (_, i) => table.home(digestOf(i)));
+    table.readAhead(homes, homes.length);
+    for (let i = 1; i < 1_000; i += 1) expect(table.find(digestOf(i))).toBeDefined();
+    expect([table.size, table.find(digestOf(0))]).toEqual([999, undefined]);
+  });
+
   it("takes at most 53 bytes an entry once it holds many", () => {
     const table = new DigestTable();
     const count = 400_000;

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { SigmoidSettings, WaitBound } from "../../../src/core/admission-settings.js";
 import {
   estimatedWaitMs,
+  gateInputRatio,
   isOverWaitCap,
   type QueueState,
   queuedCount,
@@ -57,6 +58,15 @@ describe("isOverWaitCap()", () => {
     { max: undefined, queue: state(1e9), is: false },
   ])("is $is at $queue.waitingCount waiting and a cap of $max", ({ max, queue, is }) => {
     expect(isOverWaitCap({ max }, queue)).toBe(is);
+  });
+});
+
+describe("gateInputRatio()", () => {
+  it("is the share to refuse, and none where nobody waits, whatever the curve says", () => {
+    const flat: SigmoidSettings = { midpoint: { kind: "duration", ms: 10 }, slopePerSecond: 1 };
+    expect(gateInputRatio(flat, state(20))).toBe(sigmoidRejectRatio(flat, state(20)));
+    expect(sigmoidRejectRatio(flat, state(0))).toBeGreaterThan(0.49);
+    expect(gateInputRatio(flat, state(0))).toBe(0);
   });
 });
 

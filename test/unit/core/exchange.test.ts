@@ -190,8 +190,23 @@ const rows: readonly Row[] = [
     seen: ["begin", "endStream"],
   },
   {
+    it: "lets an answer pass that was made before anybody asked",
+    events: ["responseHeaders", "responseBody", "ended"],
+    seen: ["continue responseHeaders", "answeredBefore", "continue responseBody", "endStream"],
+  },
+  {
+    it: "answers nothing to one that it only observes",
+    events: ["observedResponse", "ended"],
+    seen: ["answeredBefore", "endStream"],
+  },
+  {
+    it: "refuses request headers after an answer",
+    events: ["responseHeaders", "requestHeaders"],
+    seen: ["continue responseHeaders", "answeredBefore", "fail outOfOrder"],
+  },
+  {
     it: "refuses an exchange that begins with something else",
-    events: ["responseHeaders"],
+    events: ["responseBody"],
     seen: ["fail noRequestHeaders"],
   },
   {

@@ -97,6 +97,38 @@ describe("FleetLoop", () => {
     expect(rig.shares()).toEqual({ "edge-2": 100 });
   });
 
+  /** Four Envoys before 20 servers of 50 ms, all of them full; the last one tells what it likes. */
+  function queueing(rig: Rig, count: number, last?: Partial<NodeReport>): readonly number[] {
+    return Array.from({ length: count }, () => {
+      const limit = rig.sheet?.services.get("orders")?.limit ?? 40;
+      const sumMs = 100 * Math.max(50, 2.5 * limit);
+      const full = { inFlight: limit / 4, overflowCount: 9, latency: { count: 100, sumMs } };
+      const three = [1, 2, 3].map((i) => ({ nodeId: `edge-${i}`, ...full }));
+      const heldAtMs = rig.nowMs + 1_000;
+      const fourth = { nodeId: "edge-4", ...full, heldAtMs, ...last };
+      return rig.second(...three, fourth)?.limit ?? 0;
+    });
+  }
+
+  it("measures the capacity with what silent Envoys have, where they take their layers", () => {
+    const rig = new Rig({ law: lawOf("gradient", { initial: 40, max: 40 }), configuredShare: 10 });
+    queueing(rig, 30);
+    const limits = queueing(rig, 40, { atMs: rig.nowMs });
+    // With 0.8 of 20 servers in a dip, and more than 1.5 x 20 after it; without the fourth: 26.
+    expect(Math.min(...limits)).toBe(16);
+    expect(limits.filter((limit) => limit > 16 && limit < 33)).toEqual([]);
+  });
+
+  it("does not dip while too much of its limit is where nobody hears it", () => {
+    const rig = new Rig({ law: lawOf("gradient", { initial: 40, max: 40 }), configuredShare: 10 });
+    queueing(rig, 30);
+    const gone = { atMs: rig.nowMs, heldAtMs: rig.nowMs };
+    const limits = queueing(rig, 14, gone);
+    expect(Math.min(...limits)).toBeGreaterThan(33);
+    // Its lease is over: the limit is for the other three.
+    expect(Math.min(...queueing(rig, 40, gone))).toBeLessThan(20);
+  });
+
   it("keeps an Envoy that takes its layers, though its numbers have stopped", () => {
     const rig = new Rig();
     rig.seconds(3, ...edges);
@@ -121,9 +153,29 @@ describe("FleetLoop", () => {
     expect(rig.shares()["edge-1"]).toBeGreaterThanOrEqual(50);
   });
 
+  it("gives back what a short fall took, though one Envoy may go by a large default", () => {
+    const signal = { target: 10_000, critical: 100_000, smoothingRatio: 1, pid: undefined };
+    const law = { law: "signal", limits: { initial: 100, min: 10, max: 100 }, ...signal } as const;
+    const rig = new Rig({ law });
+    const busy = { nodeId: "edge-1", inFlight: 60, overflowCount: 900 };
+    rig.seconds(6, busy, { nodeId: "edge-2", inFlight: 1 });
+    const before = rig.shares()["edge-1"] ?? 0;
+    expect(before).toBeGreaterThan(80);
+    rig.seconds(6, busy);
+    rig.loop.read("orders", { reading: 100_000, nowMs: rig.nowMs });
+    rig.seconds(2, busy);
+    expect(rig.shares()["edge-1"]).toBeLessThan(20);
+    rig.loop.read("orders", { reading: 10_000, nowMs: rig.nowMs });
+    // For who may let in 1,024 half of the limit counts, as if that were all that it uses.
+    rig.seconds(4, busy);
+    expect(rig.shares()["edge-1"]).toBe(50);
+    rig.seconds(6, busy);
+    expect(rig.shares()).toEqual({ "edge-1": 100 });
+  });
+
   it("learns nothing while a step of the law is on its way, and waits six seconds at most", () => {
     const law = lawOf("aimd", { initial: 64 });
-    const late = { latency: { count: 0, sumMs: 0 }, errorCount: 20 };
+    const late = { inFlight: 1, latency: { count: 0, sumMs: 0 }, errorCount: 20 };
     const limits = (held: object): readonly (number | undefined)[] => {
       const rig = new Rig({ law });
       rig.seconds(3, { latency: { count: 0, sumMs: 0 } });
@@ -141,11 +193,29 @@ describe("FleetLoop", () => {
   it("gives HIGH a share of its own, by what Envoys say or by what the policy says", () => {
     const rig = new Rig({ highRatio: 0.2 });
     const told = rig.second({ inFlight: 100, highInFlight: 50 });
-    expect(told?.shares.get("edge-1")).toEqual({ default: 2, high: 98 });
+    expect(told?.shares.get("edge-1")).toEqual({ default: 34, high: 66 });
     const guessed = new Rig({ highRatio: 0.2 }).second({ inFlight: 20 });
     expect(guessed?.shares.get("edge-1")).toEqual({ default: 80, high: 20 });
-    const without = new Rig().second({ inFlight: 20, highInFlight: 10 });
+    const without = new Rig().second({ inFlight: 20, highInFlight: 0 });
     expect(without?.shares.get("edge-1")).toEqual({ default: 100, high: 0 });
+    // No route of the policy is there, but requests are.
+    const unplanned = new Rig().second({ inFlight: 20, highInFlight: 10 });
+    expect(unplanned?.shares.get("edge-1")).toEqual({ default: 50, high: 50 });
+  });
+
+  it.each([
+    { highInFlight: undefined, dipped: 16 },
+    { highInFlight: 2, dipped: 16 },
+    { highInFlight: 12, dipped: 26 },
+  ])("leaves HIGH its $highInFlight at each of two Envoys in a dip to $dipped", (row) => {
+    const law = lawOf("gradient", { initial: 40, min: 1, max: 40 });
+    const rig = new Rig({ law, configuredShare: 20 });
+    const { highInFlight, dipped } = row;
+    const high = highInFlight === undefined ? {} : { highInFlight };
+    const full = edges.map((edge) => ({ ...edge, inFlight: 20, overflowCount: 9, ...high }));
+    let least = 40;
+    for (let i = 0; i < 12; i += 1) least = Math.min(least, rig.second(...full)?.limit ?? 40);
+    expect(least).toBe(dipped);
   });
 
   it("follows a signal from one second to the next, at its pace", () => {
@@ -172,7 +242,9 @@ describe("FleetLoop", () => {
     expect(shut?.rejectRatio).toBeCloseTo(0.881, 3);
     expect(shut?.gate).toBe("closed");
     expect(rig.seconds(3, {})?.gate).toBe("closed");
-    expect(rig.second({})?.gate).toBe("open");
+    // Who was kept away comes back a part each second, though nobody is known to wait.
+    const after = [1, 2, 3].map(() => rig.second({}));
+    expect(after.map((one) => one?.gate)).toEqual(["limiting", "limiting", "open"]);
   });
 
   it("leaves reports aside that make no sense, and counts them", () => {
@@ -224,6 +296,21 @@ describe("FleetLoop, as a new leader", () => {
     expect([next.sheet?.epoch, next.sheet?.version]).toEqual([2, 1]);
   });
 
+  it("begins with the last baseline, and takes no queue for it that it finds", () => {
+    const law = lawOf("gradient", { initial: 40, max: 80 });
+    const first = new Rig({ law });
+    const queued = { inFlight: 40, overflowCount: 900, latency: { count: 100, sumMs: 8_900 } };
+    while (first.sheet?.services.get("orders")?.facts.minRttMs !== 50) {
+      const isDip = (first.sheet?.services.get("orders")?.limit ?? 40) < 30;
+      first.second(isDip ? { inFlight: 16, overflowCount: 900 } : queued);
+    }
+    const limit = first.seconds(3, queued)?.limit;
+    const next = successor(first, { law });
+    expect(next.seconds(10, queued)?.facts.minRttMs).toBe(50);
+    // By a baseline of 89 ms it would have grown twofold.
+    expect(next.seconds(10, queued)?.limit).toBe(limit);
+  });
+
   it("has room for a newcomer when all of the sheet have told what they hold", () => {
     const first = new Rig();
     first.seconds(3, ...edges);
@@ -233,6 +320,23 @@ describe("FleetLoop, as a new leader", () => {
     expect(next.shares()["edge-3"]).toBe(1);
     next.seconds(5, ...edges, { nodeId: "edge-3" });
     expect(next.shares()).toEqual({ "edge-1": 34, "edge-2": 33, "edge-3": 33 });
+  });
+
+  it("gives back what a short fall took, though one Envoy is out of reach by its default", () => {
+    const signal = { target: 10_000, critical: 100_000, smoothingRatio: 1, pid: undefined };
+    const law = { law: "signal", limits: { initial: 100, min: 10, max: 100 }, ...signal } as const;
+    const busy = { nodeId: "edge-1", inFlight: 60, overflowCount: 900 };
+    const first = new Rig({ law });
+    first.seconds(6, busy, { nodeId: "edge-2", inFlight: 1 });
+    expect(first.shares()["edge-1"]).toBeGreaterThan(80);
+    const next = successor(first, { law });
+    next.seconds(2, busy);
+    next.loop.read("orders", { reading: 100_000, nowMs: next.nowMs });
+    next.seconds(3, busy);
+    expect(next.shares()["edge-1"]).toBeLessThan(10);
+    next.loop.read("orders", { reading: 10_000, nowMs: next.nowMs });
+    next.seconds(4, busy);
+    expect(next.shares()["edge-1"]).toBeGreaterThan(80);
   });
 
   it("keeps a gate closed within its hysteresis", () => {

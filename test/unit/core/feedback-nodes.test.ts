@@ -57,7 +57,7 @@ describe("FeedbackNodes", () => {
     nodes.take(nodeReportOf({ ...idle, atMs: 0, inFlight: 100, highInFlight: 10 }), 0);
     nodes.take(nodeReportOf({ ...idle, atMs: 1_000, inFlight: 10, highInFlight: 0 }), 1_000);
     const { demand, highDemand } = nodes.numbers("edge-1");
-    expect([demand, highDemand]).toEqual([60, 6]);
+    expect([demand, highDemand]).toEqual([60, 8.5]);
   });
 
   it("forgets an Envoy when its lease is over, and begins it anew whenever it is heard of", () => {

@@ -18,11 +18,22 @@ describe("pacedLimit()", () => {
     { limit: 10, wanted: 11, elapsedMs: 1_000, next: 11, why: "of small ones, each" },
     { limit: 2, wanted: 1, elapsedMs: 1_000, next: 1, why: "down to the least" },
   ])("goes from $limit to $next for $wanted after $elapsedMs ms: $why", (step) => {
-    expect(pacedLimit(step, "gradient", defaultLimitPace)).toBe(step.next);
+    const paced = pacedLimit({ familiar: 0, ...step }, "gradient", defaultLimitPace);
+    expect(paced).toBe(step.next);
+  });
+
+  it.each([
+    { limit: 10, wanted: 36, familiar: 36, next: 36, why: "all the way" },
+    { limit: 10, wanted: 36, familiar: 30, next: 30, why: "so far" },
+    { limit: 10, wanted: 36, familiar: 15, next: 21, why: "no further than it would in any case" },
+    { limit: 10, wanted: 18, familiar: 36, next: 18, why: "no further than is wanted" },
+    { limit: 40, wanted: 10, familiar: 40, next: 12, why: "nothing of it downwards" },
+  ])("goes back from $limit to $familiar for $wanted at once: $why", ({ next, ...step }) => {
+    expect(pacedLimit({ ...step, elapsedMs: 1_000 }, "gradient", defaultLimitPace)).toBe(next);
   });
 
   it.each(["fixed", "signal"] as const)("does exactly what %s says", (law) => {
-    const step = { limit: 100, wanted: 101, elapsedMs: 1_000 };
+    const step = { limit: 100, wanted: 101, familiar: 0, elapsedMs: 1_000 };
     expect(pacedLimit(step, law, defaultLimitPace)).toBe(101);
   });
 });

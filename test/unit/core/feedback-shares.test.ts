@@ -47,10 +47,27 @@ describe("shareTargets()", () => {
   it("gives HIGH what it needs first, of all Envoys", () => {
     const all = [claim(0, { demand: 100 }), claim(1, { demand: 16, highDemand: 16 })];
     const targets = [...shareTargets(40, all).values()];
-    // 1.5 times 16 and room for chance: 37, and one at DEFAULT.
+    // 16 and room for chance would be 33, of which two thirds of the limit hold 26.
     expect(targets).toEqual([
-      { total: 2, high: 0, highRatio: 0 },
-      { total: 38, high: 37, highRatio: 1 },
+      { total: 13, high: 0, highRatio: 0 },
+      { total: 27, high: 26, highRatio: 1 },
+    ]);
+    const busy = [...shareTargets(20, all).values()];
+    expect(busy.map(({ total, high }) => [total, high])).toEqual([
+      [3, 0],
+      [17, 16],
+    ]);
+  });
+
+  it("leaves one to each at both priorities, where all have routes at HIGH", () => {
+    const all = [0, 9, 100].map((demand, i) => claim(i, { demand, highDemand: 0 }));
+    const split = [...shareTargets(2, all, 2).values()].map((one) => splitShare(one.total, one));
+    expect(split).toEqual([0, 1, 2].map(() => ({ default: 1, high: 1 })));
+    const silent = [claim(0, { reserved: 1 }), claim(1, { reserved: 9 })];
+    const kept = [...shareTargets(20, silent, 2).values()];
+    expect(kept.map(({ total, high }) => [total, high])).toEqual([
+      [2, 1],
+      [9, 1],
     ]);
   });
 
@@ -65,9 +82,10 @@ describe("shareTargets()", () => {
         const reserved = random.next() < 0.2 ? Math.floor(random.next() * 100) : undefined;
         return claim(i, { demand, highDemand, reserved });
       });
-      const shares = [...shareTargets(limit, all).values()];
+      const least = random.next() < 0.5 ? 1 : 2;
+      const shares = [...shareTargets(limit, all, least).values()];
       const sum = shares.reduce((total, share) => total + share.total, 0);
-      const bound = Math.max(limit, count);
+      const bound = Math.max(limit, least * count);
       const isFree = all.some(({ reserved }) => reserved === undefined);
       if (isFree) expect(sum, `run ${run}`).toBe(bound);
       else expect(sum, `run ${run}`).toBeLessThanOrEqual(bound);

@@ -11,13 +11,14 @@ describe("FleetWindow", () => {
     const window = new FleetWindow(gradient);
     window.add(nodeReportOf(), 0);
     window.add(nodeReportOf({ latency: { count: 300, sumMs: 33_000 } }), 100);
-    window.noteInFlight(20);
-    window.noteInFlight(12);
+    window.look({ inFlight: 20, rps: 380 });
+    window.look({ inFlight: 12, rps: 420 });
     expect(window.end(1_000)).toEqual({
       rttMs: 95,
       sampleCount: 400,
       droppedCount: 0,
       inFlightMax: 20,
+      servedPerMs: 0.4,
       endMs: 1_000,
     });
     expect(window.end(2_000)).toBeUndefined();
@@ -48,7 +49,7 @@ describe("FleetWindow", () => {
   it("forgets what it has", () => {
     const window = new FleetWindow(gradient);
     window.add(nodeReportOf(), 0);
-    window.noteInFlight(99);
+    window.look({ inFlight: 99, rps: 100 });
     window.restart();
     expect(window.end(5_000)).toBeUndefined();
     window.add(nodeReportOf(), 5_000);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { defaultGateSettings, Gate, gateProblem } from "../../../src/core/gate.js";
+import { defaultGateSettings, fadingInput, Gate, gateProblem } from "../../../src/core/gate.js";
 
 /** A gate's state and share after each input. */
 function gateAfter(inputs: readonly number[]): readonly string[] {
@@ -104,5 +104,31 @@ describe("gateProblem()", () => {
     expect(
       gateProblem({ openBelowRatio: 0, closeAboveRatio: 1, passAtCloseRatio: 0 }),
     ).toBeUndefined();
+  });
+});
+
+describe("fadingInput()", () => {
+  it("lets a gate that hears nothing more open by and by, and never close by itself", () => {
+    const gate = new Gate();
+    const step = (inputRatio: number) => {
+      gate.update(fadingInput(gate, inputRatio));
+      return [gate.state, Math.round(gate.passRatio * 1_000) / 1_000];
+    };
+    expect([1, 0, 0, 0, 0].map(step)).toEqual([
+      ["closed", 0],
+      ["limiting", 0.325],
+      ["limiting", 0.798],
+      ["open", 1],
+      ["open", 1],
+    ]);
+    // What comes on the way says what is true.
+    expect([1, 0, 0.9, 0, 0, 0].map((input) => step(input)[0])).toEqual([
+      "closed",
+      "limiting",
+      "closed",
+      "limiting",
+      "limiting",
+      "open",
+    ]);
   });
 });

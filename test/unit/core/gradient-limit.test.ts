@@ -39,6 +39,20 @@ describe("GradientLimit", () => {
     expect(law.limit).toBe(limit);
   });
 
+  it.each([
+    { initial: 25, limit: 18 },
+    { initial: 24, limit: 24 },
+    { initial: 20, limit: 20 },
+  ])("goes from $initial to $limit after a dip that confirmed what bears 18", (row) => {
+    const limits = { initial: row.initial, min: 1, max: 40 };
+    const law = new GradientLimit(settings, limits).begin({ minRttMs: 50, nowMs: -40_000 });
+    const windows = new WindowRow();
+    law.update(windows.next({ rttMs: 100, inFlightMax: 20 }));
+    expect(law.limit).toBe(8);
+    while (law.limit === 8) law.update(windows.next({ rttMs: 50, inFlightMax: 8 }));
+    expect(law.limit).toBe(row.limit);
+  });
+
   it("doubles at most, whatever the latency was before", () => {
     const { law, row } = learned();
     law.update(row.next({ rttMs: 10, inFlightMax: 18 }));
@@ -57,8 +71,11 @@ describe("GradientLimit", () => {
     expect(law.limit).toBe(18);
     law.update(row.next({ rttMs: 150, inFlightMax: 9 }));
     expect(law.limit).toBe(18);
-    law.update(row.next({ rttMs: 150, inFlightMax: 8 }));
-    expect(law.limit).toBe(17);
+    // Another one, since two in a row that look like queueing would be looked into.
+    const other = learned();
+    for (let i = 0; i < 5; i += 1) other.law.update(other.row.next({ rttMs: 50, inFlightMax: 9 }));
+    other.law.update(other.row.next({ rttMs: 150, inFlightMax: 8 }));
+    expect(other.law.limit).toBe(17);
   });
 
   it("stays within its bounds", () => {

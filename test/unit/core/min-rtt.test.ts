@@ -8,6 +8,7 @@ import {
   dipMsMax,
   dipShareMax,
   isMostlyLate,
+  leftMsMax,
   MinRtt,
   type MinRttFinding,
   measuredCountMin,
@@ -21,10 +22,14 @@ class Rig {
   readonly row = new WindowRow();
   limit = 20;
   limitMin = 1;
+  /** Whether in each window somebody goes without an answer. */
+  isLeft = true;
 
   see(given: Partial<WindowedSample> = {}, isSuspect = false): MinRttFinding {
     const { limit, limitMin } = this;
-    return this.minRtt.observe(this.row.next(given), { limit, limitMin, isSuspect });
+    const window = this.row.next(given);
+    if (this.isLeft) this.minRtt.noteLeft(window.endMs);
+    return this.minRtt.observe(window, { limit, limitMin, isSuspect });
   }
 
   /** The first window at the limit dips at once, and finds that nothing queues. */
@@ -33,6 +38,11 @@ class Rig {
     expect(this.minRtt.dipLimit).toBe(8);
     while (this.minRtt.dipLimit !== undefined) this.see({ rttMs, inFlightMax: 8 });
     expect(this.minRtt.minRttMs).toBe(rttMs);
+  }
+
+  /** Ordinary windows at the limit until it dips. */
+  age(given: Partial<WindowedSample>): void {
+    while (this.minRtt.dipLimit === undefined) this.see({ inFlightMax: this.limit, ...given });
   }
 
   /** Ordinary windows for that long. */
@@ -69,11 +79,90 @@ describe("MinRtt", () => {
     expect(rig.minRtt.dipLimit).toBe(20 * dipRatio);
   });
 
+  it("verifies what it began with after half a minute, as if it had measured that itself", () => {
+    const rig = new Rig();
+    rig.minRtt.begin(50, 0);
+    rig.pass(baselineMsMax - 1_000, { rttMs: 75, inFlightMax: 20 });
+    expect([rig.minRtt.minRttMs, rig.minRtt.dipCount]).toEqual([50, 0]);
+    rig.see({ rttMs: 75, inFlightMax: 20 });
+    // 0.8 x 20 / 75 x 50
+    expect(rig.minRtt.dipLimit).toBe(10);
+  });
+
+  it("waits for the limit to be reached with the first dip, not with one that verifies", () => {
+    const rig = new Rig();
+    expect(rig.see({ rttMs: 50, inFlightMax: 15 })).toEqual({ kind: "steady" });
+    expect(rig.see({ rttMs: 50, inFlightMax: 16 })).toEqual({ kind: "dipping" });
+    while (rig.minRtt.dipLimit !== undefined) rig.see({ rttMs: 50, inFlightMax: 6 });
+    rig.pass(baselineMsMax - 1_000, { rttMs: 50, inFlightMax: 10 });
+    expect(rig.minRtt.dipLimit).toBeUndefined();
+    rig.see({ rttMs: 50, inFlightMax: 10 });
+    expect(rig.minRtt.dipLimit).toBe(8);
+  });
+
+  it("verifies what it has measured with a fifth less than keeps all servers busy", () => {
+    const rig = new Rig();
+    rig.limit = 36;
+    rig.see({ rttMs: 90, inFlightMax: 36 });
+    while (rig.minRtt.dipLimit !== undefined) rig.see({ rttMs: 50, inFlightMax: 14 });
+    rig.age({ rttMs: 90 });
+    // 20 servers of 50 ms.
+    expect(rig.minRtt.dipLimit).toBe(16);
+    const finding = rig.see({ rttMs: 50, inFlightMax: 16 });
+    expect(finding).toEqual({ kind: "measured", capacity: 20, isConfirmed: true });
+  });
+
+  it("verifies soon after it found a queue in what it knew, the first time", () => {
+    const rig = new Rig();
+    rig.minRtt.begin(80, -baselineMsMax);
+    rig.limit = 36;
+    rig.see({ rttMs: 90, inFlightMax: 36 });
+    // 20 servers of 50 ms, and samples that take their time: a dip of many seconds.
+    const dipped = () => {
+      const inFlightMax = rig.minRtt.dipLimit ?? 36;
+      rig.see({ rttMs: Math.max(50, inFlightMax * 2.5), inFlightMax, sampleCount: 12 });
+    };
+    for (let i = 0; i < 60 && rig.minRtt.dipLimit !== undefined; i += 1) dipped();
+    expect(rig.minRtt.minRttMs).toBe(50);
+    const dipCount = rig.minRtt.dipCount;
+    rig.pass(4 * baselineMsMax, { rttMs: 90, inFlightMax: 36 });
+    expect(rig.minRtt.dipCount).toBeGreaterThan(dipCount);
+  });
+
+  it("goes by what was served, where the most in use was not in use all the time", () => {
+    const rig = new Rig();
+    rig.limit = 36;
+    rig.see({ rttMs: 90, inFlightMax: 36 });
+    while (rig.minRtt.dipLimit !== undefined) rig.see({ rttMs: 50, inFlightMax: 14 });
+    rig.age({ rttMs: 60, servedPerMs: 0.4 });
+    // 0.8 x 0.4 x 50; by the most in use it would be 24.
+    expect(rig.minRtt.dipLimit).toBe(16);
+  });
+
+  it("looks further where a baseline turns out to have had a queue in it", () => {
+    const rig = new Rig();
+    rig.limit = 36;
+    // As if some queue had been there: truly, it is 20 servers of 50 ms.
+    rig.see({ rttMs: 90, inFlightMax: 36 });
+    while (rig.minRtt.dipLimit !== undefined) rig.see({ rttMs: 80, inFlightMax: 14 });
+    expect(rig.minRtt.minRttMs).toBe(80);
+    rig.age({ rttMs: 90 });
+    const levels = new Set<number>();
+    while (rig.minRtt.dipLimit !== undefined) {
+      const inFlightMax = rig.minRtt.dipLimit;
+      levels.add(inFlightMax);
+      rig.see({ rttMs: Math.max(50, inFlightMax * 2.5), inFlightMax });
+    }
+    // 0.8 x 80 / 2.5, and then 0.8 of what is a queue there, too.
+    expect([...levels]).toEqual([25, 20, 16]);
+    expect(rig.minRtt.minRttMs).toBe(50);
+  });
+
   it("tells in a dip that latency did not fall with the permits, and what capacity that is", () => {
     const rig = new Rig();
     expect(rig.see({ rttMs: 100, inFlightMax: 20 })).toEqual({ kind: "dipping" });
     const finding = rig.see({ rttMs: 60, inFlightMax: 8 });
-    expect(finding).toEqual({ kind: "measured", capacity: 12 });
+    expect(finding).toEqual({ kind: "measured", capacity: 12, isConfirmed: false });
     expect(rig.minRtt.minRttMs).toBe(60);
   });
 
@@ -108,10 +197,10 @@ describe("MinRtt", () => {
     expect(rig.minRtt.minRttMs).toBe(2_000);
     while (rig.minRtt.dipLimit === undefined) rig.see({ rttMs: 2_000, inFlightMax: 20 });
     for (let i = 0; i < 5; i += 1) rig.see({ rttMs: 1, inFlightMax: 8 });
-    expect([rig.minRtt.dipLimit, rig.minRtt.minRttMs]).toEqual([8, 2_000]);
+    expect([rig.minRtt.dipLimit, rig.minRtt.minRttMs]).toEqual([16, 2_000]);
   });
 
-  it("spends a twentieth of the time in regular dips, a quarter in suspected ones, at most", () => {
+  it("spends a twentieth of the permits on regular dips, a quarter on suspected ones", () => {
     for (const { isSuspect, share } of [
       { isSuspect: false, share: dipShareMax },
       { isSuspect: true, share: suspectedDipShareMax },
@@ -119,7 +208,7 @@ describe("MinRtt", () => {
       const rig = new Rig();
       let dippedCount = 0;
       for (let second = 0; second < 2_000; second += 1) {
-        if (rig.minRtt.dipLimit !== undefined) dippedCount += 1;
+        dippedCount += 1 - (rig.minRtt.dipLimit ?? 20) / 20;
         // Each dip finds another baseline, which is news.
         const rttMs = rig.minRtt.dipCount % 2 === 0 ? 1_000 : 3_000;
         rig.see({ rttMs, inFlightMax: rig.minRtt.dipLimit ?? 20, sampleCount: 20 }, isSuspect);
@@ -163,23 +252,34 @@ describe("MinRtt", () => {
     const rig = new Rig();
     rig.learn(50);
     rig.pass(baselineMsMax, { rttMs: 1_000, inFlightMax: 20 });
-    rig.see({ rttMs: 950, inFlightMax: 8 });
-    rig.see({ rttMs: 700, inFlightMax: 8 });
-    expect(rig.minRtt.dipLimit).toBe(8);
-    rig.see({ rttMs: 690, inFlightMax: 8 });
+    rig.see({ rttMs: 950, inFlightMax: 3 });
+    rig.see({ rttMs: 700, inFlightMax: 3 });
+    expect(rig.minRtt.dipLimit).toBe(3);
+    rig.see({ rttMs: 690, inFlightMax: 3 });
     expect([rig.minRtt.dipLimit, rig.minRtt.minRttMs]).toEqual([undefined, 690]);
   });
 
-  it("looks longer where it is a close thing", () => {
+  it("measures it once where nobody left unanswered for half a minute", () => {
+    const rig = new Rig();
+    rig.learn(50);
+    rig.isLeft = false;
+    rig.pass(Math.max(baselineMsMax, leftMsMax), { rttMs: 1_000, inFlightMax: 20 });
+    rig.see({ rttMs: 950, inFlightMax: 3 });
+    expect([rig.minRtt.dipLimit, rig.minRtt.minRttMs]).toEqual([undefined, 950]);
+  });
+
+  it("looks longer where it is a close thing, before it goes deeper", () => {
     const rig = new Rig();
     rig.learn(50);
     rig.pass(baselineMsMax, { rttMs: 100, inFlightMax: 20 });
     const sampleCount = measuredCountMin;
-    const close = { rttMs: 51, inFlightMax: 8, sampleCount };
+    const close = { rttMs: 42, inFlightMax: 8, sampleCount };
     for (let count = sampleCount; count < closeCountMin; count += sampleCount) {
-      expect(rig.see(close)).toEqual({ kind: "dipping" });
+      rig.see(close);
+      expect(rig.minRtt.dipLimit).toBe(8);
     }
-    expect(rig.see(close)).toMatchObject({ kind: "measured" });
+    rig.see(close);
+    expect(rig.minRtt.dipLimit).toBeLessThan(8);
   });
 
   it("dips when queueing is suspected for two windows, at most so often", () => {
@@ -207,6 +307,40 @@ describe("MinRtt", () => {
     expect(gapsMs[0]).toBeGreaterThanOrEqual(dipGapMsMin);
     expect(gapsMs.at(-1)).toBeGreaterThanOrEqual(baselineMsMax);
     expect(gapsMs).toEqual(gapsMs.toSorted((a, b) => a - b));
+  });
+
+  /** A first dip of many levels: none may follow it for long. */
+  function searched(): Rig {
+    const rig = new Rig();
+    rig.limit = 60;
+    rig.see({ rttMs: 300, inFlightMax: 60 });
+    while (rig.minRtt.dipLimit !== undefined) {
+      const inFlightMax = rig.minRtt.dipLimit;
+      rig.see({ rttMs: Math.max(50, inFlightMax * 5), inFlightMax });
+    }
+    rig.limit = 20;
+    rig.see({ rttMs: 100, inFlightMax: 20 }, true);
+    rig.see({ rttMs: 100, inFlightMax: 20 }, true);
+    rig.see({ rttMs: 100, inFlightMax: 20 }, true);
+    expect([rig.minRtt.minRttMs, rig.minRtt.dipCount]).toEqual([50, 1]);
+    return rig;
+  }
+
+  it("remembers a suspicion until it may dip, though the law has found a limit by then", () => {
+    const rig = searched();
+    // It was lowered as if servers had gone. But it is a slower release: no queue is left.
+    rig.limit = 10;
+    for (let doneMs = 0; doneMs < baselineMsMax / 2; doneMs += 1_000) {
+      rig.see({ rttMs: 100, inFlightMax: rig.minRtt.dipLimit ?? 10 });
+    }
+    expect(rig.minRtt.minRttMs).toBe(100);
+  });
+
+  it("forgets it where the limit is not reached any more", () => {
+    const rig = searched();
+    rig.see({ rttMs: 50, inFlightMax: 5 });
+    rig.pass(baselineMsMax / 2, { rttMs: 50, inFlightMax: 20 });
+    expect(rig.minRtt.dipCount).toBe(1);
   });
 
   it("does not suspect few samples of a slow service", () => {
@@ -240,7 +374,8 @@ describe("MinRtt", () => {
     rig.see({ ...late, inFlightMax: 4 });
     rig.see({ ...late, inFlightMax: 4 });
     expect(rig.minRtt.dipLimit).toBe(1);
-    expect(rig.see({ ...late, inFlightMax: 1 })).toEqual({ kind: "measured", capacity: 1 });
+    const finding = rig.see({ ...late, inFlightMax: 1 });
+    expect(finding).toEqual({ kind: "measured", capacity: 1, isConfirmed: false });
     expect(rig.minRtt.minRttMs).toBeUndefined();
   });
 

@@ -2,6 +2,7 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { type RefusalCause, refusalCauses } from "../../../src/core/admission-settings.js";
 import type { Refusal } from "../../../src/core/exchange-messages.js";
+import type { RuleTelling } from "../../../src/core/limit.js";
 import {
   isGrpcRequest,
   type RefusedRequest,
@@ -9,6 +10,7 @@ import {
   refusalOf,
   refusalRows,
 } from "../../../src/core/refusal.js";
+import { ruleHeader, type ToldRule, usualTelling } from "../../../src/core/told-rule.js";
 import { StatusSchema } from "../../../src/gen/google/rpc/status_pb.js";
 
 const http: RefusedRequest = { method: "GET", contentType: "application/json" };
@@ -19,7 +21,7 @@ function refuse(
   request: RefusedRequest,
   statusByCause: Partial<Record<RefusalCause, number>> = {},
 ): Refusal {
-  return refusalOf({ statusByCause }, { cause, request, retrySeconds: 7 });
+  return refusalOf({ statusByCause }, { service: "orders", cause, request, retrySeconds: 7 });
 }
 
 function header({ headers }: Refusal, name: string): string | undefined {
@@ -43,6 +45,37 @@ describe("refusalOf()", () => {
   ] as const)("answers $cause with $status or $grpcStatus", ({ cause, status, grpcStatus }) => {
     expect(refuse(cause, http)).toMatchObject({ status, grpcStatus: undefined });
     expect(refuse(cause, grpc)).toMatchObject({ status, grpcStatus });
+  });
+
+  it("names service and cause in metadata, and in a header where the policy says so", () => {
+    const named = (fields: Partial<RuleTelling>, told?: ToldRule) => {
+      const settings = { statusByCause: {}, telling: { ...usualTelling, ...fields } };
+      const question = {
+        service: "orders",
+        cause: "gate",
+        request: http,
+        retrySeconds: 7,
+      } as const;
+      const refusal = refusalOf(settings, { ...question, told });
+      const fieldsOf = refusal.metadata && Object.fromEntries(refusal.metadata.fields);
+      return [header(refusal, ruleHeader), fieldsOf];
+    };
+    const own = { service: "orders", cause: "gate" };
+    expect(named({})).toEqual([undefined, own]);
+    expect(named({ header: true })).toEqual(["orders/gate", own]);
+    expect(named({ metadata: false })).toEqual([undefined, undefined]);
+    const told = { domain: "shop", rule: "user", limit: "daily", telling: usualTelling };
+    const rule = { domain: "shop", rule: "user", limit: "daily" };
+    // A rate limit's rule says for itself where it is named.
+    expect(named({ header: true }, told)).toEqual([undefined, { ...own, ...rule }]);
+    const loud = { ...told, telling: { ...usualTelling, header: true, metadata: false } };
+    expect(named({ metadata: false }, loud)).toEqual(["user/daily", undefined]);
+    expect(
+      refusalOf(
+        { statusByCause: {} },
+        { service: "orders", cause: "gate", request: grpc, retrySeconds: 7 },
+      ).metadata?.namespace,
+    ).toBe("headgate");
   });
 
   it("gives every cause words, details without spaces, and a time to come back", () => {

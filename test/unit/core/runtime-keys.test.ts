@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { breakerKey, shedKey } from "../../../src/core/runtime-keys.js";
+import {
+  admissionControlKey,
+  breakerKey,
+  localRateLimitKey,
+  retryBudgetKey,
+  shedKey,
+} from "../../../src/core/runtime-keys.js";
 
 describe("breakerKey()", () => {
   it.each([
@@ -15,8 +21,28 @@ describe("breakerKey()", () => {
   });
 });
 
+describe("retryBudgetKey()", () => {
+  it("names a part of a budget", () => {
+    expect(retryBudgetKey("orders", "high", "budget_percent")).toBe(
+      "circuit_breakers.orders.high.retry_budget.budget_percent",
+    );
+  });
+});
+
 describe("shedKey()", () => {
   it("names a service and a class", () => {
     expect(shedKey("orders", "low")).toBe("headgate.shed.orders.low");
+  });
+});
+
+describe("localRateLimitKey()", () => {
+  it("names a service", () => {
+    expect(localRateLimitKey("orders")).toBe("headgate.local_rate_limit.orders");
+  });
+});
+
+describe("admissionControlKey()", () => {
+  it("names a service", () => {
+    expect(admissionControlKey("orders")).toBe("headgate.admission_control.orders");
   });
 });

@@ -44,8 +44,9 @@ describe("SampleWindow", () => {
       sampleCount: 11,
       droppedCount: 1,
       inFlightMax: 30,
+      servedPerMs: 0.011,
       endMs: 1_000,
-    } satisfies Record<keyof WindowedSample, number>);
+    } satisfies WindowedSample);
     expect(window.add(ended(3_000, 10))).toBeUndefined();
   });
 

@@ -115,6 +115,64 @@ describe("ShareLedger", () => {
     expect(rig.grant({ a: 50, b: 50 })).toEqual({ a: 40, b: 40 });
   });
 
+  it("gives back after a change of leaders what was taken, to those who have told", () => {
+    const rig = new Rig();
+    rig.ledger.restore("a", 30, 0);
+    rig.ledger.restore("b", 30, 0);
+    rig.ledger.restore("gone", 40, 0);
+    rig.grant({ a: 5, b: 5, gone: 40 });
+    rig.pass(2_000);
+    rig.hold({ a: 5 });
+    // All that "a" had, for both; of the other two nobody knows what it was before.
+    expect(rig.grant({ a: 50, b: 10, gone: 40 })).toEqual({ a: 25, b: 10, gone: 40 });
+    rig.pass(1);
+    rig.hold({ b: 10 });
+    // All that both had, and not what is free since "gone" should have 30.
+    expect(rig.grant({ a: 60, b: 10, gone: 30 })).toEqual({ a: 50, b: 10, gone: 30 });
+    rig.pass(17_000);
+    rig.hold({ a: 50, b: 10 });
+    // By now it goes by its default.
+    expect(rig.grant({ a: 60, b: 10, gone: 30 })).toEqual({ a: 60, b: 10, gone: 30 });
+  });
+
+  it("counts what it has given and taken back itself beside what somebody may have had", () => {
+    const rig = new Rig();
+    rig.ledger.restore("a", 30, 0);
+    rig.ledger.restore("b", 30, 0);
+    rig.pass(2_000);
+    rig.hold({ a: 30 });
+    rig.grant({ a: 20, b: 30 });
+    rig.pass(2_000);
+    rig.hold({ a: 20 });
+    expect(rig.grant({ a: 20, b: 40 })).toEqual({ a: 20, b: 40 });
+    rig.pass(1_000);
+    rig.grant({ a: 20, b: 30 });
+    // Nobody has heard that it has given up the ten again.
+    expect(rig.grant({ a: 30, b: 30 })).toEqual({ a: 20, b: 30 });
+  });
+
+  it("counts no more of a default that may be in force than it is told to", () => {
+    const rig = halves();
+    rig.grant({ a: 20, b: 50 });
+    rig.pass(2_000);
+    rig.hold({ a: 20 });
+    rig.pass(7_500);
+    rig.hold({ a: 20 });
+    const regrow = (byDefaultMost?: number) => {
+      const targets = new Map(Object.entries({ a: 45, b: 15 }));
+      const most = byDefaultMost === undefined ? {} : { byDefaultMost };
+      const order = { targets, bound: 60, reserved: new Map(), ...most };
+      return Object.fromEntries(rig.ledger.grant(order, rig.nowMs));
+    };
+    rig.grant({ a: 20, b: 15 }, 60);
+    rig.pass(17_000);
+    rig.hold({ a: 20 });
+    expect(rig.ledger.mayHold("b", rig.nowMs)).toBe(configuredShare);
+    expect(regrow()).toEqual({ a: 30, b: 15 });
+    expect(regrow(20)).toEqual({ a: 40, b: 15 });
+    expect(regrow(1)).toEqual({ a: 45, b: 15 });
+  });
+
   it("leaves shares alone that are about right, unless all together are too much", () => {
     const rig = halves();
     expect(rig.grant({ a: 54, b: 46 })).toEqual({ a: 50, b: 50 });

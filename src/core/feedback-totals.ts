@@ -1,0 +1,72 @@
+import type { FeedbackNodes } from "./feedback-nodes.js";
+import type { ShareLedger } from "./share-ledger.js";
+
+/** Envoys of one service and what they were given, at one time. */
+export interface TotalsView {
+  readonly nodes: FeedbackNodes;
+  readonly ledger: Pick<ShareLedger, "share">;
+  /** Of the service: a whole number from 1. */
+  readonly limit: number;
+  readonly nowMs: number;
+}
+
+/** What the Envoys of one service do, added up. */
+export interface FleetTotals {
+  /** In work now, at those whose numbers are of now. */
+  readonly inFlight: number;
+  /** The same, with the whole shares of those who were full at some time, or are silent. */
+  readonly inUse: number;
+  /** Requests that end in a second, at those whose numbers are of now. */
+  readonly rps: number;
+  /** The same, with what those had last who are silent. */
+  readonly allRps: number;
+  /** When the oldest of what is of now was true. */
+  readonly fromMs: number;
+  /** Whether so much is at Envoys out of reach that a lower limit would not show what it does. */
+  readonly isPartial: boolean;
+}
+
+/** The part of a limit that may be out of reach in a dip, which leaves 0.4 of it or more. */
+const unheardRatioMax = 0.1;
+
+/**
+ * Adds up what Envoys do. Of one that is silent nobody knows, but its share may well be in use, as
+ * a part of the limit: without it a service would seem to take less than it does, by as much as
+ * Envoys have lost their way to tell. One that takes its layers all the same follows a lower limit;
+ * one of which nothing is heard at all does not, or is dead.
+ *
+ * Example: a limit of 40, and four Envoys with 10 each, all in use, 9 of them just now at each. The
+ * fourth is silent: 27 in flight, 40 in use, and partial unless its layers are acknowledged.
+ */
+export function fleetTotals({ nodes, ledger, limit, nowMs }: TotalsView): FleetTotals {
+  let inFlight = 0;
+  let inUse = 0;
+  let rps = 0;
+  let silentRps = 0;
+  let silentUse = 0;
+  let unheardUse = 0;
+  let fromMs = nowMs;
+  for (const nodeId of nodes.ids) {
+    const numbers = nodes.numbers(nodeId);
+    const share = ledger.share(nodeId);
+    if (!nodes.isFresh(nodeId, nowMs)) {
+      silentUse += share;
+      silentRps += numbers.rps;
+      if (!nodes.isHeard(nodeId, nowMs)) unheardUse += share;
+      continue;
+    }
+    inFlight += numbers.inFlight;
+    rps += numbers.rps;
+    fromMs = Math.min(fromMs, numbers.atMs);
+    // One look a second need not have met the moment at which its share was all in use.
+    inUse += Math.max(numbers.inFlight, numbers.isFull ? share : 0);
+  }
+  return {
+    inFlight,
+    inUse: Math.max(inUse, Math.min(limit, inUse + silentUse)),
+    rps,
+    allRps: rps + silentRps,
+    fromMs,
+    isPartial: unheardUse > unheardRatioMax * limit,
+  };
+}

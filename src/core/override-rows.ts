@@ -1,0 +1,129 @@
+import type { DescriptorEntry } from "./key.js";
+import type { Override } from "./override.js";
+
+/** Which descriptors an override is of, in one number: its entries, and whether it is a prefix. */
+const prefixFlag = 64;
+
+/** Where an override is found by, in a few bytes each; the rest stays with who keeps it. */
+export class OverrideRows<Kept = Override> {
+  readonly #read: (kept: Kept) => Override | undefined;
+  readonly #kept: Kept[] = [];
+  readonly #domains: string[] = [];
+  readonly #domainIndexes = new Map<string, number>();
+  readonly #hashes: Int32Array;
+  readonly #expiries: Float64Array;
+  readonly #shapes: Uint8Array;
+  readonly #domainOf: Uint32Array;
+
+  /**
+   * @param rowsMax the most that will be added
+   * @param read an override in full, from what is kept of it
+   */
+  constructor(rowsMax: number, read: (kept: Kept) => Override | undefined) {
+    this.#read = read;
+    this.#hashes = new Int32Array(rowsMax);
+    this.#expiries = new Float64Array(rowsMax);
+    this.#shapes = new Uint8Array(rowsMax);
+    this.#domainOf = new Uint32Array(rowsMax);
+  }
+
+  get count(): number {
+    return this.#kept.length;
+  }
+
+  /** The domains of all rows. */
+  get domains(): readonly string[] {
+    return this.#domains;
+  }
+
+  /** Adds an override, which `read` makes of what is kept. */
+  add(kept: Kept, { domain, entries, isPrefix, expiresEpochMs }: Override): void {
+    const row = this.#kept.length;
+    this.#kept.push(kept);
+    this.#hashes[row] = descriptorHash(domain, entries);
+    this.#expiries[row] = expiresEpochMs ?? Number.POSITIVE_INFINITY;
+    this.#shapes[row] = shapeOf(entries.length, isPrefix);
+    this.#domainOf[row] = this.#indexOf(domain);
+  }
+
+  /** Adds a row of others, without reading it again. */
+  addFrom(others: OverrideRows<Kept>, row: number): void {
+    const kept = others.keptAt(row);
+    if (kept === undefined) return;
+    const own = this.#kept.length;
+    this.#kept.push(kept);
+    this.#hashes[own] = others.hashAt(row);
+    this.#expiries[own] = others.expiryAt(row);
+    this.#shapes[own] = others.#shapes[row] ?? 0;
+    this.#domainOf[own] = this.#indexOf(others.#domains[others.#domainOf[row] ?? 0] ?? "");
+  }
+
+  /** What is kept of a row. */
+  keptAt(row: number): Kept | undefined {
+    return this.#kept[row];
+  }
+
+  /** The override of a row, in full. */
+  overrideAt(row: number): Override | undefined {
+    const kept = this.#kept[row];
+    return kept === undefined ? undefined : this.#read(kept);
+  }
+
+  /** When it expires, in milliseconds since 1970; Infinity: never. */
+  expiryAt(row: number): number {
+    return this.#expiries[row] ?? 0;
+  }
+
+  /** By `descriptorHash`. */
+  hashAt(row: number): number {
+    return this.#hashes[row] ?? 0;
+  }
+
+  /** By `shapeOf`. */
+  shapeAt(row: number): number {
+    return this.#shapes[row] ?? 0;
+  }
+
+  #indexOf(domain: string): number {
+    const known = this.#domainIndexes.get(domain);
+    if (known !== undefined) return known;
+    const index = this.#domains.length;
+    this.#domains.push(domain);
+    this.#domainIndexes.set(domain, index);
+    return index;
+  }
+}
+
+/** Entries, up to 32, and whether it is a prefix, in one number below 128. */
+export function shapeOf(entryCount: number, isPrefix: boolean): number {
+  return isPrefix ? entryCount | prefixFlag : entryCount;
+}
+
+/** A hash of a whole descriptor: 32 bits, signed. Equal ones have still to be compared. */
+function descriptorHash(domain: string, entries: readonly DescriptorEntry[]): number {
+  let hash = domainHash(domain);
+  for (const entry of entries) hash = entryHash(hash, entry);
+  return hash;
+}
+
+/** Where the hash of a descriptor begins. */
+export function domainHash(domain: string): number {
+  return textHash(hashOffset, domain);
+}
+
+/** The hash of a descriptor, one entry longer. */
+export function entryHash(before: number, { key, value }: DescriptorEntry): number {
+  return textHash(textHash(before, key), value);
+}
+
+const hashOffset = 0x811c9dc5 | 0;
+const hashPrime = 0x01000193;
+
+/** The length goes first, so that two texts never pass for one. Source: FNV-1a. */
+function textHash(before: number, text: string): number {
+  let hash = Math.imul(before ^ text.length, hashPrime);
+  for (let i = 0; i < text.length; i += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(i), hashPrime);
+  }
+  return hash;
+}

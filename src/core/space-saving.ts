@@ -1,0 +1,110 @@
+/** A key, how often it came at most, and by how much that may be too much. */
+export interface FrequentKey<K> {
+  readonly key: K;
+  readonly count: number;
+  /** The key came at least `count - errorMax` times. */
+  readonly errorMax: number;
+}
+
+interface Counted<K> {
+  key: K;
+  count: number;
+  errorMax: number;
+}
+
+/**
+ * The keys that come most often in a stream that holds any number of them, in constant room.
+ *
+ * With m counters and n arrivals every key that came more than n / m times is among them, and no
+ * count is too large by more than that. A new key takes the place of the least, and its count. One
+ * arrival takes O(log m).
+ *
+ * Example: m 2, arrivals a a b c: a counts 2, and c took over b's place: 2, by 1 too many at most.
+ *
+ * Source: Metwally, Agrawal and El Abbadi, "Efficient computation of frequent and top-k elements in
+ * data streams" (2005), Space-Saving.
+ */
+export class SpaceSaving<K> {
+  readonly #countersMax: number;
+  readonly #places = new Map<K, number>();
+  /** A heap, the least count first. */
+  readonly #heap: Counted<K>[] = [];
+  #totalCount = 0;
+
+  /** @param countersMax the most keys that are counted at once, from 1 */
+  constructor(countersMax: number) {
+    this.#countersMax = Math.max(1, countersMax);
+  }
+
+  /** All arrivals, of whatever key. */
+  get totalCount(): number {
+    return this.#totalCount;
+  }
+
+  /** A key came, so many times, from 1. */
+  add(key: K, times = 1): void {
+    this.#totalCount += times;
+    const place = this.#places.get(key);
+    if (place !== undefined) {
+      const counted = this.#heap[place];
+      if (counted === undefined) return;
+      counted.count += times;
+      this.#sink(counted, place);
+      return;
+    }
+    if (this.#heap.length < this.#countersMax) {
+      this.#heap.push({ key, count: times, errorMax: 0 });
+      this.#rise(this.#heap.length - 1);
+      return;
+    }
+    const least = this.#heap[0];
+    if (least === undefined) return;
+    this.#places.delete(least.key);
+    least.key = key;
+    least.errorMax = least.count;
+    least.count += times;
+    this.#sink(least, 0);
+  }
+
+  /** The most frequent keys, at most `countMax`, the first one first. */
+  top(countMax: number): readonly FrequentKey<K>[] {
+    const sorted = this.#heap.toSorted(
+      (one, other) => other.count - one.count || one.errorMax - other.errorMax,
+    );
+    return sorted.slice(0, countMax).map((counted) => ({ ...counted }));
+  }
+
+  #rise(from: number): void {
+    let place = from;
+    const counted = this.#heap[place];
+    if (counted === undefined) return;
+    while (place > 0) {
+      const parentPlace = (place - 1) >> 1;
+      const parent = this.#heap[parentPlace];
+      if (parent === undefined || parent.count <= counted.count) break;
+      this.#put(parent, place);
+      place = parentPlace;
+    }
+    this.#put(counted, place);
+  }
+
+  #sink(counted: Counted<K>, from: number): void {
+    let place = from;
+    for (;;) {
+      const left = this.#heap[2 * place + 1];
+      if (left === undefined) break;
+      const right = this.#heap[2 * place + 2];
+      const child = right !== undefined && right.count < left.count ? right : left;
+      if (child.count >= counted.count) break;
+      const childPlace = child === left ? 2 * place + 1 : 2 * place + 2;
+      this.#put(child, place);
+      place = childPlace;
+    }
+    this.#put(counted, place);
+  }
+
+  #put(counted: Counted<K>, place: number): void {
+    this.#heap[place] = counted;
+    this.#places.set(counted.key, place);
+  }
+}

@@ -1,0 +1,65 @@
+import { type CalendarDate, dateOf, daysSince1970 } from "./calendar-date.js";
+
+const secondsPerDay = 86_400;
+
+const pattern =
+  /^(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?$/;
+
+/**
+ * Reads a time in microseconds since 1970: `2026-01-05T08:00:00.123Z` (a blank for the `T`, any
+ * fraction, an offset such as `+01:00`; without one it is UTC), or seconds since 1970 with a
+ * fraction. Undefined for anything else, also for a day that there is not.
+ *
+ * Source: RFC 3339 section 5.6.
+ */
+export function parseTimestampUs(text: string): number | undefined {
+  const match = pattern.exec(text);
+  if (match === null) return parseEpochUs(text);
+  const [, year, month, day, hour, minute, second, fraction = "", offset = "Z"] = match;
+  const date: CalendarDate = { year: Number(year), month: Number(month), day: Number(day) };
+  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60 || !isDate(date)) {
+    return undefined;
+  }
+  const time = (Number(hour) * 60 + Number(minute)) * 60 + Number(second);
+  const seconds = daysSince1970(date) * secondsPerDay + time - offsetSeconds(offset);
+  return seconds * 1_000_000 + microseconds(fraction);
+}
+
+function parseEpochUs(text: string): number | undefined {
+  if (!/^\d{9,11}(?:\.\d{1,9})?$/.test(text)) return undefined;
+  const [seconds = "", fraction = ""] = text.split(".");
+  return Number(seconds) * 1_000_000 + microseconds(fraction);
+}
+
+/** Digits behind a point; finer ones are cut. */
+function microseconds(fraction: string): number {
+  return Number(fraction.slice(0, 6).padEnd(6, "0"));
+}
+
+function offsetSeconds(offset: string): number {
+  if (offset === "Z") return 0;
+  const seconds = (Number(offset.slice(1, 3)) * 60 + Number(offset.slice(-2))) * 60;
+  return offset.startsWith("-") ? -seconds : seconds;
+}
+
+/** A day that there is comes back from its number. */
+function isDate(date: CalendarDate): boolean {
+  if (date.month < 1 || date.month > 12) return false;
+  const { year, month, day } = dateOf(daysSince1970(date));
+  return year === date.year && month === date.month && day === date.day;
+}
+
+/** Writes a time in UTC as `2026-01-05T08:00:00Z`; what is finer than a second is cut. */
+export function formatTimestamp(timeUs: number): string {
+  const seconds = Math.floor(timeUs / 1_000_000);
+  const days = Math.floor(seconds / secondsPerDay);
+  const time = seconds - days * secondsPerDay;
+  const { year, month, day } = dateOf(days);
+  const date = [pad(year, 4), pad(month, 2), pad(day, 2)].join("-");
+  const parts = [Math.floor(time / 3_600), Math.floor(time / 60) % 60, time % 60];
+  return `${date}T${parts.map((part) => pad(part, 2)).join(":")}Z`;
+}
+
+function pad(value: number, width: number): string {
+  return String(value).padStart(width, "0");
+}

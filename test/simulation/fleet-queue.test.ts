@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import { mean } from "./fleet-loop-report.js";
+import { QueueFleetRun, type QueueSecond } from "./fleet-queue-run.js";
+import { lawOf } from "./law-scenarios.js";
+
+const seeds = Array.from({ length: 12 }, (_, i) => i + 1);
+
+const workerCount = 20;
+
+/** Two Envoys, and at the start nearly twice as many requests as 20 workers of 50 ms can serve. */
+function overload(seed: number): QueueFleetRun {
+  return new QueueFleetRun(
+    {
+      law: lawOf("gradient", { min: 2, initial: 20, max: 400 }),
+      envoyCount: 2,
+      workerCount,
+      serviceMs: 50,
+      perSecond: 720,
+      patienceMs: 1_000,
+      configuredShare: 200,
+    },
+    seed,
+  );
+}
+
+function goodput(seconds: readonly QueueSecond[]): number {
+  return mean(seconds.map(({ goodputRatio }) => goodputRatio));
+}
+
+function meanOverSeeds(of: (seed: number) => number): number {
+  return mean(seeds.map(of));
+}
+
+/** Each request is drawn, so a single second of a single run may have a bad day. */
+describe("FleetLoop, before a queue of single requests", () => {
+  it.each(seeds)("finds the limit in ten seconds, overloaded from the start (seed %i)", (seed) => {
+    const run = overload(seed);
+    run.span(10);
+    expect(goodput(run.span(10))).toBeGreaterThan(0.8);
+  });
+
+  it("follows in five seconds when half of the workers go, and loses next to nothing", () => {
+    const followed: number[] = [];
+    const served = meanOverSeeds((seed) => {
+      const run = overload(seed);
+      run.span(60);
+      run.change({ workerCount: workerCount / 2 });
+      followed.push(run.span(5).at(-1)?.inFlight ?? 0);
+      const after = goodput(run.span(20));
+      expect(after, `seed ${seed}`).toBeGreaterThan(0.85);
+      return after;
+    });
+    expect(served).toBeGreaterThan(0.93);
+    // A limit for ten workers is 18: before, it was 37.
+    expect(mean(followed)).toBeLessThan(1.8 * (workerCount / 2));
+  });
+
+  it("learns the latency of a release that takes twice as long, and keeps to it", () => {
+    const served = meanOverSeeds((seed) => {
+      const run = overload(seed);
+      run.span(60);
+      run.change({ serviceMs: 100 });
+      run.span(25);
+      const after = run.span(60);
+      expect(goodput(after), `seed ${seed}`).toBeGreaterThan(0.9);
+      expect(after.at(-1)?.minRttMs).toBeGreaterThan(75);
+      expect(after.at(-1)?.minRttMs).toBeLessThan(135);
+      return goodput(after);
+    });
+    expect(served).toBeGreaterThan(0.96);
+  });
+
+  /**
+   * After a long dip none may follow for half a minute. The law went down meanwhile as if workers
+   * had gone, found a limit at which latency raised no suspicion, and stayed there for minutes:
+   * half of what could be served was refused.
+   */
+  it.each([30, 43, 89, 105, 138])(
+    "learns of one that comes right after a dip, when it may dip again (seed %i)",
+    (seed) => {
+      const run = overload(seed);
+      run.span(60);
+      run.change({ serviceMs: 100 });
+      run.span(50);
+      const after = run.span(40);
+      expect(goodput(after)).toBeGreaterThan(0.95);
+      expect(after.at(-1)?.minRttMs).toBeGreaterThan(75);
+    },
+  );
+
+  it("takes no queue for the latency without one, overloaded for a quarter of an hour", () => {
+    for (const seed of seeds.slice(0, 3)) {
+      const run = overload(seed);
+      run.span(60);
+      const seconds = run.span(900);
+      expect(mean(seconds.map(({ minRttMs = 0 }) => minRttMs))).toBeLessThan(60);
+      expect(mean(seconds.map(({ rttMs }) => rttMs))).toBeLessThan(110);
+      expect(goodput(seconds)).toBeGreaterThan(0.95);
+    }
+  });
+});
