@@ -15,14 +15,16 @@ import { defaultGateSettings } from "../core/gate.js";
 import type { Block } from "./block.js";
 import {
   type DurationBounds,
+  type NumberBounds,
   positiveRatioBounds,
   ratioBounds,
   readMultiple,
   readWaitBound,
 } from "./quantities.js";
-import { admissionBlockShapes as shapes } from "./service-shapes.js";
+import { admissionBlockShapes as shapes, statusShape } from "./service-shapes.js";
 import { readHeaderName } from "./service-texts.js";
 import { readingMax } from "./signal-source.js";
+import { readTelling } from "./tell-rule.js";
 
 /** The longest wait or deadline that a policy may name, in milliseconds: an hour. */
 export const waitMsMax = 3_600_000;
@@ -30,10 +32,11 @@ export const waitMsMax = 3_600_000;
 /** The longest queue of a service: each that waits holds a stream of Envoy's. */
 export const queueSizeMax = 100_000;
 
-const waitBounds: DurationBounds = { minMs: 1, maxMs: waitMsMax };
+/** A wait that is one. */
+export const waitBounds: DurationBounds = { minMs: 1, maxMs: waitMsMax };
 
 /** A duration that may also be none. */
-const marginBounds: DurationBounds = { minMs: 0, maxMs: waitMsMax };
+export const marginBounds: DurationBounds = { minMs: 0, maxMs: waitMsMax };
 
 /** Where a policy says nothing of deadlines. */
 export const usualDeadline: DeadlineSettings = {
@@ -52,13 +55,18 @@ export function readDeadline(block: Block): DeadlineSettings {
   };
 }
 
+/** In which order those that wait go. */
+export const queueOrders = ["priority", "fifo", "newestFirstUnderOverload"] as const;
+
+/** The bounds of `queue.size`. */
+export const queueSizeBounds = { min: 1, max: queueSizeMax } as const;
+
 /** Reads `queue`. */
 export function readQueue(block: Block): QueueSettings {
-  const orders = ["priority", "fifo", "newestFirstUnderOverload"] as const;
   return {
-    sizeMax: block.whole("size", 100, { min: 1, max: queueSizeMax }),
+    sizeMax: block.whole("size", 100, queueSizeBounds),
     waitMsMax: block.durationMs("maxWait", 2_000, waitBounds),
-    order: block.choice("order", { usual: "priority", words: orders }),
+    order: block.choice("order", { usual: "priority", words: queueOrders }),
     codel: readCodel(block),
   };
 }
@@ -86,6 +94,9 @@ export function readEstimatedWait(block: Block): EstimatedWaitSettings {
 /** The steepest curve, per second: within a millisecond from nearly all to nearly none. */
 export const slopePerSecondMax = 10_000;
 
+/** The bounds of `slope`. */
+export const slopeBounds: NumberBounds = { min: 0, max: slopePerSecondMax, isMinExcluded: true };
+
 function readSigmoid(estimatedWait: Block): SigmoidSettings | undefined {
   const block = estimatedWait.block("sigmoid", shapes.sigmoid);
   if (block === undefined) return undefined;
@@ -93,10 +104,9 @@ function readSigmoid(estimatedWait: Block): SigmoidSettings | undefined {
   const midpointField = reader.requiredField(fields, "midpoint", "the wait that half of all meet");
   const midpoint = midpointField && readWaitBound(reader, midpointField, waitBounds);
   reader.requiredField(fields, "slope", "how steep it is, per second, such as 0.23");
-  const slope = { min: 0, max: slopePerSecondMax, isMinExcluded: true } as const;
   return {
     midpoint: midpoint ?? { kind: "duration", ms: 1_000 },
-    slopePerSecond: block.number("slope", 1, slope),
+    slopePerSecond: block.number("slope", 1, slopeBounds),
   };
 }
 
@@ -120,28 +130,36 @@ export function readGate(block: Block): GateSettings {
   return gate;
 }
 
+/** The bounds of `k`. */
+export const throttleBounds: NumberBounds = { min: 1, max: 1_000 };
+
+/** The bounds of `memory`. */
+export const memoryTimeBounds: DurationBounds = { minMs: 100, maxMs: waitMsMax };
+
 /** Reads `throttle`. */
 export function readThrottle(block: Block): ThrottleSettings {
   return {
-    k: block.number("k", 2, { min: 1, max: 1_000 }),
+    k: block.number("k", 2, throttleBounds),
     per: block.choice("per", { usual: "service", words: ["service", "caller"] }),
-    memoryMs: block.durationMs("memory", 30_000, { minMs: 100, maxMs: waitMsMax }),
+    memoryMs: block.durationMs("memory", 30_000, memoryTimeBounds),
   };
 }
+
+/** The bounds of `orcaCpu`: above 1 where a service may use more than it asks for. */
+export const orcaCpuBounds: NumberBounds = { min: 0, max: 10, isMinExcluded: true };
+
+/** The bounds of a reading that is full. */
+export const fullReadingBounds: NumberBounds = { min: 0, max: readingMax, isMinExcluded: true };
 
 /** Reads `load`. */
 export function readLoad(block: Block): LoadSettings {
   return {
-    orcaCpuRatio: block.number("orcaCpu", 0.85, { min: 0, max: 10, isMinExcluded: true }),
+    orcaCpuRatio: block.number("orcaCpu", 0.85, orcaCpuBounds),
     orcaMemoryRatio: block.number("orcaMemory", 0.9, positiveRatioBounds),
     latencyMultiple: readLatency(block),
     errorRatio: block.number("errorRatio", undefined, positiveRatioBounds),
     queueWaitMs: block.durationMs("queueWait", undefined, waitBounds),
-    signalReading: block.number("signal", undefined, {
-      min: 0,
-      max: readingMax,
-      isMinExcluded: true,
-    }),
+    signalReading: block.number("signal", undefined, fullReadingBounds),
     combine: block.choice("combine", { usual: "max", words: ["max", "mean"] }),
   };
 }
@@ -161,6 +179,15 @@ function readLatency(block: Block): number | undefined {
 /** The largest least `retry-after`, in seconds: a day. */
 export const retryAfterMinSecondsMax = 86_400;
 
+/** The bounds of `retryAfter.min`. */
+export const retryAfterBounds: DurationBounds = {
+  minMs: 1_000,
+  maxMs: retryAfterMinSecondsMax * 1_000,
+};
+
+/** The bounds of `retryAfter.jitter`. */
+export const jitterBounds: NumberBounds = { min: 0, max: 10 };
+
 /** Where a policy says nothing of refusals. */
 export const usualReject: RejectSettings = {
   retryAfterSecondsMin: 1,
@@ -173,8 +200,7 @@ export function readReject(admission: Block): RejectSettings {
   const block = admission.block("reject", shapes.reject);
   if (block === undefined) return usualReject;
   const retry = block.block("retryAfter", shapes.retryAfter);
-  const minBounds = { minMs: 1_000, maxMs: retryAfterMinSecondsMax * 1_000 };
-  const minMs = retry?.durationMs("min", undefined, minBounds);
+  const minMs = retry?.durationMs("min", undefined, retryAfterBounds);
   if (minMs !== undefined && minMs % 1_000 !== 0) {
     const message = "`retry-after` is in whole seconds";
     retry?.report("min", { id: "HG141", message, expected: "whole seconds, such as 1s" });
@@ -182,25 +208,25 @@ export function readReject(admission: Block): RejectSettings {
   return {
     retryAfterSecondsMin: minMs === undefined ? 1 : minMs / 1_000,
     retryAfterJitterRatio:
-      retry?.number("jitter", undefined, { min: 0, max: 10 }) ?? usualReject.retryAfterJitterRatio,
+      retry?.number("jitter", undefined, jitterBounds) ?? usualReject.retryAfterJitterRatio,
     statusByCause: readStatuses(block),
+    ...readTold(block),
   };
 }
 
-const statusShape = {
-  title: "status",
-  names: refusalCauses,
-  blankNames: [],
-  laterNames: [],
-  ownNames: [],
-};
+function readTold({ reader, fields }: Block): Pick<RejectSettings, "telling"> {
+  const telling = readTelling(reader, fields, undefined);
+  return telling === undefined ? {} : { telling };
+}
+
+/** The bounds of a refusal's status. */
+export const statusBounds = { min: 400, max: 599 } as const;
 
 function readStatuses(reject: Block): RejectSettings["statusByCause"] {
   const block = reject.block("status", statusShape);
   if (block === undefined) return {};
-  const bounds = { min: 400, max: 599 };
   const statuses = refusalCauses.flatMap((cause) => {
-    const status = block.whole(cause, undefined, bounds);
+    const status = block.whole(cause, undefined, statusBounds);
     return status === undefined ? [] : [[cause, status] as const];
   });
   return Object.fromEntries(statuses);

@@ -44,7 +44,8 @@ function usualOf(fields: Fields, usual: Algorithm["kind"]): Algorithm["kind"] {
   return fields.byName.has("burst") ? "gcra" : usual;
 }
 
-const algorithmKinds: readonly Algorithm["kind"][] = ["gcra", "fixed_window"];
+/** How a limit counts. */
+export const algorithmKinds: readonly Algorithm["kind"][] = ["gcra", "fixed_window"];
 
 /** A calendar has units; a period of 10 days begins nowhere in it. */
 export function refuseOffCalendar(

@@ -1,4 +1,4 @@
-import type { ParsedNode } from "yaml";
+import { isMap, type ParsedNode } from "yaml";
 import type { WaitBound } from "../core/admission-settings.js";
 import type { Field, Fields, NodeReader } from "./node-reader.js";
 import { quoteText } from "./problem.js";
@@ -6,6 +6,7 @@ import type { Finding } from "./problem-log.js";
 import {
   type DurationBounds,
   type NumberBounds,
+  readBytes,
   readDuration,
   readNumber,
   readWaitBound,
@@ -59,6 +60,23 @@ export class Block {
     return place && Block.at(this.reader, place, shape);
   }
 
+  /** Whether a name says `off` instead of a map; another word is reported. */
+  isOff(name: string): boolean {
+    const field = this.field(name);
+    if (field?.value === undefined || isMap(this.reader.contentOf(field))) return false;
+    const expected = "a map of names, or off";
+    return this.choice(name, { usual: "off", words: ["off"], expected }) === "off";
+  }
+
+  /** The map under a name, or that it is switched off; undefined as in `block`. */
+  blockOrOff(name: string, shape: Shape): Block | "off" | undefined {
+    const field = this.field(name);
+    if (field?.value === undefined || isMap(this.reader.contentOf(field))) {
+      return this.block(name, shape);
+    }
+    return this.isOff(name) ? "off" : undefined;
+  }
+
   /** A whole number. */
   whole<Usual extends number | undefined>(
     name: string,
@@ -87,6 +105,16 @@ export class Block {
   ): number | Usual {
     const field = this.field(name);
     return (field && readDuration(this.reader, field, bounds)) ?? usual;
+  }
+
+  /** A quantity of bytes, such as `512Mi`. */
+  bytes<Usual extends number | undefined>(
+    name: string,
+    usual: Usual,
+    bounds: NumberBounds,
+  ): number | Usual {
+    const field = this.field(name);
+    return (field && readBytes(this.reader, field, bounds)) ?? usual;
   }
 
   /** A duration, or a multiple of the service time. */
@@ -152,6 +180,12 @@ export class Block {
   /** Reports a finding at a name, or at the block itself where the name is left out. */
   report(name: string, finding: Finding): undefined {
     return this.reader.report(this.field(name)?.key ?? this.fields.node, finding);
+  }
+
+  /** Reports two values that stand in the wrong order, at the first of the names that is there. */
+  refuseOrder(names: readonly string[], message: string, expected: string): undefined {
+    const name = names.find((each) => this.field(each) !== undefined) ?? "";
+    return this.report(name, { id: "HG240", message, expected });
   }
 
   /** Reports two names that cannot stand together; the first must be there. */

@@ -5,11 +5,18 @@ import {
   type ParseResult,
   type TypeError as TypeMistake,
 } from "@marcbachmann/cel-js";
+import { type Alternative, alternativesOf } from "./condition-alternatives.js";
+import { type CelExpression, expressionOf } from "./condition-expression.js";
 import { ConditionParts } from "./condition-parts.js";
 import { findNearestName } from "./nearest-name.js";
 import { type ProblemId, quoteText, visibleText } from "./problem.js";
 import { factFields, type RequestFacts } from "./request-facts.js";
 import { listWords } from "./scalars.js";
+
+/** How the reading of a condition for Envoy's matchers ended. */
+export type CompiledExpression =
+  | { readonly kind: "expression"; readonly expression: CelExpression }
+  | { readonly kind: "wrong"; readonly mistake: ConditionMistake };
 
 /** Longest text of a condition, in UTF-16 units. */
 export const conditionCharsMax = 1_024;
@@ -93,6 +100,29 @@ export class ConditionCompiler {
       return wrong({ id: "HG211", message, expected, start: 0, end: text.length });
     }
     return build(parsed.ast);
+  }
+
+  /** Reads one condition for Envoy's matchers, which offer a little less than `compile`. */
+  expression(text: string): CompiledExpression {
+    const compiled = this.compile(text);
+    if (compiled.kind === "wrong") return compiled;
+    const parsed = this.#parse(text);
+    if ("kind" in parsed) return parsed;
+    const written = expressionOf(parsed.ast);
+    if (written.kind === "expression") return written;
+    const { start, end } = written.node;
+    const message = `Envoy's matchers do not offer ${written.what}`;
+    const expected = "texts as they are sent, compared by ==, in, startsWith, endsWith, contains";
+    return wrong({ id: "HG212", message, expected, start, end });
+  }
+
+  /**
+   * A condition that `compile` takes, as alternatives that proxies can test too; undefined where it
+   * says more than they can.
+   */
+  alternatives(text: string): readonly Alternative[] | undefined {
+    const parsed = this.#parse(text);
+    return "kind" in parsed ? undefined : alternativesOf(parsed.ast);
   }
 
   #parse(text: string): ParseResult | Extract<CompiledCondition, { kind: "wrong" }> {

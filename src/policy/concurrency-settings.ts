@@ -9,7 +9,7 @@ import type {
   WindowSettings,
 } from "../core/admission-settings.js";
 import { latencyShedWindowCountMax } from "../core/latency-shed.js";
-import { waitMsMax } from "./admission-blocks.js";
+import { marginBounds, waitBounds } from "./admission-blocks.js";
 import type { Block } from "./block.js";
 import { type NumberBounds, positiveRatioBounds, readDuration } from "./quantities.js";
 import { lawShapes } from "./service-shapes.js";
@@ -53,11 +53,10 @@ export function readLawSettings(concurrency: Block, law: LawSettings["law"]): La
 }
 
 function readAimd(block: Block | undefined): AimdSettings {
-  const decrease: NumberBounds = { min: 0, max: 0.999, isMinExcluded: true };
   return {
     law: "aimd",
-    increase: block?.number("increase", undefined, { ...positiveBounds, max: 1_000 }) ?? 1,
-    decreaseRatio: block?.number("decrease", undefined, decrease) ?? 0.5,
+    increase: block?.number("increase", undefined, increaseBounds) ?? 1,
+    decreaseRatio: block?.number("decrease", undefined, decreaseBounds) ?? 0.5,
   };
 }
 
@@ -72,14 +71,24 @@ function readVegas(block: Block | undefined): VegasSettings {
 function readGradient(block: Block | undefined): GradientSettings {
   return {
     law: "gradient",
-    rttTolerance: block?.number("rttTolerance", undefined, { min: 1, max: 100 }) ?? 1.5,
+    rttTolerance: block?.number("rttTolerance", undefined, rttToleranceBounds) ?? 1.5,
     smoothingRatio: block?.number("smoothing", undefined, positiveRatioBounds) ?? 0.2,
     baseline: block?.choice("baseline", baselines) ?? "minRtt",
     statistic: readStatistic(block),
   };
 }
 
-const baselines = { usual: "minRtt", words: ["minRtt", "drifting"] } as const;
+/** The bounds of `increase` and `factor`. */
+export const increaseBounds: NumberBounds = { min: 0, max: 1_000, isMinExcluded: true };
+
+/** The bounds of `decrease`. */
+export const decreaseBounds: NumberBounds = { min: 0, max: 0.999, isMinExcluded: true };
+
+/** The bounds of `rttTolerance`. */
+export const rttToleranceBounds: NumberBounds = { min: 1, max: 100 };
+
+/** What a gradient is taken against. */
+export const baselines = { usual: "minRtt", words: ["minRtt", "drifting"] } as const;
 
 /** The one law that cannot be guessed: what is too slow, its service knows. */
 function readLatencyShed(concurrency: Block): LatencyShedSettings {
@@ -89,20 +98,19 @@ function readLatencyShed(concurrency: Block): LatencyShedSettings {
   const block = concurrency.block("latencyShed", lawShapes.latencyShed);
   const field =
     block && reader.requiredField(block.fields, "threshold", "a latency, such as 250ms");
-  const thresholdMs = field && readDuration(reader, field, { minMs: 1, maxMs: waitMsMax });
+  const thresholdMs = field && readDuration(reader, field, waitBounds);
   return {
     law: "latencyShed",
     thresholdMs: thresholdMs ?? 1_000,
     statistic: readStatistic(block),
     windowCount: block?.whole("window", undefined, windowBounds) ?? 100,
-    factor: block?.number("factor", undefined, { ...positiveBounds, max: 1_000 }) ?? 1,
-    sustainedMs: block?.durationMs("sustained", undefined, { minMs: 0, maxMs: waitMsMax }) ?? 1_000,
+    factor: block?.number("factor", undefined, increaseBounds) ?? 1,
+    sustainedMs: block?.durationMs("sustained", undefined, marginBounds) ?? 1_000,
   };
 }
 
-const windowBounds = { min: 1, max: latencyShedWindowCountMax };
-
-const positiveBounds = { min: 0, isMinExcluded: true } as const;
+/** The bounds of `window`. */
+export const windowBounds = { min: 1, max: latencyShedWindowCountMax };
 
 const statisticRule: TextRule = {
   charsMax: 16,

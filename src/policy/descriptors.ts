@@ -1,5 +1,5 @@
 import { isScalar, type ParsedNode } from "yaml";
-import type { LimitDefaults, MetricStep, PathStep, Rule } from "../core/limit.js";
+import type { LimitDefaults, MetricStep, PathStep, Rule, RuleTelling } from "../core/limit.js";
 import type { LimitNames } from "./limit-names.js";
 import type { Field, Fields, NodeReader } from "./node-reader.js";
 import { type ReadEffect, readEffect } from "./rule-effect.js";
@@ -14,6 +14,7 @@ import {
 } from "./rule-settings.js";
 import { type Dialect, descriptorShapes } from "./shapes.js";
 import { Siblings } from "./siblings.js";
+import { readTelling } from "./tell-rule.js";
 import { keyRule, valueRule } from "./text-rules.js";
 
 /** Levels of descriptors. */
@@ -69,13 +70,14 @@ function readDescriptor(node: ParsedNode, level: Level): undefined {
   const { onStoreFailure = level.defaults.onStoreFailure } = settings;
   const defaults = { ...level.defaults, onStoreFailure };
   const read = readEffect(fields, { reader, dialect, domain, names, settings, defaults });
+  const telling = readTelling(reader, fields, defaults.telling);
   const above = step === undefined ? level.above : below(level.above, step, settings);
   if (step !== undefined) {
     level.siblings.add(step, node, reader);
     refuseSharing(reader, fields, { step, isShared: settings.isShared });
     if (!isPathInBounds(reader, node, above)) return undefined;
     // Problems end in no policy, so what a wrong descriptor leaves in the list is never seen.
-    if (!rules.add(draftRule(domain, above, { read, settings }))) {
+    if (!rules.add(draftRule(domain, above, { read, settings, telling }))) {
       const message = `a policy cannot hold more than ${rulesMax} descriptors`;
       return reader.report(node, { id: "HG160", message });
     }
@@ -100,7 +102,7 @@ function below(above: Above, step: PathStep, settings: RuleSettings): Above {
 function draftRule(
   domain: string,
   { path, sharePatterns, metricPath, label }: Above,
-  { read, settings }: { readonly read: ReadEffect; readonly settings: RuleSettings },
+  { read, settings, telling }: DraftSettings,
 ): RuleDraft {
   const { effect, replaces } = read;
   const { metadata, headers, body, isDetailedMetric } = settings;
@@ -114,8 +116,16 @@ function draftRule(
     ...(metadata !== undefined && { metadata }),
     ...(headers !== undefined && { headers }),
     ...(body !== undefined && { body }),
+    ...(telling !== undefined && { telling }),
   };
   return { ...rule, ...extras };
+}
+
+/** What a rule says beside its path. */
+interface DraftSettings {
+  readonly read: ReadEffect;
+  readonly settings: RuleSettings;
+  readonly telling: RuleTelling | undefined;
 }
 
 function readStep(reader: NodeReader, fields: Fields): PathStep | undefined {

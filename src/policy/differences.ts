@@ -72,6 +72,14 @@ const fileDifferenceRows = {
     reference: "Loses a rule's `metadata` where `detailed_metric` or `value_to_metric` renames it.",
     headgate: "Keeps it.",
   },
+  "named-refusals": {
+    kind: "better",
+    reference: "Says nothing of the rule that refused a request.",
+    headgate: joined(
+      "Names it in the response's dynamic metadata, for Envoy's access log; a `kind: Policy`",
+      "may say otherwise (`tellRule`).",
+    ),
+  },
   "bounded-keys": {
     kind: "better",
     reference: "Makes a counter for whatever value a caller sends.",

@@ -1,7 +1,8 @@
 /** Milliseconds of each unit, largest first: the order they must stand in. */
 const unitsMs = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 } as const;
 
-const durationPattern =
+/** The form of a duration; empty is none. */
+export const durationPattern =
   /^(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?(?:([0-9]{1,9})ms)?$/;
 
 /**

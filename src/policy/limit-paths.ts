@@ -32,7 +32,7 @@ export class LimitPaths {
   /** Whether some request's descriptor of these parts may meet a limit. */
   canMeet(parts: readonly DescriptorPart[]): boolean {
     const paths = this.#byKeys.get(keysText(parts)) ?? [];
-    return [...paths, ...this.#patterned].some((path) => fits(path, parts));
+    return [...paths, ...this.#patterned].some((path) => mayMeet(path, parts));
   }
 }
 
@@ -41,13 +41,14 @@ function keysText(steps: readonly { readonly key: string }[]): string {
   return JSON.stringify(steps.map(({ key }) => key));
 }
 
-function fits(path: readonly PathStep[], parts: readonly DescriptorPart[]): boolean {
+/** Whether some request's descriptor of these parts may end at that path. */
+export function mayMeet(path: readonly PathStep[], parts: readonly DescriptorPart[]): boolean {
   if (path.length !== parts.length) return false;
   return path.every(({ key, value }, i) => {
     const part = parts[i];
     if (part === undefined || !globMatches(parseGlob(key), part.key)) return false;
     // What a header or an address may be is not known here.
-    if (value === undefined || part.kind !== "fixed") return true;
+    if (value === undefined || !("value" in part)) return true;
     return globMatches(parseGlob(value), part.value);
   });
 }

@@ -37,6 +37,13 @@ export interface Fields {
   readonly isComplete: boolean;
 }
 
+/** What a shape is beside its names. */
+const anyName = { blankNames: [], laterNames: [], ownNames: [] };
+
+function scalarName(key: ParsedNode): string | undefined {
+  return isScalar(key) && typeof key.value === "string" ? key.value : undefined;
+}
+
 type NamesNode = YAMLMap<ParsedNode, ParsedNode | null>;
 
 /** The names of a map while they are collected. */
@@ -147,6 +154,19 @@ export class NodeReader {
       for (const name of found.misspelt) into.misspelt.add(name);
       into.isComplete &&= found.isComplete;
     }
+  }
+
+  /** A map whose names are the user's own, each once, and each with a value. */
+  readTextMap(
+    field: Field,
+    { title, expected }: { readonly title: string; readonly expected: string },
+  ): readonly Field[] | undefined {
+    const place = this.required(field, expected);
+    const node = place && this.contentAt(place);
+    if (place === undefined || node === undefined) return undefined;
+    if (!isMap<ParsedNode, ParsedNode | null>(node)) return this.#wrongKind(place, expected);
+    const written = node.items.flatMap(({ key }) => scalarName(key) ?? []);
+    return [...(this.readMap(place, { ...anyName, title, names: written })?.byName.values() ?? [])];
   }
 
   /** The items of a list; undefined where one is empty. */

@@ -5,16 +5,31 @@ import { domainTop, readDescriptors } from "./descriptors.js";
 import { LimitNames } from "./limit-names.js";
 import { findNearestName } from "./nearest-name.js";
 import { type Fields, NodeReader } from "./node-reader.js";
+import { PolicyPlaces } from "./policy-places.js";
 import { type Problem, quoteText, visibleText } from "./problem.js";
 import { ProblemLog } from "./problem-log.js";
+import { ProxiesOnce } from "./proxies.js";
+import type { ProxyPolicy } from "./proxy-policy.js";
+import { QuotaList } from "./quota-list.js";
+import type { QuotaPolicy } from "./quota-policy.js";
+import { readQuotas } from "./quotas.js";
+import { readOverrideMax } from "./rate-limit.js";
 import { RuleList } from "./rule-list.js";
 import { readFailureMode } from "./rule-settings.js";
 import { ServiceList } from "./service-list.js";
 import type { ServicePolicy } from "./service-policy.js";
 import { readServices } from "./services.js";
-import { type Dialect, domainShapes, metadataShape, policyShape, specShape } from "./shapes.js";
+import {
+  type Dialect,
+  domainShapes,
+  metadataShape,
+  policyApiVersion,
+  policyShape,
+  specShape,
+} from "./shapes.js";
 import { Siblings } from "./siblings.js";
 import { SourceText } from "./source-text.js";
+import { readTelling } from "./tell-rule.js";
 import { domainRule, nameRule } from "./text-rules.js";
 import { readYaml } from "./yaml-text.js";
 
@@ -24,25 +39,30 @@ export const fileCharsMax = 4_194_304;
 /** Longest text of all files together, in UTF-16 units. */
 export const policyCharsMax = 16_777_216;
 
-/** The `apiVersion` of a policy file. */
-const policyApiVersion = "headgate.dev/v1alpha1";
-
 /** One file's text, and what to call it in problems. */
 export interface PolicyText {
   readonly file: string;
   readonly text: string;
 }
 
-/** A policy's texts, understood or not: plain data, so it may cross threads. */
+/** A policy's texts, understood or not: plain data but for its `places`. */
 export type ParsedPolicy =
   | {
       readonly kind: "policy";
+      /** `metadata.name` of the first file that has one; undefined where none is a policy file. */
+      readonly name: string | undefined;
       /** Every domain, also one without descriptors; in the order of the files. */
       readonly domains: readonly string[];
       /** Parents first, siblings in file order; `index` counts them. */
       readonly rules: readonly Rule[];
       /** In the order of the files. */
       readonly services: readonly ServicePolicy[];
+      /** In the order of the files. */
+      readonly quotas: readonly QuotaPolicy[];
+      /** What `proxies` says; what is usual where it is left out. */
+      readonly proxies: ProxyPolicy;
+      /** Where in the files something is said. It stays in the thread that has parsed. */
+      readonly places: PolicyPlaces;
     }
   | {
       readonly kind: "problems";
@@ -74,7 +94,12 @@ export function parsePolicy(
   const names = new LimitNames();
   const rules = new RuleList();
   const services = new ServiceList();
-  const reading: Reading = { log, names, rules, services, domains: new Map(), options };
+  const proxies = new ProxiesOnce();
+  const quotas = new QuotaList(names);
+  const policyNames: string[] = [];
+  const places = new PolicyPlaces();
+  const own = { proxies, quotas, policyNames, places };
+  const reading: Reading = { log, names, rules, services, domains: new Map(), options, ...own };
   let charCount = 0;
   sources.forEach((given, order) => {
     charCount += given.text.length;
@@ -85,9 +110,26 @@ export function parsePolicy(
   });
   names.reportMissing();
   const domains = [...reading.domains.keys()];
+  quotas.addRules(rules);
   services.reportUnmet(domains, rules.rules);
+  const finished = services.finish(proxies.policy);
+  const divided = quotas.finish({
+    domains,
+    rules: rules.rules,
+    services: services.names,
+    proxies: proxies.policy,
+  });
   if (log.count > 0) return { kind: "problems", ...log.found() };
-  return { kind: "policy", domains, rules: rules.rules, services: services.services };
+  return {
+    kind: "policy",
+    name: policyNames[0],
+    domains,
+    rules: rules.rules,
+    services: finished,
+    quotas: divided,
+    proxies: proxies.policy,
+    places,
+  };
 }
 
 /** What the files of a policy have in common while they are read. */
@@ -97,6 +139,10 @@ interface Reading {
   readonly rules: RuleList;
   readonly services: ServiceList;
   readonly domains: Map<string, KnownDomain>;
+  readonly quotas: QuotaList;
+  readonly proxies: ProxiesOnce;
+  readonly policyNames: string[];
+  readonly places: PolicyPlaces;
   readonly options: ParseOptions;
 }
 
@@ -164,17 +210,27 @@ function readPolicyFile(reader: NodeReader, root: ParsedNode, reading: Reading):
   if (fields === undefined) return;
   readHeader(reader, fields, { name: "apiVersion", value: policyApiVersion });
   readHeader(reader, fields, { name: "kind", value: "Policy" });
-  readMetadata(reader, fields);
-  const specExpected = "a map with rateLimits, services or both";
+  readMetadata(reader, fields, reading.policyNames);
+  const specExpected = "a map with rateLimits, services, quotas, proxies or several of them";
   const specField = reader.requiredField(fields, "spec", specExpected);
   const specNode = specField && reader.required(specField, specExpected);
   const spec = specNode && reader.readMap(specNode, specShape);
   if (spec === undefined) return;
+  reading.places.addSpec(reader, spec);
+  const proxies = spec.byName.get("proxies");
+  if (proxies !== undefined) reading.proxies.read(reader, proxies);
   const services = spec.byName.get("services");
   if (services !== undefined) readServices(reader, services, reading.services);
+  const quotas = spec.byName.get("quotas");
+  if (quotas !== undefined) {
+    const { compiler } = reading.services;
+    readQuotas(reader, quotas, { list: reading.quotas, compiler });
+  }
   const expected = "a list of domains and their descriptors";
-  const hasServices = services !== undefined || spec.misspelt.has("services");
-  const listField = hasServices
+  const isWhole = ["services", "quotas", "proxies"].some((name) => {
+    return spec.byName.has(name) || spec.misspelt.has(name);
+  });
+  const listField = isWhole
     ? spec.byName.get("rateLimits")
     : reader.requiredField(spec, "rateLimits", expected);
   const items = listField && reader.readList(listField, expected);
@@ -192,12 +248,13 @@ function readHeader(
   reader.readChoice(field, [value], { id: "HG111", what: `the ${name} of a policy` });
 }
 
-function readMetadata(reader: NodeReader, fields: Fields): void {
+function readMetadata(reader: NodeReader, fields: Fields, names: string[]): void {
   const field = reader.requiredField(fields, "metadata", "{name: ...}");
   const node = field && reader.required(field, "{name: ...}");
   const metadata = node && reader.readMap(node, metadataShape);
   const nameField = metadata && reader.requiredField(metadata, "name", "the policy's name");
-  if (nameField !== undefined) reader.readText(nameField, nameRule);
+  const name = nameField && reader.readText(nameField, nameRule);
+  if (name !== undefined) names.push(name);
 }
 
 /** A domain and its descriptors: a whole ratelimit file, or one item of a policy's `rateLimits`. */
@@ -208,7 +265,9 @@ function readDomain(
 ): void {
   const countBefore = reading.log.count;
   const domain = readDescribed(reader, node, reading);
-  if (reading.log.count > countBefore) reading.services.doubt(domain);
+  if (reading.log.count === countBefore) return;
+  reading.services.doubt(domain);
+  reading.quotas.doubt(domain);
 }
 
 /** Answers the domain's name, as far as it is right. */
@@ -226,12 +285,17 @@ function readDescribed(
   const usual = reading.options.defaults ?? usualDefaults;
   const onStoreFailure =
     (failureField && readFailureMode(reader, failureField)) ?? usual.onStoreFailure;
-  const defaults = { ...usual, onStoreFailure };
+  const overrideMax = readOverrideMax(reader, fields);
+  const most = overrideMax === undefined ? {} : { overrideMax };
+  const telling = readTelling(reader, fields, usual.telling);
+  const told = telling === undefined ? {} : { telling };
+  const defaults = { ...usual, onStoreFailure, ...most, ...told };
   let siblings = new Siblings();
   if (domainField !== undefined && domain !== undefined) {
     // Of an aliased item the second use is wrong, not its text.
     const place = isAlias(node) ? node : (domainField.value ?? domainField.key);
     siblings = addDomain(reader, place, { ...reading, domain });
+    reading.quotas.defineDomain(domain, defaults);
   }
   const list = fields.byName.get("descriptors");
   if (list === undefined) return domain;

@@ -2,6 +2,8 @@ import { assert } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
 import type { Rule } from "../core/limit.js";
 import { DescriptorTree } from "../core/match.js";
+import { type ProxyPolicy, usualProxies } from "./proxy-policy.js";
+import type { QuotaPolicy } from "./quota-policy.js";
 import { type ServiceIndex, ServiceIndexBuilder } from "./service-index.js";
 import type { ServicePolicy } from "./service-policy.js";
 
@@ -15,6 +17,10 @@ export interface Policy {
   readonly domains: ReadonlyMap<string, DescriptorTree>;
   /** What stands before each service, in the order of the files. */
   readonly services: readonly ServicePolicy[];
+  /** What Envoys let pass by themselves, in the order of the files; their names differ. */
+  readonly quotas: readonly QuotaPolicy[];
+  /** What holds for every proxy of the fleet. */
+  readonly proxies: ProxyPolicy;
   /** The services by name and by host, each with its classifier. */
   readonly serviceIndex: ServiceIndex;
 }
@@ -27,6 +33,10 @@ export interface PolicyBuilder {
   add(rules: readonly Rule[]): void;
   /** Adds the next services, in the order of the files; compiles their conditions. */
   addServices(services: readonly ServicePolicy[]): void;
+  /** What Envoys let pass by themselves; unsaid, there are none. */
+  setQuotas(quotas: readonly QuotaPolicy[]): void;
+  /** What holds for every proxy; unsaid, it is what is usual. */
+  setProxies(proxies: ProxyPolicy): void;
   /** The finished policy; the builder takes nothing after it. */
   finish(): Policy;
 }
@@ -37,6 +47,8 @@ export function createPolicyBuilder(version: string): PolicyBuilder {
   const domains = new Map<string, DescriptorTree>();
   const services: ServicePolicy[] = [];
   const index = new ServiceIndexBuilder();
+  let proxies = usualProxies;
+  let quotas: readonly QuotaPolicy[] = [];
   let isFinished = false;
 
   const treeOf = (domain: string): DescriptorTree => {
@@ -67,6 +79,14 @@ export function createPolicyBuilder(version: string): PolicyBuilder {
         index.add(service);
       }
     },
+    setQuotas(wanted) {
+      assert(!isFinished, "a finished policy takes no quotas");
+      quotas = Object.freeze([...wanted]);
+    },
+    setProxies(wanted) {
+      assert(!isFinished, "a finished policy takes no proxies");
+      proxies = wanted;
+    },
     finish() {
       assert(!isFinished, "a policy is finished once");
       isFinished = true;
@@ -75,6 +95,8 @@ export function createPolicyBuilder(version: string): PolicyBuilder {
         rules: Object.freeze(rules),
         domains,
         services: Object.freeze(services),
+        quotas,
+        proxies,
         serviceIndex: index.finish(),
       });
     },

@@ -1,4 +1,5 @@
 import type { ProblemRow } from "./problem-row.js";
+import { quotaProblemRows } from "./quota-problems.js";
 import { serviceProblemRows } from "./service-problems.js";
 
 /** Mistakes in a file as such, and in limits. */
@@ -164,7 +165,11 @@ const fileProblemRows = {
 } as const satisfies Record<string, ProblemRow>;
 
 /** Every mistake a policy can hold; the docs' table is these rows. An id keeps its meaning. */
-export const problemRows = { ...fileProblemRows, ...serviceProblemRows } as const;
+export const problemRows = {
+  ...fileProblemRows,
+  ...serviceProblemRows,
+  ...quotaProblemRows,
+} as const;
 
 /** A row's name. */
 export type ProblemId = keyof typeof problemRows;

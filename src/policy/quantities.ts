@@ -11,6 +11,8 @@ export interface NumberBounds {
   readonly max: number;
   /** `min` itself is too little. */
   readonly isMinExcluded?: true;
+  /** What is meant by `20%` is 20 then, and not 0.2. */
+  readonly isPercent?: true;
 }
 
 /** A share: 0 to 1. */
@@ -18,6 +20,12 @@ export const ratioBounds: NumberBounds = { min: 0, max: 1 };
 
 /** A share that is not none: above 0 to 1. */
 export const positiveRatioBounds: NumberBounds = { min: 0, max: 1, isMinExcluded: true };
+
+/** A percentage: 0 to 100. */
+export const percentBounds: NumberBounds = { min: 0, max: 100, isPercent: true };
+
+/** A percentage that is not none: above 0 to 100. */
+export const positivePercentBounds: NumberBounds = { ...percentBounds, isMinExcluded: true };
 
 /** Which durations are right, in milliseconds. */
 export interface DurationBounds {
@@ -31,8 +39,9 @@ export function readNumber(
   field: Field,
   bounds: NumberBounds,
 ): number | undefined {
-  const { min, max, isMinExcluded } = bounds;
-  const expected = `a number, ${isMinExcluded ? "above " : ""}${min} to ${max}`;
+  const { min, max, isMinExcluded, isPercent } = bounds;
+  const what = isPercent ? "a percentage" : "a number";
+  const expected = `${what}, ${isMinExcluded ? "above " : ""}${min} to ${max}`;
   const place = reader.required(field, expected);
   const node = reader.contentOf(field);
   if (place === undefined || node === undefined) return undefined;
@@ -40,7 +49,7 @@ export function readNumber(
   const isPlain = isScalar(node) && node.type === Scalar.PLAIN && plainNumber.test(written);
   if (!isPlain) {
     const message = isScalar(node) ? `${quoteText(written)} is not a number` : "this is no number";
-    const suggestion = meantNumber(written);
+    const suggestion = isPercent ? meantPercent(written) : meantNumber(written);
     return reader.reportContent(place, { id: "HG202", message, expected, suggestion });
   }
   const value = Number(written);
@@ -57,6 +66,74 @@ function meantNumber(written: string): string | undefined {
   if (percent !== undefined) return String(Number(percent) / 100);
   const text = written.startsWith(".") ? `0${written}` : written;
   return plainNumber.test(text) ? text : undefined;
+}
+
+/** What `20%` or `20 %` was probably meant to be. */
+function meantPercent(written: string): string | undefined {
+  const number = written.replace(/ ?%$/, "");
+  return plainNumber.test(number) ? number : undefined;
+}
+
+/** Source: Kubernetes, "Resource units"; whole numbers only. */
+const byteUnits: Readonly<Record<string, number>> = {
+  "": 1,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+  k: 10 ** 3,
+  M: 10 ** 6,
+  G: 10 ** 9,
+  T: 10 ** 12,
+};
+
+/** A number of bytes with the units of Kubernetes. Example: `1Ki` is 1,024, and `1k` 1,000. */
+export const bytesPattern = /^([1-9][0-9]{0,14})(Ki|Mi|Gi|Ti|k|M|G|T)?$/;
+
+const bytesRule: TextRule = {
+  charsMax: 64,
+  forbidden: /\p{Cc}/u,
+  expected: "a quantity of bytes, such as 512Mi or 1Gi",
+};
+
+/** Reads a quantity of bytes as Kubernetes writes them; undefined where it is wrong. */
+export function readBytes(
+  reader: NodeReader,
+  field: Field,
+  { min, max }: NumberBounds,
+): number | undefined {
+  const text = reader.readText(field, bytesRule);
+  if (text === undefined) return undefined;
+  const [, digits, unit = ""] = bytesPattern.exec(text) ?? [];
+  const place = field.value ?? field.key;
+  if (digits === undefined) {
+    return reader.reportContent(place, {
+      id: "HG241",
+      message: `${quoteText(text)} is not a quantity of bytes`,
+      expected: bytesRule.expected,
+      suggestion: meantBytes(text),
+    });
+  }
+  const value = Number(digits) * (byteUnits[unit] ?? 1);
+  if (value >= min && value <= max) return value;
+  const expected = `a quantity of bytes, ${formatBytes(min)} to ${formatBytes(max)}`;
+  const message = `${quoteText(text)} is out of range`;
+  return reader.reportContent(place, { id: "HG141", message, expected });
+}
+
+/** Bytes as they would be written. Example: 1,048,576 is `1Mi`. */
+export function formatBytes(bytes: number): string {
+  for (const unit of ["Ti", "Gi", "Mi", "Ki"]) {
+    const count = bytes / (byteUnits[unit] ?? 1);
+    if (count >= 1 && Number.isInteger(count)) return `${count}${unit}`;
+  }
+  return String(bytes);
+}
+
+/** What `512MB`, `512 mi` or `1gib` was probably meant to be. */
+function meantBytes(text: string): string | undefined {
+  const [, digits, letter = ""] = /^([1-9][0-9]{0,14}) ?([kmgt])i?b?$/i.exec(text) ?? [];
+  return digits === undefined ? undefined : `${digits}${letter.toUpperCase()}i`;
 }
 
 /** A duration's text; what is in it is read later. */

@@ -8,6 +8,7 @@ import {
   type Role,
   unitSeconds,
 } from "../core/limit.js";
+import { multiplierMax } from "../core/override.js";
 import { readAlgorithm, refuseOffCalendar } from "./algorithm.js";
 import type { Field, Fields, NodeReader } from "./node-reader.js";
 import { parsePeriod, periodSecondsMax, unitOfPeriod } from "./period.js";
@@ -38,7 +39,16 @@ export interface LimitSetting {
 /** What part the limits of a descriptor play, unless their costs are settled. */
 export type LimitMode = Extract<Role, "enforce" | "shadow" | "quota">;
 
-const units: readonly LimitUnit[] = ["second", "minute", "hour", "day", "week", "month", "year"];
+/** Periods that have a name. */
+export const units: readonly LimitUnit[] = [
+  "second",
+  "minute",
+  "hour",
+  "day",
+  "week",
+  "month",
+  "year",
+];
 
 /** Names that say something about a limit, which `unlimited: true` has not. */
 const limitOnlyNames: Readonly<Record<Dialect, readonly string[]>> = {
@@ -53,6 +63,7 @@ const limitOnlyNames: Readonly<Record<Dialect, readonly string[]>> = {
     "peek",
     "algorithm",
     "time_zone",
+    "overrideMax",
   ],
 };
 
@@ -122,16 +133,25 @@ function readLimit(
   const peek = peekField
     ? reader.readChoice(peekField, ["debt", "exhausted"], { id: "HG133", what: "a way to peek" })
     : "debt";
+  const overrideMax = readOverrideMax(reader, fields) ?? defaults.overrideMax;
   if (pace === undefined || hits === undefined || burst === undefined) return undefined;
   if (!isWithinDrainTime(reader, fields, { ...pace, hits, burst })) return undefined;
   if (charge === undefined || peek === undefined || algorithm === undefined) return undefined;
   const role = charge === "settle" ? "settle" : mode;
   const counted = algorithm.kind === "gcra" ? {} : { algorithm };
   const { onStoreFailure } = defaults;
-  return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure };
+  const most = overrideMax === undefined ? {} : { overrideMax };
+  return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...most };
 }
 
-type Pace = Pick<Limit, "unit" | "unitMultiplier" | "periodUs">;
+/** `overrideMax` of a limit or a domain: how many times as much an override may give. */
+export function readOverrideMax(reader: NodeReader, fields: Fields): number | undefined {
+  const field = fields.byName.get("overrideMax");
+  return field && reader.readWhole(field, { min: 1, max: multiplierMax });
+}
+
+/** A period, as a limit has it. */
+export type Pace = Pick<Limit, "unit" | "unitMultiplier" | "periodUs">;
 
 function readPace(reader: NodeReader, fields: Fields): Pace | undefined {
   const periodField = fields.byName.get("period");
@@ -147,7 +167,8 @@ function readPace(reader: NodeReader, fields: Fields): Pace | undefined {
   return { unit, unitMultiplier: 1, periodUs: unitSeconds[unit] * 1_000_000 };
 }
 
-function readPeriod(reader: NodeReader, field: Field): Pace | undefined {
+/** Reads a period of whole seconds; undefined, and reported, where it is none. */
+export function readPeriod(reader: NodeReader, field: Field): Pace | undefined {
   const expected = "a period like 10s, 5m, 1h30m, 1d or 2w";
   const node = reader.required(field, expected);
   const text = node && reader.readText(field, { charsMax: 64, forbidden: /\p{Cc}/u, expected });

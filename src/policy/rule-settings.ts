@@ -34,6 +34,7 @@ export const limitSettingNames: readonly string[] = [
   "metadata",
   "headers",
   "body",
+  "tellRule",
 ];
 
 /** Reads the settings of a descriptor; what is wrong is reported, and reads as left out. */
@@ -66,8 +67,10 @@ export function readSettings(reader: NodeReader, fields: Fields, dialect: Dialec
   };
 }
 
-const headerStyles: readonly HeaderStyle[] = ["x-ratelimit", "ietf", "none"];
-const bodyStyles: readonly BodyStyle[] = ["problem+json"];
+/** Which headers tell callers of a limit. */
+export const headerStyles: readonly HeaderStyle[] = ["x-ratelimit", "ietf", "none"];
+/** What a refusal may hold. */
+export const bodyStyles: readonly BodyStyle[] = ["problem+json"];
 
 /** A limit that denies nobody has no part in a quota either: shadow wins, as in the reference. */
 function readMode(
@@ -90,7 +93,8 @@ interface ModeFlags {
   readonly isQuota: boolean;
 }
 
-const failureModes: readonly FailureMode[] = ["local", "allow", "deny", "error"];
+/** What answers while the store is away. */
+export const failureModes: readonly FailureMode[] = ["local", "allow", "deny", "error"];
 
 /** `on_store_failure`: what answers for a limit while the store cannot. */
 export function readFailureMode(reader: NodeReader, field: Field): FailureMode | undefined {

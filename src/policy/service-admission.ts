@@ -11,7 +11,7 @@ import {
   readThrottle,
   usualDeadline,
   usualReject,
-  waitMsMax,
+  waitBounds,
 } from "./admission-blocks.js";
 import { Block } from "./block.js";
 import type { Field } from "./node-reader.js";
@@ -31,6 +31,12 @@ export const permitsMax = 1_000_000;
 
 /** The most keys that are counted at once. */
 export const permitKeysMax = 1_000_000;
+
+/** The bounds of permits, and so of a limit. */
+export const permitBounds = { min: 1, max: permitsMax } as const;
+
+/** The bounds of `keysMax` where permits are counted. */
+export const permitKeyBounds = { min: 1, max: permitKeysMax } as const;
 
 /** What a concurrency law has where it stands alone: permits, and nothing else that refuses. */
 export const permitsAlone: AdmissionPolicy = {
@@ -75,10 +81,10 @@ export function readAdmission(
   if (shed.isDryRun) dryRun.add("priority");
   const caller = readCaller(block);
   const admission: AdmissionPolicy = {
-    maxInFlight: block.whole("maxInFlight", undefined, { min: 1, max: permitsMax }),
+    maxInFlight: block.whole("maxInFlight", undefined, permitBounds),
     maxInFlightPer: readKeyedPermits(block, caller),
     shedAt: shed.thresholds,
-    deadline: isOff(block, "deadline")
+    deadline: block.isOff("deadline")
       ? undefined
       : (part("deadline", readDeadline) ?? usualDeadline),
     queue: part("queue", readQueue),
@@ -88,7 +94,7 @@ export function readAdmission(
     load: part("load", readLoad),
     reject: readReject(block),
     caller,
-    lateAfterMs: block.durationMs("lateAfter", undefined, { minMs: 1, maxMs: waitMsMax }),
+    lateAfterMs: block.durationMs("lateAfter", undefined, waitBounds),
     sampleRatio: block.number("sampleRatio", 1, positiveRatioBounds),
     dryRun,
   };
@@ -120,14 +126,6 @@ function readPart<T>(
   if (block === undefined) return undefined;
   if (block.flag("dryRun")) dryRun.add(name);
   return read(block);
-}
-
-/** What is on where nothing is written can be switched off by that word. */
-function isOff(block: Block, name: string): boolean {
-  const field = block.field(name);
-  if (field?.value === undefined || isMap(block.reader.contentOf(field))) return false;
-  const expected = "a map of names, or off";
-  return block.choice(name, { usual: "off", words: ["off"], expected }) === "off";
 }
 
 /** `true`: every block decides and counts, and refuses nobody; or a list of such blocks. */
@@ -163,8 +161,8 @@ function readKeyedPermits(admission: Block, caller: CallerKey): KeyedPermits | u
   if (block === undefined) return undefined;
   const { reader, fields } = block;
   const maxField = reader.requiredField(fields, "max", "the most in flight of one");
-  const max = maxField && reader.readWhole(maxField, { min: 1, max: permitsMax });
-  const keysMax = block.whole("keysMax", 10_000, { min: 1, max: permitKeysMax });
+  const max = maxField && reader.readWhole(maxField, permitBounds);
+  const keysMax = block.whole("keysMax", 10_000, permitKeyBounds);
   const per = readPermitKey(block, caller);
   return max === undefined ? undefined : { per, max, keysMax };
 }

@@ -1,48 +1,118 @@
 import type { ServicePolicy } from "./service-policy.js";
 
+/** Who asks: an Envoy, by the group that it says it belongs to; Istio's is `<app>.<namespace>`. */
+export interface ProxyGroup {
+  readonly cluster: string;
+}
+
 /** Which clusters of Envoys lead to which service. */
 export interface ServiceClusters {
-  /** The service that a cluster leads to; undefined: none, or more than one claims it. */
-  serviceOf(cluster: string): string | undefined;
-  /** The clusters that lead to a service and to no other. */
-  clustersOf(service: string): readonly string[];
+  /** The service that a cluster of an Envoy leads to; undefined: none, or several claim it. */
+  serviceOf(cluster: string, at: ProxyGroup): string | undefined;
+  /** The clusters of an Envoy that lead to a service and to no other, as the policy knows them. */
+  clustersOf(service: string, at: ProxyGroup): readonly string[];
   /** Clusters that more than one service claims, and who: they belong to nobody. */
   readonly contested: ReadonlyMap<string, readonly string[]>;
 }
 
 /**
- * The names that a service's cluster may have: its own, and the one that Istio makes of an address
- * and a port. Source: Istio, "Understand your mesh with istioctl", names of clusters.
+ * The names that a service's cluster may have in any Envoy: its own, the one that Istio makes of an
+ * address and a port, and those that the policy lists. Source: Istio, "Understand your mesh with
+ * istioctl", names of clusters.
  */
-export function clusterNames({ name, upstream }: ServicePolicy): readonly string[] {
-  return upstream === undefined ? [name] : [name, `outbound|${upstream.port}||${upstream.address}`];
+export function clusterNames({ name, upstream, clusters }: ServicePolicy): readonly string[] {
+  const istio = upstream && `outbound|${upstream.port}||${upstream.address}`;
+  return [...new Set([name, ...(istio === undefined ? [] : [istio]), ...clusters])];
 }
 
 /** Looks through the services of a policy, once. */
 export function indexClusters(services: readonly ServicePolicy[]): ServiceClusters {
-  const claims = new Map<string, string[]>();
-  for (const service of services) {
-    for (const cluster of clusterNames(service)) {
-      const claimants = claims.get(cluster);
-      if (claimants === undefined) claims.set(cluster, [service.name]);
-      else claimants.push(service.name);
-    }
-  }
+  const claims = claimsOf(services, clusterNames);
+  const inbound = new Map<string, readonly string[]>();
+  const places = claimsOf(services, (service) => {
+    const group = groupOf(service);
+    return group === undefined ? [] : inboundNames(service).map((name) => place(name, { group }));
+  });
+  for (const [key, claimants] of places) if (claimants.length === 1) inbound.set(key, claimants);
   const owners = new Map<string, string>();
-  const clusters = new Map<string, string[]>(services.map(({ name }) => [name, []]));
+  const owned = new Map<string, string[]>(services.map(({ name }) => [name, []]));
   const contested = new Map<string, readonly string[]>();
+  const byName = new Map(services.map((service) => [service.name, service]));
   for (const [cluster, claimants] of claims) {
     const [owner = "", ...others] = claimants;
     if (others.length > 0) {
-      contested.set(cluster, claimants);
+      const apart = new Set(claimants.map((name) => groupOf(byName.get(name)) ?? ""));
+      const isToldApart = isInbound(cluster) && apart.size === claimants.length && !apart.has("");
+      if (!isToldApart) contested.set(cluster, claimants);
       continue;
     }
     owners.set(cluster, owner);
-    clusters.get(owner)?.push(cluster);
+    owned.get(owner)?.push(cluster);
   }
+  for (const [key, claimants] of places) if (claimants.length > 1) contested.set(key, claimants);
+  const atPlace = (cluster: string, { cluster: group }: ProxyGroup): string | undefined =>
+    isInbound(cluster) ? inbound.get(place(cluster, { group }))?.[0] : undefined;
   return {
-    serviceOf: (cluster) => owners.get(cluster),
-    clustersOf: (service) => clusters.get(service) ?? [],
+    serviceOf: (cluster, at) =>
+      atPlace(cluster, at) ?? owners.get(cluster) ?? owners.get(withoutSubset(cluster) ?? ""),
+    clustersOf: (service, at) => {
+      const names = owned.get(service) ?? [];
+      const known = byName.get(service);
+      const here = known === undefined ? [] : inboundNames(known);
+      const own = here.filter((name) => atPlace(name, at) === service);
+      // A name of the inbound side may be another service's in this very workload.
+      const usual = names.filter((name) => (atPlace(name, at) ?? service) === service);
+      return own.length === 0 && usual.length === names.length
+        ? names
+        : [...new Set([...usual, ...own])];
+    },
     contested,
   };
+}
+
+/** By name, who claims it, in the order of the policy. */
+function claimsOf(
+  services: readonly ServicePolicy[],
+  namesOf: (service: ServicePolicy) => readonly string[],
+): ReadonlyMap<string, readonly string[]> {
+  const claims = new Map<string, string[]>();
+  for (const service of services) {
+    for (const name of namesOf(service)) {
+      const claimants = claims.get(name);
+      if (claimants === undefined) claims.set(name, [service.name]);
+      else claimants.push(service.name);
+    }
+  }
+  return claims;
+}
+
+/**
+ * The workload of a service as Istio names it: all sidecars of a mesh call the cluster of what they
+ * stand before by its port alone, so that the name says nothing without the workload.
+ */
+function groupOf(service: ServicePolicy | undefined): string | undefined {
+  if (service?.namespace === undefined) return undefined;
+  return `${service.workloadLabels["app"] ?? service.name}.${service.namespace}`;
+}
+
+/** What Istio calls the cluster of a workload itself, in its own sidecar. */
+function inboundNames({ upstream, clusters }: ServicePolicy): readonly string[] {
+  const listed = clusters.filter(isInbound);
+  return upstream === undefined ? listed : [...new Set([`inbound|${upstream.port}||`, ...listed])];
+}
+
+function isInbound(cluster: string): boolean {
+  return cluster.startsWith("inbound|");
+}
+
+function place(cluster: string, { group }: { readonly group: string }): string {
+  return `${cluster} in ${group}`;
+}
+
+/** `outbound|80|v1|orders` is a part of the hosts of `outbound|80||orders`. */
+function withoutSubset(cluster: string): string | undefined {
+  if (!cluster.startsWith("outbound|")) return undefined;
+  const [, port, subset, host, ...rest] = cluster.split("|");
+  const isSubset = subset !== "" && host !== undefined;
+  return isSubset && rest.length === 0 ? `outbound|${port}||${host}` : undefined;
 }

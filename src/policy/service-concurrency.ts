@@ -2,7 +2,7 @@ import type { ConcurrencySettings, LimitBounds } from "../core/admission-setting
 import type { Block } from "./block.js";
 import { lawNames, readLawSettings } from "./concurrency-settings.js";
 import { quoteText } from "./problem.js";
-import { permitsMax } from "./service-admission.js";
+import { permitBounds } from "./service-admission.js";
 import type { ConcurrencyKey, ServiceConcurrency } from "./service-policy.js";
 import { concurrencyKeyShape, concurrencyShape, lawShapes, limitsShape } from "./service-shapes.js";
 import { readHeaderName } from "./service-texts.js";
@@ -14,6 +14,15 @@ export const concurrencyNamesMax = 100;
 
 /** Keys of one service that are held at once. */
 export const concurrencyKeysMax = 100_000;
+
+/** The bounds of `per.keysMax`. */
+export const concurrencyKeyBounds = { min: 1, max: concurrencyKeysMax } as const;
+
+/** What a law may listen to. */
+export const concurrencySources = ["extProc", "envoyMetrics", "loadReports"] as const;
+
+/** Where a limit may go. */
+export const feedbackWords = ["circuitBreakers", "adaptiveConcurrency"] as const;
 
 /** What `concurrency` says. */
 export interface ReadConcurrency {
@@ -45,8 +54,8 @@ export function readConcurrency(service: Block): ReadConcurrency {
     settings,
     per,
     signal: signal?.source,
-    sources: block.words("sources", ["extProc"], ["extProc", "envoyMetrics", "loadReports"]),
-    feedback: block.words("feedback", [], ["circuitBreakers", "adaptiveConcurrency"]),
+    sources: block.words("sources", ["extProc"], concurrencySources),
+    feedback: block.words("feedback", [], feedbackWords),
   };
   const isLimited = law !== "latencyShed" || block.field("limits") !== undefined;
   return { concurrency, isLimited, hasSignal: law === "signal" };
@@ -93,8 +102,6 @@ function refuseOtherLaws(block: Block, law: Law): void {
   }
 }
 
-const permitBounds = { min: 1, max: permitsMax };
-
 /** `min`, `initial` and `max`, in that order; where a law begins follows the other two. */
 function readLimits(block: Block, law: Law, signal: ReadSignal | undefined): LimitBounds {
   const limits = block.block("limits", limitsShape);
@@ -133,7 +140,7 @@ function readKey(block: Block): ConcurrencyKey | undefined {
   const header = headerField && readHeaderName(reader, headerField);
   const items = key.items("names", "a list of keys that metrics may name", concurrencyNamesMax);
   const names = new Set(items.flatMap((item) => reader.readText(item, valueRule) ?? []));
-  const keysMax = key.whole("keysMax", 1_000, { min: 1, max: concurrencyKeysMax });
+  const keysMax = key.whole("keysMax", 1_000, concurrencyKeyBounds);
   if (names.size > keysMax) {
     const message = `${names.size} names are more than the ${keysMax} keys that are held`;
     key.report("names", {

@@ -5,15 +5,29 @@ import { LimitPaths } from "./limit-paths.js";
 import { findNearestName } from "./nearest-name.js";
 import type { NodeReader } from "./node-reader.js";
 import { quoteText, visibleText } from "./problem.js";
+import type { ProxyPolicy } from "./proxy-policy.js";
+import { indexClusters } from "./service-clusters.js";
 import type { ServicePolicy } from "./service-policy.js";
 import type { RateLimitClaim } from "./service-rate-limit.js";
 
 /** Services of one policy. */
 export const servicesMax = 1_000;
 
+/** Finishes a service when all files are read; undefined for one without a name. */
+export type ServiceDraft = (proxies: ProxyPolicy) => ServicePolicy | undefined;
+
+/** A cluster that the policy gives a service, and where it says so. */
+export interface ClusterClaim {
+  readonly cluster: string;
+  readonly service: string;
+  readonly node: ParsedNode;
+  readonly reader: NodeReader;
+}
+
 /** The services of a policy as they are read, from all its files. */
 export class ServiceList {
-  readonly #services: ServicePolicy[] = [];
+  readonly #drafts: ServiceDraft[] = [];
+  readonly #clusterClaims: ClusterClaim[] = [];
   readonly #claims: RateLimitClaim[] = [];
   readonly #namePlaces = new Map<string, string>();
   readonly #hostPlaces = new Map<string, string>();
@@ -21,21 +35,34 @@ export class ServiceList {
   #isEachDoubted = false;
   #compiler: ConditionCompiler | undefined;
 
-  get services(): readonly ServicePolicy[] {
-    return this.#services;
-  }
-
   /** Reads conditions of all services; made for the first one. */
   get compiler(): ConditionCompiler {
     this.#compiler ??= new ConditionCompiler();
     return this.#compiler;
   }
 
+  /** Names of services, right or wrong for the rest. */
+  get names(): readonly string[] {
+    return [...this.#namePlaces.keys()];
+  }
+
   /** Adds a service at the end; false, and not added, when there are `servicesMax` already. */
-  add(service: ServicePolicy): boolean {
-    if (this.#services.length >= servicesMax) return false;
-    this.#services.push(service);
+  add(draft: ServiceDraft): boolean {
+    if (this.#drafts.length >= servicesMax) return false;
+    this.#drafts.push(draft);
     return true;
+  }
+
+  /** The services in the order of the files, finished with what `proxies` says. */
+  finish(proxies: ProxyPolicy): readonly ServicePolicy[] {
+    const services = this.#drafts.flatMap((draft) => draft(proxies) ?? []);
+    this.#reportClusters(services);
+    return services;
+  }
+
+  /** A cluster is a service's, and must be no other's when all files are read. */
+  claimCluster(claim: ClusterClaim): void {
+    this.#clusterClaims.push(claim);
   }
 
   /** A name is taken at a place; reports one that is taken already. */
@@ -57,6 +84,26 @@ export class ServiceList {
   /** A service's rate limit must be there when all files are read. */
   claim(claim: RateLimitClaim): void {
     this.#claims.push(claim);
+  }
+
+  /** What two services name is told at the second one; what one only implies, at who names it. */
+  #reportClusters(services: readonly ServicePolicy[]): void {
+    const { contested } = indexClusters(services);
+    const named = new Set<string>();
+    for (const { cluster, service, node, reader } of this.#clusterClaims) {
+      const others = contested.get(cluster)?.filter((name) => name !== service) ?? [];
+      const isImplied = others.some((other) => !this.#isNamed(cluster, other));
+      if (others.length > 0 && (isImplied || named.has(cluster))) {
+        const other = quoteText(others[0] ?? "");
+        const message = `the cluster ${quoteText(cluster)} leads to the service ${other} too`;
+        reader.reportContent(node, { id: "HG242", message });
+      }
+      named.add(cluster);
+    }
+  }
+
+  #isNamed(cluster: string, service: string): boolean {
+    return this.#clusterClaims.some((one) => one.cluster === cluster && one.service === service);
   }
 
   /**

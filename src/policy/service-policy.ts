@@ -12,6 +12,16 @@ import type {
   ThrottleSettings,
 } from "../core/admission-settings.js";
 import type { SeriesSelector } from "../core/series-selector.js";
+import type {
+  AdaptiveConcurrencyPolicy,
+  AdmissionControlPolicy,
+  CircuitBreakerPolicy,
+  Direction,
+  LocalRateLimitPolicy,
+  OutlierDetectionPolicy,
+  RetryPolicy,
+  TimeoutPolicy,
+} from "./upstream-policy.js";
 
 /** One upstream service as the policy has it: plain data, so it may cross threads. */
 export interface ServicePolicy {
@@ -28,22 +38,102 @@ export interface ServicePolicy {
   readonly admission: AdmissionPolicy | undefined;
   /** The law that sets the limit; undefined: only `admission.maxInFlight` holds. */
   readonly concurrency: ServiceConcurrency | undefined;
+  /** Default "inbound". */
+  readonly direction: Direction;
+  /** Clusters of Envoys that lead to it, beside those named by itself and by its upstream. */
+  readonly clusters: readonly string[];
+  /** Labels of the pods that serve it, for selectors. Default `app: <name>`. */
+  readonly workloadLabels: Readonly<Record<string, string>>;
+  readonly circuitBreakers: CircuitBreakerPolicy;
+  /** Undefined where the policy says `outlierDetection: off`. */
+  readonly outlierDetection: OutlierDetectionPolicy | undefined;
+  /** Undefined: nothing is tried again. Default. */
+  readonly retries: RetryPolicy | undefined;
+  readonly timeouts: TimeoutPolicy;
+  /** Undefined: none. Default. */
+  readonly localRateLimit: LocalRateLimitPolicy | undefined;
+  /** Undefined: none. Default what `proxies` says. */
+  readonly adaptiveConcurrency: AdaptiveConcurrencyPolicy | undefined;
+  /** Undefined: none. Default what `proxies` says. */
+  readonly admissionControl: AdmissionControlPolicy | undefined;
 }
 
 /** Which descriptors a service's requests are charged by. */
 export interface ServiceRateLimit {
   readonly domain: string;
-  /** One descriptor a row; one whose part is missing in a request is left out, as in Envoy. */
-  readonly descriptors: readonly (readonly DescriptorPart[])[];
+  /** One whose part is missing in a request is left out, as in Envoy. */
+  readonly descriptors: readonly ServiceDescriptor[];
   /** Whether ext_proc asks for them, so that Envoy needs no RLS call. Default false. */
   readonly inExtProc: boolean;
 }
 
-/** Where one entry of a descriptor comes from. */
+/** One descriptor, and what it costs. */
+export interface ServiceDescriptor {
+  readonly parts: readonly DescriptorPart[];
+  readonly hits: DescriptorHits;
+  /** Whether its hits are given back. Default false. */
+  readonly isRefund: boolean;
+  /** Asked before the request goes on, or told after its response. Default "request". */
+  readonly when: "request" | "streamDone";
+}
+
+/** How many hits a descriptor costs. */
+export type DescriptorHits =
+  /** A whole number from 0. Default 1. */
+  | { readonly kind: "fixed"; readonly count: number }
+  /** A number that Envoy finds. Source: Envoy, "Access logging", command operators. */
+  | { readonly kind: "format"; readonly format: string };
+
+/**
+ * Where one entry of a descriptor comes from. Those beside `AskablePart` only Envoy's own filter
+ * can make. Source: envoy.config.route.v3.RateLimit.Action.
+ */
 export type DescriptorPart =
+  | AskablePart
+  | { readonly kind: "sourceCluster"; readonly key: string }
+  | { readonly kind: "destinationCluster"; readonly key: string }
+  | {
+      readonly kind: "maskedAddress";
+      readonly key: string;
+      /** Bits that count, 0 to 32. Default 32. */
+      readonly v4PrefixBits: number;
+      /** 0 to 128. Default 128. */
+      readonly v6PrefixBits: number;
+    }
+  | { readonly kind: "query"; readonly parameter: string; readonly key: string }
+  | {
+      readonly kind: "headerMatch" | "queryMatch";
+      readonly key: string;
+      readonly value: string;
+      /** Whether all must match, or at least one must not. Default true. */
+      readonly isMatch: boolean;
+      readonly matches: readonly TextMatch[];
+    }
+  | {
+      readonly kind: "metadata";
+      readonly key: string;
+      readonly from: "dynamic" | "route";
+      readonly namespace: string;
+      readonly path: readonly string[];
+      /** Where there is none; undefined: the descriptor is left out. */
+      readonly fallback: string | undefined;
+    }
+  /** CEL over Envoy's attributes, as Envoy evaluates it. */
+  | { readonly kind: "expression"; readonly key: string; readonly cel: string };
+
+/** Parts that ext_proc can ask for as well. */
+export type AskablePart =
   | { readonly kind: "remoteAddress"; readonly key: string }
   | { readonly kind: "header"; readonly header: string; readonly key: string }
   | { readonly kind: "fixed"; readonly key: string; readonly value: string };
+
+/** A header or a query parameter, and what it has to be. */
+export interface TextMatch {
+  readonly name: string;
+  readonly test: "exact" | "prefix" | "suffix" | "contains" | "regex" | "present";
+  /** Empty for `present`. */
+  readonly text: string;
+}
 
 /** How a request's class is found: bypass, then rules in order, then the header, then default. */
 export interface PriorityPolicy {

@@ -75,7 +75,7 @@ export const serviceProblemRows = {
     remedy: "Begin it with `/`, and leave out queries, dots as segments and patterns.",
   },
   HG226: {
-    title: "A service's name or namespace is none.",
+    title: "A name of a service, namespace or quota is none.",
     remedy: "Use lower-case letters, digits and `-`, at most 63, as Kubernetes has it.",
   },
   HG227: {
@@ -101,5 +101,45 @@ export const serviceProblemRows = {
   HG232: {
     title: "A reading would be stale before the next one can come.",
     remedy: "Choose a staleAfter of several times `every`: a single late answer is no outage.",
+  },
+  HG240: {
+    title: "Two values are in the wrong order.",
+    remedy: "Choose them as it is expected: one of them bounds the other.",
+  },
+  HG241: {
+    title: "A quantity of bytes is not readable.",
+    remedy: "Write a whole number with Ki, Mi, Gi, Ti, k, M, G, T or nothing: 512Mi, 1Gi.",
+  },
+  HG242: {
+    title: "Two services have one cluster.",
+    remedy: "Leave the cluster to one of them: what is seen of it teaches one limit only.",
+  },
+  HG243: {
+    title: "What only Envoy's own filter can ask for is to be asked for in ext_proc.",
+    remedy: "Remove `inExtProc`, so that Envoy asks itself, or use parts of address and headers.",
+  },
+  HG244: {
+    title: "A format is not one command operator.",
+    remedy: "Write one operator of Envoy's access logs between `%`, and nothing beside it.",
+  },
+  HG245: {
+    title: "A regular expression is not one of RE2.",
+    remedy: "Correct it, without lookaround and backreferences; or use prefix, suffix or contains.",
+  },
+  HG246: {
+    title: "A label is none.",
+    remedy: "Use letters, digits, `-`, `_` and `.`, at most 63, as Kubernetes has it.",
+  },
+  HG247: {
+    title: "A file's path is none.",
+    remedy: "Begin it with `/`: it is read where the proxy runs.",
+  },
+  HG248: {
+    title: "A limit is driven by Headgate, and its baseline would be sampled under it.",
+    remedy: "Fix the round trip, `minRtt: {fixed: 20ms}`, or take the word out of `feedback`.",
+  },
+  HG249: {
+    title: "The proxies are described twice.",
+    remedy: "Keep `proxies` in one file of the policy.",
   },
 } as const satisfies Record<string, ProblemRow>;

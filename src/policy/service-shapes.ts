@@ -1,15 +1,30 @@
-import type { Shape } from "./shapes.js";
-
-function shape(title: string, names: readonly string[], laterNames: readonly string[] = []): Shape {
-  return { title, names, blankNames: [], laterNames, ownNames: [] };
-}
+import { refusalCauses } from "../core/admission-settings.js";
+import { plainShape as shape } from "./shapes.js";
 
 /** An item of `services`. */
-export const serviceShape = shape(
-  "a service",
-  ["name", "namespace", "hosts", "upstream", "rateLimit", "priority", "admission", "concurrency"],
-  ["circuitBreakers", "outlierDetection", "retries", "timeouts"],
-);
+export const serviceShape = shape("a service", [
+  "name",
+  "namespace",
+  "hosts",
+  "upstream",
+  "clusters",
+  "workload",
+  "direction",
+  "rateLimit",
+  "priority",
+  "admission",
+  "concurrency",
+  "circuitBreakers",
+  "outlierDetection",
+  "retries",
+  "timeouts",
+  "localRateLimit",
+  "adaptiveConcurrency",
+  "admissionControl",
+]);
+
+/** `workload` of a service. */
+export const workloadShape = shape("a workload", ["labels"]);
 
 /** `upstream` of a service. */
 export const upstreamShape = shape("an upstream", ["address", "port"]);
@@ -22,8 +37,52 @@ export const serviceRateLimitShape = shape("a service's rateLimit", [
   "dryRun",
 ]);
 
+/** An item of a service's `descriptors` that is more than a list of parts. */
+export const serviceDescriptorShape = shape("a service's descriptor", [
+  "entries",
+  "hits",
+  "refund",
+  "when",
+]);
+
+/** `hits` of a service's descriptor, where Envoy finds the number. */
+export const hitsShape = shape("hits", ["format"]);
+
 /** A part of a service's descriptor that is a map. */
-export const descriptorPartShape = shape("a part of a descriptor", ["header", "value", "as"]);
+export const descriptorPartShape = shape("a part of a descriptor", [
+  "header",
+  "query",
+  "headerMatch",
+  "queryMatch",
+  "metadata",
+  "cel",
+  "maskedRemoteAddress",
+  "value",
+  "expectMatch",
+  "as",
+]);
+
+/** An item of `headerMatch` and `queryMatch`. */
+export const textMatchShape = shape("a match", [
+  "name",
+  "exact",
+  "prefix",
+  "suffix",
+  "contains",
+  "regex",
+  "present",
+]);
+
+/** `metadata` of a part. */
+export const metadataPartShape = shape("metadata of a part", [
+  "source",
+  "namespace",
+  "path",
+  "default",
+]);
+
+/** `maskedRemoteAddress` of a part. */
+export const maskShape = shape("a maskedRemoteAddress", ["v4", "v6"]);
 
 /** `priority` of a service. */
 export const priorityShape = shape("a priority", ["from", "rules", "bypassPaths", "authPaths"]);
@@ -76,9 +135,12 @@ export const admissionBlockShapes = {
     "combine",
     "dryRun",
   ]),
-  reject: shape("a reject", ["retryAfter", "status"]),
+  reject: shape("a reject", ["retryAfter", "status", "tellRule"]),
   retryAfter: shape("a retryAfter", ["min", "jitter"]),
 } as const;
+
+/** `reject.status`: the causes of refusals. */
+export const statusShape = shape("status", refusalCauses);
 
 /** A threshold of `shedAt` that is a map. */
 export const thresholdShape = shape("a threshold", ["soft", "hard"]);

@@ -24,7 +24,7 @@ function ruleOf(charsMax: number, expected: string): TextRule {
 }
 
 /** Source: RFC 1123 section 2.1, as names of Kubernetes services and namespaces. */
-const labelPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+export const labelPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 const labelForm: TextForm = {
   id: "HG226",
@@ -34,13 +34,31 @@ const labelForm: TextForm = {
   meant: (text) => text.toLowerCase().replaceAll(/[_. ]/g, "-"),
 };
 
+/** The form of a header's name. */
+export const headerPattern = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
+
+const quotaNameForm: TextForm = { ...labelForm, what: "a name of a quota" };
+
 /** Source: RFC 9110 section 5.1; lower case as in HTTP/2. */
 const headerForm: TextForm = {
   id: "HG223",
   what: "a header's name",
   rule: ruleOf(128, "a header's name in lower case, such as x-user"),
-  isRight: (text) => /^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(text),
+  isRight: (text) => headerPattern.test(text),
   meant: (text) => text.toLowerCase().replaceAll(" ", "-").replace(/:$/, ""),
+};
+
+/** Parts of the request line, which proxies hand out like headers. Source: RFC 9113 section 8.3. */
+const pseudoHeaderPattern = /^:(?:path|method|authority|scheme)$/;
+
+/** What a descriptor may be made of: a header, or a part of the request line. */
+export const describedHeaderPattern = new RegExp(
+  `${headerPattern.source}|${pseudoHeaderPattern.source}`,
+);
+
+const describedHeaderForm: TextForm = {
+  ...headerForm,
+  isRight: (text) => describedHeaderPattern.test(text),
 };
 
 const hostForm: TextForm = {
@@ -89,14 +107,92 @@ const urlForm: TextForm = {
   isSecret: true,
 };
 
+/** What RE2 has not, or what only JavaScript has: looking around, and what was found before. */
+const foreignRegex = /\(\?(?:[=!]|<[=!])|\\[1-9]|\\k</;
+
+const regexForm: TextForm = {
+  id: "HG245",
+  what: "a regular expression of RE2",
+  rule: ruleOf(1_024, "a regular expression of RE2, which has no lookaround and no backreference"),
+  isRight: (text) => !foreignRegex.test(text) && isRegex(text),
+  meant: (text) => text,
+};
+
+function isRegex(text: string): boolean {
+  try {
+    // RE2 names groups in its own way, and may begin with flags.
+    new RegExp(text.replaceAll("(?P<", "(?<").replace(/^\(\?[imsU]+\)/, ""));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Source: Kubernetes, "Labels and selectors", syntax. */
+const labelName = "[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?";
+
+const labelKeyForm: TextForm = {
+  id: "HG246",
+  what: "a label's key",
+  rule: ruleOf(317, "a label's key as Kubernetes has it: app, or example.com/app"),
+  isRight: (text) => new RegExp(`^(?:[a-z0-9.-]{1,253}/)?${labelName}$`).test(text),
+  meant: (text) => text,
+};
+
+const labelValueForm: TextForm = {
+  id: "HG246",
+  what: "a label's value",
+  rule: ruleOf(63, "a label's value as Kubernetes has it, at most 63 characters"),
+  isRight: (text) => new RegExp(`^${labelName}$`).test(text),
+  meant: (text) => text,
+};
+
+const fileForm: TextForm = {
+  id: "HG247",
+  what: "an absolute path of a file",
+  rule: ruleOf(1_024, "the absolute path of a file as the proxy sees it"),
+  isRight: (text) => text.startsWith("/") && !text.endsWith("/"),
+  meant: (text) => `/${text}`,
+};
+
+/** Reads a regular expression that Envoy's engine takes, as far as it can be told here. */
+export function readRegex(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, regexForm);
+}
+
+/** Reads the key of a label of Kubernetes: `field.name` is quoted where it is wrong. */
+export function readLabelKey(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, { ...field, value: field.key }, labelKeyForm);
+}
+
+/** Reads the value of a label of Kubernetes. */
+export function readLabelValue(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, labelValueForm);
+}
+
+/** Reads the path of a file. */
+export function readFilePath(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, fileForm);
+}
+
 /** Reads the name of a service or namespace: a DNS label. */
 export function readLabel(reader: NodeReader, field: Field): string | undefined {
   return readForm(reader, field, labelForm);
 }
 
+/** Reads the name of a quota: a label, too. */
+export function readQuotaName(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, quotaNameForm);
+}
+
 /** Reads a header's name, in lower case. */
 export function readHeaderName(reader: NodeReader, field: Field): string | undefined {
   return readForm(reader, field, headerForm);
+}
+
+/** Reads the name of a header that a descriptor is made of; `:path` and the like are some, too. */
+export function readDescribedHeader(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, describedHeaderForm);
 }
 
 /** Reads a host as requests name it; answers it in lower case. */

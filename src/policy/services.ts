@@ -1,36 +1,87 @@
+import { readAdaptiveConcurrency } from "./adaptive-concurrency.js";
+import { readAdmissionControl } from "./admission-control.js";
 import { Block } from "./block.js";
+import { readCircuitBreakers } from "./circuit-breakers.js";
+import { readLocalRateLimit } from "./local-rate-limit.js";
 import type { Field, NodeReader } from "./node-reader.js";
+import { readOutlierDetection } from "./outlier-detection.js";
+import { portBounds } from "./proxies.js";
+import { readRetries, readTimeouts } from "./retries.js";
 import { permitsAlone, readAdmission } from "./service-admission.js";
 import { readConcurrency, usualConcurrency } from "./service-concurrency.js";
-import type { ServiceList } from "./service-list.js";
-import { servicesMax } from "./service-list.js";
-import type { ServicePolicy } from "./service-policy.js";
+import { type ServiceDraft, type ServiceList, servicesMax } from "./service-list.js";
+import type { ServiceConcurrency, ServicePolicy } from "./service-policy.js";
 import { readPriority } from "./service-priority.js";
 import { type ReadRateLimit, readServiceRateLimit } from "./service-rate-limit.js";
-import { serviceShape, upstreamShape } from "./service-shapes.js";
-import { readAddress, readHost, readLabel } from "./service-texts.js";
+import { serviceShape, upstreamShape, workloadShape } from "./service-shapes.js";
+import { readAddress, readHost, readLabel, readLabelKey, readLabelValue } from "./service-texts.js";
+import type { TextRule } from "./text-rules.js";
+import type { AdaptiveConcurrencyPolicy } from "./upstream-policy.js";
 
 /** Hosts of one service. */
 export const hostsMax = 64;
+
+/** Clusters that one service may be given. */
+export const clustersMax = 64;
+
+/** Labels of one service's workload. */
+export const workloadLabelsMax = 16;
 
 /** Reads `services` into the list; what is wrong is reported. */
 export function readServices(reader: NodeReader, field: Field, list: ServiceList): void {
   const items = reader.readList(field, "a list of services: {name: ...}");
   for (const item of items ?? []) {
     const block = Block.at(reader, item, serviceShape);
-    const service = block && readService(block, list);
-    if (service === undefined || list.add(service)) continue;
+    if (block === undefined || list.add(readService(block, list))) continue;
     const message = `a policy cannot hold more than ${servicesMax} services`;
     reader.report(item, { id: "HG160", message });
     return;
   }
 }
 
-/** A name is a whole service; undefined without one. */
-function readService(block: Block, list: ServiceList): ServicePolicy | undefined {
+/** A name is a whole service; what `proxies` has to do with waits until all files are read. */
+function readService(block: Block, list: ServiceList): ServiceDraft {
   const name = readName(block, list);
   const namespaceField = block.field("namespace");
   const namespace = namespaceField && readLabel(block.reader, namespaceField);
+  const guards = readGuards(block, list);
+  const { admission, concurrency } = guards;
+  const isLimited = concurrency !== undefined || admission?.maxInFlight !== undefined;
+  const isWritten = !block.isLeftOut("admission") || !block.isLeftOut("concurrency");
+  const timeouts = readTimeouts(block);
+  const service = {
+    namespace,
+    hosts: readHosts(block, list),
+    upstream: readUpstream(block),
+    clusters: readClusters(block, list, name ?? ""),
+    direction: block.choice("direction", { usual: "inbound", words: directions }),
+    priority: readPriority(block, list.compiler),
+    ...guards,
+    circuitBreakers: readCircuitBreakers(block, isLimited || isWritten),
+    outlierDetection: readOutlierDetection(block),
+    timeouts,
+    retries: readRetries(block, timeouts),
+    localRateLimit: readLocalRateLimit(block),
+  };
+  const labels = readWorkloadLabels(block);
+  return (proxies) => {
+    const adaptiveConcurrency = readAdaptiveConcurrency(block, proxies.adaptiveConcurrency);
+    const admissionControl = readAdmissionControl(block, proxies.admissionControl);
+    if (concurrency !== undefined) refuseIdleFeedback(block, concurrency, adaptiveConcurrency);
+    if (name === undefined) return undefined;
+    const workloadLabels = labels ?? { app: name };
+    return { name, ...service, workloadLabels, adaptiveConcurrency, admissionControl };
+  };
+}
+
+/** Which proxies a service's protections may be in. */
+export const directions = ["inbound", "outbound"] as const;
+
+/** What Headgate itself decides by. */
+function readGuards(
+  block: Block,
+  list: ServiceList,
+): Pick<ServicePolicy, "rateLimit" | "admission" | "concurrency"> {
   const read = readServiceRateLimit(block);
   if (read !== undefined) list.claim(read.claim);
   const { concurrency, isLimited, hasSignal } = readConcurrency(block);
@@ -46,17 +97,72 @@ function readService(block: Block, list: ServiceList): ServicePolicy | undefined
   const admission = isLawAlone ? permitsAlone : written;
   const isLawNeeded = isLawLeftOut && admission !== undefined;
   if (read !== undefined) refuseIdleRateLimit(block, read);
-  const service = {
-    namespace,
-    hosts: readHosts(block, list),
-    upstream: readUpstream(block),
+  const isUsual = isLawNeeded && admission.maxInFlight === undefined;
+  return {
     rateLimit: read?.rateLimit,
-    priority: readPriority(block, list.compiler),
     admission,
-    concurrency:
-      isLawNeeded && admission.maxInFlight === undefined ? usualConcurrency : concurrency,
+    concurrency: isUsual ? usualConcurrency : concurrency,
   };
-  return name === undefined ? undefined : { name, ...service };
+}
+
+/** A limit that is driven from outside needs a filter, and a baseline that it cannot spoil. */
+function refuseIdleFeedback(
+  block: Block,
+  { feedback }: ServiceConcurrency,
+  adaptive: AdaptiveConcurrencyPolicy | undefined,
+): void {
+  if (!feedback.includes("adaptiveConcurrency")) return;
+  if (adaptive === undefined) {
+    if (!block.isLeftOut("adaptiveConcurrency") && !block.isOff("adaptiveConcurrency")) return;
+    const message = '"concurrency" drives adaptiveConcurrency, and the service has none';
+    const expected = "adaptiveConcurrency: {minRtt: {fixed: 20ms}} beside it";
+    block.report("concurrency", { id: "HG207", message, expected });
+  } else if (adaptive.minRtt.kind === "sampled") {
+    const isOwn = block.field("adaptiveConcurrency") !== undefined;
+    block.report(isOwn ? "adaptiveConcurrency" : "concurrency", {
+      id: "HG248",
+      message: "adaptiveConcurrency is driven here, and samples its minRtt",
+      expected: "adaptiveConcurrency: {minRtt: {fixed: 20ms}}",
+    });
+  }
+}
+
+const clusterRule: TextRule = {
+  charsMax: 256,
+  forbidden: /[^!-~]/,
+  expected: "a cluster's name as Envoy has it, such as outbound|80||orders.shop.svc.cluster.local",
+};
+
+function readClusters(block: Block, list: ServiceList, service: string): readonly string[] {
+  const { reader } = block;
+  const items = block.items("clusters", "a list of clusters' names", clustersMax);
+  const clusters = items.flatMap((item) => {
+    const cluster = reader.readText(item, clusterRule);
+    if (cluster === undefined) return [];
+    list.claimCluster({ cluster, service, node: item.key, reader });
+    return [cluster];
+  });
+  return [...new Set(clusters)];
+}
+
+/** Undefined where none are written. */
+function readWorkloadLabels(service: Block): ServicePolicy["workloadLabels"] | undefined {
+  const block = service.block("workload", workloadShape);
+  if (block === undefined) return undefined;
+  const { reader, fields } = block;
+  const expected = "the labels of its pods, such as {app: orders}";
+  const field = reader.requiredField(fields, "labels", expected);
+  const labels = field && reader.readTextMap(field, { title: "labels", expected });
+  if (field === undefined || labels === undefined) return undefined;
+  if (labels.length === 0 || labels.length > workloadLabelsMax) {
+    const message = `"labels" of ${labels.length} labels`;
+    const bound = `1 to ${workloadLabelsMax} labels`;
+    return reader.report(field.key, { id: "HG160", message, expected: bound });
+  }
+  const pairs = labels.map((label) => {
+    return [readLabelKey(reader, label), readLabelValue(reader, label)] as const;
+  });
+  return Object.fromEntries(pairs.map(([key = "", value = ""]) => [key, value]));
 }
 
 function readName(block: Block, list: ServiceList): string | undefined {
@@ -84,7 +190,7 @@ function readUpstream(service: Block): ServicePolicy["upstream"] {
   const addressField = reader.requiredField(fields, "address", "a host name or IP address");
   const address = addressField && readAddress(reader, addressField);
   const portField = reader.requiredField(fields, "port", "a port, 1 to 65535");
-  const port = portField && reader.readWhole(portField, { min: 1, max: 65_535 });
+  const port = portField && reader.readWhole(portField, portBounds);
   return address === undefined || port === undefined ? undefined : { address, port };
 }
 

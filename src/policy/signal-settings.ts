@@ -4,7 +4,7 @@ import { quoteText } from "./problem.js";
 import { positiveRatioBounds } from "./quantities.js";
 import type { ConcurrencyKey, SignalSource, SignalThreshold } from "./service-policy.js";
 import { lawShapes, pidShape, thresholdOfKeyShape } from "./service-shapes.js";
-import { readingMax, readSignalSource } from "./signal-source.js";
+import { readingBounds, readingMax, readSignalSource } from "./signal-source.js";
 import { valueRule } from "./text-rules.js";
 
 /** Keys of one service that have thresholds of their own. */
@@ -12,6 +12,9 @@ export const signalThresholdsMax = 100;
 
 /** The largest gain of a controller. */
 export const gainMax = 1_000;
+
+/** The bounds of a gain. */
+export const gainBounds = { min: 0, max: gainMax } as const;
 
 /** What `signal` says. */
 export interface ReadSignal {
@@ -48,7 +51,8 @@ const presets: Readonly<Record<"usual" | "throughput" | "cost" | "off", SignalPr
   off: usualPreset,
 };
 
-const presetNames = ["usual", "throughput", "cost", "off"] as const;
+/** Presets of a signal. */
+export const presetNames = ["usual", "throughput", "cost", "off"] as const;
 
 /** Reads `signal`: a preset, and what differs from it; `per` is what splits the limit. */
 export function readSignal(
@@ -79,9 +83,8 @@ function readThreshold(
   block: Block,
   usual: Pick<SignalPreset, "target" | "critical">,
 ): Pick<SignalPreset, "target" | "critical"> {
-  const bounds = { min: 0, max: readingMax };
-  const target = block.number("target", usual.target, bounds);
-  const critical = block.number("critical", usual.critical, bounds);
+  const target = block.number("target", usual.target, readingBounds);
+  const critical = block.number("critical", usual.critical, readingBounds);
   if (critical <= target) {
     block.report(block.field("critical") === undefined ? "target" : "critical", {
       id: "HG205",
@@ -96,11 +99,10 @@ function readThreshold(
 function readPid(block: Block): PidSettings | undefined {
   const pid = block.block("pid", pidShape);
   if (pid === undefined) return undefined;
-  const bounds = { min: 0, max: gainMax };
   return {
-    kp: pid.number("kp", 1, bounds),
-    kiPerSecond: pid.number("ki", 0.005, bounds),
-    kdSeconds: pid.number("kd", 0, bounds),
+    kp: pid.number("kp", 1, gainBounds),
+    kiPerSecond: pid.number("ki", 0.005, gainBounds),
+    kdSeconds: pid.number("kd", 0, gainBounds),
   };
 }
 

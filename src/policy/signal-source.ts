@@ -3,7 +3,7 @@ import { parseSeriesSelector, type SeriesSelector } from "../core/series-selecto
 import type { Block } from "./block.js";
 import { formatDuration } from "./duration.js";
 import type { Field } from "./node-reader.js";
-import { readNumber } from "./quantities.js";
+import { type DurationBounds, readNumber } from "./quantities.js";
 import type { SignalPlace, SignalSource } from "./service-policy.js";
 import { readUrl } from "./service-texts.js";
 import type { TextRule } from "./text-rules.js";
@@ -21,7 +21,20 @@ export const staleAfterMsMax = 86_400_000;
 /** The longest that a question takes where the policy does not say, in milliseconds. */
 const usualTimeoutMs = 2_000;
 
-const placeKinds = ["prometheus", "metrics", "redis", "http", "fixed"] as const;
+/** The bounds of a reading. */
+export const readingBounds = { min: 0, max: readingMax } as const;
+
+/** The bounds of `every`. */
+export const everyBounds: DurationBounds = { minMs: everyMsMin, maxMs: everyMsMax };
+
+/** The bounds of `staleAfter`. */
+export const staleBounds: DurationBounds = { minMs: everyMsMin, maxMs: staleAfterMsMax };
+
+/** The shortest question, in milliseconds. */
+export const timeoutMsMin = 10;
+
+/** Where readings may come from: one of them. */
+export const placeKinds = ["prometheus", "metrics", "redis", "http", "fixed"] as const;
 
 /** What only one kind of place may be told. */
 const fieldKinds: Readonly<Record<string, readonly SignalPlace["kind"][]>> = {
@@ -46,15 +59,12 @@ export function readSignalSource(
   block: Block,
   read: SourceRead,
 ): Omit<SignalSource, "thresholds"> | undefined {
-  const everyMs = block.durationMs("every", read.everyMs, { minMs: everyMsMin, maxMs: everyMsMax });
+  const everyMs = block.durationMs("every", read.everyMs, everyBounds);
   const timeoutMs = block.durationMs("timeout", Math.min(usualTimeoutMs, everyMs), {
-    minMs: 10,
+    minMs: timeoutMsMin,
     maxMs: everyMs,
   });
-  const staleAfterMs = block.durationMs("staleAfter", 6 * everyMs, {
-    minMs: everyMsMin,
-    maxMs: staleAfterMsMax,
-  });
+  const staleAfterMs = block.durationMs("staleAfter", 6 * everyMs, staleBounds);
   if (staleAfterMs < everyMs + timeoutMs) {
     block.report("staleAfter", {
       id: "HG232",
@@ -120,7 +130,7 @@ function readOf(block: Block, kind: SignalPlace["kind"], field: Field): SignalPl
       return url === undefined ? undefined : { kind, url, pointer: readPointer(block) };
     }
     case "fixed": {
-      const reading = readNumber(reader, field, { min: 0, max: readingMax });
+      const reading = readNumber(reader, field, readingBounds);
       return reading === undefined ? undefined : { kind, reading };
     }
   }

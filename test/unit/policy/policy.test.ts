@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Rule } from "../../../src/core/limit.js";
 import { parsePolicy } from "../../../src/policy/parse.js";
 import { createPolicyBuilder } from "../../../src/policy/policy.js";
+import { usualProxies } from "../../../src/policy/proxy-policy.js";
 
 const text = `
 domain: shop
@@ -31,6 +32,13 @@ describe("createPolicyBuilder()", () => {
     ];
     expect(policy.domains.get("shop")?.match(entries)).toBe(policy.rules[2]);
     expect(policy.domains.get("quiet")?.match(entries)).toBeUndefined();
+  });
+
+  it("keeps what holds for proxies, which is what is usual where nobody says it", () => {
+    const builder = createPolicyBuilder("1");
+    builder.setProxies({ ...usualProxies, expectedCount: 7 });
+    expect(builder.finish().proxies.expectedCount).toBe(7);
+    expect(createPolicyBuilder("1").finish().proxies).toBe(usualProxies);
   });
 
   it("gives a frozen policy", () => {
@@ -64,6 +72,8 @@ describe("createPolicyBuilder()", () => {
     builder.finish();
     expect(() => builder.add([])).toThrow("finished");
     expect(() => builder.addDomains([])).toThrow("finished");
+    expect(() => builder.setProxies(usualProxies)).toThrow("finished");
+    expect(() => builder.setQuotas([])).toThrow("finished");
     expect(() => builder.finish()).toThrow("finished");
   });
 });

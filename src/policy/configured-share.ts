@@ -1,0 +1,58 @@
+import { envoyShareDefault } from "../core/feedback-settings.js";
+import type { ProxyPolicy } from "./proxy-policy.js";
+import type { ServicePolicy } from "./service-policy.js";
+
+/** What of a service the threshold depends on. */
+export type ConfiguredService = Pick<
+  ServicePolicy,
+  "admission" | "circuitBreakers" | "concurrency" | "priority"
+>;
+
+/** The largest threshold there is: Envoy holds it in 32 bits. */
+export const requestsThresholdMax = 2 ** 32 - 1;
+
+/**
+ * `max_requests` of a proxy's circuit breaker as it is configured: what it lets into work while
+ * nobody drives it. The same number stands at both of Envoy's priorities, so that what is critical
+ * is refused by no limit of the others.
+ *
+ * ```
+ * auto = the fleet's largest limit / proxies that are expected     rounded up
+ * ```
+ *
+ * The largest limit is the law's, or what admission holds where that is less; where there is
+ * neither, it is Envoy's own default for each proxy.
+ *
+ * Example: a law up to 1,000, 300 at most by admission, 8 proxies expected: 38.
+ *
+ * @returns a whole number from 1
+ */
+export function configuredRequestsMax(
+  { admission, circuitBreakers, concurrency }: Omit<ConfiguredService, "priority">,
+  { expectedCount }: Pick<ProxyPolicy, "expectedCount">,
+): number {
+  const { requestsMax } = circuitBreakers;
+  if (requestsMax !== "auto") return requestsMax;
+  const lawMax = concurrency?.settings.limits.max ?? Number.POSITIVE_INFINITY;
+  const limitMax = Math.min(lawMax, admission?.maxInFlight ?? Number.POSITIVE_INFINITY);
+  if (limitMax === Number.POSITIVE_INFINITY) return envoyShareDefault;
+  const part = Math.ceil(limitMax / Math.max(1, expectedCount));
+  return Math.min(requestsThresholdMax, Math.max(1, part));
+}
+
+/**
+ * Whether routes of a service run at Envoy's priority HIGH, with a threshold of their own: where a
+ * rule, the default or a header that everybody may send makes requests critical. Paths of
+ * authentication and bypassed ones do not count: every policy has some, and a permit of each Envoy
+ * would be set aside for next to no traffic.
+ */
+export function hasCriticalRoutes({ priority }: Pick<ServicePolicy, "priority">): boolean {
+  const { rules, usual, trust } = priority;
+  return usual === "critical" || trust.anyone || rules.some(({ is }) => is === "critical");
+}
+
+/** What a proxy lets into work for a service while nobody drives it, at both priorities. */
+export function configuredShare(service: ConfiguredService, proxies: ProxyPolicy): number {
+  const max = configuredRequestsMax(service, proxies);
+  return hasCriticalRoutes(service) ? 2 * max : max;
+}

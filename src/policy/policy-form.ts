@@ -1,0 +1,46 @@
+import { list, map, mapForm, row, text, words } from "./form.js";
+import { domainForms } from "./limit-forms.js";
+import { proxiesForm } from "./proxy-forms.js";
+import { quotaForm } from "./quota-forms.js";
+import { quotasMax } from "./quota-list.js";
+import { serviceForm } from "./service-forms.js";
+import { servicesMax } from "./service-list.js";
+import { metadataShape, policyApiVersion, policyShape, specShape } from "./shapes.js";
+import { nameRule } from "./text-rules.js";
+
+const metadata = mapForm(
+  { shape: metadataShape, docs: "What the policy is called.", required: ["name"] },
+  { name: row(text(nameRule), "The policy's name.") },
+);
+
+const spec = mapForm(
+  {
+    shape: specShape,
+    docs: "Limits, services, quotas and proxies.",
+    needed: [["rateLimits", "services", "quotas", "proxies"]],
+  },
+  {
+    rateLimits: row(list(map(domainForms.headgate)), "Who may go: domains and their limits."),
+    services: row(list(map(serviceForm), servicesMax), "What protects each upstream service."),
+    quotas: row(
+      list(map(quotaForm), quotasMax),
+      "What Envoys let pass by themselves, without a call for each request.",
+    ),
+    proxies: row(map(proxiesForm), "What holds for every proxy. In one file of a policy only."),
+  },
+);
+
+/** A policy file. */
+export const policyForm = mapForm(
+  {
+    shape: policyShape,
+    docs: "A policy of Headgate: who may go, what a service can take, and who goes first.",
+    required: ["apiVersion", "kind", "metadata", "spec"],
+  },
+  {
+    apiVersion: row(words(policyApiVersion), "The version of this language."),
+    kind: row(words("Policy"), "What this file is."),
+    metadata: row(map(metadata), "What the policy is called."),
+    spec: row(map(spec), "What it says."),
+  },
+);

@@ -1,0 +1,169 @@
+import { readAdaptiveConcurrency } from "./adaptive-concurrency.js";
+import { readAdmissionControl } from "./admission-control.js";
+import { Block } from "./block.js";
+import { thresholdBounds } from "./circuit-breakers.js";
+import type { Field, NodeReader } from "./node-reader.js";
+import { visibleText } from "./problem.js";
+import { readOverload } from "./proxy-overload.js";
+import {
+  type ClientTls,
+  type HeadgatePlace,
+  type ListenerPolicy,
+  type ProxyPolicy,
+  usualProxies,
+} from "./proxy-policy.js";
+import { clientTlsShape, headgatePlaceShape, listenerShape, proxiesShape } from "./proxy-shapes.js";
+import type { DurationBounds } from "./quantities.js";
+import { readAddress, readFilePath } from "./service-texts.js";
+
+/** Proxies that share a fleet's limit. */
+const expectedProxiesMax = 1_000_000;
+
+/** The bounds of `expected`. */
+export const expectedBounds = { min: 1, max: expectedProxiesMax } as const;
+
+/** The bounds of a port. */
+export const portBounds = { min: 1, max: 65_535 } as const;
+
+/** Proxies of ours before one of ours. */
+const trustedHopsMax = 100;
+
+/** The bounds of `trustedHops`. */
+export const hopBounds = { min: 0, max: trustedHopsMax } as const;
+
+/** The longest that a request may wait for a rate limit's answer, in milliseconds. */
+export const rateLimitTimeoutMsMax = 60_000;
+
+/** The bounds of `rateLimitTimeout`. */
+export const rateLimitTimeoutBounds: DurationBounds = { minMs: 1, maxMs: rateLimitTimeoutMsMax };
+
+/** The most streams of a connection. Source: envoy.config.core.v3.Http2ProtocolOptions. */
+const streamsMax = 2_147_483_647;
+
+/** The bounds of `maxConcurrentStreams`. */
+export const streamBounds = { min: 1, max: streamsMax } as const;
+
+/** What is left out is as usual. */
+function readProxies(block: Block): ProxyPolicy {
+  const usual = usualProxies;
+  return {
+    expectedCount: block.whole("expected", usual.expectedCount, expectedBounds),
+    headgate: readHeadgate(block),
+    listener: readListener(block),
+    overload: readOverload(block),
+    adaptiveConcurrency: readAdaptiveConcurrency(block, undefined),
+    admissionControl: readAdmissionControl(block, undefined),
+  };
+}
+
+/** `proxies` as one file of a policy says it: a second one is refused. */
+export class ProxiesOnce {
+  #policy: ProxyPolicy = usualProxies;
+  #place: string | undefined;
+
+  /** What is said, or what is usual. */
+  get policy(): ProxyPolicy {
+    return this.#policy;
+  }
+
+  /** Reads the field of a file. */
+  read(reader: NodeReader, field: Field): void {
+    const expected = `${proxiesShape.title}; {} for what is usual`;
+    const node = reader.required(field, expected);
+    const block = node && Block.at(reader, node, proxiesShape);
+    const policy = block && readProxies(block);
+    if (this.#place !== undefined) {
+      const message = `"proxies" stands already in ${this.#place}`;
+      reader.report(field.key, { id: "HG249", message });
+      return;
+    }
+    const { line } = reader.source.position(field.key.range[0]);
+    this.#place = `${visibleText(reader.source.file)}:${line}`;
+    if (policy !== undefined) this.#policy = policy;
+  }
+}
+
+function readHeadgate(proxies: Block): HeadgatePlace {
+  const block = proxies.block("headgate", headgatePlaceShape);
+  const usual = usualProxies.headgate;
+  if (block === undefined) return usual;
+  const addressField = block.field("address");
+  const address = (addressField && readAddress(block.reader, addressField)) ?? usual.address;
+  const port = block.whole("port", usual.port, portBounds);
+  const controlPort = block.whole("controlPort", usual.controlPort, portBounds);
+  if (port === controlPort) {
+    const message = `decisions and control cannot both be on port ${port}`;
+    block.refuseOrder(["controlPort", "port"], message, "different ports");
+  }
+  return {
+    address,
+    port,
+    controlPort,
+    tls: readTls(block, address),
+    rateLimitTimeoutMs: block.durationMs(
+      "rateLimitTimeout",
+      usual.rateLimitTimeoutMs,
+      rateLimitTimeoutBounds,
+    ),
+    deniesWithoutAnswer: block.flag("failureModeDeny"),
+  };
+}
+
+/** A certificate and its key come together. */
+function readTls(headgate: Block, address: string): ClientTls | undefined {
+  const block = headgate.block("tls", clientTlsShape);
+  if (block === undefined) return undefined;
+  const { reader, fields } = block;
+  const file = (name: string): string | undefined => {
+    const field = block.field(name);
+    return field && readFilePath(reader, field);
+  };
+  reader.requiredField(fields, "caFile", "the file of the authorities that Headgate is trusted by");
+  const caFile = file("caFile") ?? "";
+  const certFile = file("certFile");
+  const keyFile = file("keyFile");
+  for (const [name, other] of [
+    ["certFile", "keyFile"],
+    ["keyFile", "certFile"],
+  ] as const) {
+    if (block.field(name) === undefined || !block.isLeftOut(other)) continue;
+    const message = `"${name}" is of no use without "${other}"`;
+    block.report(name, { id: "HG207", message, expected: `${other} beside it` });
+  }
+  const nameField = block.field("serverName");
+  const serverName = (nameField && readAddress(reader, nameField)) ?? address;
+  const hasBoth = certFile !== undefined && keyFile !== undefined;
+  return { caFile, certificate: hasBoth ? { certFile, keyFile } : undefined, serverName };
+}
+
+function readListener(proxies: Block): ListenerPolicy {
+  const block = proxies.block("listener", listenerShape);
+  const usual = usualProxies.listener;
+  if (block === undefined) return usual;
+  const addressField = block.field("address");
+  const listener = {
+    address: (addressField && readAddress(block.reader, addressField)) ?? usual.address,
+    port: block.whole("port", usual.port, portBounds),
+    outboundPort: block.whole("outboundPort", usual.outboundPort, portBounds),
+    adminPort: block.whole("adminPort", usual.adminPort, portBounds),
+    connectionsMax: block.whole("maxConnections", usual.connectionsMax, thresholdBounds),
+    concurrentStreamsMax: block.whole(
+      "maxConcurrentStreams",
+      usual.concurrentStreamsMax,
+      streamBounds,
+    ),
+    trustedHops: block.whole("trustedHops", usual.trustedHops, hopBounds),
+  };
+  refuseSharedPorts(block, listener);
+  return listener;
+}
+
+function refuseSharedPorts(block: Block, listener: ListenerPolicy): void {
+  const names = ["port", "outboundPort", "adminPort"] as const;
+  names.forEach((name, i) => {
+    const other = names.slice(0, i).find((each) => listener[each] === listener[name]);
+    if (other === undefined) return;
+    const message = `${name} and ${other} are both ${listener[name]}`;
+    block.refuseOrder([name, other], message, "different ports");
+  });
+}

@@ -1,0 +1,176 @@
+import { thresholdBounds } from "./circuit-breakers.js";
+import {
+  bytes,
+  duration,
+  flag,
+  map,
+  mapForm,
+  number,
+  orOff,
+  row,
+  text,
+  whole,
+  words,
+  written,
+} from "./form.js";
+import {
+  expectedBounds,
+  hopBounds,
+  portBounds,
+  rateLimitTimeoutBounds,
+  streamBounds,
+} from "./proxies.js";
+import { cpuWords, refreshBounds, usualOverload } from "./proxy-overload.js";
+import { usualProxies } from "./proxy-policy.js";
+import {
+  cgroupOverloadShape,
+  clientTlsShape,
+  cpuOverloadShape,
+  headgatePlaceShape,
+  listenerShape,
+  overloadShape,
+  proxiesShape,
+} from "./proxy-shapes.js";
+import { positiveRatioBounds } from "./quantities.js";
+import { adaptiveConcurrencyForm, admissionControlForm } from "./upstream-forms.js";
+
+/** A host name or IP address. */
+const host = text({ charsMax: 253 });
+
+const file = text({ charsMax: 1_024 }, /^\/.*[^/]$/);
+
+const { headgate, listener } = usualProxies;
+const { heap, cpu, cgroupMemory } = usualOverload;
+
+const tlsForm = mapForm(
+  { shape: clientTlsShape, docs: "TLS from proxies to Headgate.", required: ["caFile"] },
+  {
+    caFile: row(file, "The authorities that Headgate is trusted by, as a file of the proxy."),
+    certFile: row(file, "The proxy's certificate, where Headgate asks for one."),
+    keyFile: row(file, "The key of `certFile`."),
+    serverName: row(host, "The name in Headgate's certificate. Usually its address."),
+  },
+);
+
+const headgateForm = mapForm(
+  { shape: headgatePlaceShape, docs: "Where proxies find Headgate." },
+  {
+    address: row(host, "A host name or an IP address.", headgate.address),
+    port: row(whole(portBounds), "The port of decisions.", headgate.port),
+    controlPort: row(whole(portBounds), "The port of xDS and statistics.", headgate.controlPort),
+    tls: row(map(tlsForm), "TLS to it. Left out: plaintext."),
+    rateLimitTimeout: row(
+      duration(rateLimitTimeoutBounds),
+      "How long a request waits for a rate limit's answer.",
+      written(headgate.rateLimitTimeoutMs),
+    ),
+    failureModeDeny: row(flag, "Whether no answer means refused.", headgate.deniesWithoutAnswer),
+  },
+);
+
+const listenerForm = mapForm(
+  { shape: listenerShape, docs: "The listener of generated proxies." },
+  {
+    address: row(host, "The IP address on which callers are listened for.", listener.address),
+    port: row(whole(portBounds), "Where requests come in.", listener.port),
+    outboundPort: row(
+      whole(portBounds),
+      "Where a sidecar takes what its own service asks of others.",
+      listener.outboundPort,
+    ),
+    adminPort: row(whole(portBounds), "Envoy's admin port, on loopback only.", listener.adminPort),
+    maxConnections: row(
+      whole(thresholdBounds),
+      "Open connections of one listener.",
+      listener.connectionsMax,
+    ),
+    maxConcurrentStreams: row(
+      whole(streamBounds),
+      "Streams of one HTTP/2 connection.",
+      listener.concurrentStreamsMax,
+    ),
+    trustedHops: row(
+      whole(hopBounds),
+      "Proxies of yours before this one, whose x-forwarded-for is believed.",
+      listener.trustedHops,
+    ),
+  },
+);
+
+const cpuForm = mapForm(
+  { shape: cpuOverloadShape, docs: "Refuses by the CPU that is in use." },
+  {
+    of: row(words(...cpuWords), "Whose CPU is meant.", cpu.of),
+    shedFrom: row(
+      number(positiveRatioBounds),
+      "From where new requests are refused one by one.",
+      cpu.shedFromRatio,
+    ),
+    shedAllAt: row(number(positiveRatioBounds), "From where all are.", cpu.shedAllAtRatio),
+  },
+);
+
+const cgroupForm = mapForm(
+  { shape: cgroupOverloadShape, docs: "Refuses by the memory of the proxy's control group." },
+  {
+    max: row(bytes, "The memory that is full. Usually the group's own limit."),
+    stopAcceptingAt: row(
+      number(positiveRatioBounds),
+      "From where no requests are taken.",
+      cgroupMemory.stopAcceptingAtRatio,
+    ),
+  },
+);
+
+const overloadForm = mapForm(
+  { shape: overloadShape, docs: "Envoy's overload manager. Left out: none is written." },
+  {
+    refreshInterval: row(
+      duration(refreshBounds),
+      "Time between two looks.",
+      written(usualOverload.refreshMs),
+    ),
+    maxHeap: row(bytes, "The heap that is full, such as 512Mi. Left out: it is not watched."),
+    shrinkHeapAt: row(
+      number(positiveRatioBounds),
+      "Ratio of the heap from which memory is given back.",
+      heap.shrinkAtRatio,
+    ),
+    shedFrom: row(
+      number(positiveRatioBounds),
+      "Ratio of the heap from which requests are refused one by one.",
+      heap.shedFromRatio,
+    ),
+    stopAcceptingAt: row(
+      number(positiveRatioBounds),
+      "Ratio of the heap from which none are taken.",
+      heap.stopAcceptingAtRatio,
+    ),
+    maxConnections: row(whole(thresholdBounds), "Downstream connections of the process."),
+    cpu: row(map(cpuForm), "Watches the CPU. Left out: not."),
+    cgroupMemory: row(map(cgroupForm), "Watches the control group's memory. Left out: not."),
+  },
+);
+
+/** `proxies`. */
+export const proxiesForm = mapForm(
+  { shape: proxiesShape, docs: "What holds for every proxy of the fleet." },
+  {
+    expected: row(
+      whole(expectedBounds),
+      "Proxies that share a limit while nobody drives them.",
+      usualProxies.expectedCount,
+    ),
+    headgate: row(map(headgateForm), "Where proxies find Headgate."),
+    listener: row(map(listenerForm), "The listener of generated proxies."),
+    overload: row(map(overloadForm), "Envoy's overload manager. Left out: none is written."),
+    adaptiveConcurrency: row(
+      orOff(adaptiveConcurrencyForm),
+      "What every service has that says nothing of it. Left out: none.",
+    ),
+    admissionControl: row(
+      orOff(admissionControlForm),
+      "What every service has that says nothing of it. Left out: none.",
+    ),
+  },
+);

@@ -1,0 +1,129 @@
+import type { AdaptiveConcurrencyPolicy, AdmissionControlPolicy } from "./upstream-policy.js";
+
+/** What holds for every proxy of the fleet: `proxies` of a policy. Plain data. */
+export interface ProxyPolicy {
+  /**
+   * Proxies that share a fleet's limit while nobody drives them: `auto` breakers are their part of
+   * it, rounded up. Default 1.
+   */
+  readonly expectedCount: number;
+  readonly headgate: HeadgatePlace;
+  readonly listener: ListenerPolicy;
+  /** The overload manager; undefined: none is written. */
+  readonly overload: OverloadPolicy | undefined;
+  /** What services have that ask for it and say nothing else; undefined: none have it. */
+  readonly adaptiveConcurrency: AdaptiveConcurrencyPolicy | undefined;
+  /** As above. */
+  readonly admissionControl: AdmissionControlPolicy | undefined;
+}
+
+/** Where proxies find Headgate. */
+export interface HeadgatePlace {
+  /** Default `headgate.headgate.svc.cluster.local`. */
+  readonly address: string;
+  /** Default 8081. */
+  readonly port: number;
+  /** Default 18000. */
+  readonly controlPort: number;
+  /** Undefined: plaintext. */
+  readonly tls: ClientTls | undefined;
+  /** How long a request waits for a rate limit's answer. Default 20, Envoy's own. */
+  readonly rateLimitTimeoutMs: number;
+  /** Whether no answer means refused. Default false: it passes. */
+  readonly deniesWithoutAnswer: boolean;
+}
+
+/** Paths as the proxy sees them. */
+export interface ClientTls {
+  readonly caFile: string;
+  /** Of the proxy, where Headgate asks for one. */
+  readonly certificate: { readonly certFile: string; readonly keyFile: string } | undefined;
+  /** The name in Headgate's certificate. Default its address. */
+  readonly serverName: string;
+}
+
+/** The listener of generated proxies. */
+export interface ListenerPolicy {
+  /** Where callers are listened for, as an IP address. Default 0.0.0.0. */
+  readonly address: string;
+  /** Default 10000. */
+  readonly port: number;
+  /** The egress listener of a sidecar. Default 10001. */
+  readonly outboundPort: number;
+  /** Default 9901; on loopback only. */
+  readonly adminPort: number;
+  /** Open connections of one listener. Default 10,000. */
+  readonly connectionsMax: number;
+  /** Streams of one HTTP/2 connection. Default 100. */
+  readonly concurrentStreamsMax: number;
+  /** Proxies of ours before this one, whose x-forwarded-for is believed. Default 0. */
+  readonly trustedHops: number;
+}
+
+/** Envoy's overload manager. Source: envoy.config.overload.v3.OverloadManager. */
+export interface OverloadPolicy {
+  /** Default 250. */
+  readonly refreshMs: number;
+  /** Undefined: the heap is not watched. */
+  readonly heap: HeapOverload | undefined;
+  /** CPU in use; undefined: not watched. */
+  readonly cpu: CpuOverload | undefined;
+  /** Memory of the proxy's control group; undefined: not watched. */
+  readonly cgroupMemory: CgroupOverload | undefined;
+  /** Downstream connections of the process; undefined: no bound. */
+  readonly connectionsMax: number | undefined;
+}
+
+/** Ratios of the heap's largest size. */
+export interface HeapOverload {
+  readonly bytesMax: number;
+  /** From where memory is given back. Default 0.85. */
+  readonly shrinkAtRatio: number;
+  /** From where requests are refused one by one. Default 0.90. */
+  readonly shedFromRatio: number;
+  /** From where none are taken. Default 0.95. */
+  readonly stopAcceptingAtRatio: number;
+}
+
+/** Ratios of the CPUs that the process may use. */
+export interface CpuOverload {
+  /** Default "container". */
+  readonly of: "host" | "container";
+  /** From where new requests are refused one by one. Default 0.85. */
+  readonly shedFromRatio: number;
+  /** From where all are. Default 0.98. */
+  readonly shedAllAtRatio: number;
+}
+
+/** Ratios of the control group's memory. */
+export interface CgroupOverload {
+  /** Undefined: the limit of the group itself. */
+  readonly bytesMax: number | undefined;
+  /** Default 0.95. */
+  readonly stopAcceptingAtRatio: number;
+}
+
+/** What holds where a policy says nothing of proxies. */
+export const usualProxies: ProxyPolicy = {
+  expectedCount: 1,
+  headgate: {
+    address: "headgate.headgate.svc.cluster.local",
+    port: 8_081,
+    controlPort: 18_000,
+    tls: undefined,
+    rateLimitTimeoutMs: 20,
+    deniesWithoutAnswer: false,
+  },
+  listener: {
+    address: "0.0.0.0",
+    port: 10_000,
+    outboundPort: 10_001,
+    adminPort: 9_901,
+    connectionsMax: 10_000,
+    concurrentStreamsMax: 100,
+    trustedHops: 0,
+  },
+  overload: undefined,
+  adaptiveConcurrency: undefined,
+  admissionControl: undefined,
+};

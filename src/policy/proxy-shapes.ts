@@ -1,0 +1,53 @@
+import { plainShape as shape } from "./shapes.js";
+
+/** `proxies` of a policy. */
+export const proxiesShape = shape("proxies", [
+  "expected",
+  "headgate",
+  "listener",
+  "overload",
+  "adaptiveConcurrency",
+  "admissionControl",
+]);
+
+/** `proxies.headgate`. */
+export const headgatePlaceShape = shape("headgate", [
+  "address",
+  "port",
+  "controlPort",
+  "tls",
+  "rateLimitTimeout",
+  "failureModeDeny",
+]);
+
+/** `proxies.headgate.tls`. */
+export const clientTlsShape = shape("tls", ["caFile", "certFile", "keyFile", "serverName"]);
+
+/** `proxies.listener`. */
+export const listenerShape = shape("a listener", [
+  "address",
+  "port",
+  "outboundPort",
+  "adminPort",
+  "maxConnections",
+  "maxConcurrentStreams",
+  "trustedHops",
+]);
+
+/** `proxies.overload`. */
+export const overloadShape = shape("an overload", [
+  "refreshInterval",
+  "maxHeap",
+  "shrinkHeapAt",
+  "shedFrom",
+  "stopAcceptingAt",
+  "maxConnections",
+  "cpu",
+  "cgroupMemory",
+]);
+
+/** `proxies.overload.cpu`. */
+export const cpuOverloadShape = shape("a cpu", ["of", "shedFrom", "shedAllAt"]);
+
+/** `proxies.overload.cgroupMemory`. */
+export const cgroupOverloadShape = shape("a cgroupMemory", ["max", "stopAcceptingAt"]);

@@ -1,0 +1,316 @@
+import { measureBounds } from "./adaptive-concurrency.js";
+import { aggressionBounds, samplingBounds, successBounds } from "./admission-control.js";
+import { autoWord, retryBounds, thresholdBounds } from "./circuit-breakers.js";
+import {
+  any,
+  duration,
+  list,
+  map,
+  mapForm,
+  number,
+  orOff,
+  row,
+  whole,
+  words,
+  written,
+} from "./form.js";
+import { fillBounds, protectionTimes } from "./local-rate-limit.js";
+import { deviationsBounds, ejectionTimeBounds } from "./outlier-detection.js";
+import { percentBounds, positivePercentBounds } from "./quantities.js";
+import {
+  connectTimeBounds,
+  numRetriesBounds,
+  requestTimeBounds,
+  retryConditions,
+  tryTimeBounds,
+  usualRetryAfterMs,
+} from "./retries.js";
+import { permitBounds } from "./service-admission.js";
+import {
+  adaptiveConcurrencyShape,
+  admissionControlShape,
+  backOffShape,
+  circuitBreakersShape,
+  localRateLimitShape,
+  minRttShape,
+  outlierDetectionShape,
+  retriesShape,
+  retryBudgetShape,
+  successRateShape,
+  timeoutsShape,
+} from "./upstream-shapes.js";
+import {
+  usualAdaptiveConcurrency as adaptive,
+  usualCircuitBreakers as breakers,
+  usualAdmissionControl as control,
+  usualOutlierDetection as outliers,
+  usualRetries as retries,
+  usualLocalRateLimit,
+  usualMinRtt,
+  usualSuccessRate,
+  usualTimeouts,
+} from "./usual-upstream.js";
+
+const retryBudget = mapForm(
+  { shape: retryBudgetShape, docs: "How many of the requests in work may be retries." },
+  {
+    percent: row(
+      number(positivePercentBounds),
+      "Percent of the requests in work.",
+      breakers.retryBudget.percent,
+    ),
+    minRetries: row(
+      whole(retryBounds),
+      "Retries that are let through whatever the percentage says.",
+      breakers.retryBudget.retriesMin,
+    ),
+  },
+);
+
+/** `circuitBreakers`. */
+export const circuitBreakersForm = mapForm(
+  {
+    shape: circuitBreakersShape,
+    docs: "Envoy's circuit breakers: what one proxy may have open to the service.",
+    exclusive: [],
+  },
+  {
+    maxConnections: row(whole(thresholdBounds), "Connections.", breakers.connectionsMax),
+    maxPendingRequests: row(
+      whole(thresholdBounds),
+      "Requests that wait for a connection.",
+      breakers.pendingRequestsMax,
+    ),
+    maxRequests: row(
+      any(words(autoWord), whole(thresholdBounds)),
+      "Requests in work; `auto`: this proxy's part of the service's limit, as Headgate drives it.",
+      autoWord,
+    ),
+    maxRetries: row(
+      whole(retryBounds),
+      "Retries in work, instead of a retry budget.",
+      breakers.retriesMax,
+    ),
+    retryBudget: row(orOff(retryBudget), "How many of the requests in work may be retries."),
+  },
+);
+
+const successRate = mapForm(
+  { shape: successRateShape, docs: "Ejects hosts whose success is far below the others'." },
+  {
+    minHosts: row(
+      whole(thresholdBounds),
+      "Hosts with enough requests before any is judged.",
+      usualSuccessRate.hostsMin,
+    ),
+    minRequests: row(
+      whole(thresholdBounds),
+      "Requests of a host in an interval before it is judged.",
+      usualSuccessRate.requestsMin,
+    ),
+    deviations: row(
+      number(deviationsBounds),
+      "Standard deviations below the mean.",
+      usualSuccessRate.deviations,
+    ),
+  },
+);
+
+/** `outlierDetection`. */
+export const outlierDetectionForm = mapForm(
+  { shape: outlierDetectionShape, docs: "When a host that fails is left out for a while." },
+  {
+    consecutive5xx: row(
+      whole(thresholdBounds),
+      "Answers of 5xx, one after the other, that eject a host.",
+      outliers.consecutive5xx,
+    ),
+    consecutiveGatewayFailure: row(
+      whole(thresholdBounds),
+      "Answers of 502, 503 or 504, one after the other, that eject a host.",
+      outliers.consecutiveGatewayFailures,
+    ),
+    interval: row(
+      duration(ejectionTimeBounds),
+      "Time between two looks at the hosts.",
+      written(outliers.intervalMs),
+    ),
+    baseEjectionTime: row(
+      duration(ejectionTimeBounds),
+      "How long a host is out for the first time; longer each time.",
+      written(outliers.baseEjectionMs),
+    ),
+    maxEjectionTime: row(
+      duration(ejectionTimeBounds),
+      "The longest that a host is out.",
+      written(outliers.ejectionMsMax),
+    ),
+    maxEjectionPercent: row(
+      whole({ min: percentBounds.min, max: percentBounds.max }),
+      "Percent of the hosts that may be out at once.",
+      outliers.ejectionPercentMax,
+    ),
+    successRate: row(map(successRate), "Also judges hosts by their success. Left out: not."),
+  },
+);
+
+const backOff = mapForm(
+  { shape: backOffShape, docs: "Waits between tries: jittered, doubling." },
+  {
+    base: row(duration(tryTimeBounds), "The first wait.", written(retries.backOffBaseMs)),
+    max: row(duration(tryTimeBounds), "The longest wait.", written(retries.backOffMsMax)),
+  },
+);
+
+/** `retries`. */
+export const retriesForm = mapForm(
+  { shape: retriesShape, docs: "What is tried again, and how. Left out: nothing is." },
+  {
+    numRetries: row(whole(numRetriesBounds), "Tries after the first.", retries.retriesMax),
+    retryOn: row(
+      list(words(...retryConditions), undefined, 1),
+      "What is tried again. Usually connectFailure, refusedStream, reset: surely not begun.",
+    ),
+    perTryTimeout: row(duration(tryTimeBounds), "The longest that one try may take."),
+    backOff: row(map(backOff), "Waits between tries."),
+    maxRetryAfter: row(
+      duration(tryTimeBounds),
+      "The longest Retry-After of a refusal that is waited for; needs rateLimited in `retryOn`.",
+      written(usualRetryAfterMs),
+    ),
+  },
+);
+
+/** `timeouts`. */
+export const timeoutsForm = mapForm(
+  { shape: timeoutsShape, docs: "How long what may take." },
+  {
+    request: row(
+      duration(requestTimeBounds),
+      "A request with its retries; 0s: for ever, as streams need it.",
+      written(usualTimeouts.requestMs),
+    ),
+    connect: row(
+      duration(connectTimeBounds),
+      "A connection that is made.",
+      written(usualTimeouts.connectMs),
+    ),
+    idle: row(duration(requestTimeBounds), "A stream on which nothing moves; 0s: for ever."),
+  },
+);
+
+const when = (usual: string) =>
+  row(
+    words(...protectionTimes),
+    "`withoutHeadgate`: acts only while no Headgate renews the proxy's runtime.",
+    usual,
+  );
+
+/** `localRateLimit`. */
+export const localRateLimitForm = mapForm(
+  {
+    shape: localRateLimitShape,
+    docs: "A token bucket in each proxy: the backstop of global limits.",
+    required: ["requests"],
+  },
+  {
+    requests: row(whole(thresholdBounds), "Requests that an interval lets pass in one proxy."),
+    per: row(duration(fillBounds), "The interval.", written(usualLocalRateLimit.perMs)),
+    burst: row(
+      whole(thresholdBounds),
+      "How many may come at once, at least `requests`. Usually as many.",
+    ),
+    when: when(usualLocalRateLimit.when),
+  },
+);
+
+const minRtt = mapForm(
+  {
+    shape: minRttShape,
+    docs: "The round trip without load: fixed, or sampled from time to time.",
+    exclusive: [
+      ["fixed", "interval"],
+      ["fixed", "requestCount"],
+      ["fixed", "jitterPercent"],
+    ],
+  },
+  {
+    fixed: row(duration(measureBounds), "Never measured; what Headgate drives needs it."),
+    interval: row(
+      duration(measureBounds),
+      "Time between two measurements.",
+      written(usualMinRtt.everyMs),
+    ),
+    requestCount: row(
+      whole(thresholdBounds),
+      "Requests of a measurement.",
+      usualMinRtt.requestCount,
+    ),
+    jitterPercent: row(
+      number(percentBounds),
+      "Percent of the interval that a measurement may come later.",
+      usualMinRtt.jitterPercent,
+    ),
+    bufferPercent: row(
+      number(percentBounds),
+      "Percent added to what was measured.",
+      usualMinRtt.bufferPercent,
+    ),
+  },
+);
+
+/** `adaptiveConcurrency`. */
+export const adaptiveConcurrencyForm = mapForm(
+  { shape: adaptiveConcurrencyShape, docs: "Envoy's own gradient controller, in each proxy." },
+  {
+    maxLimit: row(whole(permitBounds), "The highest limit.", adaptive.limitMax),
+    minLimit: row(whole(permitBounds), "The lowest limit.", adaptive.limitMin),
+    percentile: row(
+      number(positivePercentBounds),
+      "Which latency is looked at.",
+      adaptive.percentile,
+    ),
+    updateInterval: row(
+      duration(measureBounds),
+      "Time between two limits.",
+      written(adaptive.updateMs),
+    ),
+    minRtt: row(map(minRtt), "The round trip without load. Usually sampled."),
+  },
+);
+
+/** `admissionControl`. */
+export const admissionControlForm = mapForm(
+  {
+    shape: admissionControlShape,
+    docs: "Envoy's admission control: refuses on the caller's side while too much fails.",
+  },
+  {
+    aggression: row(
+      number(aggressionBounds),
+      "How much is refused for the same failures.",
+      control.aggression,
+    ),
+    successRateThreshold: row(
+      number(successBounds),
+      "Percent of success that is good enough.",
+      control.successRateThresholdPercent,
+    ),
+    samplingWindow: row(
+      duration(samplingBounds),
+      "How long is looked back, in whole seconds.",
+      written(control.samplingWindowMs),
+    ),
+    minRequestsPerSecond: row(
+      whole(retryBounds),
+      "Below so many requests a second nothing is refused.",
+      control.requestsPerSecondMin,
+    ),
+    maxRejectPercent: row(
+      number(percentBounds),
+      "Never more percent are refused.",
+      control.rejectPercentMax,
+    ),
+    when: when(control.when),
+  },
+);

@@ -1,0 +1,170 @@
+/**
+ * What Envoy itself holds against a service: limits of its cluster, retries, times. Plain data in
+ * the units that its configuration is made of.
+ */
+
+/** Which Envoys hold a service's protections: those before it, or those of its callers. */
+export type Direction = "inbound" | "outbound";
+
+/** Thresholds of Envoy's circuit breakers. Source: envoy.config.cluster.v3.CircuitBreakers. */
+export interface CircuitBreakerPolicy {
+  /** Connections to the upstream, 1 to 2^32 - 1. Default 1,000. */
+  readonly connectionsMax: number;
+  /** Requests that wait for a connection. Default 100. */
+  readonly pendingRequestsMax: number;
+  /**
+   * Requests in work at once, 1 to 2^32 - 1; "auto": this proxy's part of the concurrency limit.
+   * Default "auto".
+   */
+  readonly requestsMax: number | "auto";
+  /** Retries at once, where there is no budget. Default 3. */
+  readonly retriesMax: number;
+  /** Undefined where the policy says `retryBudget: off`. Default 20 %, at least 3. */
+  readonly retryBudget: RetryBudget | undefined;
+}
+
+/** How many of the requests in work may be retries. */
+export interface RetryBudget {
+  /** Above 0 to 100. */
+  readonly percent: number;
+  /** Retries that are let through whatever the percentage says. */
+  readonly retriesMin: number;
+}
+
+/** When a host is left out for a while. Source: envoy.config.cluster.v3.OutlierDetection. */
+export interface OutlierDetectionPolicy {
+  /** Answers of 5xx, one after the other. Default 5. */
+  readonly consecutive5xx: number;
+  /** Answers of 502, 503 and 504, one after the other. Default 5. */
+  readonly consecutiveGatewayFailures: number;
+  /** Default 10,000. */
+  readonly intervalMs: number;
+  /** For the first time; longer each time. Default 30,000. */
+  readonly baseEjectionMs: number;
+  /** Default 300,000, and at least `baseEjectionMs`. */
+  readonly ejectionMsMax: number;
+  /** Share of hosts that may be out at once, 0 to 100. Default 50. */
+  readonly ejectionPercentMax: number;
+  /** Hosts whose success is this far below the others'; undefined: not looked at. */
+  readonly successRate: SuccessRatePolicy | undefined;
+}
+
+/** Source: envoy.config.cluster.v3.OutlierDetection, success_rate_*. */
+export interface SuccessRatePolicy {
+  /** Hosts with enough requests before anybody is judged. Default 5. */
+  readonly hostsMin: number;
+  /** Requests of a host in an interval. Default 100. */
+  readonly requestsMin: number;
+  /** Standard deviations below the mean. Default 1.9. */
+  readonly deviations: number;
+}
+
+/** What may be tried again. */
+export type RetryCondition =
+  | "connectFailure"
+  | "refusedStream"
+  | "reset"
+  | "gatewayError"
+  | "5xx"
+  | "retriableStatus"
+  | "rateLimited";
+
+/** Source: envoy.config.route.v3.RetryPolicy. */
+export interface RetryPolicy {
+  /** Tries after the first, 1 to 10. Default 2. */
+  readonly retriesMax: number;
+  /** Default connectFailure, refusedStream, reset: what the upstream has surely not begun. */
+  readonly on: readonly RetryCondition[];
+  /** Undefined: only the request's own time bounds a try. */
+  readonly perTryMs: number | undefined;
+  /** Jittered, doubling. Default 25. */
+  readonly backOffBaseMs: number;
+  /** Default 250; at least the base. */
+  readonly backOffMsMax: number;
+  /**
+   * The longest Retry-After of a refusal that is waited for; undefined: refusals that name one are
+   * answered to the caller. Default undefined, 1,000 where `on` has "rateLimited".
+   */
+  readonly retryAfterMsMax: number | undefined;
+}
+
+/** How long what may take. Undefined: Envoy's own default holds. */
+export interface TimeoutPolicy {
+  /** A request, with its retries. Default 15,000; 0: for ever, as streams need it. */
+  readonly requestMs: number;
+  /** A connection that is made. Default 250. */
+  readonly connectMs: number;
+  /** A stream on which nothing moves. */
+  readonly idleMs: number | undefined;
+}
+
+/** When a local protection of Envoy acts. */
+export type ProtectionTime =
+  /** Always. */
+  | "always"
+  /** While no Headgate renews the proxy's runtime layer, and 15 s at most after it went. */
+  | "withoutHeadgate";
+
+/** A token bucket in each proxy. Source: envoy.extensions.filters.http.local_ratelimit.v3. */
+export interface LocalRateLimitPolicy {
+  /** Tokens an interval, 1 to 2^32 - 1. */
+  readonly requests: number;
+  /** At least 50. Default 1,000. */
+  readonly perMs: number;
+  /** Size of the bucket, at least `requests`. Default `requests`. */
+  readonly burst: number;
+  /** Default "withoutHeadgate". */
+  readonly when: ProtectionTime;
+}
+
+/**
+ * Envoy's gradient controller. Source:
+ * envoy.extensions.filters.http.adaptive_concurrency.v3.AdaptiveConcurrency.
+ */
+export interface AdaptiveConcurrencyPolicy {
+  /** Default 1,000. */
+  readonly limitMax: number;
+  /** Default 3. */
+  readonly limitMin: number;
+  /** Which latency is looked at, above 0 to 100. Default 90. */
+  readonly percentile: number;
+  /** Time between two limits. Default 100. */
+  readonly updateMs: number;
+  readonly minRtt:
+    | {
+        readonly kind: "sampled";
+        /** Default 60,000. */
+        readonly everyMs: number;
+        /** Default 50. */
+        readonly requestCount: number;
+        /** Part of the interval that it may come later, 0 to 100. Default 15. */
+        readonly jitterPercent: number;
+        /** Added to what was measured, 0 to 100. Default 25. */
+        readonly bufferPercent: number;
+      }
+    | {
+        /** Never measured by Envoy; what Headgate pins needs it. */
+        readonly kind: "fixed";
+        readonly ms: number;
+        readonly bufferPercent: number;
+      };
+}
+
+/**
+ * Refusing on the caller's side while too much fails. Source:
+ * envoy.extensions.filters.http.admission_control.v3.AdmissionControl.
+ */
+export interface AdmissionControlPolicy {
+  /** 1 is none; above, more is refused for the same failures. Default 1.5. */
+  readonly aggression: number;
+  /** Success that is good enough, above 0 to 100. Default 95. */
+  readonly successRateThresholdPercent: number;
+  /** Default 30,000; whole seconds. */
+  readonly samplingWindowMs: number;
+  /** Below so many requests a second nothing is refused. Default 5. */
+  readonly requestsPerSecondMin: number;
+  /** Never more is refused, 0 to 100. Default 80. */
+  readonly rejectPercentMax: number;
+  /** Default "always". */
+  readonly when: ProtectionTime;
+}

@@ -1,0 +1,73 @@
+import { plainShape as shape } from "./shapes.js";
+
+/** `circuitBreakers` of a service. */
+export const circuitBreakersShape = shape("circuitBreakers", [
+  "maxConnections",
+  "maxPendingRequests",
+  "maxRequests",
+  "maxRetries",
+  "retryBudget",
+]);
+
+/** `circuitBreakers.retryBudget`. */
+export const retryBudgetShape = shape("a retryBudget", ["percent", "minRetries"]);
+
+/** `outlierDetection` of a service. */
+export const outlierDetectionShape = shape("an outlierDetection", [
+  "consecutive5xx",
+  "consecutiveGatewayFailure",
+  "interval",
+  "baseEjectionTime",
+  "maxEjectionTime",
+  "maxEjectionPercent",
+  "successRate",
+]);
+
+/** `outlierDetection.successRate`. */
+export const successRateShape = shape("a successRate", ["minHosts", "minRequests", "deviations"]);
+
+/** `retries` of a service. */
+export const retriesShape = shape("retries", [
+  "numRetries",
+  "retryOn",
+  "perTryTimeout",
+  "backOff",
+  "maxRetryAfter",
+]);
+
+/** `retries.backOff`. */
+export const backOffShape = shape("a backOff", ["base", "max"]);
+
+/** `timeouts` of a service. */
+export const timeoutsShape = shape("timeouts", ["request", "connect", "idle"]);
+
+/** `localRateLimit` of a service. */
+export const localRateLimitShape = shape("a localRateLimit", ["requests", "per", "burst", "when"]);
+
+/** `adaptiveConcurrency` of a service, and of `proxies`. */
+export const adaptiveConcurrencyShape = shape("an adaptiveConcurrency", [
+  "maxLimit",
+  "minLimit",
+  "percentile",
+  "updateInterval",
+  "minRtt",
+]);
+
+/** `adaptiveConcurrency.minRtt`. */
+export const minRttShape = shape("a minRtt", [
+  "fixed",
+  "interval",
+  "requestCount",
+  "jitterPercent",
+  "bufferPercent",
+]);
+
+/** `admissionControl` of a service, and of `proxies`. */
+export const admissionControlShape = shape("an admissionControl", [
+  "aggression",
+  "successRateThreshold",
+  "samplingWindow",
+  "minRequestsPerSecond",
+  "maxRejectPercent",
+  "when",
+]);
