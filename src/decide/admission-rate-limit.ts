@@ -1,18 +1,29 @@
 import { GenerationalMap } from "../core/generational-map.js";
 import type { DescriptorEntry } from "../core/key.js";
+import type { ToldRule } from "../core/told-rule.js";
 import type { Verdict } from "../core/verdict.js";
-import type { DescriptorPart, ServiceRateLimit } from "../policy/service-policy.js";
+import type { AskablePart, DescriptorPart, ServiceRateLimit } from "../policy/service-policy.js";
 import type { AdmissionRequest } from "./admission-call.js";
-import { requestKey } from "./callers.js";
+import { descriptorText } from "./callers.js";
 import type { Decider } from "./decider.js";
 import type { PreparedQuery } from "./prepared-query.js";
 import { type DescriptorQuery, type RateLimitQuery, textLengthMax } from "./query.js";
+import { refusingRule, ToldRules } from "./refusing-rule.js";
+
+/** What rate limits are asked of. */
+export type AskedDecider = Pick<Decider, "prepare" | "isCurrent" | "ask"> &
+  Partial<Pick<Decider, "wantsQuery">>;
 
 /** What a rate limit says to a request. */
 export type RateLimitAnswer =
   | { readonly kind: "passes" }
-  /** @property retryMs in which time the same request passes */
-  | { readonly kind: "denied"; readonly retryMs: number }
+  | {
+      readonly kind: "denied";
+      /** In which time the same request passes. */
+      readonly retryMs: number;
+      /** The rule that it meets; undefined where nobody knows. */
+      readonly told: ToldRule | undefined;
+    }
   /** Nobody could say (`on_store_failure: error`, no time left). */
   | { readonly kind: "failed" };
 
@@ -24,11 +35,12 @@ const failed: RateLimitAnswer = { kind: "failed" };
 
 /** Asks for the rate limits of one service, in the call that admits its requests. */
 export class RateLimitAsker {
-  readonly #decider: Pick<Decider, "prepare" | "isCurrent" | "ask">;
+  readonly #decider: AskedDecider;
   readonly #limit: ServiceRateLimit;
   readonly #kept = new GenerationalMap<string, PreparedQuery>(keptQueriesMax);
+  readonly #toldRules = new ToldRules();
 
-  constructor(decider: Pick<Decider, "prepare" | "isCurrent" | "ask">, limit: ServiceRateLimit) {
+  constructor(decider: AskedDecider, limit: ServiceRateLimit) {
     this.#decider = decider;
     this.#limit = limit;
   }
@@ -43,29 +55,40 @@ export class RateLimitAsker {
     deadlineMs: number,
     answered: (answer: RateLimitAnswer) => void,
   ): void {
-    let prepared: PreparedQuery | undefined;
+    const query = rateLimitQuery(this.#limit, request);
+    if (query === undefined) {
+      answered(passes);
+      return;
+    }
+    let prepared: PreparedQuery;
     try {
-      prepared = this.#prepare(request);
+      prepared = this.#prepare(query);
     } catch {
       // The decider has counted it, and its words may hold a caller's values.
       answered(failed);
       return;
     }
-    if (prepared === undefined) {
-      answered(passes);
-      return;
-    }
     this.#decider.ask(prepared, {
       hits: 1,
       deadlineMs,
-      decided: (verdict) => answered(answerOf(verdict)),
+      query: this.#decider.wantsQuery?.(prepared) === true ? query : undefined,
+      decided: (verdict) => answered(this.#answerOf(prepared, verdict)),
       failed: () => answered(failed),
     });
   }
 
-  #prepare(request: AdmissionRequest): PreparedQuery | undefined {
-    const query = rateLimitQuery(this.#limit, request);
-    if (query === undefined) return undefined;
+  #answerOf(prepared: PreparedQuery, verdict: Verdict): RateLimitAnswer {
+    if (!verdict.isDenied) return passes;
+    let retryUs = 0;
+    for (const { isOver, durationUntilResetUs = 0 } of verdict.statuses) {
+      if (isOver && durationUntilResetUs > retryUs) retryUs = durationUntilResetUs;
+    }
+    const refusing = refusingRule(prepared, verdict);
+    const told = refusing && this.#toldRules.of(refusing);
+    return { kind: "denied", retryMs: retryUs / 1_000, told };
+  }
+
+  #prepare(query: RateLimitQuery): PreparedQuery {
     const name = nameOf(query);
     const known = this.#kept.get(name);
     if (known !== undefined && this.#decider.isCurrent(known)) return known;
@@ -85,9 +108,11 @@ export function rateLimitQuery(
   request: Pick<AdmissionRequest, "headers" | "attributes">,
 ): RateLimitQuery | undefined {
   const asked: DescriptorQuery[] = [];
-  for (const parts of descriptors) {
+  for (const { parts, hits, isRefund, when } of descriptors) {
+    // What is known after the response only, and costs that Envoy finds, are Envoy's to tell.
+    if (when !== "request" || hits.kind !== "fixed") continue;
     const entries = entriesOf(parts, request);
-    if (entries !== undefined) asked.push({ entries, hits: 1, isRefund: false });
+    if (entries !== undefined) asked.push({ entries, hits: hits.count, isRefund });
   }
   return asked.length === 0 ? undefined : { domain, descriptors: asked };
 }
@@ -98,11 +123,17 @@ function entriesOf(
 ): readonly DescriptorEntry[] | undefined {
   const entries: DescriptorEntry[] = [];
   for (const part of parts) {
-    const value = part.kind === "fixed" ? part.value : requestKey(part, request);
-    if (value === "" || part.key.length + value.length > textLengthMax) return undefined;
+    if (!isAskable(part)) return undefined;
+    const value = descriptorText(part, request);
+    if (value === undefined || part.key.length + value.length > textLengthMax) return undefined;
     entries.push({ key: part.key, value });
   }
   return entries;
+}
+
+/** Whether a part's value is known without Envoy's own filter; a policy asks for no others here. */
+function isAskable(part: DescriptorPart): part is AskablePart {
+  return part.kind === "fixed" || part.kind === "header" || part.kind === "remoteAddress";
 }
 
 /** Keys are the policy's and in its order, so what tells queries apart is their values. */
@@ -113,13 +144,4 @@ function nameOf({ descriptors }: RateLimitQuery): string {
     for (const { key, value = "" } of entries) name += `${key}=${value.length}:${value}`;
   }
   return name;
-}
-
-function answerOf({ isDenied, statuses }: Verdict): RateLimitAnswer {
-  if (!isDenied) return passes;
-  let retryUs = 0;
-  for (const { isOver, durationUntilResetUs = 0 } of statuses) {
-    if (isOver && durationUntilResetUs > retryUs) retryUs = durationUntilResetUs;
-  }
-  return { kind: "denied", retryMs: retryUs / 1_000 };
 }

@@ -190,6 +190,8 @@ function requestKeysOf({ admission, rateLimit }: ServicePolicy): readonly Reques
   if (admission !== undefined) keys.push(admission.caller);
   if (admission?.maxInFlightPer !== undefined) keys.push(admission.maxInFlightPer.per);
   if (rateLimit?.inExtProc !== true) return keys;
-  for (const part of rateLimit.descriptors.flat()) if (part.kind !== "fixed") keys.push(part);
+  for (const part of rateLimit.descriptors.flatMap(({ parts }) => parts)) {
+    if (part.kind === "header" || part.kind === "remoteAddress") keys.push(part);
+  }
   return keys;
 }

@@ -1,12 +1,6 @@
+import { type CalendarDate, dateOf, daysSince1970 } from "../core/calendar-date.js";
 import type { LimitUnit } from "../core/limit.js";
 import type { Windows } from "../core/window.js";
-
-/** A date of the Gregorian calendar: months from 1, days from 1. */
-interface LocalDate {
-  readonly year: number;
-  readonly month: number;
-  readonly day: number;
-}
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -37,7 +31,7 @@ function windowsOf([startMs = 0, endMs = 0, nextEndMs = 0]: readonly number[]): 
 }
 
 /** The day on which the unit began. */
-function startOf(unit: LimitUnit, { year, month, day }: LocalDate): LocalDate {
+function startOf(unit: LimitUnit, { year, month, day }: CalendarDate): CalendarDate {
   switch (unit) {
     case "year":
       return { year, month: 1, day: 1 };
@@ -54,36 +48,13 @@ function startOf(unit: LimitUnit, { year, month, day }: LocalDate): LocalDate {
 }
 
 /** The start of the unit after the one that starts there. */
-function after(unit: LimitUnit, start: LocalDate): LocalDate {
+function after(unit: LimitUnit, start: CalendarDate): CalendarDate {
   const { year, month } = start;
   if (unit === "year") return { year: year + 1, month: 1, day: 1 };
   if (unit === "month") {
     return month === 12 ? { year: year + 1, month: 1, day: 1 } : { year, month: month + 1, day: 1 };
   }
   return dateOf(daysSince1970(start) + (unit === "week" ? 7 : 1));
-}
-
-/**
- * Days from 1970-01-01 to a date: whole years counted from March, so that a leap day is the last
- * one of its year. Source: E. M. Reingold, N. Dershowitz, "Calendrical Calculations", chapter 2.
- */
-function daysSince1970({ year, month, day }: LocalDate): number {
-  const marchYear = month > 2 ? year : year - 1;
-  const marchMonth = (month + 9) % 12;
-  const leapDays =
-    Math.floor(marchYear / 4) - Math.floor(marchYear / 100) + Math.floor(marchYear / 400);
-  return 365 * marchYear + leapDays + Math.floor((153 * marchMonth + 2) / 5) + day - 719_469;
-}
-
-/** The date so many days after 1970-01-01. */
-function dateOf(days: number): LocalDate {
-  // Off by a year at most: 400 years have 146,097 days.
-  let year = Math.floor((days * 400) / 146_097) + 1970;
-  while (daysSince1970({ year, month: 1, day: 1 }) > days) year -= 1;
-  while (daysSince1970({ year: year + 1, month: 1, day: 1 }) <= days) year += 1;
-  let month = 12;
-  while (daysSince1970({ year, month, day: 1 }) > days) month -= 1;
-  return { year, month, day: days - daysSince1970({ year, month, day: 1 }) + 1 };
 }
 
 function modulo(value: number, by: number): number {
@@ -121,7 +92,7 @@ class Zone {
     return days * dayMs + seconds * 1_000 - wholeMs;
   }
 
-  date(ms: number): LocalDate {
+  date(ms: number): CalendarDate {
     return dateOf(Math.floor((ms + this.offsetMs(ms)) / dayMs));
   }
 
@@ -130,7 +101,7 @@ class Zone {
    * so the offsets of the day before and after are the only ones that it can have; where midnight
    * is skipped, the day begins with the change itself.
    */
-  firstInstantMs(date: LocalDate): number {
+  firstInstantMs(date: CalendarDate): number {
     const guessMs = daysSince1970(date) * dayMs;
     const offsets = [this.offsetMs(guessMs - dayMs), this.offsetMs(guessMs + dayMs)];
     const candidates = offsets.map((offset) => guessMs - offset);

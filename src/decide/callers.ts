@@ -1,5 +1,5 @@
 import { addressAttribute } from "../policy/request-facts.js";
-import type { CallerKey, KeyedPermits } from "../policy/service-policy.js";
+import type { AskablePart, CallerKey, KeyedPermits } from "../policy/service-policy.js";
 import type { AdmissionRequest } from "./admission-call.js";
 
 /** Envoy's attribute with the name of the route. */
@@ -23,6 +23,28 @@ export function requestKey(
       return withoutPort(textOf(attributes.get(addressAttribute)));
     case "route":
       return textOf(attributes.get(routeAttribute));
+  }
+}
+
+/**
+ * What Envoy writes for a part of a descriptor; undefined where it leaves the descriptor out. A
+ * header that is there and empty makes an entry with an empty value.
+ *
+ * Source: envoy.config.route.v3.RateLimit.Action, as Envoy 1.40 answers it.
+ */
+export function descriptorText(
+  part: AskablePart,
+  request: Pick<AdmissionRequest, "headers" | "attributes">,
+): string | undefined {
+  switch (part.kind) {
+    case "fixed":
+      return part.value;
+    case "header":
+      return request.headers.get(part.header);
+    case "remoteAddress": {
+      const address = requestKey(part, request);
+      return address === "" || isSocketPath(address) ? undefined : address;
+    }
   }
 }
 
@@ -50,11 +72,24 @@ export function callerHashRatio(caller: string): number {
   return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
 }
 
-/** `10.0.0.1:5000` is `10.0.0.1`, `[::1]:5000` is `[::1]`; what has no port stays. */
+/**
+ * `10.0.0.1:5000` is `10.0.0.1`, `[::1]:5000` is `::1`: Envoy's descriptors have no brackets, so
+ * that limits and overrides of an address are written without. What has no port stays.
+ */
 function withoutPort(address: string): string {
-  const colon = address.lastIndexOf(":");
-  if (colon === -1 || (address.startsWith("[") && colon < address.indexOf("]"))) return address;
+  if (address.startsWith("[")) {
+    const end = address.indexOf("]");
+    return end === -1 ? address : address.slice(1, end);
+  }
+  const colon = address.indexOf(":");
+  // None, or more than the one before a port.
+  if (colon === -1 || isSocketPath(address) || address.includes(":", colon + 1)) return address;
   return address.slice(0, colon);
+}
+
+/** A caller behind a Unix socket, named or abstract, has no address. */
+function isSocketPath(address: string): boolean {
+  return address.startsWith("/") || address.startsWith("@");
 }
 
 function textOf(value: unknown): string {

@@ -10,4 +10,6 @@ export interface DecidedRequest {
   readonly nowUs: number;
   /** Whether it was refused by what the store had said a moment ago. */
   readonly isFromMemory: boolean;
+  /** Whether failure modes answered for the store. */
+  readonly isFallback?: true;
 }

@@ -1,8 +1,8 @@
 import { Breaker } from "../core/breaker.js";
-import type { Charge } from "../core/bucket.js";
 import type { Clock } from "../core/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js";
 import type { LimitKey } from "../core/limit.js";
+import { noOverrides, type OverrideTable } from "../core/override-table.js";
 import type { Verdict } from "../core/verdict.js";
 import type { Policy } from "../policy/policy.js";
 import type { LimitStore, StoreResult } from "../store/limit-store.js";
@@ -11,7 +11,7 @@ import { Batcher, type BatcherEvent, type BatchOutcome } from "./batcher.js";
 import { CallCounter } from "./call-counter.js";
 import type { DecisionCounters } from "./counters.js";
 import type { DecidedRequest } from "./decided-request.js";
-import { Decision, type DecisionCall, type Hits, type Settle } from "./decision.js";
+import { chargesFor, Decision, type DecisionCall, type Hits, type Settle } from "./decision.js";
 import { decideWithoutStore } from "./fallback.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
@@ -20,13 +20,18 @@ import { type PreparedQuery, prepareQuery } from "./prepared-query.js";
 import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { RateLimitQuery } from "./query.js";
 import { type QueryShape, shapedQuery } from "./query-shapes.js";
+import type { RefusalLog } from "./refusal-log.js";
 import { findRecords, refuseFromMemory, rememberAnswer } from "./refusals.js";
+import type { SeenCalls } from "./seen-calls.js";
+import type { AnsweredCall } from "./shadow.js";
 import type { Switches } from "./switches.js";
 import { WindowSource } from "./window-source.js";
 
 /** What a `Decider` is made of. */
 export interface DeciderParts {
   readonly policies: PolicySource;
+  /** What operators have changed about keys, as a snapshot. Default: nothing, ever. */
+  readonly overrides?: { current(): OverrideTable };
   readonly store: LimitStore;
   /** Makes the empty embedded store that `on_store_failure: local` uses until the store is back. */
   readonly createLocalStore: () => LimitStore;
@@ -47,6 +52,18 @@ export interface DeciderParts {
   /** How many replicas share the limits now, at least 1. */
   readonly replicaCount: () => number;
   readonly onEvent: (event: DeciderEvent) => void;
+  /** Whoever decides the same calls by another policy; absent: nobody, ever. */
+  readonly shadow?: DecisionShadow;
+  /** Whoever looks at a sample of calls; absent: nobody, ever. */
+  readonly seen?: SeenCalls;
+  /** Whoever tells of refusals; absent: nobody, ever. */
+  readonly refusalLog?: RefusalLog | undefined;
+}
+
+/** Looks at calls after they were answered. */
+export interface DecisionShadow {
+  /** Undefined: now it does not. Asked for every call. */
+  current(): { note(call: AnsweredCall): void } | undefined;
 }
 
 /** What happened to the store, or to this process, for logs. */
@@ -68,7 +85,9 @@ export class Decider {
   /** Makes a query of a shape again; absent where the store knows buckets by their whole keys. */
   readonly recall: ((shape: QueryShape, keys: readonly LimitKey[]) => PreparedQuery) | undefined;
   #records = new KeyRecords();
+  /** What the records were learnt under. */
   #recordsPolicy: Policy | undefined;
+  #recordsOverrides: OverrideTable | undefined;
   #localStore: LimitStore;
   /** The last answer of the store that was taken note of. */
   #remembered: StoreResult | undefined;
@@ -98,6 +117,13 @@ export class Decider {
     return this.#breaker.isOpen;
   }
 
+  /** Whether a call should say what it asks in whole, as somebody looks at it; asked once each. */
+  wantsQuery(prepared: PreparedQuery): boolean {
+    const { seen, shadow } = this.#parts;
+    const isSeen = seen?.wants(prepared) === true;
+    return isSeen || shadow?.current() !== undefined;
+  }
+
   /**
    * Matches a query against the policy in force, for many calls that ask the same.
    *
@@ -109,12 +135,15 @@ export class Decider {
     try {
       const policy = policies.current();
       if (policy === undefined) throw new ServiceError("POLICY_MISSING");
-      if (policy !== this.#recordsPolicy) {
+      const overrides = this.#overrides();
+      if (policy !== this.#recordsPolicy || overrides !== this.#recordsOverrides) {
         this.#records = new KeyRecords();
         this.#recordsPolicy = policy;
+        this.#recordsOverrides = overrides;
       }
       return prepareQuery(query, {
         policy,
+        overrides,
         counters,
         switches,
         records: this.#records,
@@ -140,9 +169,20 @@ export class Decider {
     return shapedQuery(shape, keys);
   }
 
-  /** Whether what was prepared is still the policy in force. */
+  /** Whether what was prepared is still the policy in force, and the overrides. */
   isCurrent(prepared: PreparedQuery): boolean {
-    return prepared.policy === this.#parts.policies.current();
+    return (
+      prepared.policy === this.#parts.policies.current() && prepared.overrides === this.#overrides()
+    );
+  }
+
+  #overrides(): OverrideTable {
+    return this.#parts.overrides?.current() ?? noOverrides;
+  }
+
+  /** Whether what is remembered of keys was learnt under the same limits. */
+  #mayRemember({ policy, overrides }: PreparedQuery): boolean {
+    return policy === this.#recordsPolicy && overrides === this.#recordsOverrides;
   }
 
   /**
@@ -165,7 +205,9 @@ export class Decider {
     if (prepared.window !== undefined) this.#windows.renew(prepared, clock.epochUs());
     const charges = chargesFor(prepared, call.hits);
     pressure.begin();
-    const decision = new Decision(this.#settling, { prepared, charges, call, startMs: nowMs });
+    const sighting = call.query === undefined ? undefined : this.#parts.seen?.begin(nowMs);
+    const parts = { prepared, charges, call, startMs: nowMs, sighting };
+    const decision = new Decision(this.#settling, parts);
     if (call.deadlineMs <= nowMs) {
       this.#fail(decision, new ServiceError("DEADLINE_PASSED"));
       return;
@@ -189,7 +231,7 @@ export class Decider {
   ): DecidedRequest | undefined {
     if (charges.length === 0) return nothingAsked;
     if (!isPlain) return undefined;
-    if (prepared.policy === this.#recordsPolicy) findRecords(prepared.asks, this.#records);
+    if (this.#mayRemember(prepared)) findRecords(prepared.asks, this.#records);
     const refused = refuseFromMemory(prepared.asks, charges, nowMs);
     if (refused === undefined) return undefined;
     const { results, nowUs } = refused;
@@ -234,8 +276,8 @@ export class Decider {
     // The first who still waits of those who asked the same remembers for all of them.
     if (!isPlain || result.grantedCount >= askedCount || result === this.#remembered) return;
     this.#remembered = result;
-    // What was asked under a policy that is gone teaches nothing about the one in force.
-    if (prepared.policy !== this.#recordsPolicy) return;
+    // What was asked under limits that are gone teaches nothing about those in force.
+    if (!this.#mayRemember(prepared)) return;
     const { asks } = prepared;
     const { results, nowUs } = result;
     const answer = { results, nowUs, sentMs, receivedMs };
@@ -255,6 +297,17 @@ export class Decider {
     }
     this.#end(decision);
     call.decided(verdict);
+    if (verdict.isDenied) this.#parts.refusalLog?.noteRule(prepared, verdict, decision.startMs);
+    if (call.query !== undefined) this.#show(decision, request, verdict);
+  }
+
+  /** To those who look on, after the answer: it waits for nobody. */
+  #show({ prepared, call, sighting }: Decision, request: DecidedRequest, verdict: Verdict): void {
+    const { query, hits } = call;
+    if (query === undefined) return;
+    const { seen, shadow } = this.#parts;
+    shadow?.current()?.note({ query, hits, prepared, verdict });
+    if (sighting !== undefined) seen?.note(sighting, { query, hits, prepared, request, verdict });
   }
 
   #fail(decision: Decision, thrown: unknown): void {
@@ -309,13 +362,3 @@ const nothingAsked: DecidedRequest = {
   nowUs: 0,
   isFromMemory: false,
 };
-
-/** The charges of a call: the prepared ones for one hit each, copies with their cost otherwise. */
-function chargesFor({ asks, charges }: PreparedQuery, hits: Hits): readonly Charge[] {
-  const isOneEach = typeof hits === "number" ? hits === 1 : hits.every((one) => one === 1);
-  if (isOneEach) return charges;
-  return asks.map(({ charge, descriptorIndex }) => {
-    const cost = typeof hits === "number" ? hits : (hits[descriptorIndex] ?? 1);
-    return { ...charge, cost };
-  });
-}

@@ -2,6 +2,8 @@ import type { Charge } from "../core/bucket.js";
 import type { Verdict } from "../core/verdict.js";
 import type { BatchOutcome, Waiting } from "./batcher.js";
 import type { PreparedQuery } from "./prepared-query.js";
+import type { RateLimitQuery } from "./query.js";
+import type { Sighting } from "./sighting.js";
 
 /**
  * How many hits a call asks for: the same for each descriptor, or one number a descriptor. Whole,
@@ -14,6 +16,8 @@ export interface DecisionCall {
   readonly hits: Hits;
   /** When the caller stops waiting, on the monotonic clock; Infinity when unknown. */
   readonly deadlineMs: number;
+  /** What it asks, in whole; absent where nobody wants to know (`Decider.wantsQuery`). */
+  readonly query?: RateLimitQuery | undefined;
   /** The answer. Either this or `failed` is told exactly once, maybe before `ask` returns. */
   decided(verdict: Verdict): void;
   /** @param thrown what `Decider.decidePrepared` throws, or anything else for a bug */
@@ -36,14 +40,17 @@ export class Decision implements Waiting {
   readonly deadlineMs: number;
   /** Whether a refusal leaves nothing behind, so that it may be remembered. */
   readonly isPlain: boolean;
+  /** Undefined where nobody looks at this one. */
+  readonly sighting: Sighting | undefined;
   readonly #settle: Settle;
   #isSettled = false;
 
-  constructor(settle: Settle, { prepared, charges, call, startMs }: DecisionParts) {
+  constructor(settle: Settle, { prepared, charges, call, startMs, sighting }: DecisionParts) {
     this.prepared = prepared;
     this.charges = charges;
     this.call = call;
     this.startMs = startMs;
+    this.sighting = sighting;
     this.deadlineMs = startMs + (call.deadlineMs - startMs) * callerBudgetRatio;
     // Other costs than one change nothing of that, unless they are none.
     this.isPlain = prepared.isPlain && (this.isOneEach || charges.every(({ cost }) => cost > 0));
@@ -66,4 +73,14 @@ export class Decision implements Waiting {
   }
 }
 
-type DecisionParts = Pick<Decision, "prepared" | "charges" | "call" | "startMs">;
+type DecisionParts = Pick<Decision, "prepared" | "charges" | "call" | "startMs" | "sighting">;
+
+/** The charges of a call: the prepared ones for one hit each, copies with their cost otherwise. */
+export function chargesFor({ asks, charges }: PreparedQuery, hits: Hits): readonly Charge[] {
+  const isOneEach = typeof hits === "number" ? hits === 1 : hits.every((one) => one === 1);
+  if (isOneEach) return charges;
+  return asks.map(({ charge, descriptorIndex }) => {
+    const cost = typeof hits === "number" ? hits : (hits[descriptorIndex] ?? 1);
+    return { ...charge, cost };
+  });
+}

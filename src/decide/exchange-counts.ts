@@ -7,6 +7,8 @@ export class ExchangeCounts {
   openCount = 0;
   /** Streams that were ever opened. */
   openedCount = 0;
+  /** Streams that began with a response: a filter before this one answered. */
+  answeredBeforeCount = 0;
   readonly #parts = new Map<ExchangePart, number>();
   readonly #faults = new Map<ExchangeFault, number>();
 
@@ -22,6 +24,10 @@ export class ExchangeCounts {
 
   countPart(part: ExchangePart): void {
     this.#parts.set(part, (this.#parts.get(part) ?? 0) + 1);
+  }
+
+  countAnsweredBefore(): void {
+    this.answeredBeforeCount += 1;
   }
 
   countFault(fault: ExchangeFault): void {

@@ -95,5 +95,6 @@ function presentFallback(
     ),
     nowUs,
     isFromMemory: false,
+    isFallback: true,
   };
 }

@@ -1,3 +1,4 @@
+import type { GateSettings } from "../core/admission-settings.js";
 import type { Gate, GateState } from "../core/gate.js";
 
 /** A gate as the fleet has it. */
@@ -9,6 +10,23 @@ export interface FleetGate {
 
 /** A service's gate as the fleet has it; undefined: a process goes by what it sees itself. */
 export type ReadFleetGate = (service: string) => FleetGate | undefined;
+
+/** What holds for a service's gate, where an operator has changed it; `own` is the policy's. */
+export type ReadGateSettings = (service: string, own: GateSettings) => GateSettings;
+
+/** Gives a gate other thresholds where they are others. */
+export function setGate(gate: Gate, settings: GateSettings): void {
+  const { openBelowRatio, closeAboveRatio, passAtCloseRatio } = gate.settings;
+  if (
+    settings.openBelowRatio === openBelowRatio &&
+    settings.closeAboveRatio === closeAboveRatio &&
+    settings.passAtCloseRatio === passAtCloseRatio
+  ) {
+    return;
+  }
+  // Whoever made them has refused what the gate would.
+  gate.change(settings);
+}
 
 /**
  * Moves a gate for another second: to where the fleet has it, and by what is seen here where nobody

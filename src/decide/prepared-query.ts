@@ -16,6 +16,7 @@ import {
   type Rule,
   unitSeconds,
 } from "../core/limit.js";
+import type { OverrideTable } from "../core/override-table.js";
 import type { Window } from "../core/window.js";
 import type { Policy } from "../policy/policy.js";
 import { requestChargesMax } from "../store/limit-store.js";
@@ -65,6 +66,7 @@ export type PreparedDescriptor =
  */
 export interface PreparedQuery {
   readonly policy: Policy;
+  readonly overrides: OverrideTable;
   readonly isDomainKnown: boolean;
   /** Whether nobody is refused, whatever is found. */
   readonly isShadow: boolean;
@@ -89,14 +91,16 @@ export interface PreparedQuery {
 /** What preparing needs besides the query. */
 export interface PrepareParts {
   readonly policy: Policy;
+  /** What operators have changed about keys. */
+  readonly overrides: OverrideTable;
   readonly counters: DecisionCounters;
   readonly switches: Switches;
-  readonly records: KeyRecords;
+  readonly records: Pick<KeyRecords, "find" | "recordOf">;
   /** Whether the prepared query will be kept, and with it a record of each of its keys. */
   readonly isKept: boolean;
   /** What the store calls the bucket of a key. */
   readonly nameOf: (key: LimitKey) => LimitKey;
-  readonly newKeys: NewKeyGuard;
+  readonly newKeys: Pick<NewKeyGuard, "admits">;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   readonly nowMs: number;
@@ -112,7 +116,7 @@ export interface PrepareParts {
  * the request carries has a period above ten years.
  */
 export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): PreparedQuery {
-  const { policy } = parts;
+  const { policy, overrides } = parts;
   const preparation = new Preparation(query, parts);
   const descriptors = preparation.descriptors();
   const { asks, isKeepable } = preparation;
@@ -123,6 +127,7 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
   const charges = asks.map((ask) => ask.charge);
   return {
     policy,
+    overrides,
     isDomainKnown: policy.domains.has(query.domain),
     isShadow: parts.switches.isShadow,
     descriptors,
@@ -203,8 +208,9 @@ class Preparation {
   }
 
   #askLimits(index: number, { rule, limits, counters }: Matched): void {
-    const { newKeys, nowMs } = this.#parts;
+    const { newKeys, nowMs, overrides } = this.#parts;
     const { domain } = this.#query;
+    const asked = (this.#query.descriptors[index] ?? noDescriptor).entries;
     const firstAsk = this.asks.length;
     const entries = this.#entries(index, rule.sharePatterns);
     let isOwn = true;
@@ -213,7 +219,10 @@ class Preparation {
       // The limits of one rule share the fate of the first: they are made and kept together.
       if (firstAsk === this.asks.length) isOwn = newKeys.admits(key, counters.newKeys, nowMs);
       if (!isOwn) key = overflowKey(domain, rule.path, limit);
-      this.#ask({ index, limit, key });
+      // What is shared by a flood is nobody's own.
+      const override = isOwn ? overrides.find(domain, asked, limit.name) : undefined;
+      const own = override === undefined ? limit : overrides.limits.limitOf(limit, override);
+      this.#ask({ index, limit: own, key });
     }
     if (!isOwn) this.isKeepable = false;
   }

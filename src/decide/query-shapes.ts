@@ -55,23 +55,13 @@ export class QueryShapes {
 
 /** The query of a shape with these keys, one an ask, as `prepareQuery` would have made it. */
 export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): PreparedQuery {
-  const asks: PreparedAsk[] = [];
-  const charges: Charge[] = [];
-  for (let i = 0; i < sample.asks.length; i += 1) {
-    const ask = sample.asks[i];
-    const key = keys[i];
-    if (ask === undefined || key === undefined) break;
-    const { limit, descriptorIndex } = ask;
-    // Spelled out: `...` costs more than all the rest of this function.
-    const { hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows } = ask.charge;
-    const charge = { key, hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows };
-    asks.push({ limit, record: undefined, descriptorIndex, charge });
-    charges.push(charge);
-  }
-  const { policy, isDomainKnown, isShadow, descriptors, window } = sample;
+  const asks = shapedAsks(sample.asks, keys);
+  const charges = chargesOf(asks);
+  const { policy, overrides, isDomainKnown, isShadow, descriptors, window } = sample;
   const { isRepeatable, isPlain, isKeepable, isStyled } = sample;
   return {
     policy,
+    overrides,
     isDomainKnown,
     isShadow,
     descriptors,
@@ -86,6 +76,43 @@ export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): 
   };
 }
 
+/**
+ * The asks of a shape with these keys. One and two, which nearly all queries have, as literals: an
+ * array that grows has room for 17 at once, and the collector pays for it.
+ */
+function shapedAsks(
+  samples: readonly PreparedAsk[],
+  keys: readonly LimitKey[],
+): readonly PreparedAsk[] {
+  const [first, second] = samples;
+  const [key, secondKey] = keys;
+  if (first === undefined || key === undefined) return [];
+  const ask = shapedAsk(first, key);
+  if (second === undefined || secondKey === undefined) return [ask];
+  const asks = [ask, shapedAsk(second, secondKey)];
+  for (let i = 2; i < samples.length; i += 1) {
+    const sample = samples[i];
+    const further = keys[i];
+    if (sample !== undefined && further !== undefined) asks.push(shapedAsk(sample, further));
+  }
+  return asks;
+}
+
+function shapedAsk({ limit, descriptorIndex, charge: sample }: PreparedAsk, key: LimitKey) {
+  // Spelled out: `...` costs more than all the rest of this file.
+  const { hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows } = sample;
+  const charge = { key, hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows };
+  return { limit, record: undefined, descriptorIndex, charge };
+}
+
+function chargesOf(asks: readonly PreparedAsk[]): readonly Charge[] {
+  const [first, second] = asks;
+  if (first === undefined) return [];
+  if (asks.length === 1) return [first.charge];
+  if (asks.length === 2 && second !== undefined) return [first.charge, second.charge];
+  return asks.map(({ charge }) => charge);
+}
+
 /** Tells shapes of one policy apart; undefined for a query that has none. */
 function nameOf(prepared: PreparedQuery): string | undefined {
   const { isKeepable, isPlain, isRepeatable, isDomainKnown, asks, descriptors } = prepared;
@@ -93,7 +120,7 @@ function nameOf(prepared: PreparedQuery): string | undefined {
   // Whether keys meet each other shows in the first two.
   let name = `${isPlain}/${isRepeatable}/${isDomainKnown}`;
   for (const descriptor of descriptors) {
-    const part = descriptorName(descriptor, asks);
+    const part = descriptorName(descriptor, prepared);
     if (part === undefined) return undefined;
     name += part;
   }
@@ -102,7 +129,7 @@ function nameOf(prepared: PreparedQuery): string | undefined {
 
 function descriptorName(
   descriptor: PreparedDescriptor,
-  asks: readonly PreparedAsk[],
+  { asks, overrides }: PreparedQuery,
 ): string | undefined {
   if (descriptor.kind === "unmatched") return "/-";
   const { rule } = descriptor;
@@ -115,8 +142,13 @@ function descriptorName(
   for (let i = firstAsk; i < firstAsk + askCount; i += 1) {
     const ask = asks[i];
     const limits = rule.effect.kind === "limited" ? rule.effect.limits : [];
+    if (ask === undefined) continue;
     // Which of its limits count depends on the other descriptors.
-    if (ask !== undefined) name += `,${limits.indexOf(ask.limit)}${ask.charge.isRefund ? "r" : ""}`;
+    const place = limits.indexOf(ask.limit);
+    const number = place === -1 ? overrides.limits.numberOf(ask.limit) : undefined;
+    // An override's that is of one key alone.
+    if (place === -1 && number === undefined) return undefined;
+    name += `,${number === undefined ? place : `o${number}`}${ask.charge.isRefund ? "r" : ""}`;
   }
   return name;
 }

@@ -6,7 +6,7 @@ import {
   grpcTimeoutHeader,
   readDeadline,
 } from "../core/deadline.js";
-import { sigmoidRejectRatio } from "../core/estimated-wait.js";
+import { gateInputRatio } from "../core/estimated-wait.js";
 import type { GateState } from "../core/gate.js";
 import type { SharesPermits } from "../core/permit-share.js";
 import type { RetryWait } from "../core/retry-after.js";
@@ -21,6 +21,7 @@ import { requestKey } from "./callers.js";
 import { CapacityChanges } from "./capacity-changes.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
 import { LongWaits, type LongWaitsTold } from "./long-waits.js";
+import type { RefusalGrounds } from "./refusal-cache.js";
 import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { ServicePools } from "./service-pools.js";
 import { Visit, type VisitHost } from "./visit.js";
@@ -144,7 +145,7 @@ export class ServiceAdmission implements VisitHost {
     if (sigmoid === undefined) return 0;
     let ratio = 0;
     for (const { pool } of this.#pools.all()) {
-      ratio = Math.max(ratio, sigmoidRejectRatio(sigmoid, pool.state(nowMs)));
+      ratio = Math.max(ratio, gateInputRatio(sigmoid, pool.state(nowMs)));
     }
     return ratio;
   }
@@ -154,6 +155,7 @@ export class ServiceAdmission implements VisitHost {
     const gate = this.#blocks.admission?.gate;
     if (gate !== undefined) {
       const before = gate.state;
+      this.#blocks.admission?.renewGate();
       moveGate(gate, this.#parts.fleetGate?.(this.name), this.rejectRatio(nowMs));
       const { state } = gate;
       if (state !== before) {
@@ -230,13 +232,13 @@ export class ServiceAdmission implements VisitHost {
     const { rateLimit } = this.#blocks;
     const cause = this.#firstRefusal(visit, nowMs);
     if (cause !== undefined) {
-      this.#refuse(visit, cause, visit.pool.retryWait(nowMs));
+      this.#refuse(visit, cause, { wait: visit.pool.retryWait(nowMs) });
     } else if (rateLimit === undefined || visit.request.isObserved) {
       this.#enter(visit, nowMs);
     } else if (!this.#mayEnter(visit, nowMs)) {
       // Who would be refused for want of room is not charged first.
       const full = visit.pool.hasQueue ? "queueFull" : "concurrency";
-      this.#refuse(visit, full, visit.pool.retryWait(nowMs));
+      this.#refuse(visit, full, { wait: visit.pool.retryWait(nowMs) });
     } else {
       const deadlineMs = nowMs + (visit.deadline?.remainingMs ?? Number.POSITIVE_INFINITY);
       rateLimit.ask(visit.request, deadlineMs, (answer) => this.#rateLimited(visit, answer));
@@ -271,7 +273,8 @@ export class ServiceAdmission implements VisitHost {
       this.counts.dryRefused.add(visit.priority, "rateLimit");
       this.#enter(visit, this.#parts.clock.monotonicMs());
     } else {
-      this.#refuse(visit, "rateLimit", { kind: "known", ms: answer.retryMs });
+      const wait: RetryWait = { kind: "known", ms: answer.retryMs };
+      this.#refuse(visit, "rateLimit", { wait, told: answer.told });
     }
   }
 
@@ -303,14 +306,14 @@ export class ServiceAdmission implements VisitHost {
     } else if (visit.pool.hasQueue) {
       this.#wait(visit, nowMs);
     } else {
-      this.#refuse(visit, "concurrency", visit.pool.retryWait(nowMs));
+      this.#refuse(visit, "concurrency", { wait: visit.pool.retryWait(nowMs) });
     }
   }
 
   #wait(visit: Visit, nowMs: number): void {
     const { place, dismissed } = this.#queue.enter(visit, nowMs);
     if (place === undefined) {
-      this.#refuse(visit, "queueFull", visit.pool.retryWait(nowMs));
+      this.#refuse(visit, "queueFull", { wait: visit.pool.retryWait(nowMs) });
     } else {
       visit.stage = "waiting";
       visit.place = place;
@@ -357,20 +360,22 @@ export class ServiceAdmission implements VisitHost {
     this.#blocks.admission?.health?.signals.outside(largest / full, holdMs, nowMs);
   }
 
-  #refuse(visit: Visit, cause: RefusalCause, wait: RetryWait): void {
+  #refuse(visit: Visit, cause: RefusalCause, grounds: RefusalGrounds): void {
     const nowMs = this.#parts.clock.monotonicMs();
     this.#close(visit);
     this.counts.refused.add(visit.priority, cause);
     if (forWantOfRoom.has(cause)) visit.pool.noteRefused();
+    this.#blocks.tellRefused(cause, nowMs);
     if (cause === "throttle") this.#blocks.admission?.throttles?.refused(visit.caller, nowMs);
-    visit.call.refused(this.#blocks.refusals.refusal(cause, visit.request, wait));
+    visit.call.refused(this.#blocks.refusals.refusal(cause, visit.request, grounds));
   }
 
   #dismiss(dismissed: readonly Dismissal<Visit>[], nowMs: number): void {
     for (const { place, cause } of dismissed) {
       const visit = place.payload;
       // The one before may have ended its neighbours.
-      if (visit.stage === "waiting") this.#refuse(visit, cause, visit.pool.retryWait(nowMs));
+      if (visit.stage === "waiting")
+        this.#refuse(visit, cause, { wait: visit.pool.retryWait(nowMs) });
     }
   }
 

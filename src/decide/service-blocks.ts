@@ -1,13 +1,15 @@
-import type { RejectSettings } from "../core/admission-settings.js";
+import type { GateSettings, RefusalCause, RejectSettings } from "../core/admission-settings.js";
 import type { Random } from "../core/clock.js";
 import { Gate } from "../core/gate.js";
+import { usualTelling } from "../core/told-rule.js";
 import type { AdmissionPolicy, ServicePolicy } from "../policy/service-policy.js";
 import { type AdmissionCheck, createChecks } from "./admission-checks.js";
-import { RateLimitAsker } from "./admission-rate-limit.js";
+import { type AskedDecider, RateLimitAsker } from "./admission-rate-limit.js";
 import { AdmissionTerms } from "./admission-terms.js";
-import type { Decider } from "./decider.js";
+import { type ReadGateSettings, setGate } from "./fleet-gate.js";
 import { KeyedPermits } from "./permits.js";
 import { RefusalCache } from "./refusal-cache.js";
+import type { RefusalLog, RefusingCause } from "./refusal-log.js";
 import { ServiceHealth } from "./service-health.js";
 import { Throttles } from "./throttles.js";
 import type { Visit } from "./visit.js";
@@ -18,7 +20,11 @@ export interface BlockParts {
   readonly random: Random;
   /** Whether this process has more to do than it can do in time. */
   readonly isOverloaded: (nowMs: number) => boolean;
-  readonly decider: Pick<Decider, "prepare" | "isCurrent" | "ask">;
+  readonly decider: AskedDecider;
+  /** What operators have changed about gates; absent: nothing, ever. */
+  readonly gateSettings?: ReadGateSettings;
+  /** Whoever tells of refusals; absent: nobody, ever. */
+  readonly refusalLog?: RefusalLog | undefined;
 }
 
 /** How rate limits refuse where admission is off. */
@@ -40,18 +46,39 @@ export class ServiceBlocks {
   readonly admission: AdmissionBlocks | undefined;
   /** Undefined where the policy asks for none here. */
   readonly rateLimit: RateLimitAsker | undefined;
+  /** Undefined where nobody is told. */
+  readonly #refusalLog: RefusalLog | undefined;
+  readonly #refusing = new Map<RefusalCause, RefusingCause>();
 
   constructor(parts: BlockParts, service: ServicePolicy, before: ServiceBlocks | undefined) {
     const draw = (): number => parts.random.next();
     this.service = service;
     this.terms = new AdmissionTerms(service, draw);
     const { admission, rateLimit } = service;
-    this.refusals = new RefusalCache(admission?.reject ?? defaultRejectSettings, draw);
+    const settings = admission?.reject ?? defaultRejectSettings;
+    this.refusals = new RefusalCache({ service: service.name, settings, draw });
+    this.#refusalLog = (settings.telling ?? usualTelling).log ? parts.refusalLog : undefined;
     this.admission =
-      admission && new AdmissionBlocks(parts, { policy: admission, before: before?.admission });
+      admission &&
+      new AdmissionBlocks(parts, service.name, {
+        policy: admission,
+        before: before?.admission,
+      });
     // Its queries are known by the policy that matched them, so there is nothing to take over.
     this.rateLimit =
       rateLimit?.inExtProc === true ? new RateLimitAsker(parts.decider, rateLimit) : undefined;
+  }
+
+  /** A request was refused: it may be one of those that are told in the log. */
+  tellRefused(cause: RefusalCause, nowMs: number): void {
+    // Whoever decides rate limits tells of theirs.
+    if (this.#refusalLog === undefined || cause === "rateLimit") return;
+    let refusing = this.#refusing.get(cause);
+    if (refusing === undefined) {
+      refusing = { service: this.service.name, cause };
+      this.#refusing.set(cause, refusing);
+    }
+    this.#refusalLog.noteCause(refusing, nowMs);
   }
 
   /** Teaches law, throttle and load what a request taught that held a permit. */
@@ -75,14 +102,19 @@ class AdmissionBlocks {
   readonly throttles: Throttles | undefined;
   readonly health: ServiceHealth | undefined;
   readonly keyed: KeyedPermits | undefined;
+  readonly #gateSettings: () => GateSettings | undefined;
 
   constructor(
-    { random, isOverloaded }: BlockParts,
+    parts: BlockParts,
+    service: string,
     { policy, before }: { policy: AdmissionPolicy; before: AdmissionBlocks | undefined },
   ) {
+    const { random, isOverloaded } = parts;
     const draw = (): number => random.next();
     this.policy = policy;
-    this.gate = gateOf(policy, before?.gate);
+    this.#gateSettings = () =>
+      policy.gate && (parts.gateSettings?.(service, policy.gate) ?? policy.gate);
+    this.gate = gateOf(this.#gateSettings(), before?.gate);
     const { throttle, load, maxInFlightPer } = policy;
     this.throttles = isSame(throttle, before?.policy.throttle)
       ? before?.throttles
@@ -96,14 +128,20 @@ class AdmissionBlocks {
     const { gate, throttles, health, keyed } = this;
     this.checks = createChecks({ policy, gate, throttles, health, keyed, draw, isOverloaded });
   }
+
+  /** Takes over what operators have changed about its gate. */
+  renewGate(): void {
+    const settings = this.#gateSettings();
+    if (this.gate !== undefined && settings !== undefined) setGate(this.gate, settings);
+  }
 }
 
 /** A gate keeps its state: thresholds change while it runs. */
-function gateOf({ gate }: AdmissionPolicy, before: Gate | undefined): Gate | undefined {
-  if (gate === undefined) return undefined;
-  if (before === undefined) return new Gate(gate);
+function gateOf(settings: GateSettings | undefined, before: Gate | undefined): Gate | undefined {
+  if (settings === undefined) return undefined;
+  if (before === undefined) return new Gate(settings);
   // The policy's reader has refused what the gate would.
-  before.change(gate);
+  before.change(settings);
   return before;
 }
 

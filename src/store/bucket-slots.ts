@@ -3,6 +3,7 @@ import { DigestTable, type Place } from "../core/digest-table.js";
 import { readShortKey, shortKey } from "../core/key.js";
 import { type Digest, KeyedHash } from "../core/keyed-hash.js";
 import type { LimitKey } from "../core/limit.js";
+import { batchChargesMax, type StoreRequest } from "./limit-store.js";
 
 /** Where one bucket lies, until the next `add`, `delete` or `sweep`. */
 export type Slot = Place;
@@ -16,6 +17,9 @@ const fields = { level: 0, tUs: 1, drainedUs: 2 } as const;
  */
 const placesPerLook = 8;
 
+/** Fewer buckets (0.4 MB) lie in the processor's own cache, and are read as fast one by one. */
+const readAheadSizeMin = 8_192;
+
 /**
  * Buckets by key, each until it has drained, for a million keys and more.
  *
@@ -26,6 +30,7 @@ export class BucketSlots {
   readonly #table = new DigestTable();
   readonly #hash: KeyedHash;
   readonly #short: Digest = { a: 0, b: 0, c: 0, d: 0 };
+  readonly #homes = new Int32Array(batchChargesMax);
 
   /** @param secret makes where keys lie unforeseeable, and who meets whom */
   constructor(secret: Readonly<Digest>) {
@@ -45,6 +50,26 @@ export class BucketSlots {
   /** A name of nine units for the key's bucket, which every method takes in place of the key. */
   shorten(key: LimitKey): LimitKey {
     return shortKey(this.#digest(key));
+  }
+
+  /**
+   * Brings the buckets that these requests ask for into the processor's cache, all at a time.
+   * Where the keys are spelled out nothing is done: their digests would be made twice.
+   *
+   * @param batch at most `batchChargesMax` charges
+   */
+  readAhead(batch: readonly StoreRequest[]): void {
+    if (this.#table.size < readAheadSizeMin) return;
+    const homes = this.#homes;
+    let count = 0;
+    for (const { charges } of batch) {
+      for (const { key } of charges) {
+        if (!readShortKey(key, this.#short)) continue;
+        homes[count] = this.#table.home(this.#short);
+        count += 1;
+      }
+    }
+    this.#table.readAhead(homes, count);
   }
 
   /** Where the key's bucket lies, drained or not; undefined when it has none. */

@@ -11,18 +11,21 @@ import type { LimitStore, StoredBucket, StoreOutcome, StoreRequest } from "./lim
 /** The default of `keysMax`: 47 to 53 MB when every key is in use, however long they are. */
 export const defaultKeysMax = 1_000_000;
 
+/** Slots looked at for each request that is decided. */
+const sweptPerRequest = 1;
+
 /**
- * Slots looked at for each request that is decided. More than one, so that expired keys leave
- * faster than new ones can arrive: at most about a quarter of the room is ever held by the expired.
+ * Slots looked at for each new key as well. More than one, so that expired keys leave faster than
+ * new ones can arrive: at most about a quarter of the room is ever held by the expired.
  */
-const sweptPerRequest = 4;
+const sweptPerNewKey = 4;
 
 /**
  * How long a drained key keeps its place in a store that is less than half full: most keys in use
- * are found drained and are charged again a moment later, and to take one out and in costs a tenth
- * of a decision.
+ * are found drained and are charged again a while later, and among a million keys it costs a third
+ * of a decision to take one out and in.
  */
-const drainedKeptUs = 10_000_000;
+const drainedKeptUs = 60_000_000;
 
 /** Slots looked at when there is no room, before a new key is refused. */
 const sweptWhenFull = 64;
@@ -59,6 +62,8 @@ export class MemoryLimitStore implements LimitStore {
   readonly #keysMax: number;
   readonly #slots: BucketSlots;
   readonly #writes: PendingWrites;
+  /** New keys since the last sweep. */
+  #unsweptKeyCount = 0;
   #isClosed = false;
 
   constructor({ clock, random, keysMax = defaultKeysMax }: MemoryLimitStoreOptions) {
@@ -91,7 +96,10 @@ export class MemoryLimitStore implements LimitStore {
     const nowUs = this.#nowUs();
     const isHalfFull = 2 * this.#slots.size > this.#keysMax;
     const keptUs = isHalfFull ? 0 : drainedKeptUs;
-    this.#slots.sweep(sweptPerRequest * batch.length, nowUs - keptUs);
+    const sweptCount = sweptPerRequest * batch.length + sweptPerNewKey * this.#unsweptKeyCount;
+    this.#unsweptKeyCount = 0;
+    this.#slots.sweep(sweptCount, nowUs - keptUs);
+    this.#slots.readAhead(batch);
     const outcomes: StoreOutcome[] = [];
     for (const request of batch) outcomes.push(this.#takeOne(request, nowUs));
     return outcomes;
@@ -143,6 +151,7 @@ export class MemoryLimitStore implements LimitStore {
     writes.begin(nowUs);
     const { grantedCount, results } = decideRepeated(request, writes, nowUs);
     if (!this.#hasRoom(nowUs)) return { kind: "failed", code: "STORE_FULL" };
+    this.#unsweptKeyCount += writes.newCount;
     writes.commit();
     return { kind: "decided", result: { grantedCount, results, nowUs } };
   }
@@ -178,6 +187,8 @@ class PendingWrites implements BucketTable {
   /** Of the request in hand the first `#askedCount`, the others of ones before. */
   readonly #asked: Asked[] = [];
   #askedCount = 0;
+  /** Where the key that is written next is looked for first. */
+  #nextWrite = 0;
   #newCount = 0;
   #nowUs = 0;
 
@@ -189,6 +200,7 @@ class PendingWrites implements BucketTable {
   begin(nowUs: number): void {
     this.#nowUs = nowUs;
     this.#askedCount = 0;
+    this.#nextWrite = 0;
     this.#newCount = 0;
   }
 
@@ -258,9 +270,12 @@ class PendingWrites implements BucketTable {
     }
   }
 
+  /** Keys are mostly written in the order in which they were read. */
   #askedFor(key: LimitKey): Asked {
     for (let i = 0; i < this.#askedCount; i += 1) {
-      const asked = this.#asked[i];
+      const next = this.#nextWrite < this.#askedCount ? this.#nextWrite : 0;
+      this.#nextWrite = next + 1;
+      const asked = this.#asked[next];
       if (asked !== undefined && asked.key === key) return asked;
     }
     assert(false, "the law writes only what it has read");

@@ -79,7 +79,7 @@ describe("the control port", () => {
       problems: ["other_version"],
       layer: { sentVersion: "0.0" },
       clusters: { orders: { connectionOverflowCount: 0 } },
-      services: { orders: { inFlight: 7, heldShare: 1_024 } },
+      services: { orders: { inFlight: 7, heldShare: 1_000 } },
     });
     expect(await fleetOf(started, "?node=edge-2")).toMatchObject({ nodeCount: 1, nodes: [] });
     expect((await fleetOf(started))["problems"]).toMatchObject({

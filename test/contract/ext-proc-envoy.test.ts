@@ -6,7 +6,7 @@ import { ExchangeCounts } from "../../src/decide/exchange-counts.js";
 import { createExternalProcessorService } from "../../src/rpc/ext-proc.js";
 import { ExtProcCodec } from "../../src/rpc/ext-proc-codec.js";
 import { Envoy } from "../support/envoy.js";
-import type { Json } from "../support/envoy-config.js";
+import { httpFilter, type Json } from "../support/envoy-config.js";
 import { DoorKeeper, plainTerms } from "../support/ext-proc.js";
 import { type HttpAsk, HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
@@ -17,11 +17,45 @@ import { waitFor } from "../support/wait.js";
 const stage = useStage("test");
 const transports = useTransports();
 
+/** Fields of the ext_proc filter, and what is not one. */
+type StartOptions = Json & {
+  readonly upstreamPort?: number;
+  readonly filtersFirst?: readonly Json[];
+};
+
+const always: Json = { default_value: { numerator: 100, denominator: "HUNDRED" } };
+
+/** Filters that answer by themselves: each lets the first plain request pass. */
+const answering = [
+  {
+    what: "a local rate limit",
+    filter: httpFilter("local_ratelimit", "LocalRateLimit", {
+      stat_prefix: "local",
+      token_bucket: { max_tokens: 1, tokens_per_fill: 1, fill_interval: "3600s" },
+      filter_enabled: always,
+      filter_enforced: always,
+    }),
+    ask: {},
+    status: 429,
+  },
+  {
+    what: "an aborted gRPC request",
+    filter: httpFilter("fault", "HTTPFault", {
+      abort: { header_abort: {}, percentage: { numerator: 100 } },
+    }),
+    ask: {
+      method: "POST",
+      headers: { "content-type": "application/grpc", "x-envoy-fault-abort-request": "503" },
+    },
+    status: 200,
+  },
+];
+
 /** A real Envoy whose requests a test's keeper decides. */
 async function start(
   name: TransportName,
   decide: ConstructorParameters<typeof DoorKeeper>[0],
-  { upstreamPort, ...extProc }: Json & { readonly upstreamPort?: number } = {},
+  { upstreamPort, filtersFirst = [], ...extProc }: StartOptions = {},
 ) {
   const keeper = new DoorKeeper(decide);
   const counts = new ExchangeCounts();
@@ -33,6 +67,7 @@ async function start(
     upstreamPort: upstreamPort ?? upstream.port,
     headgatePorts: [running.port],
     rateLimits: [],
+    filtersFirst,
     extProc,
   });
   const http = new HttpClient();
@@ -181,6 +216,27 @@ describe.each(transportNames)("a real Envoy over %s", { timeout: 60_000 }, (name
     expect(asked.ends).toEqual(["completed"]);
     expect(counts.parts.get("responseHeaders")).toBe(2);
   });
+
+  it.each(answering)(
+    "takes it quietly when $what answers first",
+    async ({ filter, ask, status }) => {
+      const { envoy, send, ends, counts, keeper, running } = await start(
+        name,
+        (_request, call) => call.admitted(plainTerms),
+        { filtersFirst: [filter] },
+      );
+      expect((await send()).status).toBe(200);
+      await waitFor("the first is over", () => ends().length === 1);
+      for (let i = 0; i < 5; i += 1) expect((await send(ask)).status).toBe(status);
+      await waitFor("their streams are over", () => counts.openCount === 0);
+      expect(counts.answeredBeforeCount).toBe(5);
+      expect(counts.faults).toEqual(new Map());
+      expect(keeper.asked).toHaveLength(1);
+      expect(running.bugs).toEqual([]);
+      expect(await envoy.stat("http.ingress.ext_proc.streams_started")).toBe(6);
+      expect(await envoy.stat("http.ingress.ext_proc.streams_failed")).toBe(0);
+    },
+  );
 
   it("serves 2,000 requests on one connection without a reset or an error", async () => {
     const { envoy, send, ends, running } = await start(name, (_request, call) =>

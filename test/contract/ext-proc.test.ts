@@ -26,6 +26,8 @@ async function start(name: TransportName, decide: ConstructorParameters<typeof D
   return { running, keeper, counts };
 }
 
+const bodyFirst = { request: { case: "responseBody" as const, value: { body: Buffer.from("a") } } };
+
 const admit = (_request: unknown, call: AdmissionCall): void => call.admitted(plainTerms);
 
 describe.each(transportNames)("ext_proc over %s", (name) => {
@@ -152,13 +154,26 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
   it.each([
     { what: "bytes that are no message", send: Buffer.from([0xff]), code: 3, fault: "malformed" },
     { what: "a message without a part", send: Buffer.alloc(0), code: 3, fault: "unknown" },
-    { what: "a response first", send: responseHeaders(), code: 9, fault: "noRequestHeaders" },
+    { what: "a body first", send: bodyFirst, code: 9, fault: "noRequestHeaders" },
   ] as const)("ends the stream with $code for $what", async ({ send, code, fault }) => {
     const { running, keeper, counts } = await start(name, admit);
     const exchange = openExchange(running);
     exchange.send(send);
     expect(await exchange.over()).toMatchObject({ code });
     expect(counts.faults).toEqual(new Map([[fault, 1]]));
+    expect(counts.openCount).toBe(0);
+    expect(keeper.asked).toEqual([]);
+  });
+
+  it("lets an answer pass that was made before it was asked, and counts it", async () => {
+    const { running, keeper, counts } = await start(name, admit);
+    const exchange = openExchange(running);
+    exchange.send(responseHeaders({ ":status": "429" }));
+    expect(await exchange.answered(1)).toMatchObject([{ response: { case: "responseHeaders" } }]);
+    exchange.end();
+    expect(await exchange.over()).toMatchObject({ code: 0 });
+    expect(counts.answeredBeforeCount).toBe(1);
+    expect(counts.faults).toEqual(new Map());
     expect(counts.openCount).toBe(0);
     expect(keeper.asked).toEqual([]);
   });

@@ -3,11 +3,15 @@ import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../src/app/config.js";
 import { joinFleet } from "../../src/app/fleet.js";
 import { silentLogger } from "../../src/app/logger.js";
+import { openOperatorRecords } from "../../src/app/operator-records.js";
 import { type OpenStore, openStore } from "../../src/app/store.js";
+import { QuotaLeases } from "../../src/fleet/quota-leases.js";
 import { SharedLoop } from "../../src/fleet/shared-loop.js";
+import type { SharedRecords } from "../../src/fleet/shared-records.js";
 import type { RedisConnections } from "../../src/store/redis/connections.js";
 import { takeOne, testCharge, testKey } from "../support/charges.js";
 import { TestMaker, testReport } from "../support/fleet-reports.js";
+import { claimHz } from "../support/quota-claims.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { startRedis } from "../support/redis.js";
 import { soon } from "../support/redis-store.js";
@@ -25,6 +29,16 @@ function connectionsOf(opened: OpenStore): RedisConnections {
 function readmeWords(): readonly string[] {
   const block = /<!-- test: acl -->\n```text\n(.*)\n```/.exec(readFileSync("README.md", "utf8"));
   return block?.[1]?.split(" ") ?? [];
+}
+
+/** Every script of the records. */
+async function changeEverything(records: SharedRecords): Promise<void> {
+  const change = { kind: "override", id: "one", value: {}, expectedVersion: 0, audit: {} } as const;
+  expect(await records.change(change)).toMatchObject({ kind: "changed", version: 1 });
+  await records.note({ by: "ann" });
+  expect(await records.audit(Number.POSITIVE_INFINITY, 10)).toHaveLength(2);
+  const gone = { ...change, value: undefined, expectedVersion: 1 };
+  expect(await records.change(gone)).toMatchObject({ kind: "changed", version: 2 });
 }
 
 describe.each(["redis", "valkey"] as const)("the rights of a user on %s", (engine) => {
@@ -62,7 +76,18 @@ describe.each(["redis", "valkey"] as const)("the rights of a user on %s", (engin
     await waitFor("its sheet is there", () => loop.current());
     await loop.stop();
     expect(loop.counts.failed).toBe(0);
+    const operator = openOperatorRecords({ ...parts, opened });
+    await changeEverything(operator.records);
+    operator.close();
+    const { keyPrefix } = config;
+    const leases = new QuotaLeases({ connection, clock: realClock, random: realRandom, keyPrefix });
+    expect(await claimHz(leases, {})).toBe(100);
+    expect(await claimHz(leases, { heldMicroHz: 1 })).toBe(100);
     expect(await control.call("acl", "log")).toEqual([]);
+    // It runs only where more than 10,000 were taken away.
+    expect(await control.call("acl", "dryrun", "gate", "zrange", "headgate:k", "0", "0")).toBe(
+      "OK",
+    );
     const forbidden = ["eval x 0", "flushall", "keys *", "config get x", "get headgate:k"];
     for (const command of [...forbidden, "set other:k v"]) {
       expect(await control.call("acl", "dryrun", "gate", ...command.split(" "))).not.toBe("OK");

@@ -24,7 +24,7 @@ class Refuser extends DoorKeeper {
 async function start() {
   const keeper = new Refuser(({ headers }, call) => {
     const request = { method: headers.get(":method"), contentType: headers.get("content-type") };
-    const question = { cause: "queueFull", request, retrySeconds: 7 } as const;
+    const question = { service: "orders", cause: "queueFull", request, retrySeconds: 7 } as const;
     call.refused(refusalOf({ statusByCause: {} }, question));
   });
   const codec = new ExtProcCodec(keeper);

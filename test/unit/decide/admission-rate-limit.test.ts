@@ -8,6 +8,7 @@ import { DecisionCounters } from "../../../src/decide/counters.js";
 import type { Decider } from "../../../src/decide/decider.js";
 import type { Policy } from "../../../src/policy/policy.js";
 import type { ServicePolicy, ServiceRateLimit } from "../../../src/policy/service-policy.js";
+import { askedOnce } from "../../../src/policy/service-rate-limit.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../support/admission.js";
 import { createTestDecider } from "../../support/decider.js";
@@ -19,10 +20,10 @@ const byUser: ServiceRateLimit = {
   domain: "shop",
   inExtProc: true,
   descriptors: [
-    [
+    askedOnce([
       { kind: "fixed", key: "generic_key", value: "orders" },
       { kind: "header", header: "x-user", key: "user" },
-    ],
+    ]),
   ],
 };
 
@@ -186,7 +187,10 @@ describe("rateLimitQuery()", () => {
   it("leaves out a descriptor with a part that is missing, and asks nothing without any", () => {
     const limit: ServiceRateLimit = {
       ...byUser,
-      descriptors: [...byUser.descriptors, [{ kind: "remoteAddress", key: "remote_address" }]],
+      descriptors: [
+        ...byUser.descriptors,
+        askedOnce([{ kind: "remoteAddress", key: "remote_address" }]),
+      ],
     };
     expect(rateLimitQuery(limit, request({}))).toEqual({
       domain: "shop",
@@ -196,6 +200,24 @@ describe("rateLimitQuery()", () => {
     });
     expect(rateLimitQuery(byUser, request({}))).toBeUndefined();
     expect(rateLimitQuery(byUser, request({ "x-user": "a" }))?.descriptors).toHaveLength(1);
+  });
+
+  it("writes an empty header and an IPv6 address as Envoy's own filter does", () => {
+    const limit: ServiceRateLimit = {
+      ...byUser,
+      descriptors: [
+        askedOnce([
+          { kind: "header", header: "x-user", key: "user" },
+          { kind: "remoteAddress", key: "remote_address" },
+        ]),
+      ],
+    };
+    const attributes = new Map([["source.address", "[2001:db8::1]:99"]]);
+    const query = rateLimitQuery(limit, { ...request({ "x-user": "" }), attributes });
+    expect(query?.descriptors[0]?.entries).toEqual([
+      { key: "user", value: "" },
+      { key: "remote_address", value: "2001:db8::1" },
+    ]);
   });
 
   it("asks nothing of values that no query may hold", () => {

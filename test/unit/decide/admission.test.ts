@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { defaultShedThresholds } from "../../../src/core/priority.js";
 import { tickMs } from "../../../src/decide/admission.js";
+import { askedOnce } from "../../../src/policy/service-rate-limit.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../support/admission.js";
 
 describe("Admission", () => {
@@ -81,11 +82,11 @@ describe("Admission", () => {
             domain: "shop",
             inExtProc: true,
             descriptors: [
-              [
+              askedOnce([
                 { kind: "header", header: "x-plan", key: "plan" },
                 { kind: "remoteAddress", key: "remote_address" },
                 { kind: "fixed", key: "generic_key", value: "x" },
-              ],
+              ]),
             ],
           },
           concurrency: {

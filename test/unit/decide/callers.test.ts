@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { callerHashRatio, type RequestKey, requestKey } from "../../../src/decide/callers.js";
+import {
+  callerHashRatio,
+  descriptorText,
+  type RequestKey,
+  requestKey,
+} from "../../../src/decide/callers.js";
 
 function keyOf(by: RequestKey, fields: Readonly<Record<string, string>>): string {
   const map = new Map(Object.entries(fields));
@@ -7,16 +12,19 @@ function keyOf(by: RequestKey, fields: Readonly<Record<string, string>>): string
 }
 
 describe("requestKey()", () => {
-  it("is the caller's address without its port", () => {
-    const by = { kind: "remoteAddress" } as const;
-    const addresses = ["10.0.0.1:5000", "[2001:db8::1]:5000", "[2001:db8::1]", "10.0.0.1", ""];
-    expect(addresses.map((address) => keyOf(by, { "source.address": address }))).toEqual([
-      "10.0.0.1",
-      "[2001:db8::1]",
-      "[2001:db8::1]",
-      "10.0.0.1",
-      "",
-    ]);
+  it.each([
+    ["10.0.0.1:5000", "10.0.0.1"],
+    ["10.0.0.1", "10.0.0.1"],
+    ["[2001:db8::1]:5000", "2001:db8::1"],
+    ["[2001:db8::1]", "2001:db8::1"],
+    ["2001:db8::1", "2001:db8::1"],
+    ["::1", "::1"],
+    ["[fe80::1%2]:5000", "fe80::1%2"],
+    ["[broken:5000", "[broken:5000"],
+    ["/run/a:b.sock", "/run/a:b.sock"],
+    ["", ""],
+  ])("of %j is the address %j, without a port and brackets", (address, key) => {
+    expect(keyOf({ kind: "remoteAddress" }, { "source.address": address })).toBe(key);
   });
 
   it("is a header's value or the route's name, and empty where there is none", () => {
@@ -25,6 +33,25 @@ describe("requestKey()", () => {
     expect(keyOf({ kind: "header", header: "x-user" }, {})).toBe("");
     expect(keyOf({ kind: "route" }, {})).toBe("");
     expect(keyOf({ kind: "remoteAddress" }, {})).toBe("");
+  });
+});
+
+describe("descriptorText()", () => {
+  const user = { kind: "header", header: "x-user", key: "user" } as const;
+  const address = { kind: "remoteAddress", key: "remote_address" } as const;
+
+  it.each([
+    [user, { "x-user": "ann" }, "ann"],
+    [user, { "x-user": "" }, ""],
+    [user, {}, undefined],
+    [address, { "source.address": "[2001:db8::1]:5000" }, "2001:db8::1"],
+    [address, { "source.address": "/run/client.sock" }, undefined],
+    [address, { "source.address": "@client" }, undefined],
+    [address, {}, undefined],
+    [{ kind: "fixed", key: "plan", value: "free" }, {}, "free"],
+  ] as const)("of %j in %j is %j", (part, fields, text) => {
+    const map = new Map<string, string>(Object.entries(fields));
+    expect(descriptorText(part, { headers: map, attributes: map })).toBe(text);
   });
 });
 

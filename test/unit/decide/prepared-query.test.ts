@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../../src/app/digest.js";
 import type { LimitKey } from "../../../src/core/limit.js";
+import { noOverrides } from "../../../src/core/override-table.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import { KeyRecords } from "../../../src/decide/key-records.js";
 import { NewKeyGuard } from "../../../src/decide/new-keys.js";
@@ -53,6 +54,7 @@ function preparer({
   const base = {
     policy,
     counters,
+    overrides: noOverrides,
     switches,
     records,
     newKeys,

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../../src/app/digest.js";
 import type { LimitKey } from "../../../src/core/limit.js";
+import type { Override } from "../../../src/core/override.js";
+import { noOverrides, OverrideTable } from "../../../src/core/override-table.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import { KeyRecords } from "../../../src/decide/key-records.js";
 import { NewKeyGuard } from "../../../src/decide/new-keys.js";
@@ -29,11 +31,12 @@ function descriptor(text: string, fields: Partial<DescriptorQuery> = {}): Descri
   return { entries: [{ key, value }], hits: 1, isRefund: false, ...fields };
 }
 
-function preparer(newKeysPerSecondMax = 1_000, domain = "shop") {
+function preparer(newKeysPerSecondMax = 1_000, domain = "shop", overrides = noOverrides) {
   const parts = {
     policy,
     counters: new DecisionCounters(),
     switches: noSwitches,
+    overrides,
     records: new KeyRecords(),
     isKept: false,
     newKeys: new NewKeyGuard({ newKeysPerSecondMax }),
@@ -62,6 +65,29 @@ describe("QueryShapes", () => {
     expect(shapes.shapeOf(prepare("user=bob", "team=b"))).toBe(shape);
     expect(shapes.at(0)).toBe(shape);
     expect(shapes.at(1)).toBeUndefined();
+  });
+
+  it("has one shape for keys whose overrides do the same to the same limit", () => {
+    const override = (user: string, by: number): Override => ({
+      id: `${user}-half`,
+      domain: "shop",
+      entries: [{ key: "user", value: user }],
+      isPrefix: false,
+      effect: { kind: "multiplier", by },
+      reason: "a test",
+      author: "ann",
+      createdEpochMs: 0,
+    });
+    const given = [override("ann", 0.5), override("bob", 0.5), override("cy", 2)];
+    const prepare = preparer(1_000, "shop", new OverrideTable(given, 1, 0));
+    const shapes = new QueryShapes();
+    const [ann, bob, cy, dan] = ["ann", "bob", "cy", "dan"].map((user) => prepare(`user=${user}`));
+    const shape = ann && shapes.shapeOf(ann);
+    expect([ann, bob, cy, dan].map((one) => one && shapes.shapeOf(one)?.index)).toEqual([
+      0, 0, 1, 2,
+    ]);
+    const keys = bob?.asks.map(({ charge }) => charge.key) ?? [];
+    expect(shape && shapedQuery(shape, keys).charges).toEqual(bob?.charges);
   });
 
   it("tells queries apart that meet other limits, or meet them otherwise", () => {

@@ -10,8 +10,8 @@ function requestOf(fields: Readonly<Record<string, string>>) {
 
 describe("RefusalCache", () => {
   it("makes each refusal once for each kind of request", () => {
-    const cache = new RefusalCache(settings, () => 0);
-    const unknown = { kind: "unknown" } as const;
+    const cache = new RefusalCache({ service: "orders", settings, draw: () => 0 });
+    const unknown = { wait: { kind: "unknown" } } as const;
     const get = cache.refusal("gate", requestOf({ ":method": "GET" }), unknown);
     expect(cache.refusal("gate", requestOf({ ":method": "POST" }), unknown)).toBe(get);
     const head = cache.refusal("gate", requestOf({ ":method": "HEAD" }), unknown);
@@ -25,9 +25,9 @@ describe("RefusalCache", () => {
   });
 
   it("keeps no more than its bound", () => {
-    const cache = new RefusalCache(settings, () => 0);
+    const cache = new RefusalCache({ service: "orders", settings, draw: () => 0 });
     for (let i = 1; i <= 3 * keptRefusalsMax; i += 1) {
-      cache.refusal("rateLimit", requestOf({}), { kind: "known", ms: i * 1_000 });
+      cache.refusal("rateLimit", requestOf({}), { wait: { kind: "known", ms: i * 1_000 } });
       expect(cache.size).toBeLessThanOrEqual(keptRefusalsMax);
     }
   });

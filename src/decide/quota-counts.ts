@@ -1,0 +1,60 @@
+/** What is unusual about a report, as metrics name it. */
+const unusualUsages = [
+  /** More than its assignment let pass. */
+  "too_much",
+  /** Less than no time, or more than an hour. */
+  "elapsed",
+  /** Another live stream has the same node's name for the same domain. */
+  "node_twice",
+] as const;
+
+/** A row of `unusualUsages`. */
+export type UnusualUsage = (typeof unusualUsages)[number];
+
+/** Why a bucket has no share, as metrics name it. */
+const ignoredBuckets = [
+  "no_policy",
+  "unknown_quota",
+  "wrong_domain",
+  /** Not what the quota's filter makes: an Envoy of an older policy, or none of ours. */
+  "foreign",
+  "too_many_limits",
+  "id_too_long",
+  "id_too_many_entries",
+  "id_unreadable",
+] as const;
+
+/** A row of `ignoredBuckets`. */
+export type IgnoredBucket = (typeof ignoredBuckets)[number];
+
+/** Bounds that a bucket may be beyond, as metrics name them. */
+const quotaOverflows = ["stream", "domain", "process"] as const;
+
+/** A row of `quotaOverflows`. */
+export type QuotaOverflow = (typeof quotaOverflows)[number];
+
+/** What buckets are told, as metrics name it. */
+const toldKinds = ["bucket", "allow", "deny", "abandon"] as const;
+
+/** A row of `toldKinds`. */
+export type ToldKind = (typeof toldKinds)[number];
+
+/** What those who divide quotas have seen: plain integers, read when scraped. */
+export class QuotaCounts {
+  readonly unusual = new Map<UnusualUsage, number>(unusualUsages.map((one) => [one, 0]));
+  readonly ignored = new Map<IgnoredBucket, number>(ignoredBuckets.map((one) => [one, 0]));
+  readonly overflows = new Map<QuotaOverflow, number>(quotaOverflows.map((one) => [one, 0]));
+  readonly told = new Map<ToldKind, number>(toldKinds.map((one) => [one, 0]));
+  /** Reports of buckets. */
+  reportCount = 0;
+  /** Buckets of one stream that went on on another one of the same Envoy. */
+  rejoinCount = 0;
+  chargedHits = 0;
+  /** Told to the store, which did not answer: they are told again. */
+  missedHits = 0;
+  failedClaimCount = 0;
+
+  add<Row extends string>(counts: Map<Row, number>, row: Row): void {
+    counts.set(row, (counts.get(row) ?? 0) + 1);
+  }
+}

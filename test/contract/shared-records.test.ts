@@ -1,0 +1,253 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { systemRandom } from "../../src/app/clock.js";
+import { LoneRecords } from "../../src/fleet/lone-records.js";
+import { goneRecordsMax, RedisRecords } from "../../src/fleet/redis-records.js";
+import {
+  auditBytesMax,
+  type RecordChange,
+  type RecordKind,
+  recordsMax,
+  type SharedRecords,
+} from "../../src/fleet/shared-records.js";
+import { realClock } from "../support/real-clock.js";
+import { shareTestStore } from "../support/redis-store.js";
+import { waitFor } from "../support/wait.js";
+
+/** Several replicas' views of the same records. */
+interface World {
+  open(): SharedRecords;
+}
+
+function change(fields: Partial<RecordChange> = {}): RecordChange {
+  return {
+    kind: "override",
+    id: "one",
+    value: { text: "ä\n1 2" },
+    expectedVersion: 0,
+    audit: { who: "ann" },
+    ...fields,
+  };
+}
+
+function values(records: SharedRecords, kind: RecordKind = "override") {
+  return Object.fromEntries([...records.list(kind)].map(([id, { value }]) => [id, value]));
+}
+
+function describeChanges(world: () => World): void {
+  it("keeps what is stored, with a version that grows", async () => {
+    const records = world().open();
+    expect(await records.change(change())).toEqual({ kind: "changed", version: 1 });
+    expect(await records.change(change({ id: "two", value: {} }))).toEqual({
+      kind: "changed",
+      version: 2,
+    });
+    expect(values(records)).toEqual({ one: { text: "ä\n1 2" }, two: {} });
+    expect(records.list("override").get("two")?.version).toBe(2);
+    expect(values(records, "gate")).toEqual({});
+  });
+
+  it("changes nothing for one who has seen another version", async () => {
+    const records = world().open();
+    await records.change(change());
+    expect(await records.change(change())).toEqual({ kind: "conflict", version: 1 });
+    expect(await records.change(change({ expectedVersion: 2 }))).toMatchObject({ version: 1 });
+    expect(await records.change(change({ id: "none", expectedVersion: 3 }))).toEqual({
+      kind: "conflict",
+      version: 0,
+    });
+    const next = change({ value: { next: true }, expectedVersion: 1 });
+    expect(await records.change(next)).toEqual({ kind: "changed", version: 2 });
+    expect(values(records)).toEqual({ one: { next: true } });
+    expect(await records.audit(Number.POSITIVE_INFINITY, 10)).toHaveLength(2);
+  });
+
+  it("takes away, and takes in again", async () => {
+    const records = world().open();
+    await records.change(change());
+    const gone = change({ value: undefined, expectedVersion: 1, audit: undefined });
+    expect(await records.change(gone)).toEqual({ kind: "changed", version: 2 });
+    expect(values(records)).toEqual({});
+    expect(await records.change(change())).toEqual({ kind: "changed", version: 3 });
+    expect(await records.audit(Number.POSITIVE_INFINITY, 10)).toHaveLength(2);
+  });
+}
+
+function describeBounds(world: () => World): void {
+  it("tells of changes until it is asked not to", async () => {
+    const records = world().open();
+    const told: RecordKind[] = [];
+    const stop = records.onChange((kind) => told.push(kind));
+    await records.change(change());
+    await records.change(change({ kind: "gate", id: "orders" }));
+    stop();
+    await records.change(change({ id: "two" }));
+    expect(told).toEqual(["override", "gate"]);
+  });
+
+  it("has room for so many of a kind, and no more", async () => {
+    const records = world().open();
+    for (let i = 0; i < recordsMax.policy; i += 1) {
+      await records.change(change({ kind: "policy", id: `p${i}` }));
+    }
+    expect(await records.change(change({ kind: "policy", id: "more" }))).toEqual({ kind: "full" });
+    expect(records.list("policy").size).toBe(recordsMax.policy);
+  });
+
+  it("reads the log from the newest, or from an entry on", async () => {
+    const records = world().open();
+    for (let i = 1; i <= 5; i += 1) {
+      await records.change(change({ id: `r${i}`, audit: { text: `ä\n${i}` } }));
+    }
+    const newest = await records.audit(Number.POSITIVE_INFINITY, 2);
+    expect(newest.map(({ number, value }) => [number, value["text"]])).toEqual([
+      [5, "ä\n5"],
+      [4, "ä\n4"],
+    ]);
+    const older = await records.audit(4, 10);
+    expect(older.map(({ number }) => number)).toEqual([3, 2, 1]);
+    expect(await records.audit(1, 10)).toEqual([]);
+    expect(Math.abs((newest[0]?.epochMs ?? 0) - Date.now())).toBeLessThan(60_000);
+  });
+
+  it("writes down what was done to no record", async () => {
+    const records = world().open();
+    await records.note({ who: "ann", reset: "ä\n1 2" });
+    await records.note({ who: "ben" });
+    const log = await records.audit(Number.POSITIVE_INFINITY, 10);
+    expect(log.map(({ number, value }) => [number, value])).toEqual([
+      [2, { who: "ben" }],
+      [1, { who: "ann", reset: "ä\n1 2" }],
+    ]);
+    await expect(records.note({ text: "x".repeat(auditBytesMax) })).rejects.toThrow("fits");
+  });
+
+  it("refuses what is out of its bounds as a bug", async () => {
+    const records = world().open();
+    await expect(records.change(change({ id: "no name" }))).rejects.toThrow();
+    const value = { text: "x".repeat(20_000) };
+    await expect(records.change(change({ value }))).rejects.toThrow();
+    expect(values(records)).toEqual({});
+  });
+}
+
+const opened: SharedRecords[] = [];
+
+afterEach(() => {
+  for (const records of opened.splice(0)) records.close();
+});
+
+describe("LoneRecords", () => {
+  describeChanges(() => ({ open: () => new LoneRecords(realClock) }));
+  describeBounds(() => ({ open: () => new LoneRecords(realClock) }));
+});
+
+describe.each(["redis", "valkey"] as const)("RedisRecords on %s", (engine) => {
+  const store = shareTestStore(engine);
+  let worldCount = 0;
+
+  function createWorld(): World & { readonly keyPrefix: string } {
+    worldCount += 1;
+    const keyPrefix = `w${worldCount}:`;
+    const open = (): SharedRecords => {
+      const connection = store.opened.connections.background;
+      const clock = realClock;
+      const records = new RedisRecords({ connection, clock, random: systemRandom, keyPrefix });
+      opened.push(records);
+      return records;
+    };
+    return { open, keyPrefix };
+  }
+
+  describeChanges(createWorld);
+  describeBounds(createWorld);
+
+  it("shows every replica what one has changed, within a second", async () => {
+    const { open } = createWorld();
+    const [one, other] = [open(), open()];
+    await one.change(change());
+    await waitFor("the other knows", () => other.list("override").has("one"), { withinMs: 1_000 });
+    await other.change(change({ value: undefined, expectedVersion: 1 }));
+    await waitFor("the first knows", () => !one.list("override").has("one"), { withinMs: 1_000 });
+  });
+
+  it("lets one of two changes from the same version win", async () => {
+    const { open } = createWorld();
+    const [one, other] = [open(), open()];
+    const outcomes = await Promise.all([
+      one.change(change({ value: { by: "one" } })),
+      other.change(change({ value: { by: "other" } })),
+    ]);
+    expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(["changed", "conflict"]);
+    expect(await one.audit(Number.POSITIVE_INFINITY, 10)).toHaveLength(1);
+  });
+
+  it("reads many in pages, and tells of each, to one who comes later", async () => {
+    const { open, keyPrefix } = createWorld();
+    const count = 12_000;
+    const pipeline = store.control.pipeline();
+    for (let i = 1; i <= count; i += 1) {
+      pipeline.hset(`${keyPrefix}{fleet}:records:override`, `r${i}`, `${i} ab\n{"i":${i}}`);
+      pipeline.zadd(`${keyPrefix}{fleet}:records:override:versions`, i, `r${i}`);
+    }
+    pipeline.hset(`${keyPrefix}{fleet}:records:counters`, "override", count);
+    await pipeline.exec();
+    const records = open();
+    let toldCount = 0;
+    records.onChange(() => {
+      toldCount += 1;
+    });
+    await waitFor("all are known", () => records.list("override").size === count);
+    expect(records.list("override").get("r7000")?.value).toEqual({ i: 7_000 });
+    expect(toldCount).toBe(6);
+  });
+
+  it("forgets what a store has forgotten", async () => {
+    const { open, keyPrefix } = createWorld();
+    const records = open();
+    await records.change(change());
+    await records.change(change({ id: "two" }));
+    const keys = await store.control.keys(`${keyPrefix}*`);
+    await store.control.del(...keys);
+    await waitFor("nothing is left", () => records.list("override").size === 0, {
+      withinMs: 2_000,
+    });
+    expect(await records.change(change())).toEqual({ kind: "changed", version: 1 });
+  });
+
+  it("reads everything anew where it has missed more than is remembered", async () => {
+    const { open, keyPrefix } = createWorld();
+    const records = open();
+    await records.change(change());
+    // As after so many were taken away while this replica was cut off; in one step.
+    await store.control
+      .multi()
+      .hdel(`${keyPrefix}{fleet}:records:override`, "one")
+      .zrem(`${keyPrefix}{fleet}:records:override:versions`, "one")
+      .hset(`${keyPrefix}{fleet}:records:counters`, {
+        override: goneRecordsMax + 9,
+        "floor:override": 5,
+      })
+      .exec();
+    await waitFor("it is gone here too", () => records.list("override").size === 0, {
+      withinMs: 2_000,
+    });
+  });
+
+  it("answers a repeated change as the first time", async () => {
+    const { keyPrefix } = createWorld();
+    const { background } = store.opened.connections;
+    const twice = {
+      run: async (call: Parameters<typeof background.run>[0]) => {
+        await background.run(call);
+        return background.run(call);
+      },
+    };
+    const options = { clock: realClock, random: systemRandom, keyPrefix };
+    const records = new RedisRecords({ connection: twice, ...options });
+    opened.push(records);
+    expect(await records.change(change())).toEqual({ kind: "changed", version: 1 });
+    const gone = change({ value: undefined, expectedVersion: 1 });
+    expect(await records.change(gone)).toEqual({ kind: "changed", version: 2 });
+    expect(await records.audit(Number.POSITIVE_INFINITY, 10)).toHaveLength(2);
+  });
+});

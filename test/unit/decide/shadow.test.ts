@@ -1,0 +1,259 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { sha256 } from "../../../src/app/digest.js";
+import { noOverrides, OverrideTable } from "../../../src/core/override-table.js";
+import { DecisionCounters } from "../../../src/decide/counters.js";
+import type { Decider } from "../../../src/decide/decider.js";
+import { type ShadowBounds, ShadowRun } from "../../../src/decide/shadow.js";
+import type { ShadowCounts } from "../../../src/decide/shadow-counts.js";
+import { MemoryLimitStore } from "../../../src/store/memory.js";
+import { createTestDecider } from "../../support/decider.js";
+import { FakeClock, settlePromises } from "../../support/fake-clock.js";
+import { FaultyStore } from "../../support/faulty-store.js";
+import { testLimit, testPolicy } from "../../support/policies.js";
+import { noSwitches } from "../../support/switches.js";
+
+const live = testPolicy([{ path: ["user"], effect: [testLimit(3)] }]);
+const stricter = testPolicy([{ path: ["user"], effect: [testLimit(1)] }], "v2");
+
+let clock: FakeClock;
+let store: FaultyStore;
+let shadowStore: FaultyStore;
+let decider: Decider;
+let run: ShadowRun | undefined;
+let table: OverrideTable;
+let isBusy: boolean;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  store = new FaultyStore(new MemoryLimitStore({ clock }), clock);
+  shadowStore = new FaultyStore(new MemoryLimitStore({ clock }), clock);
+  run = undefined;
+  table = noOverrides;
+  isBusy = false;
+  decider = createTestDecider({
+    policies: { current: () => live },
+    overrides: { current: () => table },
+    store,
+    clock,
+    counters: new DecisionCounters(),
+    shadow: { current: () => run },
+  });
+});
+
+function begin(policy = stricter, bounds: Partial<ShadowBounds> = {}): ShadowRun {
+  run = new ShadowRun({
+    policy,
+    overrides: { current: () => table },
+    store: shadowStore,
+    clock,
+    storeBudgetMs: 50,
+    newKeysPerSecondMax: 1_000_000,
+    switches: noSwitches,
+    digest: sha256,
+    isBusy: () => isBusy,
+    bounds,
+  });
+  return run;
+}
+
+function queryOf(...users: readonly string[]) {
+  const descriptors = users.map((value) => {
+    return { entries: [{ key: "user", value }], hits: 1, isRefund: false };
+  });
+  return { domain: "shop", descriptors };
+}
+
+/** Asks as a server does; answers whether it was denied. */
+async function ask(...users: readonly string[]): Promise<boolean> {
+  const query = queryOf(...users);
+  const prepared = decider.prepare(query);
+  const asked = new Promise<boolean>((resolve, reject) => {
+    decider.ask(prepared, {
+      hits: 1,
+      deadlineMs: Number.POSITIVE_INFINITY,
+      query: decider.wantsQuery(prepared) ? query : undefined,
+      decided: ({ isDenied }) => resolve(isDenied),
+      failed: reject,
+    });
+  });
+  clock.runTurns();
+  await settlePromises();
+  clock.runTurns();
+  await settlePromises();
+  return asked;
+}
+
+async function askTimes(count: number, user = "ann"): Promise<number> {
+  let deniedCount = 0;
+  for (let i = 0; i < count; i += 1) if (await ask(user)) deniedCount += 1;
+  return deniedCount;
+}
+
+function sums(counts: ShadowCounts | undefined) {
+  if (counts === undefined) return undefined;
+  const { comparedCount: all, newlyDeniedCount: denied, newlyAllowedCount: allowed } = counts;
+  return { all, denied, allowed, unseen: counts.unseenCount };
+}
+
+describe("ShadowRun", () => {
+  it("counts what a stricter policy would refuse, and changes no answer", async () => {
+    const shadow = begin();
+    expect(await askTimes(4)).toBe(1);
+    expect(shadow.take()).toEqual({
+      comparedCount: 4,
+      newlyDeniedCount: 2,
+      newlyAllowedCount: 0,
+      unseenCount: 0,
+      rules: [
+        { domain: "shop", label: "user", newlyDeniedCount: 2, newlyAllowedCount: 0, sameCount: 2 },
+      ],
+    });
+    expect(shadow.take()).toBeUndefined();
+  });
+
+  it("counts what a looser policy would let pass", async () => {
+    const shadow = begin(testPolicy([{ path: ["user"], effect: [testLimit(5)] }], "v2"));
+    expect(await askTimes(6)).toBe(3);
+    expect(sums(shadow.take())).toEqual({ all: 6, denied: 0, allowed: 2, unseen: 0 });
+  });
+
+  it("names the rules that would refuse, and not those that only were met", async () => {
+    const shadow = begin(
+      testPolicy(
+        [
+          { path: ["user=ann"], effect: [testLimit(1)] },
+          { path: ["user"], effect: [testLimit(100)] },
+        ],
+        "v2",
+      ),
+    );
+    await ask("ann", "bob");
+    await ask("ann", "bob");
+    const rules = shadow.take()?.rules.map(({ label, newlyDeniedCount, sameCount }) => {
+      return [label, newlyDeniedCount, sameCount];
+    });
+    // Both policies have a rule that is called `user`: a call counts once for it.
+    expect(rules).toEqual([
+      ["user_ann", 1, 1],
+      ["user", 0, 2],
+    ]);
+  });
+
+  it("counts overrides on both sides, and leaves their keys apart", async () => {
+    const shadow = begin();
+    const entries = [{ key: "user", value: "ann" }];
+    const effect = { kind: "multiplier", by: 2 } as const;
+    const facts = { reason: "", author: "", createdEpochMs: 0 };
+    const override = { id: "o", domain: "shop", entries, isPrefix: false, effect, ...facts };
+    table = new OverrideTable([override], 1, 0);
+    expect(await askTimes(7)).toBe(1);
+    expect(sums(shadow.take())).toEqual({ all: 7, denied: 4, allowed: 0, unseen: 0 });
+  });
+
+  it("wants no queries while nothing runs", async () => {
+    const prepared = decider.prepare(queryOf("ann"));
+    expect(decider.wantsQuery(prepared)).toBe(false);
+    begin();
+    expect(decider.wantsQuery(prepared)).toBe(true);
+  });
+
+  it("answers as fast while its own store stands still, and says what was left out", async () => {
+    const shadow = begin(stricter, { inFlightMax: 2 });
+    shadowStore.fault = { kind: "hang" };
+    expect(await askTimes(4)).toBe(1);
+    clock.advance(100);
+    await settlePromises();
+    expect(sums(shadow.take())).toEqual({ all: 0, denied: 0, allowed: 0, unseen: 4 });
+  });
+
+  it("leaves out what a busy process has no time for", async () => {
+    const shadow = begin();
+    isBusy = true;
+    await askTimes(2);
+    expect(sums(shadow.take())).toEqual({ all: 0, denied: 0, allowed: 0, unseen: 2 });
+  });
+
+  it("takes a sample of what comes too fast, by what is asked", async () => {
+    const shadow = begin(stricter, { perSecondMax: 20 });
+    for (let i = 0; i < 100; i += 1) await ask(`user${i}`);
+    expect(sums(shadow.take())).toMatchObject({ all: 20, unseen: 80 });
+    clock.advance(1_000);
+    await ask("user0");
+    expect(shadow.divisor).toBe(8);
+    shadow.take();
+    clock.advance(1);
+    // Every caller is seen whole, or not at all.
+    const seen = new Set<number>();
+    for (let i = 0; i < 40; i += 1) {
+      await ask(`user${i}`);
+      const first = shadow.take()?.comparedCount;
+      await ask(`user${i}`);
+      expect(shadow.take()?.comparedCount).toBe(first);
+      if (first === 1) seen.add(i);
+    }
+    expect(seen.size).toBeGreaterThan(0);
+    expect(seen.size).toBeLessThan(20);
+  });
+
+  it("charges what all share for those that are left out", async () => {
+    const shared = [
+      { path: ["all=yes"], effect: [testLimit(40)] },
+      { path: ["user"], effect: [testLimit(1_000)] },
+    ];
+    const shadow = begin(testPolicy(shared, "v2"), { perSecondMax: 20 });
+    const askBoth = async (i: number): Promise<void> => {
+      const entries = [{ key: "all", value: "yes" }];
+      const own = queryOf(`user${i}`);
+      const query = {
+        domain: "shop",
+        descriptors: [{ entries, hits: 1, isRefund: false }, ...own.descriptors],
+      };
+      const prepared = decider.prepare(query);
+      decider.ask(prepared, {
+        hits: 1,
+        deadlineMs: Number.POSITIVE_INFINITY,
+        query,
+        decided: () => {},
+        failed: () => {},
+      });
+      clock.runTurns();
+      await settlePromises();
+      clock.runTurns();
+      await settlePromises();
+    };
+    for (let i = 0; i < 80; i += 1) await askBoth(i);
+    clock.advance(60_000);
+    await askBoth(0);
+    shadow.take();
+    expect(shadow.divisor).toBe(4);
+    for (let i = 1; i < 160; i += 1) await askBoth(i);
+    const counts = shadow.take();
+    // A fourth is seen: about 40 calls, of which 10 use up the 40 hits of all.
+    expect((counts?.comparedCount ?? 0) - (counts?.newlyDeniedCount ?? 0)).toBeLessThanOrEqual(11);
+    expect(counts?.newlyDeniedCount).toBeGreaterThan(5);
+  });
+
+  it("keeps no more calls waiting than its bound", async () => {
+    const shadow = begin(stricter, { queueMax: 3 });
+    for (let i = 0; i < 5; i += 1) {
+      const query = queryOf(`user${i}`);
+      const prepared = decider.prepare(query);
+      const verdict = { isDenied: false, statuses: [{ isOver: false }] };
+      shadow.note({ query, hits: 1, prepared, verdict });
+    }
+    clock.runTurns();
+    await settlePromises();
+    expect(sums(shadow.take())).toMatchObject({ all: 3, unseen: 2 });
+  });
+
+  it("counts nothing after its end", async () => {
+    const shadow = begin();
+    shadowStore.fault = { kind: "hang" };
+    await ask("ann");
+    shadow.close();
+    clock.advance(100);
+    await settlePromises();
+    await ask("ann");
+    expect(shadow.take()).toBeUndefined();
+  });
+});
