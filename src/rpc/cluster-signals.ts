@@ -7,6 +7,8 @@ export interface ClusterSummary {
   /** When it spoke of it last, on our monotonic clock. */
   readonly atMs: number;
   readonly inFlight: number;
+  /** Of them, those at Envoy's priority HIGH; undefined where it does not say. */
+  readonly highInFlight: number | undefined;
   /** Requests that ended, without those that Envoy refused, and the time in which they did. */
   readonly endedCount: number;
   readonly coveredMs: number;
@@ -53,6 +55,7 @@ export class ClusterSignals {
   #loadAtMs = Number.NEGATIVE_INFINITY;
   #loadInFlight = 0;
   #connectionOverflowCount = 0;
+  readonly #high = new HighInFlight();
 
   /** When it was spoken of last; never: minus infinity. */
   get atMs(): number {
@@ -64,12 +67,18 @@ export class ClusterSignals {
     return this.#connectionOverflowCount;
   }
 
+  /** Whether statistics speak of it, so that load reports are not asked. */
+  hasMetrics(nowMs: number): boolean {
+    return nowMs - this.#metricsAtMs <= metricsFreshMs;
+  }
+
   /** One number of a flush. False for one that came before, or was overtaken. */
   addSample(sample: ClusterSample, nowMs: number): boolean {
     const series = sample.kind === "count" ? sample.series : sample.kind;
     if (sample.stampMs > 0 && !this.#isNews(series, sample.stampMs)) return false;
     this.#metricsAtMs = nowMs;
     if (sample.kind === "inFlight") this.#metricsInFlight = sample.value;
+    else if (sample.kind === "highRemaining") this.#high.noteRemaining(sample.value);
     else if (sample.kind === "latency") {
       this.#latency.addBuckets(sample.count, sample.sumMs, sample.buckets);
     } else if (sample.kind === "quantiles") this.#latency.addQuantiles(sample, sample);
@@ -101,26 +110,33 @@ export class ClusterSignals {
     this.#load.coveredMs += coveredMs;
   }
 
-  /** What has come since this was called last. */
-  take(nowMs: number): ClusterSummary {
-    const isByMetrics = nowMs - this.#metricsAtMs <= metricsFreshMs;
-    const summary = isByMetrics ? this.#byMetrics() : this.#byLoad();
+  /**
+   * What has come since this was called last.
+   *
+   * @param highThreshold of the breaker at HIGH, as it is in force; undefined: not known
+   */
+  take(nowMs: number, highThreshold?: number): ClusterSummary {
+    const high = this.#high.take(highThreshold);
+    const summary = this.hasMetrics(nowMs) ? this.#byMetrics(high) : this.#byLoad();
     this.#counts = emptyCounts();
     this.#metricsCoveredMs = 0;
     this.#load = emptyLoad();
-    return { ...summary, atMs: this.atMs };
+    return summary;
   }
 
   /**
    * Envoy's own refusals are answered with 503: they are among the failed and the completed ones,
    * and taken out of both.
    */
-  #byMetrics(): Omit<ClusterSummary, "atMs"> {
+  #byMetrics(high: number | undefined): ClusterSummary {
     const { completed, failed, overflowed, dropped } = this.#counts;
     const dropCount = overflowed + dropped;
     const latency = this.#latency.take();
+    const inFlight = Math.round(this.#metricsInFlight);
     return {
-      inFlight: Math.round(this.#metricsInFlight),
+      atMs: this.atMs,
+      inFlight,
+      highInFlight: high === undefined ? undefined : Math.min(inFlight, high),
       endedCount: Math.max(latency.count, completed - dropCount),
       coveredMs: this.#metricsCoveredMs,
       latency,
@@ -136,11 +152,13 @@ export class ClusterSignals {
    * All are taken out: an error that goes unseen costs less than a law that takes Envoy's refusals
    * for the upstream's failures, and lowers its limit for them.
    */
-  #byLoad(): Omit<ClusterSummary, "atMs"> {
+  #byLoad(): ClusterSummary {
     const { successCount, errorCount, dropCount, coveredMs } = this.#load;
     const failedCount = Math.max(0, errorCount - dropCount);
     return {
+      atMs: this.atMs,
       inFlight: this.#loadInFlight,
+      highInFlight: undefined,
       endedCount: successCount + failedCount,
       coveredMs,
       latency: this.#latency.take(),
@@ -155,6 +173,44 @@ export class ClusterSignals {
     if (stampMs <= lastMs && lastMs - stampMs < clockStepMs) return false;
     this.#stamps.set(series, stampMs);
     return true;
+  }
+}
+
+/**
+ * Requests at Envoy's priority HIGH, which it does not count by priority: what its breaker there
+ * has left says it, next to the threshold in force.
+ *
+ * That number moves with requests alone. Where nothing goes at HIGH it stands by a threshold of
+ * some time ago, next to which any later one would make requests of nothing. So it is looked at
+ * when it has moved, and then next to the threshold of before, too: the less of both counts.
+ */
+class HighInFlight {
+  #remaining: number | undefined;
+  #seenRemaining: number | undefined;
+  #seenThreshold: number | undefined;
+  #inFlight: number | undefined;
+
+  noteRemaining(value: number): void {
+    this.#remaining = Math.round(value);
+  }
+
+  /** Once a second. Undefined where either is not known. */
+  take(threshold: number | undefined): number | undefined {
+    const remaining = this.#remaining;
+    if (threshold === undefined || remaining === undefined) {
+      this.#seenThreshold = threshold;
+      return undefined;
+    }
+    // Nothing left is nothing old: who had none in work would have some left.
+    if (remaining !== this.#seenRemaining || remaining === 0) {
+      const possible = [threshold, this.#seenThreshold ?? threshold]
+        .map((max) => max - remaining)
+        .filter((count) => count >= 0);
+      this.#inFlight = possible.length === 0 ? 0 : Math.min(...possible);
+    }
+    this.#seenRemaining = remaining;
+    this.#seenThreshold = threshold;
+    return this.#inFlight;
   }
 }
 

@@ -1,25 +1,43 @@
 import type { Clock, Random } from "../core/clock.js";
 import type { NodeReport, ShareSheet } from "../core/feedback.js";
-import { envoyShareDefault } from "../core/feedback-settings.js";
-import { indexClusters, type ServiceClusters } from "../policy/service-clusters.js";
+import { defaultLoopTimes } from "../core/feedback-settings.js";
+import type { GateState } from "../core/gate.js";
+import { configuredRequestsMax, configuredShare } from "../policy/configured-share.js";
+import { type ProxyPolicy, usualProxies } from "../policy/proxy-policy.js";
+import {
+  indexClusters,
+  type ProxyGroup,
+  type ServiceClusters,
+} from "../policy/service-clusters.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
 import type { ServiceHandlers } from "../wire/service.js";
 import { ControlCounts, ControlStreams } from "./control-stream.js";
+import type { NodeLayer } from "./layer-ledger.js";
+import { contestedPins, type LayerPlan, planLayers, unfixedPins } from "./layer-plan.js";
 import { defaultPushTimes, type PushTimes } from "./layer-pusher.js";
 import { createLoadReportingService } from "./load-report.js";
 import { createMetricsService } from "./metrics-sink.js";
-import { NodeRegistry } from "./node-registry.js";
-import { contestedPins, type LayerPlan, layerOf, planLayers } from "./runtime-layers.js";
+import { type Node, NodeRegistry } from "./node-registry.js";
+import { createQuotaService, type QuotaServiceParts } from "./quota-stream.js";
+import { bareLayer, layerOf } from "./runtime-layers.js";
 import { XdsServer } from "./xds-server.js";
 
 /** What a `ControlPlane` is made of. */
 export interface ControlPlaneParts {
   readonly clock: Clock;
   readonly random: Random;
-  /** What Envoys let into work without a layer of ours. Default `envoyShareDefault`. */
-  readonly configuredShare?: (service: string) => number;
   /** Default `defaultPushTimes`. */
   readonly times?: PushTimes;
+  /** Who divides quotas; absent: nobody does. */
+  readonly quotas?: Omit<QuotaServiceParts, "streams">;
+}
+
+/** What is known of a sheet beside what it says. */
+export interface SheetFacts {
+  /** By service, where the fleet's gates stand. */
+  readonly gates?: ReadonlyMap<string, GateState>;
+  /** When it was made, on our monotonic clock; absent: it does not age. */
+  readonly madeAtMs?: number;
 }
 
 /** The largest message that is taken: a node has 62 KB, and a flush of 20,000 statistics 2.5 MB. */
@@ -37,28 +55,37 @@ export class ControlPlane {
   readonly #xds: XdsServer;
   readonly #services: readonly ServiceHandlers[];
   #sheet: ShareSheet | undefined;
+  #facts: SheetFacts = {};
   #hasHadSheet = false;
-  #policy: ReadPolicy = readPolicy([]);
+  #policy: ReadPolicy = readPolicy([], usualProxies);
   #lastReports: readonly NodeReport[] = [];
 
-  constructor({ clock, random, times = defaultPushTimes, ...parts }: ControlPlaneParts) {
-    const { configuredShare = () => envoyShareDefault } = parts;
-    const nowMs = (): number => clock.monotonicMs();
-    this.registry = new NodeRegistry({ nowMs, ttlMs: times.ttlMs, configuredShare });
+  constructor({ clock, random, times = defaultPushTimes, quotas }: ControlPlaneParts) {
+    const { ttlMs } = times;
+    this.registry = new NodeRegistry({
+      nowMs: () => clock.monotonicMs(),
+      ttlMs,
+      configuredShare: (service) => this.#policy.configured.get(service)?.share ?? 0,
+      configuredHigh: (service) => this.#policy.configured.get(service)?.max ?? 0,
+    });
     this.#streams = new ControlStreams({ registry: this.registry, counts: this.counts, clock });
     this.#xds = new XdsServer({
       streams: this.#streams,
       times,
-      layerFor: (nodeId) =>
-        this.#hasHadSheet ? layerOf(nodeId, this.#sheet, this.#policy.plan) : undefined,
+      source: {
+        layerFor: (node) => this.#layerFor(node, ttlMs),
+        bareLayer: () => bareLayer(this.#policy.plan),
+        isOld: (nowMs) => nowMs - (this.#facts.madeAtMs ?? nowMs) > sheetSpreadMs,
+      },
       nonceStart: random.id(),
     });
-    const isClaimed = (cluster: string): boolean =>
-      this.#policy.clusters.serviceOf(cluster) !== undefined;
+    const isClaimed = (cluster: string, at: ProxyGroup): boolean =>
+      this.#policy.clusters.serviceOf(cluster, at) !== undefined;
     this.#services = [
       ...this.#xds.services,
       createLoadReportingService({ streams: this.#streams, isClaimed }),
       createMetricsService({ streams: this.#streams, isClaimed }),
+      ...(quotas === undefined ? [] : [createQuotaService({ streams: this.#streams, ...quotas })]),
     ];
   }
 
@@ -82,12 +109,20 @@ export class ControlPlane {
     return contestedPins(this.#policy.plan);
   }
 
-  /** Services whose limit goes back to Envoys, or comes from them, and of which no Envoy spoke. */
+  /** Services that ask for a pin whose minimum is not fixed: none is sent. */
+  get unfixedPins(): readonly string[] {
+    return unfixedPins(this.#policy.plan);
+  }
+
+  /**
+   * Services whose limit goes back to Envoys, or comes from them, and of which no Envoy spoke: none
+   * here, and none elsewhere, or the sheet would have shares of it.
+   */
   unseenServices(): readonly string[] {
-    const seen = new Set<string>();
+    const seen = new Set<string>(this.#sheet?.services.keys());
     for (const node of this.registry.nodes) {
       for (const [cluster] of node.signals.clusters()) {
-        const service = this.#policy.clusters.serviceOf(cluster);
+        const service = this.#policy.clusters.serviceOf(cluster, node.identity);
         if (service !== undefined) seen.add(service);
       }
     }
@@ -95,8 +130,8 @@ export class ControlPlane {
   }
 
   /** Another policy is in force. */
-  usePolicy(services: readonly ServicePolicy[]): void {
-    this.#policy = readPolicy(services);
+  usePolicy(services: readonly ServicePolicy[], proxies: ProxyPolicy = usualProxies): void {
+    this.#policy = readPolicy(services, proxies);
     this.registry.forgetUnclaimed();
     this.#xds.update();
   }
@@ -105,8 +140,9 @@ export class ControlPlane {
    * Another sheet holds; undefined: none does. After one that did, configured defaults then hold at
    * once; before the first, Envoys keep what they have for as long as it lives.
    */
-  useSheet(sheet: ShareSheet | undefined): void {
+  useSheet(sheet: ShareSheet | undefined, facts: SheetFacts = {}): void {
     this.#sheet = sheet;
+    this.#facts = sheet === undefined ? {} : facts;
     if (sheet !== undefined) this.#hasHadSheet = true;
     this.#xds.update();
   }
@@ -127,7 +163,28 @@ export class ControlPlane {
   close(): void {
     this.#streams.closeAll();
   }
+
+  /** Before the first sheet nobody knows; without one, what holds while there is a Headgate. */
+  #layerFor(node: Node, ttlMs: number): NodeLayer | undefined {
+    const { plan } = this.#policy;
+    const sheet = this.#sheet;
+    const { gates = noGates, madeAtMs } = this.#facts;
+    if (sheet === undefined) {
+      return this.#hasHadSheet || !plan.needsSheet ? bareLayer(plan) : undefined;
+    }
+    const untilMs = madeAtMs === undefined ? undefined : madeAtMs + sheetSpreadMs + ttlMs;
+    return layerOf(node, { sheet, gates, untilMs }, plan);
+  }
 }
+
+const noGates: ReadonlyMap<string, GateState> = new Map();
+
+/**
+ * After that long a sheet may not be what others go by. Until then, and as long as a layer lives
+ * from then on, whoever decides counts what it took back from an Envoy as still in force; so what
+ * is handed out of an older sheet ends by then, and nobody new is given any of it.
+ */
+const { sheetSpreadMs } = defaultLoopTimes;
 
 /** What is looked up of a policy for each Envoy. */
 interface ReadPolicy {
@@ -137,9 +194,11 @@ interface ReadPolicy {
   readonly told: readonly string[];
   /** Services whose law listens to Envoys' statistics. */
   readonly teachers: ReadonlySet<string>;
+  /** By service, what an Envoy lets in without a layer: at one priority, and at all. */
+  readonly configured: ReadonlyMap<string, { readonly max: number; readonly share: number }>;
 }
 
-function readPolicy(services: readonly ServicePolicy[]): ReadPolicy {
+function readPolicy(services: readonly ServicePolicy[], proxies: ProxyPolicy): ReadPolicy {
   const clusters = indexClusters(services);
   const told = services.filter(
     ({ concurrency }) =>
@@ -154,5 +213,14 @@ function readPolicy(services: readonly ServicePolicy[]): ReadPolicy {
     plan: planLayers(services, clusters),
     told: told.map(({ name }) => name),
     teachers: new Set(teachers.map(({ name }) => name)),
+    configured: new Map(
+      services.map((service) => [
+        service.name,
+        {
+          max: configuredRequestsMax(service, proxies),
+          share: configuredShare(service, proxies),
+        },
+      ]),
+    ),
   };
 }

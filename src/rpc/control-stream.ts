@@ -5,7 +5,7 @@ import type { Node, NodeRegistry, StreamClaim } from "./node-registry.js";
 import { GrpcFailure, grpcStatuses } from "./status.js";
 
 /** The services of the control port, as metrics name them. */
-const controlServices = ["ads", "rtds", "load_stats", "metrics"] as const;
+const controlServices = ["ads", "rtds", "load_stats", "metrics", "quotas"] as const;
 
 /** A row of `controlServices`. */
 export type ControlService = (typeof controlServices)[number];
@@ -21,6 +21,8 @@ const streamFaults = [
   "silent",
   "taken_over",
   "unacknowledged",
+  "too_many_reports",
+  "unread",
 ] as const;
 
 /** A row of `streamFaults`. */
@@ -68,6 +70,14 @@ const faultRows: Readonly<
   unacknowledged: {
     grpcStatus: grpcStatuses.deadlineExceeded,
     message: "What was sent is not acknowledged.",
+  },
+  too_many_reports: {
+    grpcStatus: grpcStatuses.resourceExhausted,
+    message: "More buckets are reported in a second than may be.",
+  },
+  unread: {
+    grpcStatus: grpcStatuses.deadlineExceeded,
+    message: "What was sent is not read.",
   },
 };
 
@@ -188,6 +198,12 @@ export class ControlStream {
     return node;
   }
 
+  /** A message of a stream that says nothing of a node: its first one counts as introduction. */
+  hear(): void {
+    this.#parts.counts.countMessage(this.#terms.service);
+    this.#cancelIntroduction();
+  }
+
   /** Becomes the one stream of its kind. */
   claim(node: Node, claim: StreamClaim): void {
     if (this.#isOver || this.#claimed.has(claim)) return;
@@ -256,6 +272,8 @@ export interface MessageReading<Message> {
   /** Throws for bytes that are no message. */
   readonly decode: (bytes: Uint8Array) => Message;
   readonly take: (message: Message) => void;
+  /** False: no message is read until the reader calls `next` of the stream itself. */
+  readonly isReady?: () => boolean;
   /** Before the stream is ended because its caller has. */
   readonly onEnd?: () => void;
   readonly onDrain?: () => void;
@@ -263,7 +281,7 @@ export interface MessageReading<Message> {
 
 /** Reads a stream's messages one after the other; one that is none ends it. */
 export function readMessages<Message>(reading: MessageReading<Message>): BidiReader {
-  const { stream, decode, take, onEnd, onDrain } = reading;
+  const { stream, decode, take, isReady, onEnd, onDrain } = reading;
   const read = (bytes: Uint8Array): void => {
     let message: Message;
     try {
@@ -278,7 +296,7 @@ export function readMessages<Message>(reading: MessageReading<Message>): BidiRea
   return {
     onMessage(bytes) {
       stream.guard(() => read(bytes));
-      stream.next();
+      if (isReady?.() !== false) stream.next();
     },
     onEnd() {
       onEnd?.();

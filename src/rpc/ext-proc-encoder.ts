@@ -3,10 +3,17 @@ import type {
   ExchangePart,
   ExchangeReply,
   HeaderField,
-  PlainValue,
   Refusal,
+  ReplyMetadata,
 } from "../core/exchange-messages.js";
-import { BackwardWriter } from "./ext-proc-backward-writer.js";
+import { BackwardWriter } from "./backward-writer.js";
+import {
+  endStructOfStruct,
+  structFieldLengthMax,
+  textLengthMax,
+  writeDuration,
+  writeStructFields,
+} from "./well-known-writer.js";
 
 /**
  * ProcessingResponse by hand. Most answers only say that the exchange goes on and are the same
@@ -54,12 +61,6 @@ export class ExchangeReplyEncoder {
   }
 }
 
-/** Bytes that a UTF-16 unit takes in UTF-8 at most. */
-const unitBytesMax = 3;
-
-/** Tags and lengths of a header or a field of metadata, with a number's own bytes. */
-const fieldOverheadMax = 40;
-
 /** Tags, lengths and numbers around all fields. */
 const baseLengthMax = 80;
 
@@ -96,15 +97,6 @@ const tags = {
   details: 0x2a,
   statusCode: 0x08,
   grpcStatusCode: 0x08,
-  structFields: 0x0a,
-  mapKey: 0x0a,
-  mapValue: 0x12,
-  numberValue: 0x11,
-  stringValue: 0x1a,
-  boolValue: 0x20,
-  structValue: 0x2a,
-  seconds: 0x08,
-  nanos: 0x10,
 } as const;
 
 /** Source: HeaderValueOption.HeaderAppendAction. */
@@ -180,36 +172,12 @@ function writeHeader(writer: BackwardWriter, { name, value }: HeaderField): void
   writer.message(tags.setHeaders, end);
 }
 
-type Metadata = NonNullable<ContinueReply["metadata"]>;
-
 /** A Struct with one field, the namespace, whose value is a Struct with the fields. */
-function writeMetadata(writer: BackwardWriter, { namespace, fields }: Metadata): void {
+function writeMetadata(writer: BackwardWriter, { namespace, fields }: ReplyMetadata): void {
   const end = writer.at;
-  for (const [name, value] of fields) {
-    const fieldEnd = writer.at;
-    writeValue(writer, value);
-    writer.message(tags.mapValue, fieldEnd);
-    writer.text(tags.mapKey, name);
-    writer.message(tags.structFields, fieldEnd);
-  }
-  writer.message(tags.structValue, end);
-  writer.message(tags.mapValue, end);
-  writer.text(tags.mapKey, namespace);
-  writer.message(tags.structFields, end);
+  writeStructFields(writer, fields);
+  endStructOfStruct(writer, namespace, end);
   writer.message(tags.dynamicMetadata, end);
-}
-
-/** The one field of a Value; of a oneof it is written whatever it says. */
-function writeValue(writer: BackwardWriter, value: PlainValue): void {
-  if (typeof value === "string") {
-    writer.text(tags.stringValue, value);
-  } else if (typeof value === "number") {
-    writer.double(value);
-    writer.byte(tags.numberValue);
-  } else {
-    writer.byte(value ? 1 : 0);
-    writer.byte(tags.boolValue);
-  }
 }
 
 /**
@@ -217,7 +185,8 @@ function writeValue(writer: BackwardWriter, value: PlainValue): void {
  * them.
  */
 function writeRefusal(writer: BackwardWriter, refusal: Refusal): void {
-  const { status, grpcStatus, headers, body, details } = refusal;
+  const { status, grpcStatus, headers, body, details, metadata } = refusal;
+  if (metadata !== undefined) writeMetadata(writer, metadata);
   const end = writer.at;
   if (details !== "") writer.text(tags.details, details);
   if (grpcStatus !== undefined) {
@@ -239,10 +208,8 @@ function writeRefusal(writer: BackwardWriter, refusal: Refusal): void {
 
 /** A Duration in whole milliseconds, rounded up: Envoy ignores what is below one. */
 function writeTimeout(writer: BackwardWriter, timeoutMs: number): void {
-  const wholeMs = Math.ceil(timeoutMs);
   const end = writer.at;
-  writer.number(tags.nanos, (wholeMs % 1_000) * 1_000_000);
-  writer.number(tags.seconds, Math.floor(wholeMs / 1_000));
+  writeDuration(writer, Math.ceil(timeoutMs));
   writer.message(tags.overrideMessageTimeout, end);
 }
 
@@ -252,24 +219,20 @@ function mutationLengthMax(
 ): number {
   let length = 0;
   for (const header of setHeaders) length += textLengthMax(header.name, header.value);
-  for (const name of removeHeaders) length += textLengthMax(name, "");
+  for (const name of removeHeaders) length += textLengthMax(name);
   return length;
 }
 
-function metadataLengthMax(metadata: Metadata | undefined): number {
+function metadataLengthMax(metadata: ReplyMetadata | undefined): number {
   if (metadata === undefined) return 0;
-  let length = textLengthMax(metadata.namespace, "");
+  let length = textLengthMax(metadata.namespace);
   for (const [name, value] of metadata.fields) {
-    length += textLengthMax(name, typeof value === "string" ? value : "");
+    length += structFieldLengthMax(name, value);
   }
   return length;
 }
 
-function refusalLengthMax({ headers, body, details }: Refusal): number {
-  return baseLengthMax + mutationLengthMax(headers, []) + textLengthMax(body, details);
-}
-
-/** Of two texts with what is around them. */
-function textLengthMax(one: string, other: string): number {
-  return (one.length + other.length) * unitBytesMax + fieldOverheadMax;
+function refusalLengthMax({ headers, body, details, metadata }: Refusal): number {
+  const ownMax = baseLengthMax + mutationLengthMax(headers, []) + textLengthMax(body, details);
+  return ownMax + metadataLengthMax(metadata);
 }

@@ -119,6 +119,7 @@ class Exchange implements BidiReader, AdmissionCall {
     if (effect.kind === "begin") this.#begin(effect.message);
     else if (effect.kind === "responded") this.#ticket?.responded(responseOf(effect.headers));
     else if (effect.kind === "end") this.#end(effect.end);
+    else if (effect.kind === "answeredBefore") this.#parts.counts.countAnsweredBefore();
     else if (effect.kind === "endStream") this.#close();
     else this.#fail(effect.fault);
   }

@@ -1,21 +1,27 @@
 import { WireType } from "@bufbuild/protobuf/wire";
 
-/** Reads a field's value and answers true, or leaves it and answers false. */
-export type ReadField = (field: number, type: WireType) => boolean;
-
-const decoder = new TextDecoder();
+/** A field's number and type as they stand before its value. */
+export function fieldTag(field: number, type: WireType): number {
+  return field * 8 + type;
+}
 
 /**
  * Fields of a message from its bytes, parts of it in place: no reader, no copy and no big integer
  * for each. Whoever reads says which fields it wants; all others are passed over.
+ *
+ * `next` goes from one field to the next, and each value is read, entered or passed over by `skip`
+ * before the next `next`.
  *
  * Source: protobuf.dev/programming-guides/encoding.
  */
 export class FieldReader {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
+  /** The same bytes, once texts are read of them. */
+  #texts: Buffer | undefined;
   #at = 0;
   #end: number;
+  #tag = 0;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
@@ -23,29 +29,46 @@ export class FieldReader {
     this.#end = bytes.length;
   }
 
-  /** All fields up to the end. @throws Error for bytes that are no message */
-  eachField(read: ReadField): void {
-    while (this.#at < this.#end) {
-      const tag = this.whole();
-      const type: WireType = tag & 7;
-      const field = Math.floor(tag / 8);
-      if (field === 0) throw malformed();
-      if (!read(field, type)) this.#skip(type);
-    }
-    if (this.#at !== this.#end) throw malformed();
+  /** Of the field that `next` has found. */
+  get tag(): number {
+    return this.#tag;
   }
 
-  /** All fields of the message that is this field's value. */
-  eachFieldOfPart(read: ReadField): void {
+  /** Whether there is one more field, in the message or in the part that was entered. */
+  next(): boolean {
+    if (this.#at >= this.#end) return false;
+    this.#tag = this.whole();
+    if (this.#tag < 8) throw malformed();
+    return true;
+  }
+
+  /** Passes over the value of the field that `next` has found. */
+  skip(): void {
+    this.#skip(this.#tag & 7);
+  }
+
+  /** Goes into the message that is this field's value. @returns what `leave` is to be given */
+  enter(): number {
     const outerEnd = this.#end;
-    const partEnd = this.#endOfPart();
-    this.#end = partEnd;
-    this.eachField(read);
+    this.#end = this.#endOfPart();
+    return outerEnd;
+  }
+
+  /** Goes on behind the part that was entered last, read to its end or not. */
+  leave(outerEnd: number): void {
+    this.#at = this.#end;
     this.#end = outerEnd;
   }
 
   /** A whole number without a sign; digits beyond 2^53 are lost. */
   whole(): number {
+    const first = this.#bytes[this.#at];
+    if (first === undefined || first > 127 || this.#at >= this.#end) return this.#longWhole();
+    this.#at += 1;
+    return first;
+  }
+
+  #longWhole(): number {
     let value = 0;
     for (let scale = 1; scale < 2 ** 70; scale *= 128) {
       const byte = this.#bytes[this.#at];
@@ -64,7 +87,20 @@ export class FieldReader {
   }
 
   text(): string {
-    return decoder.decode(this.part());
+    const { buffer, byteOffset, byteLength } = this.#bytes;
+    this.#texts ??= Buffer.from(buffer, byteOffset, byteLength);
+    const end = this.#endOfPart();
+    const text = this.#texts.toString("utf8", this.#at, end);
+    this.#at = end;
+    return text;
+  }
+
+  /** What is made of a field's bytes where they stand. */
+  readPart<Made>(read: (bytes: Uint8Array, start: number, end: number) => Made): Made {
+    const end = this.#endOfPart();
+    const start = this.#at;
+    this.#at = end;
+    return read(this.#bytes, start, end);
   }
 
   /** A field's bytes, in place. */

@@ -2,7 +2,7 @@ import { fromJsonString, toJsonString } from "@bufbuild/protobuf";
 import { ServiceError } from "../core/errors.js";
 import type { Verdict } from "../core/verdict.js";
 import type { DecisionCounters } from "../decide/counters.js";
-import type { Hits } from "../decide/decision.js";
+import type { DecisionCall } from "../decide/decision.js";
 import type { PreparedQuery } from "../decide/prepared-query.js";
 import type { RateLimitQuery } from "../decide/query.js";
 import {
@@ -17,8 +17,10 @@ import type { ResponseExtras } from "./rls-extras.js";
 export interface Decides {
   /** A query matched against the policy in force, to be kept for calls that ask the same or not. */
   prepare(query: RateLimitQuery, isKept: boolean): PreparedQuery;
-  /** @param deadlineMs when the caller stops waiting, monotonic; Infinity when it does not say */
-  decidePrepared(prepared: PreparedQuery, hits: Hits, deadlineMs: number): Promise<Verdict>;
+  /** Whether a call should say what it asks in whole; asked once each. Absent: never. */
+  wantsQuery?(prepared: PreparedQuery): boolean;
+  /** Decides one call and tells it so. */
+  ask(prepared: PreparedQuery, call: DecisionCall): void;
 }
 
 /** What answers in JSON are made with. */
@@ -48,7 +50,15 @@ export async function answerJson(
   const { query, message } = decode(body, counters);
   const prepared = decider.prepare(query, false);
   const hits = query.descriptors.map((descriptor) => descriptor.hits);
-  const verdict = await decider.decidePrepared(prepared, hits, Number.POSITIVE_INFINITY);
+  const verdict = await new Promise<Verdict>((decided, failed) => {
+    decider.ask(prepared, {
+      hits,
+      deadlineMs: Number.POSITIVE_INFINITY,
+      query: decider.wantsQuery?.(prepared) === true ? query : undefined,
+      decided,
+      failed,
+    });
+  });
   const response = toResponse(verdict);
   Object.assign(response, extras.fields({ prepared, verdict, message }));
   const answer = toJsonString(RateLimitResponseSchema, response);

@@ -6,7 +6,7 @@ export class LatencyWindow {
   #count = 0;
   #sumMs = 0;
   /** Requests by upper bound of their bucket; those of lower buckets are not among them. */
-  #buckets = new Map<number, number>();
+  readonly #buckets = new Map<number, number>();
   /** Of quantiles: the least, and the medians of the flushes with their weights. */
   #minMs: number | undefined;
   #medianSumMs = 0;
@@ -24,6 +24,8 @@ export class LatencyWindow {
     }
     this.#count += count;
     this.#sumMs += sumMs;
+    // Quantiles say the median better: where there are any, no bucket is looked at.
+    if (this.#medianCount > 0) return;
     let below = 0;
     for (const bucket of buckets) {
       const inBucket = bucket.count - below;
@@ -54,15 +56,11 @@ export class LatencyWindow {
   take(): NodeLatency {
     const p50 = this.#p50();
     const minMs = this.#minMs;
-    const latency: NodeLatency = {
-      count: this.#count,
-      sumMs: this.#sumMs,
-      ...(p50 === undefined ? {} : { p50 }),
-      ...(minMs === undefined ? {} : { minMs }),
-    };
+    const totals = { count: this.#count, sumMs: this.#sumMs };
+    const latency = withQuantiles(totals, { p50, minMs });
     this.#count = 0;
     this.#sumMs = 0;
-    this.#buckets = new Map();
+    if (this.#buckets.size > 0) this.#buckets.clear();
     this.#minMs = undefined;
     this.#medianSumMs = 0;
     this.#medianCount = 0;
@@ -90,6 +88,20 @@ export class LatencyWindow {
     }
     return undefined;
   }
+}
+
+/** Made in one go where both are known, as they are of nearly all. */
+function withQuantiles(
+  { count, sumMs }: { readonly count: number; readonly sumMs: number },
+  { p50, minMs }: { readonly p50: number | undefined; readonly minMs: number | undefined },
+): NodeLatency {
+  if (p50 !== undefined && minMs !== undefined) return { count, sumMs, p50, minMs };
+  return {
+    count,
+    sumMs,
+    ...(p50 === undefined ? {} : { p50 }),
+    ...(minMs === undefined ? {} : { minMs }),
+  };
 }
 
 /** The latencies of several clusters of one service, as one. */

@@ -1,11 +1,16 @@
+/** What a runtime key may be set to: a number, or whether something is on. */
+export type LayerValue = number | boolean;
+
 /** A runtime layer as one Envoy gets it. */
 export interface NodeLayer {
   /** Names the sheet that it was made of. */
   readonly version: string;
   /** By runtime key. */
-  readonly values: ReadonlyMap<string, number>;
+  readonly values: ReadonlyMap<string, LayerValue>;
   /** Requests that it lets into work at once, by service; a service that it leaves out is free. */
   readonly shares: ReadonlyMap<string, number>;
+  /** When it must not be in force any more, on our monotonic clock; undefined: its time is full. */
+  readonly untilMs?: number;
 }
 
 /** What a layer says when there is nothing to say: configured defaults hold. */
@@ -26,6 +31,8 @@ interface Push {
   readonly nonce: string;
   readonly layer: NodeLayer;
   readonly sentAtMs: number;
+  /** How long the Envoy keeps it, from when it receives it. */
+  readonly ttlMs: number;
   /** When the stream that it left on ended: nobody can have received it later. */
   endedAtMs: number | undefined;
 }
@@ -74,11 +81,19 @@ export class LayerLedger {
     return this.#pending.length < unacknowledgedMax;
   }
 
-  /** A layer leaves. @param nonce no other push of this Envoy has it */
-  noteSent(nonce: string, layer: NodeLayer, nowMs: number): void {
-    const push = { nonce, layer, sentAtMs: nowMs, endedAtMs: undefined };
+  /**
+   * A layer leaves.
+   *
+   * @param nonce no other push of this Envoy has it
+   * @returns how long it is to be kept, in milliseconds
+   */
+  noteSent(nonce: string, layer: NodeLayer, nowMs: number): number {
+    const leftMs = (layer.untilMs ?? Number.POSITIVE_INFINITY) - nowMs;
+    const ttlMs = Math.max(1, Math.floor(Math.min(this.#parts.ttlMs, leftMs)));
+    const push = { nonce, layer, sentAtMs: nowMs, ttlMs, endedAtMs: undefined };
     this.#pending.push(push);
     this.#last = push;
+    return ttlMs;
   }
 
   /** The Envoy has it, and nothing older any more. False for a nonce that waits for nothing. */
@@ -124,13 +139,16 @@ export class LayerLedger {
   held(service: string, nowMs: number): number {
     if (this.#last === undefined) return 0;
     this.#forgetExpired(nowMs);
-    const { ttlMs, configuredShare } = this.#parts;
-    const usual = configuredShare(service);
+    const usual = this.#parts.configuredShare(service);
     const acknowledged = this.#acknowledged;
     let most = 0;
-    if (acknowledged === undefined || nowMs >= acknowledged.push.sentAtMs + ttlMs) most = usual;
-    if (acknowledged !== undefined && nowMs < acknowledged.atMs + ttlMs) {
-      most = Math.max(most, acknowledged.push.layer.shares.get(service) ?? usual);
+    if (acknowledged === undefined) most = usual;
+    else {
+      const { layer, sentAtMs, ttlMs } = acknowledged.push;
+      if (nowMs >= sentAtMs + ttlMs) most = usual;
+      if (nowMs < acknowledged.atMs + ttlMs) {
+        most = Math.max(most, layer.shares.get(service) ?? usual);
+      }
     }
     for (const { layer } of this.#pending) {
       most = Math.max(most, layer.shares.get(service) ?? usual);
@@ -138,21 +156,30 @@ export class LayerLedger {
     return most;
   }
 
+  /** What it was told that is in force, as far as it has said so; nothing without a layer. */
+  valuesInForce(nowMs: number): NodeLayer["values"] {
+    const acknowledged = this.#acknowledged;
+    if (acknowledged === undefined) return emptyLayer.values;
+    const { layer, ttlMs } = acknowledged.push;
+    return nowMs < acknowledged.atMs + ttlMs ? layer.values : emptyLayer.values;
+  }
+
   /** The services that any of these layers speaks of. */
   services(nowMs: number): ReadonlySet<string> {
     this.#forgetExpired(nowMs);
-    const layers = [
-      this.sentLayer,
-      this.acknowledgedLayer,
-      ...this.#pending.map((one) => one.layer),
-    ];
-    return new Set(
-      layers.flatMap((layer) => (layer === undefined ? [] : [...layer.shares.keys()])),
-    );
+    const layers = new Set([this.sentLayer, this.acknowledgedLayer]);
+    for (const { layer } of this.#pending) layers.add(layer);
+    const found = new Set<string>();
+    for (const layer of layers) {
+      if (layer !== undefined) for (const service of layer.shares.keys()) found.add(service);
+    }
+    return found;
   }
 
   #forgetExpired(nowMs: number): void {
-    const { ttlMs } = this.#parts;
-    this.#pending = this.#pending.filter(({ endedAtMs }) => nowMs < (endedAtMs ?? nowMs) + ttlMs);
+    if (this.#pending.length === 0) return;
+    this.#pending = this.#pending.filter(
+      ({ endedAtMs, ttlMs }) => nowMs < (endedAtMs ?? nowMs) + ttlMs,
+    );
   }
 }

@@ -1,8 +1,9 @@
 import type { Cancel, Clock } from "../core/clock.js";
 import type { ControlCounts, ControlStream } from "./control-stream.js";
-import { emptyLayer, type NodeLayer } from "./layer-ledger.js";
+import { encodeLayers } from "./layer-encoder.js";
+import type { NodeLayer } from "./layer-ledger.js";
 import type { Node } from "./node-registry.js";
-import { encodeLayers, isSameLayer } from "./runtime-layers.js";
+import { isSameLayer } from "./runtime-layers.js";
 
 /** When layers are sent. */
 export interface PushTimes {
@@ -24,6 +25,19 @@ export const defaultPushTimes: PushTimes = {
   unacknowledgedMsMax: 30_000,
 };
 
+/** Where layers come from. */
+export interface LayerSource {
+  /** What an Envoy should have now; undefined: nobody knows yet. */
+  layerFor(node: Node): NodeLayer | undefined;
+  /** What an Envoy that has nothing gets while nobody knows. */
+  bareLayer(): NodeLayer;
+  /**
+   * Whether the fleet may have decided otherwise meanwhile, and others go by that. Who has its
+   * layer from here keeps it then; nobody else is given one of that sheet.
+   */
+  isOld(nowMs: number): boolean;
+}
+
 /** What a `LayerPusher` is made of. */
 export interface LayerPusherParts {
   readonly stream: ControlStream;
@@ -33,8 +47,7 @@ export interface LayerPusherParts {
   readonly clock: Clock;
   readonly counts: ControlCounts;
   readonly times: PushTimes;
-  /** What the Envoy should have now; undefined: nobody knows yet. */
-  readonly layerFor: (nodeId: string) => NodeLayer | undefined;
+  readonly source: LayerSource;
   /** The Envoy has a layer already, that this or another process sent on an earlier stream. */
   readonly hasLayer: boolean;
   /** Names an answer, as no other one was named. */
@@ -47,6 +60,8 @@ export class LayerPusher {
   #cancel: Cancel = () => {};
   /** The first answer of a stream is due, whatever the Envoy had before. */
   #isFirst = true;
+  /** Whether it was sent what the fleet has decided, when that was new. */
+  #isFollowing = false;
   #isStalled = false;
   #isStopped = false;
 
@@ -73,18 +88,32 @@ export class LayerPusher {
 
   #update(): void {
     if (this.#isStopped || this.#isStalled) return;
-    const { node, clock, times, layerFor, hasLayer } = this.#parts;
+    const { node, clock, times } = this.#parts;
     const nowMs = clock.monotonicMs();
     const { sentLayer, sentAtMs } = node.ledger;
-    // Who has nothing waits for an answer. Who has a layer keeps it, until there is a better one or
-    // its time is over: an empty one would set it free just when a replica has died.
-    const layer = layerFor(node.id) ?? (hasLayer ? undefined : emptyLayer);
+    const layer = this.#wanted(nowMs);
     if (layer === undefined) return;
     const isDue = this.#isFirst || sentLayer === undefined || !isSameLayer(layer, sentLayer);
     const atMs = sentAtMs + (isDue ? times.gapMs : times.refreshMs);
     this.#cancel();
     if (nowMs >= atMs) this.#push(layer, nowMs);
     else this.#cancel = clock.schedule(atMs - nowMs, () => this.update());
+  }
+
+  /**
+   * Who has nothing waits for an answer. Who has a layer keeps it, until there is a better one or
+   * its time is over: an empty one would set it free just when a replica has died.
+   *
+   * An Envoy that comes over while this replica is cut off from the store may have been told less
+   * meanwhile, and others may have been given the rest: an old sheet is nothing to begin with.
+   */
+  #wanted(nowMs: number): NodeLayer | undefined {
+    const { node, source, hasLayer } = this.#parts;
+    const isOld = source.isOld(nowMs);
+    const layer = isOld && !this.#isFollowing ? undefined : source.layerFor(node);
+    if (layer === undefined) return hasLayer ? undefined : source.bareLayer();
+    if (!isOld) this.#isFollowing = true;
+    return layer;
   }
 
   #push(layer: NodeLayer, nowMs: number): void {
@@ -99,13 +128,11 @@ export class LayerPusher {
       return;
     }
     const nonce = nextNonce();
-    ledger.noteSent(nonce, layer, nowMs);
+    const ttlMs = ledger.noteSent(nonce, layer, nowMs);
     counts.pushCount += 1;
     const names = this.#isFirst ? emptyNames : [];
     this.#isFirst = false;
-    const mayGoOn = stream.send(
-      encodeLayers({ nonce, layer, ttlMs: times.ttlMs, emptyNames: names }),
-    );
+    const mayGoOn = stream.send(encodeLayers({ nonce, layer, ttlMs, emptyNames: names }));
     // What is due while the Envoy does not read is made when it does, from what holds then.
     this.#isStalled = !mayGoOn;
     this.#cancel = clock.schedule(times.refreshMs, () => this.#renew());

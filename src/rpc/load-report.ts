@@ -1,32 +1,35 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
-import type { ClusterStats } from "../gen/envoy/config/endpoint/v3/load_report_pb.js";
-import {
-  type LoadStatsRequest,
-  LoadStatsRequestSchema,
-  LoadStatsResponseSchema,
-} from "../gen/envoy/service/load_stats/v3/lrs_pb.js";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { DurationSchema } from "@bufbuild/protobuf/wkt";
+import { LoadStatsResponseSchema } from "../gen/envoy/service/load_stats/v3/lrs_pb.js";
+import type { ProxyGroup } from "../policy/service-clusters.js";
 import type { BidiAnswers, BidiReader, ServiceHandlers } from "../wire/service.js";
 import type { ClusterLoad } from "./cluster-signals.js";
 import { type ControlStream, type ControlStreams, readMessages } from "./control-stream.js";
-import { nodeIdentity } from "./node-identity.js";
+import { decodeLoads, type LoadMessage } from "./load-message.js";
 
 /** The service's full name. Source: envoy/service/load_stats/v3/lrs.proto. */
 const loadReportingName = "envoy.service.load_stats.v3.LoadReportingService";
 
-/** How often Envoys are asked to report, in seconds. */
+/** How often an Envoy is asked to report whose statistics do not come, in seconds. */
 export const loadReportSeconds = 1;
+
+/**
+ * The same for one whose statistics say all that reports would: its reports stand by until those
+ * fail. Each has the whole node in it, which is 60 KB of an Envoy 1.40.
+ */
+export const standbyLoadReportSeconds = 5;
 
 /** Whom load reports are told to. */
 export interface LoadReportParts {
   readonly streams: ControlStreams;
-  /** Whether a cluster leads to a service. */
-  readonly isClaimed: (cluster: string) => boolean;
+  /** Whether a cluster of an Envoy leads to a service. */
+  readonly isClaimed: (cluster: string, at: ProxyGroup) => boolean;
 }
 
 /**
- * Takes the load reports of Envoys: asked for once a stream, of all clusters and each second; they
- * then come by themselves. They have no latencies.
+ * Takes the load reports of Envoys: asked for when a stream begins, of all clusters and each
+ * second; they then come by themselves. They have no latencies. An Envoy is asked anew for fewer of
+ * them while its statistics come, and for all of them at the first one after those have stopped.
  */
 export function createLoadReportingService(parts: LoadReportParts): ServiceHandlers {
   return {
@@ -45,71 +48,53 @@ class LoadReportStream {
   readonly reader: BidiReader;
   readonly #parts: LoadReportParts;
   readonly #stream: ControlStream;
-  #isAsked = false;
+  /** What was asked for last; undefined: nothing yet. */
+  #askedSeconds: number | undefined;
   #lastMs: number | undefined;
 
   constructor(parts: LoadReportParts, answers: BidiAnswers) {
     this.#parts = parts;
     this.#stream = parts.streams.open("load_stats", answers);
-    const take = (request: LoadStatsRequest): void => this.#take(request);
-    this.reader = readMessages({ stream: this.#stream, decode: decodeRequest, take });
+    const take = (message: LoadMessage): void => this.#take(message);
+    this.reader = readMessages({ stream: this.#stream, decode: decodeLoads, take });
   }
 
-  #take(request: LoadStatsRequest): void {
-    const node = this.#stream.meet(request.node && nodeIdentity(request.node));
+  #take(message: LoadMessage): void {
+    const node = this.#stream.meet(message.node);
     if (node === undefined) return;
-    if (!this.#isAsked) {
-      this.#isAsked = true;
+    if (this.#askedSeconds === undefined) {
       this.#stream.claim(node, "loadReports");
-      this.#stream.send(encodeAsk());
+      this.#ask(loadReportSeconds);
       return;
     }
     const { registry, clock } = this.#parts.streams.parts;
     const nowMs = clock.monotonicMs();
     const loads: ClusterLoad[] = [];
-    for (const stats of request.clusterStats) {
-      if (this.#parts.isClaimed(stats.clusterName)) loads.push(loadOf(stats));
-      else registry.noteUnclaimed(stats.clusterName);
+    for (const load of message.loads) {
+      if (this.#parts.isClaimed(load.cluster, node.identity)) loads.push(load);
+      else registry.noteUnclaimed(load.cluster);
     }
     const sinceLastMs = nowMs - (this.#lastMs ?? nowMs);
     node.signals.addLoads(loads, { coveredMs: sinceLastMs, nowMs });
     this.#lastMs = nowMs;
+    this.#ask(
+      node.signals.hasMetricsOf(loads, nowMs) ? standbyLoadReportSeconds : loadReportSeconds,
+    );
+  }
+
+  /** Envoy begins a new interval with each answer: nothing is asked for twice. */
+  #ask(seconds: number): void {
+    if (seconds === this.#askedSeconds) return;
+    this.#askedSeconds = seconds;
+    this.#stream.send(encodeAsk(seconds));
   }
 }
 
-function decodeRequest(bytes: Uint8Array): LoadStatsRequest {
-  return fromBinary(LoadStatsRequestSchema, bytes, { readUnknownFields: false });
-}
-
-function encodeAsk(): Uint8Array {
+function encodeAsk(seconds: number): Uint8Array {
   const response = create(LoadStatsResponseSchema, {
     sendAllClusters: true,
-    loadReportingInterval: create(DurationSchema, { seconds: BigInt(loadReportSeconds) }),
+    loadReportingInterval: create(DurationSchema, { seconds: BigInt(seconds) }),
     reportEndpointGranularity: false,
   });
   return toBinary(LoadStatsResponseSchema, response);
-}
-
-/** Source: envoy.config.endpoint.v3.ClusterStats and UpstreamLocalityStats. */
-function loadOf({
-  clusterName: cluster,
-  upstreamLocalityStats: localities,
-  totalDroppedRequests,
-  loadReportInterval,
-}: ClusterStats): ClusterLoad {
-  let inFlight = 0;
-  let successCount = 0;
-  let errorCount = 0;
-  for (const locality of localities) {
-    inFlight += Number(locality.totalRequestsInProgress);
-    successCount += Number(locality.totalSuccessfulRequests);
-    errorCount += Number(locality.totalErrorRequests);
-  }
-  const dropCount = Number(totalDroppedRequests);
-  const coveredMs = loadReportInterval === undefined ? 0 : durationMs(loadReportInterval);
-  return { cluster, inFlight, successCount, errorCount, dropCount, coveredMs };
-}
-
-function durationMs({ seconds, nanos }: Duration): number {
-  return Math.max(0, Number(seconds) * 1_000 + nanos / 1_000_000);
 }

@@ -1,12 +1,9 @@
-import { fromBinary } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
 import type { GradientFacts } from "../core/feedback.js";
-import * as metricsService from "../gen/envoy/service/metrics/v3/metrics_service_pb.js";
-import { FieldReader } from "./field-reader.js";
-import { type NodeIdentity, nodeIdentity } from "./node-identity.js";
+import { FieldReader, fieldTag } from "./field-reader.js";
+import { NameTable } from "./metrics-names.js";
+import { type NodeIdentity, readNodeIdentity } from "./node-identity.js";
 import { type RawMetric, readMetric } from "./prometheus-reader.js";
-
-const { StreamMetricsMessage_IdentifierSchema: identifierSchema } = metricsService;
 
 /** A counter of a cluster, by what it counts. */
 export type ClusterCounter =
@@ -27,6 +24,8 @@ export type MetricSample =
       readonly delta: number;
     })
   | (ClusterStamp & { readonly kind: "inFlight"; readonly value: number })
+  /** What the breaker at HIGH would still let in, as of the last request there. */
+  | (ClusterStamp & { readonly kind: "highRemaining"; readonly value: number })
   /** Latencies since the flush before. */
   | (ClusterStamp & {
       readonly kind: "latency";
@@ -69,51 +68,93 @@ export interface MetricsMessage {
   readonly samples: readonly MetricSample[];
 }
 
-/** Field numbers. Source: envoy/service/metrics/v3/metrics_service.proto, metrics.proto. */
-const fields = { identifier: 1, metrics: 2, familyName: 1, familyMetric: 4 } as const;
+/** Fields. Source: envoy/service/metrics/v3/metrics_service.proto, metrics.proto. */
+const identifierTag = fieldTag(1, WireType.LengthDelimited);
+const nodeTag = fieldTag(1, WireType.LengthDelimited);
+const familyTags = {
+  family: fieldTag(2, WireType.LengthDelimited),
+  name: fieldTag(1, WireType.LengthDelimited),
+  metric: fieldTag(4, WireType.LengthDelimited),
+} as const;
 
 /** Buckets of one histogram; Envoy has 19 by default. */
 export const bucketsMax = 256;
 
-/**
- * Reads a message. Families whose names say nothing to us are passed over unread: an Envoy without
- * a filter of statistics sends tens of thousands.
- *
- * @throws an error for bytes that are no such message
- */
-export function decodeMetrics(bytes: Uint8Array): MetricsMessage {
-  const reader = new FieldReader(bytes);
-  const samples: MetricSample[] = [];
-  let node: NodeIdentity | undefined;
-  reader.eachField((field, type) => {
-    if (type !== WireType.LengthDelimited) return false;
-    if (field === fields.metrics) readFamily(reader, samples);
-    else if (field === fields.identifier) {
-      const identifier = fromBinary(identifierSchema, reader.part());
-      if (identifier.node !== undefined) node = nodeIdentity(identifier.node);
-    } else return false;
-    return true;
-  });
-  return { node, samples };
+/** Whether numbers of a cluster are wanted; the node is known where the message has said it. */
+export type IsWantedCluster = (cluster: string, said: NodeIdentity | undefined) => boolean;
+
+/** Reads messages of any number of streams. */
+export class MetricsDecoder {
+  readonly #names = new NameTable(
+    rows.map(({ after }) => after),
+    meaningOf,
+  );
+
+  /**
+   * Reads a message. Families whose names say nothing to us are passed over unread: an Envoy
+   * without a filter of statistics sends tens of thousands.
+   *
+   * @param isWanted spares the reading of others where the family's name says whose it is; what
+   *   others have in work is read all the same: it tells that there is such a cluster
+   * @throws an error for bytes that are no such message
+   */
+  decode(bytes: Uint8Array, isWanted: IsWantedCluster = () => true): MetricsMessage {
+    const reader = new FieldReader(bytes);
+    const reading: Reading = { isWanted, samples: [], node: undefined };
+    while (reader.next()) {
+      if (reader.tag === familyTags.family) {
+        const outerEnd = reader.enter();
+        this.#readFamily(reader, reading);
+        reader.leave(outerEnd);
+      } else if (reader.tag === identifierTag) {
+        reading.node = readIdentifier(reader) ?? reading.node;
+      } else reader.skip();
+    }
+    return { node: reading.node, samples: reading.samples };
+  }
+
+  /** Its name comes first, as every encoder writes it; what comes before a name is nobody's. */
+  #readFamily(reader: FieldReader, to: Reading): void {
+    let found: NameMeaning | undefined;
+    while (reader.next()) {
+      if (reader.tag === familyTags.name) {
+        found = reader.readPart(this.#names.find);
+        if (found === undefined) return;
+        const { row, owner } = found;
+        if (owner !== "" && !row.isAlwaysRead && !to.isWanted(owner, to.node)) return;
+      } else if (reader.tag === familyTags.metric && found !== undefined) {
+        const metric = readMetric(reader);
+        const { row, owner } = found;
+        const sample = row.read(metric, owner === "" ? ownerByLabel(row, metric) : owner);
+        if (sample !== undefined) to.samples.push(sample);
+      } else reader.skip();
+    }
+  }
 }
 
-/** Its name comes first, as every encoder writes it; what comes before a name is nobody's. */
-function readFamily(reader: FieldReader, to: MetricSample[]): void {
-  let name = "";
-  let row: StatRow | undefined;
-  reader.eachFieldOfPart((field, type) => {
-    if (type !== WireType.LengthDelimited) return false;
-    if (field === fields.familyName) {
-      name = reader.text();
-      row = rowOf(name);
-      return true;
-    }
-    if (field !== fields.familyMetric || row === undefined) return false;
-    const metric = readMetric(reader);
-    const sample = row.read(metric, nameIn(name, row, metric));
-    if (sample !== undefined) to.push(sample);
-    return true;
-  });
+/** What was read so far of a message. */
+interface Reading {
+  readonly isWanted: IsWantedCluster;
+  readonly samples: MetricSample[];
+  node: NodeIdentity | undefined;
+}
+
+function readIdentifier(reader: FieldReader): NodeIdentity | undefined {
+  let node: NodeIdentity | undefined;
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === nodeTag) node = readNodeIdentity(reader);
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return node;
+}
+
+/** What the name of a family says. */
+interface NameMeaning {
+  readonly row: StatRow;
+  /** Whose it is; empty where a label says it. */
+  readonly owner: string;
 }
 
 /** What is read of a statistic. */
@@ -123,6 +164,8 @@ interface StatRow {
   readonly after: string;
   /** The label that has that name where Envoy takes it out of the statistic's. */
   readonly label: string;
+  /** Of clusters that nobody asks for, too. */
+  readonly isAlwaysRead: boolean;
   readonly read: (metric: RawMetric, owner: string) => MetricSample | undefined;
 }
 
@@ -138,11 +181,8 @@ const rows: readonly StatRow[] = [
   counterRow("upstream_rq_pending_overflow", "overflowed"),
   counterRow("upstream_rq_drop_overload", "dropped"),
   counterRow("upstream_cx_overflow", "connectionsOverflowed"),
-  clusterRow("upstream_rq_active", (metric, cluster) => {
-    const value = metric.gauge;
-    if (!isAmount(value)) return undefined;
-    return { kind: "inFlight", cluster, stampMs: stampOf(metric), value };
-  }),
+  gaugeRow("upstream_rq_active", "inFlight"),
+  gaugeRow("circuit_breakers.high.remaining_rq", "highRemaining"),
   clusterRow("upstream_rq_time", readTimes),
   gradientRow("concurrency_limit", "concurrencyLimit"),
   gradientRow("gradient", "gradient"),
@@ -156,24 +196,40 @@ const rowsByEnd: ReadonlyMap<string, StatRow> = new Map(
   rows.map((row) => [row.after.slice(row.after.lastIndexOf(".") + 1), row]),
 );
 
-function rowOf(name: string): StatRow | undefined {
-  const row = rowsByEnd.get(name.slice(name.lastIndexOf(".") + 1));
-  const isOurs = row !== undefined && name.startsWith(row.before) && name.endsWith(row.after);
-  return isOurs ? row : undefined;
-}
-
 /**
  * Whose statistic it is: `cluster.<name>.upstream_rq_time`, or by a label where Envoy takes tags
  * out of names. Istio ends its names with a `;`.
  */
-function nameIn(name: string, { before, after, label }: StatRow, { labels }: RawMetric): string {
-  const inName = name.slice(before.length, Math.max(before.length, name.length - after.length));
-  if (inName !== "") return inName.replace(/;$/, "");
+function meaningOf(name: string): NameMeaning | undefined {
+  const row = rowsByEnd.get(name.slice(name.lastIndexOf(".") + 1));
+  if (row === undefined || !name.startsWith(row.before) || !name.endsWith(row.after)) {
+    return undefined;
+  }
+  const { before, after } = row;
+  const owner = name.slice(before.length, Math.max(before.length, name.length - after.length));
+  return { row, owner: owner.replace(/;$/, "") };
+}
+
+function ownerByLabel({ label }: StatRow, { labels }: RawMetric): string {
   return (labels.find((pair) => pair.name === label)?.value ?? "").replace(/;$/, "");
 }
 
 function clusterRow(stat: string, read: StatRow["read"]): StatRow {
-  return { before: "cluster.", after: `.${stat}`, label: "envoy.cluster_name", read };
+  return {
+    before: "cluster.",
+    after: `.${stat}`,
+    label: "envoy.cluster_name",
+    isAlwaysRead: false,
+    read,
+  };
+}
+
+function gaugeRow(stat: string, kind: "inFlight" | "highRemaining"): StatRow {
+  const row = clusterRow(stat, (metric, cluster) => {
+    const value = metric.gauge;
+    return isAmount(value) ? { kind, cluster, stampMs: stampOf(metric), value } : undefined;
+  });
+  return { ...row, isAlwaysRead: kind === "inFlight" };
 }
 
 function counterRow(stat: string, counter: ClusterCounter): StatRow {
@@ -204,6 +260,7 @@ function gradientRow(stat: string, fact: keyof GradientFacts): StatRow {
     before: "http.",
     after: `.adaptive_concurrency.gradient_controller.${stat}`,
     label: "envoy.http_conn_manager_prefix",
+    isAlwaysRead: true,
     read: (metric, prefix) => {
       const value = metric.gauge;
       if (!isAmount(value)) return undefined;

@@ -1,8 +1,10 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { StreamMetricsResponseSchema } from "../gen/envoy/service/metrics/v3/metrics_service_pb.js";
+import type { ProxyGroup } from "../policy/service-clusters.js";
 import type { BidiAnswers, BidiReader, ServiceHandlers } from "../wire/service.js";
 import { type ControlStream, type ControlStreams, readMessages } from "./control-stream.js";
-import { decodeMetrics, type MetricSample, type MetricsMessage } from "./metrics-message.js";
+import { type MetricSample, MetricsDecoder, type MetricsMessage } from "./metrics-message.js";
+import type { NodeIdentity } from "./node-identity.js";
 
 /** The service's full name. Source: envoy/service/metrics/v3/metrics_service.proto. */
 const metricsName = "envoy.service.metrics.v3.MetricsService";
@@ -10,8 +12,8 @@ const metricsName = "envoy.service.metrics.v3.MetricsService";
 /** Whom statistics are told to. */
 export interface MetricsSinkParts {
   readonly streams: ControlStreams;
-  /** Whether a cluster leads to a service. */
-  readonly isClaimed: (cluster: string) => boolean;
+  /** Whether a cluster of an Envoy leads to a service. */
+  readonly isClaimed: (cluster: string, at: ProxyGroup) => boolean;
 }
 
 /**
@@ -20,24 +22,37 @@ export interface MetricsSinkParts {
  * way only; it is served as one with both, and answered at its end.
  */
 export function createMetricsService(parts: MetricsSinkParts): ServiceHandlers {
+  const decoder = new MetricsDecoder();
   return {
     name: metricsName,
     methods: [
       {
         kind: "bidi",
         name: "StreamMetrics",
-        open: (_call, answers) => openMetrics(parts, answers),
+        open: (_call, answers) => openMetrics(parts, decoder, answers),
       },
     ],
   };
 }
 
-function openMetrics(parts: MetricsSinkParts, answers: BidiAnswers): BidiReader {
+function openMetrics(
+  parts: MetricsSinkParts,
+  decoder: MetricsDecoder,
+  answers: BidiAnswers,
+): BidiReader {
   const stream = parts.streams.open("metrics", answers);
+  let known: NodeIdentity | undefined;
+  const isWanted = (cluster: string, said: NodeIdentity | undefined): boolean => {
+    const at = said ?? known;
+    return at === undefined || parts.isClaimed(cluster, at);
+  };
   return readMessages({
     stream,
-    decode: decodeMetrics,
-    take: (message) => takeMetrics(parts, stream, message),
+    decode: (bytes) => decoder.decode(bytes, isWanted),
+    take: (message) => {
+      known = message.node ?? known;
+      takeMetrics(parts, stream, message);
+    },
     onEnd: () => {
       stream.send(toBinary(StreamMetricsResponseSchema, create(StreamMetricsResponseSchema)));
     },
@@ -54,7 +69,7 @@ function takeMetrics(
   stream.claim(node, "metrics");
   const { registry, clock } = parts.streams.parts;
   const isWanted = (sample: MetricSample): boolean => {
-    if (sample.kind === "gradient" || parts.isClaimed(sample.cluster)) return true;
+    if (sample.kind === "gradient" || parts.isClaimed(sample.cluster, node.identity)) return true;
     // Of counters and times Envoy has more, by origin and zone, whose names look like clusters.
     if (sample.kind === "inFlight") registry.noteUnclaimed(sample.cluster);
     return false;

@@ -1,4 +1,6 @@
+import { WireType } from "@bufbuild/protobuf/wire";
 import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
+import { type FieldReader, fieldTag } from "./field-reader.js";
 
 /** Who an Envoy says it is. All of it was made elsewhere: it reaches no label and no log. */
 export interface NodeIdentity {
@@ -21,9 +23,72 @@ const envoyLine = /^1\.40(?:\.|$)/;
 /** Reads what is needed of a node. Source: envoy.config.core.v3.Node. */
 export function nodeIdentity(node: Node): NodeIdentity {
   const { id, cluster, userAgentName: agent } = node;
-  const version = versionOf(node).slice(0, nodeIdCharsMax);
-  const cut = { cluster: cluster.slice(0, nodeIdCharsMax), agent: agent.slice(0, nodeIdCharsMax) };
-  return { id, ...cut, version };
+  return cutTexts({ id, cluster, agent, version: versionOf(node) });
+}
+
+const { Varint, LengthDelimited } = WireType;
+
+/** Source: envoy.config.core.v3.Node. */
+const nodeTags = {
+  id: fieldTag(1, LengthDelimited),
+  cluster: fieldTag(2, LengthDelimited),
+  agent: fieldTag(6, LengthDelimited),
+  version: fieldTag(7, LengthDelimited),
+  build: fieldTag(8, LengthDelimited),
+} as const;
+
+/** Source: envoy.config.core.v3.BuildVersion and envoy.type.v3.SemanticVersion. */
+const buildVersionTag = fieldTag(1, LengthDelimited);
+const versionTags: readonly number[] = [1, 2, 3].map((field) => fieldTag(field, Varint));
+
+/**
+ * The same from a field whose value is a node, where the reader stands; what else there is of it,
+ * 60 KB of extensions, is passed over.
+ *
+ * @throws Error for bytes that are no such message
+ */
+export function readNodeIdentity(reader: FieldReader): NodeIdentity {
+  const found = { id: "", cluster: "", agent: "", version: "" };
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === nodeTags.id) found.id = reader.text();
+    else if (reader.tag === nodeTags.cluster) found.cluster = reader.text();
+    else if (reader.tag === nodeTags.agent) found.agent = reader.text();
+    else if (reader.tag === nodeTags.version) found.version = reader.text();
+    else if (reader.tag === nodeTags.build) found.version = readBuildVersion(reader);
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return cutTexts(found);
+}
+
+function readBuildVersion(reader: FieldReader): string {
+  let version = "";
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === buildVersionTag) version = readSemanticVersion(reader);
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return version;
+}
+
+function readSemanticVersion(reader: FieldReader): string {
+  const numbers = versionTags.map(() => 0);
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    const place = versionTags.indexOf(reader.tag);
+    if (place === -1) reader.skip();
+    else numbers[place] = reader.whole();
+  }
+  reader.leave(outerEnd);
+  return numbers.join(".");
+}
+
+/** An id that is too long is refused, and so is not cut. */
+function cutTexts({ id, cluster, agent, version }: NodeIdentity): NodeIdentity {
+  const cut = (text: string): string => text.slice(0, nodeIdCharsMax);
+  return { id, cluster: cut(cluster), agent: cut(agent), version: cut(version) };
 }
 
 function versionOf({ userAgentVersionType: said }: Node): string {

@@ -1,4 +1,5 @@
 import type { NodeReport } from "../core/feedback.js";
+import { breakerKey } from "../core/runtime-keys.js";
 import type { ServiceClusters } from "../policy/service-clusters.js";
 import { LayerLedger, type LayerLedgerParts } from "./layer-ledger.js";
 import { isKnownVersion, type NodeIdentity } from "./node-identity.js";
@@ -42,6 +43,8 @@ export interface Node {
 /** What a `NodeRegistry` is made of. */
 export interface NodeRegistryParts extends LayerLedgerParts {
   readonly nowMs: () => number;
+  /** What an Envoy's breaker at HIGH holds without a layer, by its configuration. */
+  readonly configuredHigh?: (service: string) => number;
 }
 
 /** Clusters without a service whose names are kept, for people. */
@@ -98,11 +101,17 @@ export class NodeRegistry {
     }
     if (this.#nodes.size >= nodesMax) this.forgetSilent();
     if (this.#nodes.size >= nodesMax) return undefined;
+    const { ttlMs, configuredShare } = this.#parts;
+    const signals = new NodeSignals();
     const node: Node = {
       id: identity.id,
       identity,
-      ledger: new LayerLedger(this.#parts),
-      signals: new NodeSignals(),
+      // Each of its clusters has a breaker of its own, and so that much of its own.
+      ledger: new LayerLedger({
+        ttlMs,
+        configuredShare: (service) => configuredShare(service) * signals.clusterCount(service),
+      }),
+      signals,
       metAtMs: nowMs,
       heardAtMs: nowMs,
       refusal: undefined,
@@ -177,8 +186,9 @@ export class NodeRegistry {
   ): readonly NodeReport[] {
     this.forgetSilent();
     const nowMs = this.#parts.nowMs();
+    const { configuredHigh = () => undefined } = this.#parts;
     return [...this.#nodes.values()].flatMap((node) =>
-      reportsOf(node, { clusters, teaches, nowMs }),
+      reportsOf(node, { clusters, teaches, configuredHigh, nowMs }),
     );
   }
 }
@@ -223,23 +233,45 @@ export function problemsOf(node: Node, nowMs: number): readonly NodeProblem[] {
 interface ReportTerms {
   readonly clusters: ServiceClusters;
   readonly teaches: (service: string) => boolean;
+  readonly configuredHigh: (service: string) => number | undefined;
   readonly nowMs: number;
 }
 
-function reportsOf(node: Node, { clusters, teaches, nowMs }: ReportTerms): readonly NodeReport[] {
-  const { id: nodeId, signals, ledger } = node;
-  const told = signals.take(clusters, nowMs);
-  const reports = told.map(
-    ({ service, gradientFacts, latency, ...numbers }): NodeReport => ({
+function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
+  const { clusters, teaches, configuredHigh, nowMs } = terms;
+  const { id: nodeId, signals, ledger, identity: at } = node;
+  // What its breakers hold is known here alone where it has its layers from here.
+  const values = node.claims.has("layers") ? ledger.valuesInForce(nowMs) : undefined;
+  const highThresholdOf = (cluster: string, service: string): number | undefined => {
+    if (values === undefined) return undefined;
+    const sent = values.get(breakerKey(cluster, "high", "max_requests"));
+    return typeof sent === "number" ? sent : configuredHigh(service);
+  };
+  const told = signals.take(clusters, nowMs, { at, highThresholdOf });
+  const knownAtMs = heldAtMs(ledger, nowMs);
+  // Each field by its name: copies of what is left of an object were half of the cost.
+  const reports = told.map((one): NodeReport => {
+    const { service, gradientFacts, highInFlight } = one;
+    const report: NodeReport = {
       nodeId,
       service,
-      ...numbers,
-      latency: teaches(service) ? latency : noLatency,
+      atMs: one.atMs,
+      inFlight: one.inFlight,
+      rps: one.rps,
+      latency: teaches(service) ? one.latency : noLatency,
+      errorCount: one.errorCount,
+      dropCount: one.dropCount,
+      overflowCount: one.overflowCount,
       held: ledger.held(service, nowMs),
-      heldAtMs: heldAtMs(ledger, nowMs),
+      heldAtMs: knownAtMs,
+    };
+    if (highInFlight === undefined && gradientFacts === undefined) return report;
+    return {
+      ...report,
+      ...(highInFlight === undefined ? {} : { highInFlight }),
       ...(gradientFacts === undefined ? {} : { gradientFacts }),
-    }),
-  );
+    };
+  });
   const spoken = new Set(told.map(({ service }) => service));
   for (const service of ledger.services(nowMs)) {
     if (!spoken.has(service)) reports.push(silentReport(node, service, nowMs));

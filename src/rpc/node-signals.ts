@@ -1,6 +1,12 @@
-import type { GradientFacts, NodeLatency } from "../core/feedback.js";
-import type { ServiceClusters } from "../policy/service-clusters.js";
-import { type ClusterLoad, ClusterSignals, type ClusterSummary } from "./cluster-signals.js";
+import type { GradientFacts, NodeLatency, NodeShare } from "../core/feedback.js";
+import type { ProxyGroup, ServiceClusters } from "../policy/service-clusters.js";
+import { type ClusterDemand, ClusterShares } from "./cluster-shares.js";
+import {
+  type ClusterLoad,
+  ClusterSignals,
+  type ClusterSummary,
+  metricsFreshMs,
+} from "./cluster-signals.js";
 import { joinLatencies } from "./latency-window.js";
 import type { MetricSample } from "./metrics-message.js";
 
@@ -9,6 +15,8 @@ export interface ServiceSummary {
   readonly service: string;
   readonly atMs: number;
   readonly inFlight: number;
+  /** Of them, those at HIGH; undefined where that is not known of all. */
+  readonly highInFlight: number | undefined;
   readonly rps: number;
   readonly latency: NodeLatency;
   readonly errorCount: number;
@@ -23,6 +31,15 @@ export const clustersPerNodeMax = 2_000;
 /** Gradient controllers that are followed at one Envoy: one a listener. */
 export const gradientsPerNodeMax = 16;
 
+/** What has to be known of an Envoy to understand what it says. */
+export interface TakeTerms {
+  readonly at: ProxyGroup;
+  /** Threshold in force of a cluster's breaker at HIGH; undefined: not known. */
+  readonly highThresholdOf: (cluster: string, service: string) => number | undefined;
+}
+
+const noTerms: TakeTerms = { at: { cluster: "" }, highThresholdOf: () => undefined };
+
 /** The longest time that one flush or load report can be about, in milliseconds. */
 const coveredMsMax = 60_000;
 
@@ -31,6 +48,10 @@ export class NodeSignals {
   readonly #clusters = new Map<string, ClusterSignals>();
   readonly #gradients = new Map<string, Partial<GradientFacts>>();
   readonly #lastRps = new Map<string, number>();
+  readonly #clusterShares = new ClusterShares();
+  /** By service, what its clusters could use: those that were spoken of. */
+  #demands: ReadonlyMap<string, readonly ClusterDemand[]> = new Map();
+  #metricsAtMs = Number.NEGATIVE_INFINITY;
   #lastFlushMs = 0;
   #ignoredCount = 0;
 
@@ -46,6 +67,7 @@ export class NodeSignals {
 
   /** A flush, or a part of one. @param samples of clusters of services only */
   addMetrics(samples: readonly MetricSample[], nowMs: number): void {
+    this.#metricsAtMs = nowMs;
     for (const sample of samples) {
       if (sample.kind === "gradient") {
         this.#addGradient(sample);
@@ -55,6 +77,15 @@ export class NodeSignals {
       this.#cover(sample.stampMs > 0 ? sample.stampMs : nowMs);
       if (signals === undefined || !signals.addSample(sample, nowMs)) this.#ignoredCount += 1;
     }
+  }
+
+  /** Whether statistics come, and speak of all clusters of which load reports have news. */
+  hasMetricsOf(loads: readonly ClusterLoad[], nowMs: number): boolean {
+    if (nowMs - this.#metricsAtMs > metricsFreshMs) return false;
+    return loads.every((load) => {
+      const isTold = this.#clusters.get(load.cluster)?.hasMetrics(nowMs) === true;
+      return isTold || isUnused(load);
+    });
   }
 
   /** A load report. @param loads of clusters of services only */
@@ -76,15 +107,24 @@ export class NodeSignals {
   }
 
   /** What has come since this was called last, by service; what leads to none is dropped. */
-  take(clusters: ServiceClusters, nowMs: number): readonly ServiceSummary[] {
+  take(
+    clusters: ServiceClusters,
+    nowMs: number,
+    { at, highThresholdOf }: TakeTerms = noTerms,
+  ): readonly ServiceSummary[] {
     const byService = new Map<string, ClusterSummary[]>();
+    const demands = new Map<string, ClusterDemand[]>();
     for (const [cluster, signals] of this.#clusters) {
-      const summary = signals.take(nowMs);
-      const service = clusters.serviceOf(cluster);
+      const service = clusters.serviceOf(cluster, at);
       if (service === undefined) {
         this.#clusters.delete(cluster);
         continue;
       }
+      const summary = signals.take(nowMs, highThresholdOf(cluster, service));
+      const demand = demandOf(cluster, summary);
+      const known = demands.get(service);
+      if (known === undefined) demands.set(service, [demand]);
+      else known.push(demand);
       if (summary.atMs === Number.NEGATIVE_INFINITY) continue;
       const summaries = byService.get(service);
       if (summaries === undefined) byService.set(service, [summary]);
@@ -93,23 +133,67 @@ export class NodeSignals {
     for (const service of this.#lastRps.keys()) {
       if (!byService.has(service)) this.#lastRps.delete(service);
     }
+    for (const service of this.#demands.keys()) {
+      if (!demands.has(service)) this.#clusterShares.forget(service);
+    }
+    this.#demands = demands;
     const isOnly = byService.size === 1;
-    return [...byService].map(([service, summaries]) => ({
-      service,
-      ...this.#join(service, summaries),
-      gradientFacts: this.#gradientOf(service, isOnly),
-    }));
+    const told: ServiceSummary[] = [];
+    for (const [service, summaries] of byService) {
+      const gradientFacts = this.#gradientOf(service, isOnly);
+      told.push(this.#join(summaries, { service, gradientFacts }));
+    }
+    return told;
+  }
+
+  /** In how many clusters it has a service, as far as it has told: one at least. */
+  clusterCount(service: string): number {
+    return Math.max(1, this.#demands.get(service)?.length ?? 1);
+  }
+
+  /**
+   * A share of a service by the clusters in which this Envoy has it; empty where it has told of
+   * none, as one does that tells another replica.
+   */
+  divideShare(service: string, share: NodeShare): ReadonlyMap<string, NodeShare> {
+    const demands = this.#demands.get(service) ?? [];
+    const [only] = demands;
+    if (only === undefined) return new Map();
+    if (demands.length === 1) return new Map([[only.cluster, share]]);
+    return this.#clusterShares.divide(service, share, demands);
   }
 
   #join(
-    service: string,
     summaries: readonly ClusterSummary[],
-  ): Omit<ServiceSummary, "service" | "gradientFacts"> {
+    { service, gradientFacts }: Pick<ServiceSummary, "service" | "gradientFacts">,
+  ): ServiceSummary {
+    const [only] = summaries;
+    if (only !== undefined && summaries.length === 1) {
+      const { atMs, inFlight, highInFlight, latency, errorCount, dropCount, overflowCount } = only;
+      const rps = this.#rpsOf(service, summaries);
+      return {
+        service,
+        atMs,
+        inFlight,
+        highInFlight,
+        rps,
+        latency,
+        errorCount,
+        dropCount,
+        overflowCount,
+        gradientFacts,
+      };
+    }
     const sum = (of: (summary: ClusterSummary) => number): number =>
       summaries.reduce((total, summary) => total + of(summary), 0);
     return {
+      service,
+      gradientFacts,
       atMs: Math.max(...summaries.map(({ atMs }) => atMs)),
       inFlight: sum(({ inFlight }) => inFlight),
+      highInFlight: summaries.every(({ highInFlight }) => highInFlight !== undefined)
+        ? sum(({ highInFlight = 0 }) => highInFlight)
+        : undefined,
       rps: this.#rpsOf(service, summaries),
       latency: joinLatencies(summaries.map(({ latency }) => latency)),
       errorCount: sum(({ errorCount }) => errorCount),
@@ -120,9 +204,14 @@ export class NodeSignals {
 
   /** The rate over the time that was spoken of; where none was, it is the one of before. */
   #rpsOf(service: string, summaries: readonly ClusterSummary[]): number {
-    const told = summaries.filter(({ coveredMs }) => coveredMs > 0);
-    if (told.length === 0) return this.#lastRps.get(service) ?? 0;
-    const rps = told.reduce((sum, one) => sum + (one.endedCount / one.coveredMs) * 1_000, 0);
+    let rps = 0;
+    let isTold = false;
+    for (const { endedCount, coveredMs } of summaries) {
+      if (coveredMs <= 0) continue;
+      isTold = true;
+      rps += (endedCount / coveredMs) * 1_000;
+    }
+    if (!isTold) return this.#lastRps.get(service) ?? 0;
     this.#lastRps.set(service, rps);
     return rps;
   }
@@ -164,6 +253,22 @@ export class NodeSignals {
     this.#clusters.set(name, signals);
     return signals;
   }
+}
+
+/** As `core/feedback-nodes` has it for all clusters of a service together. */
+function demandOf(cluster: string, summary: ClusterSummary): ClusterDemand {
+  const { inFlight, highInFlight = 0, overflowCount, endedCount } = summary;
+  const demand = Math.max(inFlight, Math.min(1, overflowCount));
+  return {
+    cluster,
+    demand: demand * (1 + overflowCount / Math.max(1, endedCount)),
+    highDemand: highInFlight,
+  };
+}
+
+/** Envoy reports clusters that it never used, of which its statistics say nothing. */
+function isUnused({ inFlight, successCount, errorCount, dropCount }: ClusterLoad): boolean {
+  return inFlight === 0 && successCount === 0 && errorCount === 0 && dropCount === 0;
 }
 
 /** When a load report came, and how much time it is about. */

@@ -1,5 +1,5 @@
 import { WireType } from "@bufbuild/protobuf/wire";
-import type { FieldReader } from "./field-reader.js";
+import { type FieldReader, fieldTag } from "./field-reader.js";
 
 /** One metric of a family, as far as statistics of Envoy use them; absent: the message has none. */
 export interface RawMetric {
@@ -32,6 +32,29 @@ export interface RawHistogram {
   readonly buckets: readonly { readonly upTo: number; readonly count: number }[];
 }
 
+const { Varint, Bit64, LengthDelimited } = WireType;
+
+/** Fields of a metric. Source: io.prometheus.client.Metric. */
+const metric = {
+  label: fieldTag(1, LengthDelimited),
+  gauge: fieldTag(2, LengthDelimited),
+  counter: fieldTag(3, LengthDelimited),
+  summary: fieldTag(4, LengthDelimited),
+  timestamp: fieldTag(6, Varint),
+  histogram: fieldTag(7, LengthDelimited),
+} as const;
+
+/** Fields of its parts. */
+const labelTags = { name: fieldTag(1, LengthDelimited), value: fieldTag(2, LengthDelimited) };
+const valueTag = fieldTag(1, Bit64);
+const totals = {
+  count: fieldTag(1, Varint),
+  sum: fieldTag(2, Bit64),
+  part: fieldTag(3, LengthDelimited),
+} as const;
+const quantileTags = { at: fieldTag(1, Bit64), value: fieldTag(2, Bit64) } as const;
+const bucketTags = { count: fieldTag(1, Varint), upTo: fieldTag(2, Bit64) } as const;
+
 /**
  * A metric of a family, read by hand where the reader stands: an Envoy has 30 buckets and quantiles
  * a cluster, and the general decoder makes a message of each, which was most of what an Envoy a
@@ -42,96 +65,108 @@ export interface RawHistogram {
  * @throws Error for bytes that are no such message
  */
 export function readMetric(reader: FieldReader): RawMetric {
-  const labels: RawLabel[] = [];
+  let labels: RawLabel[] | undefined;
   let gauge: number | undefined;
   let counter: number | undefined;
   let summary: RawSummary | undefined;
   let histogram: RawHistogram | undefined;
   let timestampMs = 0;
-  reader.eachFieldOfPart((field, type) => {
-    if (field === 6 && type === WireType.Varint) timestampMs = reader.whole();
-    else if (type !== WireType.LengthDelimited) return false;
-    else if (field === 1) labels.push(readLabel(reader));
-    else if (field === 2) gauge = readValue(reader);
-    else if (field === 3) counter = readValue(reader);
-    else if (field === 4) summary = readSummary(reader);
-    else if (field === 7) histogram = readHistogram(reader);
-    else return false;
-    return true;
-  });
-  return { labels, gauge, counter, summary, histogram, timestampMs };
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    const { tag } = reader;
+    if (tag === metric.timestamp) timestampMs = reader.whole();
+    else if (tag === metric.gauge) gauge = readValue(reader);
+    else if (tag === metric.counter) counter = readValue(reader);
+    else if (tag === metric.summary) summary = readSummary(reader);
+    else if (tag === metric.histogram) histogram = readHistogram(reader);
+    else if (tag === metric.label) {
+      labels ??= [];
+      labels.push(readLabel(reader));
+    } else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { labels: labels ?? noLabels, gauge, counter, summary, histogram, timestampMs };
 }
+
+const noLabels: readonly RawLabel[] = [];
 
 function readLabel(reader: FieldReader): RawLabel {
   let name = "";
   let value = "";
-  reader.eachFieldOfPart((field, type) => {
-    if (type !== WireType.LengthDelimited) return false;
-    if (field === 1) name = reader.text();
-    else if (field === 2) value = reader.text();
-    else return false;
-    return true;
-  });
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === labelTags.name) name = reader.text();
+    else if (reader.tag === labelTags.value) value = reader.text();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
   return { name, value };
 }
 
 /** A gauge's or a counter's. */
 function readValue(reader: FieldReader): number {
   let value = 0;
-  reader.eachFieldOfPart((field, type) => {
-    if (field !== 1 || type !== WireType.Bit64) return false;
-    value = reader.double();
-    return true;
-  });
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === valueTag) value = reader.double();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
   return value;
 }
 
 function readSummary(reader: FieldReader): RawSummary {
-  const quantiles: { at: number; value: number }[] = [];
-  const { count, sum } = readTotals(reader, () => {
-    let at = 0;
-    let value = 0;
-    reader.eachFieldOfPart((field, type) => {
-      if (type !== WireType.Bit64) return false;
-      if (field === 1) at = reader.double();
-      else if (field === 2) value = reader.double();
-      else return false;
-      return true;
-    });
-    quantiles.push({ at, value });
-  });
+  let count = 0;
+  let sum = 0;
+  const quantiles: RawSummary["quantiles"][number][] = [];
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === totals.part) quantiles.push(readQuantile(reader));
+    else if (reader.tag === totals.count) count = reader.whole();
+    else if (reader.tag === totals.sum) sum = reader.double();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
   return { count, sum, quantiles };
 }
 
-function readHistogram(reader: FieldReader): RawHistogram {
-  const buckets: { upTo: number; count: number }[] = [];
-  const totals = readTotals(reader, () => {
-    let upTo = 0;
-    let count = 0;
-    reader.eachFieldOfPart((field, type) => {
-      if (field === 1 && type === WireType.Varint) count = reader.whole();
-      else if (field === 2 && type === WireType.Bit64) upTo = reader.double();
-      else return false;
-      return true;
-    });
-    buckets.push({ upTo, count });
-  });
-  return { ...totals, buckets };
+function readQuantile(reader: FieldReader): RawSummary["quantiles"][number] {
+  let at = 0;
+  let value = 0;
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === quantileTags.at) at = reader.double();
+    else if (reader.tag === quantileTags.value) value = reader.double();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { at, value };
 }
 
-/** What summaries and histograms have in common: two totals, and parts in field 3. */
-function readTotals(
-  reader: FieldReader,
-  readPart: () => void,
-): { readonly count: number; readonly sum: number } {
+function readHistogram(reader: FieldReader): RawHistogram {
   let count = 0;
   let sum = 0;
-  reader.eachFieldOfPart((field, type) => {
-    if (field === 1 && type === WireType.Varint) count = reader.whole();
-    else if (field === 2 && type === WireType.Bit64) sum = reader.double();
-    else if (field === 3 && type === WireType.LengthDelimited) readPart();
-    else return false;
-    return true;
-  });
-  return { count, sum };
+  const buckets: RawHistogram["buckets"][number][] = [];
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === totals.part) buckets.push(readBucket(reader));
+    else if (reader.tag === totals.count) count = reader.whole();
+    else if (reader.tag === totals.sum) sum = reader.double();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { count, sum, buckets };
+}
+
+function readBucket(reader: FieldReader): RawHistogram["buckets"][number] {
+  let upTo = 0;
+  let count = 0;
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === bucketTags.count) count = reader.whole();
+    else if (reader.tag === bucketTags.upTo) upTo = reader.double();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { upTo, count };
 }

@@ -15,28 +15,39 @@ import {
  */
 export class RateLimitResponseEncoder {
   readonly #limits = new WeakMap<CurrentLimit, Uint8Array>();
+  /** The limit at each place of the answer before, and its bytes: mostly the same again. */
+  readonly #placed: PlacedLimit[] = [];
   /** Answers lie side by side in here; nothing in it is written twice. */
   #slab = Buffer.alloc(0);
   #length = 0;
   #last: LastAnswer | undefined;
 
-  /** The bytes of a verdict; nobody writes to them any more. */
-  encode(verdict: Verdict): Uint8Array {
+  /**
+   * The bytes of a verdict; nobody writes to them any more.
+   *
+   * @param tail more fields, as bytes; whoever gives the same ones again gives the same object
+   */
+  encode(verdict: Verdict, tail?: Uint8Array): Uint8Array {
     const { statuses } = verdict;
-    if (statuses.length !== 1) return this.#encode(verdict);
+    if (statuses.length !== 1) return this.#encode(verdict, tail);
     // Who is refused is told the same for a second: a hot key's answer is made once.
     const [status] = statuses;
-    if (status !== undefined && this.#last?.isFor(status, verdict.isDenied) === true) {
-      return this.#last.bytes;
+    const last = this.#last;
+    if (status !== undefined && last?.tail === tail && last?.isFor(status, verdict.isDenied)) {
+      return last.bytes;
     }
-    const bytes = this.#encode(verdict);
-    if (status?.isOver === true) this.#last = new LastAnswer(status, verdict.isDenied, bytes);
+    const bytes = this.#encode(verdict, tail);
+    if (status?.isOver === true) {
+      this.#last = new LastAnswer({ status, isDenied: verdict.isDenied, tail, bytes });
+    }
     return bytes;
   }
 
-  #encode({ isDenied, statuses }: Verdict): Uint8Array {
-    let lengthMax = 2;
-    for (const { currentLimit } of statuses) lengthMax += this.#statusLengthMax(currentLimit);
+  #encode({ isDenied, statuses }: Verdict, tail: Uint8Array | undefined): Uint8Array {
+    let lengthMax = 2 + (tail?.length ?? 0);
+    for (let i = 0; i < statuses.length; i += 1) {
+      lengthMax += statusLengthMaxWithoutLimit + this.#limitAt(i, statuses[i]?.currentLimit).length;
+    }
     if (this.#length + lengthMax > this.#slab.length) {
       this.#slab = Buffer.allocUnsafeSlow(Math.max(slabBytes, lengthMax));
       this.#length = 0;
@@ -44,33 +55,36 @@ export class RateLimitResponseEncoder {
     const start = this.#length;
     this.#byte(tags.overallCode);
     this.#byte(isDenied ? codes.overLimit : codes.ok);
-    for (const status of statuses) this.#status(status);
+    for (let i = 0; i < statuses.length; i += 1) {
+      const status = statuses[i];
+      if (status !== undefined) this.#status(status, this.#limitAt(i, status.currentLimit));
+    }
+    if (tail !== undefined) {
+      this.#slab.set(tail, this.#length);
+      this.#length += tail.length;
+    }
     return this.#slab.subarray(start, this.#length);
   }
 
-  #statusLengthMax(limit: CurrentLimit | undefined): number {
-    return statusLengthMaxWithoutLimit + (limit === undefined ? 0 : this.#limitBytes(limit).length);
-  }
-
-  #status(status: DescriptorVerdict): void {
+  /** @param limit the bytes of the status's limit, none where it has none */
+  #status(status: DescriptorVerdict, limit: Uint8Array): void {
     const { currentLimit, limitRemaining = 0, durationUntilResetUs } = status;
-    const limit = currentLimit === undefined ? undefined : this.#limitBytes(currentLimit);
     const seconds = secondsOf(durationUntilResetUs);
     const secondsLength = seconds === undefined || seconds === 0 ? 0 : 1 + varintLength(seconds);
     const length =
       2 +
-      (limit === undefined ? 0 : 1 + varintLength(limit.length) + limit.length) +
+      (currentLimit === undefined ? 0 : 1 + varintLength(limit.length) + limit.length) +
       (limitRemaining === 0 ? 0 : 1 + varintLength(limitRemaining)) +
       (seconds === undefined ? 0 : 2 + secondsLength);
     this.#byte(tags.status);
     this.#varint(length);
     this.#byte(tags.statusCode);
     this.#byte(status.isOver ? codes.overLimit : codes.ok);
-    if (limit !== undefined) {
+    if (currentLimit !== undefined) {
       this.#byte(tags.currentLimit);
       this.#varint(limit.length);
-      this.#slab.set(limit, this.#length);
-      this.#length += limit.length;
+      // A call of `set` would cost more than these few bytes do.
+      for (let i = 0; i < limit.length; i += 1) this.#byte(limit[i] ?? 0);
     }
     if (limitRemaining !== 0) {
       this.#byte(tags.limitRemaining);
@@ -82,6 +96,16 @@ export class RateLimitResponseEncoder {
     if (secondsLength === 0) return;
     this.#byte(tags.durationSeconds);
     this.#varint(seconds);
+  }
+
+  /** The bytes of the limit at a place of the answer; none where there is no limit. */
+  #limitAt(place: number, limit: CurrentLimit | undefined): Uint8Array {
+    if (limit === undefined) return noBytes;
+    const before = this.#placed[place];
+    if (before?.limit === limit) return before.bytes;
+    const bytes = this.#limitBytes(limit);
+    if (place < placedMax) this.#placed[place] = { limit, bytes };
+    return bytes;
   }
 
   /** A limit's part is the same in every answer: it is made once. */
@@ -100,14 +124,35 @@ export class RateLimitResponseEncoder {
 
   /** Whole, 0 to 2^53. */
   #varint(value: number): void {
-    let rest = value;
-    while (rest > 127) {
-      this.#byte((rest % 128) + 128);
-      rest = Math.floor(rest / 128);
+    let large = value;
+    while (large > smallMax) {
+      const rest = Math.floor(large / 128);
+      this.#byte((large - rest * 128) | 128);
+      large = rest;
     }
-    this.#byte(rest);
+    // Whole numbers of 32 bits: `%` and `/` of others cost ten times as much.
+    let small = large | 0;
+    while (small > 127) {
+      this.#byte((small & 127) | 128);
+      small >>>= 7;
+    }
+    this.#byte(small);
   }
 }
+
+/** A limit, and its part of an answer. */
+interface PlacedLimit {
+  readonly limit: CurrentLimit;
+  readonly bytes: Uint8Array;
+}
+
+/** Places of an answer whose limit is kept at hand: as few as nearly all answers have. */
+const placedMax = 8;
+
+const noBytes = new Uint8Array(0);
+
+/** What operations on whole numbers of 32 bits hold. */
+const smallMax = 2 ** 31 - 1;
 
 /** Bytes that are allocated at a time. */
 const slabBytes = 16_384;
@@ -119,11 +164,13 @@ const statusLengthMaxWithoutLimit = 48;
 class LastAnswer {
   readonly #status: DescriptorVerdict;
   readonly #isDenied: boolean;
+  readonly tail: Uint8Array | undefined;
   readonly bytes: Uint8Array;
 
-  constructor(status: DescriptorVerdict, isDenied: boolean, bytes: Uint8Array) {
+  constructor({ status, isDenied, tail, bytes }: Answered) {
     this.#status = status;
     this.#isDenied = isDenied;
+    this.tail = tail;
     this.bytes = bytes;
   }
 
@@ -137,6 +184,11 @@ class LastAnswer {
       secondsOf(status.durationUntilResetUs) === secondsOf(durationUntilResetUs)
     );
   }
+}
+
+interface Answered extends Pick<LastAnswer, "tail" | "bytes"> {
+  readonly status: DescriptorVerdict;
+  readonly isDenied: boolean;
 }
 
 function secondsOf(durationUs: number | undefined): number | undefined {
@@ -175,7 +227,7 @@ const unitNumbers: Readonly<Record<LimitUnit, number>> = {
 
 function varintLength(value: number): number {
   let length = 1;
-  for (let rest = value; rest > 127; rest = Math.floor(rest / 128)) length += 1;
+  for (let bound = 128; value >= bound; bound *= 128) length += 1;
   return length;
 }
 

@@ -7,8 +7,10 @@ import {
   limitResponse,
   type StyledStatus,
 } from "../core/limit-headers.js";
+import { ruleHeader, type ToldRule, toldRuleFields, toldRuleText } from "../core/told-rule.js";
 import type { Verdict } from "../core/verdict.js";
 import type { PreparedQuery } from "../decide/prepared-query.js";
+import { refusingRule, ToldRules } from "../decide/refusing-rule.js";
 import { type HeaderValue, HeaderValueSchema } from "../gen/envoy/config/core/v3/base_pb.js";
 import {
   type RateLimitRequest,
@@ -40,6 +42,8 @@ type Extras = Partial<
 /** What responses carry beside their statuses. Most carry nothing, and that costs nothing. */
 export class ResponseExtras {
   readonly #options: ResponseExtrasOptions;
+  readonly #toldRules = new ToldRules();
+  readonly #namings = new WeakMap<ToldRule, Uint8Array>();
 
   constructor(options: ResponseExtrasOptions) {
     this.#options = options;
@@ -60,11 +64,37 @@ export class ResponseExtras {
   fields(call: AnsweredCall): Extras {
     const { headers, body } = this.#limitResponse(call);
     const message = this.needsMessage ? call.message : undefined;
-    return {
-      ...(headers.length > 0 && { responseHeadersToAdd: headers.map(toHeaderValue) }),
-      ...(body !== undefined && { rawBody: Buffer.from(body, "utf8") }),
-      ...(message !== undefined && { dynamicMetadata: dynamicMetadata(call, message) }),
+    const told = this.#toldRule(call);
+    const allHeaders = [...headers, ...namingHeaders(told)];
+    const metadata = {
+      ...(message !== undefined && dynamicMetadata(call, message)),
+      ...namingMetadata(told),
     };
+    return {
+      ...(allHeaders.length > 0 && { responseHeadersToAdd: allHeaders.map(toHeaderValue) }),
+      ...(body !== undefined && { rawBody: Buffer.from(body, "utf8") }),
+      ...(Object.keys(metadata).length > 0 && { dynamicMetadata: metadata }),
+    };
+  }
+
+  /**
+   * What names the rule of a refusal, as bytes that are made once a rule: all that the response to
+   * a call has beside its statuses where `mayAdd` says that there is nothing else.
+   */
+  naming(prepared: PreparedQuery, verdict: Verdict): Uint8Array | undefined {
+    const told = this.#toldRule({ prepared, verdict });
+    if (told === undefined) return undefined;
+    const known = this.#namings.get(told);
+    if (known !== undefined) return known;
+    const headers = namingHeaders(told).map(toHeaderValue);
+    const metadata = namingMetadata(told);
+    const message = create(RateLimitResponseSchema, {
+      responseHeadersToAdd: headers,
+      ...(Object.keys(metadata).length > 0 && { dynamicMetadata: metadata }),
+    });
+    const bytes = toBinary(RateLimitResponseSchema, message);
+    this.#namings.set(told, bytes);
+    return bytes;
   }
 
   /**
@@ -73,6 +103,11 @@ export class ResponseExtras {
    */
   encode(call: AnsweredCall): Uint8Array {
     return toBinary(RateLimitResponseSchema, create(RateLimitResponseSchema, this.fields(call)));
+  }
+
+  #toldRule({ prepared, verdict }: Omit<AnsweredCall, "message">): ToldRule | undefined {
+    const refusing = verdict.isDenied ? refusingRule(prepared, verdict) : undefined;
+    return refusing && this.#toldRules.of(refusing);
   }
 
   #limitResponse({ prepared, verdict }: AnsweredCall): LimitResponse {
@@ -86,6 +121,14 @@ export class ResponseExtras {
       names: this.#options.headerNames,
     });
   }
+}
+
+function namingHeaders(told: ToldRule | undefined): readonly Header[] {
+  return told?.telling.header === true ? [{ name: ruleHeader, value: toldRuleText(told) }] : [];
+}
+
+function namingMetadata(told: ToldRule | undefined): MessageJson {
+  return told?.telling.metadata === true ? Object.fromEntries(toldRuleFields(told)) : {};
 }
 
 function toHeaderValue({ name, value }: Header): HeaderValue {

@@ -172,15 +172,29 @@ export class KnownRequests {
     const shape = this.#shapes.at(table.word(place, fields.shape));
     if (shape === undefined) return undefined;
     const { length } = shape.sample.asks;
-    const keys: LimitKey[] = length === 0 ? [] : [this.#keyAt(place)];
-    for (let i = 1; i < length; i += 1) {
-      const further = table.find(this.#digestOfFurther(digest, i));
-      // Given up on its own.
+    if (length === 1) return recall(shape, [this.#keyAt(place)]);
+    const keys = length === 0 ? noKeys : this.#keysFrom(place, { digest, length });
+    // A further one was given up on its own.
+    if (keys === undefined) return undefined;
+    if (length === 0) table.setWord(place, fields.isUsed, 1);
+    return recall(shape, keys);
+  }
+
+  /** The keys of a request of two limits and more; undefined where one is not known any more. */
+  #keysFrom(
+    place: Place,
+    { digest, length }: { readonly digest: Readonly<Digest>; readonly length: number },
+  ): readonly LimitKey[] | undefined {
+    const second = this.#shaped.find(this.#digestOfFurther(digest, 1));
+    if (second === undefined) return undefined;
+    // Made with two: an array that grows has room for 17 at once, and the collector pays for it.
+    const keys = [this.#keyAt(place), this.#keyAt(second)];
+    for (let i = 2; i < length; i += 1) {
+      const further = this.#shaped.find(this.#digestOfFurther(digest, i));
       if (further === undefined) return undefined;
       keys.push(this.#keyAt(further));
     }
-    if (length === 0) table.setWord(place, fields.isUsed, 1);
-    return recall(shape, keys);
+    return keys;
   }
 
   #keyAt(place: Place): LimitKey {
@@ -248,6 +262,8 @@ export class KnownRequests {
     this.#recentDigests.fill(0);
   }
 }
+
+const noKeys: readonly LimitKey[] = [];
 
 function isSame(one: Readonly<Digest>, other: Readonly<Digest>): boolean {
   return one.a === other.a && one.b === other.b && one.c === other.c && one.d === other.d;

@@ -29,6 +29,8 @@ import { asBuffer, type ScannedRequest, scanRateLimitRequest } from "./rls-scann
 export interface DecidesPrepared extends RecallsQueries {
   /** A query matched against the policy in force, to be kept for calls that ask the same or not. */
   prepare(query: RateLimitQuery, isKept: boolean): PreparedQuery;
+  /** Whether a call should say what it asks in whole; asked once each. Absent: never. */
+  wantsQuery?(prepared: PreparedQuery): boolean;
   /** Decides one call and tells it so. */
   ask(prepared: PreparedQuery, call: DecisionCall): void;
 }
@@ -76,8 +78,8 @@ export function createRateLimitService(parts: RateLimitServiceParts): ServiceHan
       return;
     }
     const deadlineMs = callerDeadlineMs(call, clock);
-    const { prepared, hits } = read;
-    const own = { prepared, hits, deadlineMs, message, answer, span };
+    const { prepared, hits, query } = read;
+    const own = { prepared, hits, query, deadlineMs, message, answer, span };
     decider.ask(prepared, new RateLimitCall(own, encoders));
   };
   return {
@@ -88,7 +90,7 @@ export function createRateLimitService(parts: RateLimitServiceParts): ServiceHan
 
 type OwnParts = Pick<
   RateLimitCall,
-  "prepared" | "hits" | "deadlineMs" | "message" | "answer" | "span"
+  "prepared" | "hits" | "query" | "deadlineMs" | "message" | "answer" | "span"
 >;
 
 /** What turns verdicts into bytes, the same for all calls. */
@@ -101,15 +103,18 @@ interface Encoders {
 class RateLimitCall implements DecisionCall {
   readonly prepared: PreparedQuery;
   readonly hits: Hits;
+  readonly query: RateLimitQuery | undefined;
   readonly deadlineMs: number;
   readonly message: RateLimitRequest | undefined;
   readonly answer: UnaryAnswer;
   readonly span: DecisionSpan | undefined;
   readonly #encoders: Encoders;
 
-  constructor({ prepared, hits, deadlineMs, message, answer, span }: OwnParts, encoders: Encoders) {
+  constructor(own: OwnParts, encoders: Encoders) {
+    const { prepared, hits, query, deadlineMs, message, answer, span } = own;
     this.prepared = prepared;
     this.hits = hits;
+    this.query = query;
     this.deadlineMs = deadlineMs;
     this.message = message;
     this.answer = answer;
@@ -136,10 +141,14 @@ class RateLimitCall implements DecisionCall {
 
   #encode(verdict: Verdict): Uint8Array {
     const { encoder, extras } = this.#encoders;
-    const bytes = encoder.encode(verdict);
     const { prepared, message } = this;
-    if (!extras.mayAdd(prepared)) return bytes;
-    return Buffer.concat([bytes, extras.encode({ prepared, verdict, message })]);
+    if (extras.mayAdd(prepared)) {
+      return Buffer.concat([
+        encoder.encode(verdict),
+        extras.encode({ prepared, verdict, message }),
+      ]);
+    }
+    return encoder.encode(verdict, verdict.isDenied ? extras.naming(prepared, verdict) : undefined);
   }
 }
 
@@ -147,6 +156,8 @@ class RateLimitCall implements DecisionCall {
 interface ReadRequest {
   readonly prepared: PreparedQuery;
   readonly hits: Hits;
+  /** Undefined where nobody wants to know. */
+  readonly query: RateLimitQuery | undefined;
 }
 
 /** Reads requests; what many calls ask is matched once. */
@@ -167,7 +178,8 @@ class RequestReader {
     const prepared = this.#known.find(digest);
     if (prepared === undefined) return this.#decode(bytes, digest);
     const hits = hitsOf(scanned, prepared.descriptors.length);
-    return hits === undefined ? this.#decode(bytes) : { prepared, hits };
+    if (hits === undefined) return this.#decode(bytes);
+    return { prepared, hits, query: this.#wholeQuery(bytes, prepared) };
   }
 
   #decode(bytes: Uint8Array, digest?: Readonly<Digest>): ReadRequest {
@@ -182,7 +194,19 @@ class RequestReader {
     const isKept = digest !== undefined && this.#known.wantsKept();
     const prepared = decider.prepare(query, isKept);
     if (digest !== undefined) this.#known.add(digest, prepared, isKept);
-    return { prepared, hits: query.descriptors.map((descriptor) => descriptor.hits) };
+    const hits = query.descriptors.map((descriptor) => descriptor.hits);
+    return { prepared, hits, query: decider.wantsQuery?.(prepared) === true ? query : undefined };
+  }
+
+  /** What a request that is known asks; it is read for who looks at decisions, and else not. */
+  #wholeQuery(bytes: Uint8Array, prepared: PreparedQuery): RateLimitQuery | undefined {
+    if (this.#parts.decider.wantsQuery?.(prepared) !== true) return undefined;
+    try {
+      return decodePlainRequest(asBuffer(bytes)) ?? decodeRateLimitRequest(bytes);
+    } catch {
+      // Whoever looks must not change an answer: the call is decided, and not looked at.
+      return undefined;
+    }
   }
 }
 

@@ -1,76 +1,45 @@
-import { create, toBinary } from "@bufbuild/protobuf";
-import { anyPack, DurationSchema } from "@bufbuild/protobuf/wkt";
-import { type Priority, priorities } from "../core/admission-settings.js";
-import type { NodeShare, ServiceShares, ShareSheet } from "../core/feedback.js";
-import { breakerKey, concurrencyPinKeys, runtimeLayerName, shedKey } from "../core/runtime-keys.js";
+import type { NodeShare, ShareSheet } from "../core/feedback.js";
+import type { GateState } from "../core/gate.js";
+import { concurrencyPinKeys } from "../core/runtime-keys.js";
+import type { ProxyGroup } from "../policy/service-clusters.js";
+import { emptyLayer, type LayerValue, type NodeLayer } from "./layer-ledger.js";
 import {
-  DiscoveryResponseSchema,
-  type Resource,
-  ResourceSchema,
-} from "../gen/envoy/service/discovery/v3/discovery_pb.js";
-import { RuntimeSchema } from "../gen/envoy/service/runtime/v3/rtds_pb.js";
-import type { ServiceClusters } from "../policy/service-clusters.js";
-import type { ServicePolicy } from "../policy/service-policy.js";
-import { emptyLayer, type NodeLayer } from "./layer-ledger.js";
-
-/** The type of runtime layers, as discovery names it. */
-export const runtimeTypeUrl = "type.googleapis.com/envoy.service.runtime.v3.Runtime";
+  type BreakerKeys,
+  type ClusterKeys,
+  contestedPins,
+  type LayerPlan,
+  type PlannedRetries,
+  type PlannedService,
+} from "./layer-plan.js";
 
 /** The largest share there is: Envoy holds thresholds in 32 bits. */
 export const shareMax = 2 ** 32 - 1;
 
-/** What a closed gate spares, as admission itself does. */
-const sparedPriority: Priority = "critical";
+/** The part of a share that may be retries where a policy has a number of them and no budget. */
+const retryRatioMax = 0.2;
 
-/** What layers are made of while one policy is in force: its services' keys, made once. */
-export interface LayerPlan {
-  readonly services: readonly PlannedService[];
+/** What the fleet has decided, as layers need it. */
+export interface LayerSheet {
+  readonly sheet: ShareSheet;
+  /** By service: gates of services that have no limit for Envoys, or the same word once more. */
+  readonly gates: ReadonlyMap<string, GateState>;
+  /** When nothing of it may be in force any more; undefined: it does not age. */
+  readonly untilMs: number | undefined;
 }
 
-interface PlannedService {
-  readonly name: string;
-  /** Keys that take the share at Envoy's priority DEFAULT, and those that take the one at HIGH. */
-  readonly defaultKeys: readonly string[];
-  readonly highKeys: readonly string[];
-  readonly isPinned: boolean;
-  readonly shedKeys: readonly string[];
-}
-
-/** Plans the layers of a policy: for the services that it sends limits back for. */
-export function planLayers(
-  services: readonly ServicePolicy[],
-  clusters: ServiceClusters,
-): LayerPlan {
-  const told = services.filter(({ concurrency }) => (concurrency?.feedback.length ?? 0) > 0);
-  return { services: told.map((service) => planService(service, clusters)) };
-}
-
-function planService(service: ServicePolicy, clusters: ServiceClusters): PlannedService {
-  const { name, concurrency } = service;
-  const isBroken = concurrency?.feedback.includes("circuitBreakers") === true;
-  const names = isBroken ? clusters.clustersOf(name) : [];
-  return {
-    name,
-    // What waits for a connection is as much on its way as what is in work: it gets no more room.
-    defaultKeys: names.flatMap((cluster) => [
-      breakerKey(cluster, "default", "max_requests"),
-      breakerKey(cluster, "default", "max_pending_requests"),
-    ]),
-    highKeys: names.flatMap((cluster) => [
-      breakerKey(cluster, "high", "max_requests"),
-      breakerKey(cluster, "high", "max_pending_requests"),
-    ]),
-    isPinned: concurrency?.feedback.includes("adaptiveConcurrency") === true,
-    shedKeys: priorities
-      .filter((priority) => priority !== sparedPriority)
-      .map((priority) => shedKey(name, priority)),
+/** Whose layer it is. */
+export interface LayerNode {
+  readonly id: string;
+  readonly identity: ProxyGroup;
+  readonly signals: {
+    /** Its share by cluster, where it is known in which clusters it has the service. */
+    divideShare(service: string, share: NodeShare): ReadonlyMap<string, NodeShare>;
   };
 }
 
-/** Services of a plan whose pins exclude each other: Envoy has one pin for all of its filters. */
-export function contestedPins({ services }: LayerPlan): readonly string[] {
-  const pinned = services.filter(({ isPinned }) => isPinned).map(({ name }) => name);
-  return pinned.length > 1 ? pinned : [];
+/** What an Envoy is told while there is no sheet: what holds as long as Headgate lives. */
+export function bareLayer({ liveValues }: LayerPlan): NodeLayer {
+  return liveValues.size === 0 ? emptyLayer : { ...emptyLayer, values: liveValues };
 }
 
 /**
@@ -78,37 +47,107 @@ export function contestedPins({ services }: LayerPlan): readonly string[] {
  * that are no shares, is left out, so that its configured defaults hold: Envoy acknowledges wrong
  * values like right ones, and takes 0 to refuse everything.
  */
-export function layerOf(nodeId: string, sheet: ShareSheet | undefined, plan: LayerPlan): NodeLayer {
-  if (sheet === undefined) return emptyLayer;
-  const values = new Map<string, number>();
+export function layerOf(
+  node: LayerNode,
+  { sheet, gates, untilMs }: LayerSheet,
+  plan: LayerPlan,
+): NodeLayer {
+  const values = new Map(plan.liveValues);
   const shares = new Map<string, number>();
   const arePinsContested = contestedPins(plan).length > 0;
   for (const planned of plan.services) {
     const known = sheet.services.get(planned.name);
-    if (known === undefined) continue;
-    shed(planned, known, values);
-    const share = known.shares.get(nodeId);
+    if ((gates.get(planned.name) ?? known?.gate) === "closed") shed(planned, values);
+    const share = known?.shares.get(node.id);
     if (share === undefined || !isShare(share)) continue;
-    const isPinned = planned.isPinned && !arePinsContested;
-    if (planned.defaultKeys.length === 0 && !isPinned) continue;
-    for (const key of planned.defaultKeys) values.set(key, share.default);
-    for (const key of share.high > 0 ? planned.highKeys : []) values.set(key, share.high);
-    for (const key of isPinned ? concurrencyPinKeys : []) {
-      values.set(key, share.default + share.high);
-    }
-    shares.set(planned.name, share.default + share.high);
+    const isPinned = planned.pin === "fixed" && !arePinsContested;
+    let held = isPinned ? share.default + share.high : 0;
+    for (const key of isPinned ? concurrencyPinKeys : []) values.set(key, held);
+    if (planned.isBroken) held = setBreakers({ node, planned, plan, values }, share);
+    if (held > 0) shares.set(planned.name, held);
   }
-  return { version: `${sheet.epoch}.${sheet.version}`, values, shares };
+  const version = `${sheet.epoch}.${sheet.version}`;
+  return { version, values, shares, ...(untilMs === undefined ? {} : { untilMs }) };
 }
 
-/** A closed gate is answered by Envoy; one that is half open by admission, which draws. */
-function shed(
-  { shedKeys }: PlannedService,
-  { gate }: ServiceShares,
-  to: Map<string, number>,
-): void {
-  if (gate !== "closed") return;
+/**
+ * A closed gate is answered by Envoy. One that is half open is left to admission, which draws: were
+ * Envoy to draw as well, only the square of what may pass would.
+ */
+function shed({ shedKeys }: PlannedService, to: Map<string, LayerValue>): void {
   for (const key of shedKeys) to.set(key, 100);
+}
+
+interface BreakerTerms {
+  readonly node: LayerNode;
+  readonly planned: PlannedService;
+  readonly plan: LayerPlan;
+  readonly values: Map<string, LayerValue>;
+}
+
+/**
+ * The share in all clusters that it may be in: divided where it is known which of them there are.
+ * The others have it whole: most names are of clusters that this Envoy has not.
+ *
+ * @returns what it may let in at once
+ */
+function setBreakers({ node, planned, plan, values }: BreakerTerms, share: NodeShare): number {
+  const parts = node.signals.divideShare(planned.name, share);
+  const known = planned.clustersAt(node.identity);
+  for (const cluster of known) {
+    setBreakersOf(plan.keysOf(cluster), parts.get(cluster) ?? share, { planned, values });
+  }
+  for (const [cluster, part] of parts) {
+    if (known.includes(cluster)) continue;
+    setBreakersOf(plan.keysOf(cluster), part, { planned, values });
+  }
+  if (known.length === 0 && parts.size === 0) return 0;
+  let sum = 0;
+  for (const { default: usual, high } of parts.values()) sum += usual + high;
+  return Math.max(sum, share.default + share.high);
+}
+
+/** At both priorities; without a share of HIGH, nothing is said of it. */
+function setBreakersOf(
+  keys: ClusterKeys,
+  part: NodeShare,
+  to: Pick<BreakerTerms, "planned" | "values">,
+): void {
+  setBreaker(keys.default, part.default, to);
+  if (part.high > 0) setBreaker(keys.high, part.high, to);
+}
+
+function setBreaker(
+  keys: BreakerKeys,
+  max: number,
+  { planned, values }: Pick<BreakerTerms, "planned" | "values">,
+): void {
+  values.set(keys.requests, max);
+  // What waits for a connection is as much on its way as what is in work: it gets no more room.
+  values.set(keys.pendingRequests, max);
+  if (planned.retries !== undefined) setRetries(keys, { max, retries: planned.retries }, values);
+}
+
+/**
+ * Retries are of the share, too. A budget is a part of what is in work, and so falls with it, but
+ * for the number that passes whatever is in work: that is bounded by the same part of the share.
+ *
+ * Example: 20 percent and at least 3: of a share of 50 at least 3, of one of 10 at least 2, of one
+ * of 4 at least 1. Three without a budget: of a share of 50 or 15 all, of one of 10 two.
+ */
+function setRetries(
+  keys: BreakerKeys,
+  { max, retries }: { readonly max: number; readonly retries: PlannedRetries },
+  values: Map<string, LayerValue>,
+): void {
+  const part = (ratio: number): number => Math.max(1, Math.ceil(max * ratio));
+  if (retries.kind === "fixed") {
+    values.set(keys.retries, Math.min(retries.retriesMax, part(retryRatioMax)));
+    return;
+  }
+  const { percent, retriesMin } = retries;
+  values.set(keys.budgetPercent, percent);
+  values.set(keys.retriesMin, Math.min(retriesMin, part(percent / 100)));
 }
 
 /** Whether both parts are whole numbers that Envoy takes for what they are. */
@@ -125,46 +164,4 @@ export function isSameLayer(one: NodeLayer, other: NodeLayer): boolean {
   if (one.values.size !== other.values.size) return false;
   for (const [key, value] of one.values) if (other.values.get(key) !== value) return false;
   return true;
-}
-
-/** What an answer with layers says. */
-export interface LayerAnswer {
-  readonly nonce: string;
-  /** Undefined: ours was not asked for. */
-  readonly layer: NodeLayer | undefined;
-  readonly ttlMs: number;
-  /** Other layers that were asked for: they are answered empty, so that nobody waits for them. */
-  readonly emptyNames: readonly string[];
-}
-
-/**
- * An answer with the layer of `runtimeLayerName`, whole, that ends by itself when nobody renews it.
- *
- * Source: envoy.service.discovery.v3.DiscoveryResponse and Resource; envoy.service.runtime.v3.
- */
-export function encodeLayers({ nonce, layer, ttlMs, emptyNames }: LayerAnswer): Uint8Array {
-  const others = emptyNames.map((name) => create(RuntimeSchema, { name, layer: {} }));
-  return toBinary(
-    DiscoveryResponseSchema,
-    create(DiscoveryResponseSchema, {
-      typeUrl: runtimeTypeUrl,
-      versionInfo: layer?.version ?? emptyLayer.version,
-      nonce,
-      resources: [
-        ...(layer === undefined ? [] : [anyPack(ResourceSchema, resourceOf(layer, ttlMs))]),
-        ...others.map((one) => anyPack(RuntimeSchema, one)),
-      ],
-    }),
-  );
-}
-
-function resourceOf({ version, values }: NodeLayer, ttlMs: number): Resource {
-  const layer = Object.fromEntries(values);
-  const runtime = create(RuntimeSchema, { name: runtimeLayerName, layer });
-  const ttl = create(DurationSchema, {
-    seconds: BigInt(Math.floor(ttlMs / 1_000)),
-    nanos: (ttlMs % 1_000) * 1_000_000,
-  });
-  const resource = anyPack(RuntimeSchema, runtime);
-  return create(ResourceSchema, { name: runtimeLayerName, version, ttl, resource });
 }

@@ -1,4 +1,5 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import type { Cancel } from "../core/clock.js";
 import { runtimeLayerName } from "../core/runtime-keys.js";
 import {
   type DiscoveryRequest,
@@ -12,21 +13,23 @@ import {
   type ControlStreams,
   readMessages,
 } from "./control-stream.js";
-import { emptyLayer, type NodeLayer } from "./layer-ledger.js";
-import { LayerPusher, type PushTimes } from "./layer-pusher.js";
+import { encodeLayers, runtimeTypeUrl } from "./layer-encoder.js";
+import { emptyLayer } from "./layer-ledger.js";
+import { LayerPusher, type LayerSource, type PushTimes } from "./layer-pusher.js";
 import { nodeIdentity } from "./node-identity.js";
 import type { Node } from "./node-registry.js";
-import { encodeLayers, runtimeTypeUrl } from "./runtime-layers.js";
 
 /** What the server of discovery is made of. */
 export interface XdsServerParts {
   readonly streams: ControlStreams;
   readonly times: PushTimes;
-  /** What an Envoy's layer should be now; undefined: nobody knows yet. */
-  readonly layerFor: (nodeId: string) => NodeLayer | undefined;
+  readonly source: LayerSource;
   /** Begins the names of this process's answers, so that no other process's are taken for ours. */
   readonly nonceStart: string;
 }
+
+/** Envoys whose layers are looked at in one turn: a few milliseconds with twenty services. */
+export const updatesPerTurn = 32;
 
 /** Types and layers that are answered empty on one stream; others are not answered. */
 export const emptyAnswersMax = 16;
@@ -45,6 +48,9 @@ export const refusalWordsMax = 200;
 export class XdsServer {
   readonly #parts: XdsServerParts;
   readonly #pushers = new Set<LayerPusher>();
+  /** Those of them that are to be updated, the longest first. */
+  readonly #due = new Set<LayerPusher>();
+  #cancelRest: Cancel = () => {};
   #nonceCount = 0;
 
   constructor(parts: XdsServerParts) {
@@ -70,9 +76,29 @@ export class XdsServer {
     ];
   }
 
-  /** Layers may be other ones than they were: whoever has another one is sent its own. */
+  /**
+   * Layers may be other ones than they were: whoever has another one is sent its own. Of a large
+   * fleet some a turn, so that decisions need not wait for all of them.
+   */
   update(): void {
-    for (const pusher of this.#pushers) pusher.update();
+    // Who waits already keeps its place: nobody waits for ever, however often this is called.
+    for (const pusher of this.#pushers) this.#due.add(pusher);
+    this.#updateSome();
+  }
+
+  #updateSome(): void {
+    this.#cancelRest();
+    let count = 0;
+    for (const pusher of this.#due) {
+      if (count === updatesPerTurn) {
+        const { clock } = this.#parts.streams.parts;
+        this.#cancelRest = clock.scheduleTurn(() => this.#updateSome());
+        return;
+      }
+      count += 1;
+      this.#due.delete(pusher);
+      pusher.update();
+    }
   }
 
   #terms(): DiscoveryTerms {
@@ -154,11 +180,11 @@ class DiscoveryStream {
       return;
     }
     this.#stream.claim(node, "layers");
-    const { streams, times, layerFor, pushers, nextNonce } = this.#terms;
+    const { streams, times, source, pushers, nextNonce } = this.#terms;
     const { clock, counts } = streams.parts;
     const parts = { stream: this.#stream, node, emptyNames: others, clock, counts };
     const hasLayer = versionInfo !== "";
-    this.#pusher = new LayerPusher({ ...parts, times, layerFor, hasLayer, nextNonce });
+    this.#pusher = new LayerPusher({ ...parts, times, source, hasLayer, nextNonce });
     pushers.add(this.#pusher);
     this.#pusher.update();
   }

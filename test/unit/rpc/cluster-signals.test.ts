@@ -22,7 +22,57 @@ function load(fields: {
   return { cluster, ...none, ...fields, coveredMs: 1_000 };
 }
 
+function highRemaining(value: number) {
+  return { kind: "highRemaining", cluster, value, stampMs: 0 } as const;
+}
+
 describe("ClusterSignals", () => {
+  it.each([
+    { what: "is undefined where the threshold is unknown", steps: [[undefined, 4, undefined]] },
+    { what: "is what the threshold has lost", steps: [[10, 4, 6]] },
+    { what: "is none where more is left than there is", steps: [[10, 1_024, 0]] },
+    {
+      what: "stays where nothing moved, whatever the threshold",
+      steps: [
+        [5, 5, 0],
+        [20, 5, 0],
+        [40, 5, 0],
+      ],
+    },
+    {
+      what: "is by the threshold of before where that has just changed",
+      steps: [
+        [5, 4, 1],
+        [20, 5, 0],
+      ],
+    },
+    {
+      what: "grows where all is in use",
+      steps: [
+        [5, 0, 5],
+        [20, 0, 5],
+        [20, 0, 20],
+      ],
+    },
+  ])("at HIGH $what", ({ steps }) => {
+    const signals = new ClusterSignals();
+    signals.addSample(inFlight(100), 0);
+    for (const [threshold, remaining = 0, expected] of steps) {
+      signals.addSample(highRemaining(remaining), 0);
+      expect(signals.take(0, threshold).highInFlight).toBe(expected);
+    }
+  });
+
+  it("has no more at HIGH than at all, and says nothing of it by load reports", () => {
+    const signals = new ClusterSignals();
+    signals.addSample(inFlight(3), 0);
+    signals.addSample(highRemaining(2), 0);
+    expect(signals.take(0, 10).highInFlight).toBe(3);
+    const silent = new ClusterSignals();
+    silent.addLoad(load({ inFlight: 4 }), 0);
+    expect(silent.take(0, 10).highInFlight).toBeUndefined();
+  });
+
   it("takes Envoy's own refusals out of what failed and of what ended", () => {
     const signals = new ClusterSignals();
     signals.addSample(count("completed", 100), 0);

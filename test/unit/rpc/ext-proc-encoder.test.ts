@@ -7,6 +7,7 @@ import type {
   ExchangeReply,
   HeaderField,
   Refusal,
+  ReplyMetadata,
 } from "../../../src/core/exchange-messages.js";
 import {
   type ProcessingResponse,
@@ -54,13 +55,17 @@ const continues: fc.Arbitrary<ContinueReply> = fc.record({
   metadata: fc.option(metadata, { nil: undefined }),
   responseHeaders: fc.constantFrom("send", "skip", undefined),
 });
-const refusals: fc.Arbitrary<Refusal> = fc.record({
-  status: fc.integer({ min: 400, max: 599 }),
-  grpcStatus: fc.option(fc.nat(16), { nil: undefined }),
-  headers,
-  body: fc.oneof(text, fc.string({ maxLength: 20_000 })),
-  details: text,
-});
+const refusals: fc.Arbitrary<Refusal> = fc.record(
+  {
+    status: fc.integer({ min: 400, max: 599 }),
+    grpcStatus: fc.option(fc.nat(16), { nil: undefined }),
+    headers,
+    body: fc.oneof(text, fc.string({ maxLength: 20_000 })),
+    details: text,
+    metadata,
+  },
+  { requiredKeys: ["status", "grpcStatus", "headers", "body", "details"] },
+);
 const replies: fc.Arbitrary<ExchangeReply> = fc.oneof(
   { weight: 4, arbitrary: continues },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant("immediate"), refusal: refusals }) },
@@ -90,6 +95,11 @@ function partShape(reply: ContinueReply): NonNullable<ResponseShape["response"]>
   return { case: part, value: { response: { headerMutation } } };
 }
 
+function metadataShape(sent: ReplyMetadata | undefined) {
+  if (sent === undefined) return {};
+  return { dynamicMetadata: { [sent.namespace]: Object.fromEntries(sent.fields) } };
+}
+
 /** The same reply as the general encoder is told it. */
 function shapeOf(reply: ExchangeReply): ResponseShape {
   if (reply.kind === "wait") {
@@ -106,13 +116,12 @@ function shapeOf(reply: ExchangeReply): ResponseShape {
       ...(grpcStatus !== undefined && { grpcStatus: { status: grpcStatus } }),
       details,
     };
-    return { response: { case: "immediateResponse", value } };
+    const response = { case: "immediateResponse", value } as const;
+    return { response, ...metadataShape(reply.refusal.metadata) };
   }
   return {
     response: partShape(reply),
-    ...(reply.metadata && {
-      dynamicMetadata: { [reply.metadata.namespace]: Object.fromEntries(reply.metadata.fields) },
-    }),
+    ...metadataShape(reply.metadata),
     ...(reply.responseHeaders && {
       modeOverride: {
         responseHeaderMode: reply.responseHeaders === "send" ? 1 : 2,
@@ -147,7 +156,10 @@ describe("ExchangeReplyEncoder", () => {
 
   it("writes an answer without metadata byte by byte as protobuf-es does", () => {
     const encoder = new ExchangeReplyEncoder();
-    const plain = replies.filter((reply) => reply.kind !== "continue" || !reply.metadata);
+    const plain = replies.filter((reply) => {
+      if (reply.kind === "immediate") return reply.refusal.metadata === undefined;
+      return reply.kind !== "continue" || reply.metadata === undefined;
+    });
     fc.assert(
       fc.property(plain, (reply) => {
         const wanted = toBinary(

@@ -5,10 +5,11 @@ import { FieldReader } from "../../../src/rpc/field-reader.js";
 /** The numbers and types of all fields, unread. */
 function fieldsOf(...bytes: readonly number[]): readonly (readonly [number, WireType])[] {
   const found: (readonly [number, WireType])[] = [];
-  new FieldReader(Uint8Array.from(bytes)).eachField((field, type) => {
-    found.push([field, type]);
-    return false;
-  });
+  const reader = new FieldReader(Uint8Array.from(bytes));
+  while (reader.next()) {
+    found.push([Math.floor(reader.tag / 8), reader.tag & 7]);
+    reader.skip();
+  }
   return found;
 }
 
@@ -28,10 +29,7 @@ describe("FieldReader", () => {
     const wholeOf = (...bytes: readonly number[]): number => {
       let value = -1;
       const reader = new FieldReader(Uint8Array.from([0x08, ...bytes]));
-      reader.eachField(() => {
-        value = reader.whole();
-        return true;
-      });
+      while (reader.next()) value = reader.whole();
       return value;
     };
     expect(wholeOf(0x00)).toBe(0);
@@ -55,25 +53,17 @@ describe("FieldReader", () => {
 
   it("does not read past the end of a part", () => {
     const reader = new FieldReader(Uint8Array.from([0x0a, 1, 0x08, 0x05]));
-    expect(() =>
-      reader.eachField(() => {
-        reader.eachFieldOfPart(() => {
-          reader.whole();
-          return true;
-        });
-        return true;
-      }),
-    ).toThrow("no message");
+    expect(reader.next()).toBe(true);
+    reader.enter();
+    expect(reader.next()).toBe(true);
+    expect(() => reader.whole()).toThrow("no message");
   });
 
   it("reads bytes of a part in place", () => {
     const bytes = Uint8Array.from([0x0a, 2, 7, 8]);
     const reader = new FieldReader(bytes);
     let part = new Uint8Array();
-    reader.eachField(() => {
-      part = Uint8Array.from(reader.part());
-      return true;
-    });
+    while (reader.next()) part = Uint8Array.from(reader.part());
     expect([...part]).toEqual([7, 8]);
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { metricsFreshMs } from "../../../src/rpc/cluster-signals.js";
 import { loadReportSeconds } from "../../../src/rpc/load-report.js";
 import { grpcStatuses } from "../../../src/rpc/status.js";
-import { ControlRig, testNode, toldService } from "../../support/control-rig.js";
+import { ControlRig, gaugeFamily, testNode, toldService } from "../../support/control-rig.js";
 
 function locality(inFlight: number, success: number, errors: number) {
   return {
@@ -54,6 +55,33 @@ describe("the load reporting service", () => {
         heldAtMs: rig.nowMs,
       },
     ]);
+  });
+
+  it("asks for fewer while statistics speak of the same clusters", () => {
+    const upstream = { address: "orders.shop", port: 80 };
+    const rig = new ControlRig([toldService("orders", { upstream })]);
+    const statistics = rig.open("StreamMetrics");
+    const active = gaugeFamily("cluster.orders.upstream_rq_active", 1);
+    const stream = rig.open("StreamLoadStats");
+    const report = (...clusters: readonly string[]): readonly (bigint | undefined)[] => {
+      stream.reportLoad({ clusterStats: clusters.map((one) => statsOf(one, [locality(1, 1, 0)])) });
+      return stream.loadAsks.map(({ loadReportingInterval }) => loadReportingInterval?.seconds);
+    };
+    stream.reportLoad({ node: testNode("edge-1") });
+    expect(report("orders")).toEqual([1n]);
+    statistics.pushMetrics(testNode("edge-1"), [active]);
+    expect(report("orders")).toEqual([1n, 5n]);
+    expect(report()).toEqual([1n, 5n]);
+    stream.reportLoad({ clusterStats: [statsOf("outbound|80||orders.shop", [])] });
+    rig.clock.advance(metricsFreshMs);
+    expect(report("orders")).toEqual([1n, 5n]);
+    // Of an unknown cluster nobody reads either.
+    expect(report("orders", "nobody's")).toEqual([1n, 5n]);
+    expect(report("orders", "outbound|80||orders.shop")).toEqual([1n, 5n, 1n]);
+    statistics.pushMetrics(testNode("edge-1"), [active]);
+    expect(report("orders")).toEqual([1n, 5n, 1n, 5n]);
+    rig.clock.advance(metricsFreshMs + 1);
+    expect(report("orders")).toEqual([1n, 5n, 1n, 5n, 1n]);
   });
 
   it("has nothing in work where a report leaves a cluster out", () => {

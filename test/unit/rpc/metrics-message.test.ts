@@ -1,7 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import * as metricsService from "../../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
-import { bucketsMax, decodeMetrics, type MetricSample } from "../../../src/rpc/metrics-message.js";
+import { bucketsMax, type MetricSample, MetricsDecoder } from "../../../src/rpc/metrics-message.js";
 import {
   counterFamily,
   gaugeFamily,
@@ -14,6 +14,9 @@ const { StreamMetricsMessageSchema } = metricsService;
 
 type Families = Parameters<typeof encode>[0];
 
+/** One for all tests, as one is for all streams. */
+const decoder = new MetricsDecoder();
+
 function encode(
   envoyMetrics: ReturnType<typeof counterFamily>[],
   node?: ReturnType<typeof testNode>,
@@ -24,18 +27,28 @@ function encode(
 }
 
 function samplesOf(...families: Families): readonly MetricSample[] {
-  return decodeMetrics(encode(families)).samples;
+  return decoder.decode(encode(families)).samples;
 }
 
-describe("decodeMetrics()", () => {
+describe("MetricsDecoder", () => {
+  it("reads what a breaker at HIGH has left, and none at DEFAULT", () => {
+    const name = (priority: string, cluster = "orders.") =>
+      `cluster.${cluster}circuit_breakers.${priority}.remaining_rq`;
+    const labels = { "envoy.cluster_name": "orders" };
+    const expected = { kind: "highRemaining", cluster: "orders", value: 7, stampMs: 0 };
+    expect(samplesOf(gaugeFamily(name("high"), 7))).toEqual([expected]);
+    expect(samplesOf(gaugeFamily(name("high", ""), 7, { labels }))).toEqual([expected]);
+    expect(samplesOf(gaugeFamily(name("default"), 7))).toEqual([]);
+  });
+
   it("reads who sends it, where that is said", () => {
-    expect(decodeMetrics(encode([], testNode("edge-1"))).node).toEqual({
+    expect(decoder.decode(encode([], testNode("edge-1"))).node).toEqual({
       id: "edge-1",
       cluster: "edge",
       agent: "envoy",
       version: "1.40.0",
     });
-    expect(decodeMetrics(encode([])).node).toBeUndefined();
+    expect(decoder.decode(encode([])).node).toBeUndefined();
   });
 
   it.each([
@@ -167,7 +180,7 @@ describe("decodeMetrics()", () => {
 
   it("throws at what is no message", () => {
     const whole = encode([counterFamily("cluster.orders.upstream_rq_completed", 1)]);
-    expect(() => decodeMetrics(whole.subarray(0, whole.length - 1))).toThrow();
-    expect(() => decodeMetrics(Buffer.from("no message"))).toThrow();
+    expect(() => decoder.decode(whole.subarray(0, whole.length - 1))).toThrow();
+    expect(() => decoder.decode(Buffer.from("no message"))).toThrow();
   });
 });

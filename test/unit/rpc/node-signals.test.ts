@@ -37,6 +37,42 @@ describe("NodeSignals", () => {
     expect(signals.take(clusters, 2_000)).toMatchObject([{ rps: 40, atMs: 2_000 }]);
   });
 
+  it("divides a share where the traffic is, among the clusters that it was told of", () => {
+    const signals = new NodeSignals();
+    const share = { default: 12, high: 0 };
+    expect(signals.divideShare("orders", share)).toEqual(new Map());
+    signals.addMetrics([inFlight(30, 0)], 0);
+    signals.take(clusters, 0);
+    expect(signals.divideShare("orders", share)).toEqual(new Map([["orders", share]]));
+    signals.addMetrics([inFlight(10, 0, istioName)], 0);
+    signals.take(clusters, 0);
+    expect(signals.divideShare("orders", share)).toEqual(
+      new Map([
+        ["orders", { default: 9, high: 0 }],
+        [istioName, { default: 3, high: 0 }],
+      ]),
+    );
+  });
+
+  it("knows inbound clusters by the workload, and adds up HIGH where all say it", () => {
+    const orders = toldService("orders", { upstream, namespace: "shop" });
+    const signals = new NodeSignals();
+    const at = { cluster: "orders.shop" };
+    const highThresholdOf = () => 10;
+    const high = (left: number, cluster: string): MetricSample => {
+      return { kind: "highRemaining", cluster, value: left, stampMs: 0 };
+    };
+    signals.addMetrics([inFlight(9, 0, "inbound|80||"), high(8, "inbound|80||")], 0);
+    const terms = { at, highThresholdOf };
+    const only = indexClusters([orders]);
+    expect(signals.take(only, 0, terms)).toMatchObject([{ service: "orders", highInFlight: 2 }]);
+    signals.addMetrics([inFlight(9, 0), high(7, "inbound|80||")], 0);
+    expect(signals.take(only, 0, terms)[0]?.highInFlight).toBeUndefined();
+    signals.addMetrics([high(9, "orders")], 0);
+    expect(signals.take(only, 0, terms)[0]?.highInFlight).toBe(4);
+    expect(signals.take(only, 0)).toMatchObject([{ inFlight: 9 }]);
+  });
+
   it("repeats the rate when nothing has come, and is as old as what came last", () => {
     const signals = new NodeSignals();
     signals.addMetrics([completed(0, 1_000)], 0);

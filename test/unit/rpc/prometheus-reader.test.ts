@@ -5,7 +5,7 @@ import {
   type MetricFamily,
   MetricFamilySchema,
 } from "../../../src/gen/io/prometheus/client/metrics_pb.js";
-import { FieldReader } from "../../../src/rpc/field-reader.js";
+import { FieldReader, fieldTag } from "../../../src/rpc/field-reader.js";
 import { type RawMetric, readMetric } from "../../../src/rpc/prometheus-reader.js";
 import { FakeRandom } from "../../support/fake-random.js";
 
@@ -14,11 +14,10 @@ const seed = Number(process.env["TEST_SEED"] ?? 20_251_121);
 function readByHand(bytes: Uint8Array): readonly RawMetric[] {
   const metrics: RawMetric[] = [];
   const reader = new FieldReader(bytes);
-  reader.eachField((field, type) => {
-    if (field !== 4 || type !== WireType.LengthDelimited) return false;
-    metrics.push(readMetric(reader));
-    return true;
-  });
+  while (reader.next()) {
+    if (reader.tag === fieldTag(4, WireType.LengthDelimited)) metrics.push(readMetric(reader));
+    else reader.skip();
+  }
   return metrics;
 }
 

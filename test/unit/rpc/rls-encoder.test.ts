@@ -1,8 +1,9 @@
-import { toBinary } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LimitUnit } from "../../../src/core/limit.js";
 import type { CurrentLimit, DescriptorVerdict, Verdict } from "../../../src/core/verdict.js";
+import { HeaderValueSchema } from "../../../src/gen/envoy/config/core/v3/base_pb.js";
 import { RateLimitResponseSchema } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { toResponse } from "../../../src/rpc/rls-codec.js";
 import { RateLimitResponseEncoder } from "../../../src/rpc/rls-encoder.js";
@@ -47,6 +48,30 @@ describe("RateLimitResponseEncoder", () => {
         expect(Buffer.from(encoder.encode(verdict)).equals(wanted)).toBe(true);
       }),
       { numRuns: 2_000 },
+    );
+  });
+
+  it("puts more fields behind its own, as protobuf-es would write them", () => {
+    const encoder = new RateLimitResponseEncoder();
+    const namings = fc.record({
+      header: fc.string({ unit: "binary", maxLength: 200 }),
+      rule: fc.string({ unit: "binary", maxLength: 200 }),
+    });
+    fc.assert(
+      fc.property(verdicts, namings, (verdict, { header, rule }) => {
+        const fields = {
+          responseHeadersToAdd: [create(HeaderValueSchema, { key: "x-rule", value: header })],
+          dynamicMetadata: { rule },
+        };
+        const tail = toBinary(RateLimitResponseSchema, create(RateLimitResponseSchema, fields));
+        const whole = Object.assign(toResponse(verdict), fields);
+        const wanted = Buffer.from(toBinary(RateLimitResponseSchema, whole)).toString("hex");
+        expect(Buffer.from(encoder.encode(verdict, tail)).toString("hex")).toBe(wanted);
+        expect(Buffer.from(encoder.encode(verdict, tail)).toString("hex")).toBe(wanted);
+        const plain = Buffer.from(toBinary(RateLimitResponseSchema, toResponse(verdict)));
+        expect(Buffer.from(encoder.encode(verdict)).equals(plain)).toBe(true);
+      }),
+      { numRuns: 1_000 },
     );
   });
 

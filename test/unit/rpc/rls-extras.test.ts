@@ -1,9 +1,12 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary, toJson } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import type { RuleTelling } from "../../../src/core/limit.js";
+import { usualTelling } from "../../../src/core/told-rule.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import {
   RateLimitRequestSchema,
   type RateLimitResponse,
+  RateLimitResponse_Code,
   RateLimitResponseSchema,
 } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { RateLimitUnit } from "../../../src/gen/envoy/type/v3/ratelimit_unit_pb.js";
@@ -120,6 +123,8 @@ describe("ResponseExtras", () => {
       ],
       hitsAddend: 2,
       metadata: { tier: "a", deep: { x: 1, y: 2 } },
+      // It was refused, so the rule is named beside what was asked.
+      rule: "full",
     });
   });
 
@@ -129,6 +134,56 @@ describe("ResponseExtras", () => {
       domain: "shop",
       descriptors: [{ entries: ["user=v"] }],
     });
+  });
+
+  const full: TestRule = { path: ["user"], effect: [testLimit(0, { name: "none" })] };
+  const telling = (fields: Partial<RuleTelling>): Pick<TestRule, "fields"> => ({
+    fields: { telling: { ...usualTelling, ...fields } },
+  });
+
+  it("names the rule of a refusal to Envoy, and to no caller", async () => {
+    const refused = await serviceFor([full], {}).ask(asking("user"));
+    expect(refused.overallCode).toBe(RateLimitResponse_Code.OVER_LIMIT);
+    expect(refused.dynamicMetadata).toEqual({ domain: "shop", rule: "user", limit: "none" });
+    expect(headersOf(refused)).toEqual([]);
+  });
+
+  it.each([
+    { name: "header alone", fields: { header: true, metadata: false } },
+    { name: "metadata alone", fields: {} },
+    { name: "both", fields: { header: true } },
+    { name: "neither", fields: { metadata: false } },
+  ])("names it where the policy says: $name", async ({ fields }) => {
+    const { header, metadata } = { ...usualTelling, ...fields };
+    // The same with and without headers of the process's own, in bytes and in JSON.
+    for (const names of [undefined, headerNames]) {
+      const { ask, askJson } = serviceFor([{ ...full, ...telling(fields) }], {
+        headerNames: names,
+      });
+      const refused = await ask(asking("user"));
+      expect(headersOf(refused).filter((one) => one.startsWith("x-"))).toEqual(
+        header ? ["x-headgate-rule: user/none"] : [],
+      );
+      expect(refused.dynamicMetadata?.["rule"]).toBe(metadata ? "user" : undefined);
+      const body = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "v" }] }] };
+      const json = await askJson(JSON.stringify(body));
+      expect(json).toEqual(toJson(RateLimitResponseSchema, refused));
+    }
+  });
+
+  it("names nothing when it lets pass, in shadow mode, or where no rule refuses", async () => {
+    const passed = await serviceFor([user], {}).ask(asking("user"));
+    const shadow: TestRule = { path: ["user"], effect: [testLimit(0, { role: "shadow" })] };
+    const shadowed = await serviceFor([shadow], {}).ask(asking("user"));
+    const limit = { requestsPerUnit: 0, unit: RateLimitUnit.DAY };
+    const carried = await serviceFor([user], {}).ask({
+      domain: "shop",
+      descriptors: [{ entries: [{ key: "user", value: "v" }], limit }],
+    });
+    expect(carried.overallCode).toBe(RateLimitResponse_Code.OVER_LIMIT);
+    for (const answer of [passed, shadowed, carried]) {
+      expect([headersOf(answer), answer.dynamicMetadata]).toEqual([[], undefined]);
+    }
   });
 
   it("answers JSON with the same fields", async () => {

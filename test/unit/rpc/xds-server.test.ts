@@ -4,7 +4,7 @@ import { unacknowledgedMax } from "../../../src/rpc/layer-ledger.js";
 import { defaultPushTimes } from "../../../src/rpc/layer-pusher.js";
 import { nodeIdCharsMax } from "../../../src/rpc/node-identity.js";
 import { grpcStatuses } from "../../../src/rpc/status.js";
-import { emptyAnswersMax, refusalWordsMax } from "../../../src/rpc/xds-server.js";
+import { emptyAnswersMax, refusalWordsMax, updatesPerTurn } from "../../../src/rpc/xds-server.js";
 import { ControlRig, type TestStream, testNode } from "../../support/control-rig.js";
 import { testSheet } from "../../support/share-sheets.js";
 
@@ -45,6 +45,30 @@ describe.each(["StreamRuntime", "StreamAggregatedResources"] as const)("%s", (me
 });
 
 describe("XdsServer", () => {
+  it("tells a large fleet some a turn, who waits the longest first", () => {
+    const rig = new ControlRig();
+    const ids = Array.from({ length: 3 * updatesPerTurn }, (_, i) => `edge-${i}`);
+    const streams = ids.map((id) => rig.subscribed(id));
+    const toldCount = (version: string): number =>
+      streams.filter((one) => one.layers.some((layer) => layer.version === version)).length;
+    const useSheet = (version: number): void => {
+      const shares = Object.fromEntries(ids.map((id) => [id, version]));
+      rig.plane.useSheet(testSheet(version, { orders: { shares } }));
+    };
+    rig.clock.advance(gapMs);
+    useSheet(1);
+    useSheet(2);
+    expect(["1.1", "1.2"].map(toldCount)).toEqual([updatesPerTurn, updatesPerTurn]);
+    rig.clock.runTurns();
+    expect(toldCount("1.2")).toBe(ids.length - updatesPerTurn);
+    rig.clock.advance(gapMs);
+    expect(toldCount("1.2")).toBe(ids.length);
+    useSheet(3);
+    streams.at(-1)?.cancel();
+    rig.clock.advance(gapMs);
+    expect(toldCount("1.3")).toBe(ids.length - 1);
+  });
+
   it("sends a changed layer at once, and an unchanged one again, whole, before it ends", () => {
     const rig = new ControlRig();
     const stream = rig.subscribed("edge-1");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BackwardWriter } from "../../../src/rpc/ext-proc-backward-writer.js";
+import { BackwardWriter } from "../../../src/rpc/backward-writer.js";
 
 describe("BackwardWriter", () => {
   it("writes what comes last first, with lengths before what they measure", () => {

@@ -1,0 +1,214 @@
+import type { AuditActor } from "../../core/audit-entry.js";
+import type { KeyInspector } from "../../decide/key-inspector.js";
+import type { QuotaBook } from "../../decide/quota-book.js";
+import type { SeenCalls } from "../../decide/seen-calls.js";
+
+/**
+ * What the services of the admin port are made of, beside what the house has anyway: plain data in,
+ * plain data out. Who is absent is answered UNIMPLEMENTED for.
+ */
+
+/** Live keys, in the store. */
+export type KeyInspection = Pick<KeyInspector, "get" | "reset">;
+
+/** What this replica has seen of keys: frequent ones, and those near their limits. */
+export type KeySightings = Pick<SeenCalls, "top" | "near">;
+
+/** Decisions as they are made. */
+export type TailSource = Pick<SeenCalls, "follow">;
+
+/** What this replica hands out of quotas. */
+export type QuotaSight = Pick<QuotaBook, "view">;
+
+/** A text of a policy. */
+export interface PolicyFile {
+  readonly file: string;
+  readonly text: string;
+}
+
+/** A policy that is, or was, in force. */
+export interface PolicyVersion {
+  readonly version: string;
+  /** Undefined where nobody has noted it. */
+  readonly appliedEpochMs: number | undefined;
+  readonly author: string;
+  readonly reason: string;
+  /** Empty where only lists are asked for, or nobody has kept them. */
+  readonly files: readonly PolicyFile[];
+  readonly source: "files" | "xds" | "admin";
+}
+
+/** What is wrong with a policy's text. */
+export interface PolicyProblem {
+  readonly id: string;
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  readonly message: string;
+  readonly hint: string;
+}
+
+/** A policy, looked at. */
+export interface PolicyReview {
+  readonly problems: readonly PolicyProblem[];
+  /** How many more there are. */
+  readonly unreportedCount: number;
+  /** What it changes in the policy in force, in words; nothing where there are problems. */
+  readonly changes: readonly string[];
+}
+
+/** What came of a change of the policy. */
+export type PolicyChange =
+  | {
+      readonly kind: "changed";
+      /** What is in force, or runs beside it, now; undefined: nothing was put anywhere. */
+      readonly policy: PolicyVersion | undefined;
+      readonly changes: readonly string[];
+    }
+  | { readonly kind: "problems"; readonly review: PolicyReview }
+  /** @property version what there is */
+  | { readonly kind: "conflict"; readonly version: string }
+  /** There is no such version. @property versions those that there are */
+  | { readonly kind: "unknown"; readonly versions: readonly string[] }
+  /** Not here, or not now. @property why a sentence for people */
+  | { readonly kind: "refused"; readonly why: string };
+
+/** Who changes something, why, and over what. */
+export interface ChangeRequest {
+  readonly actor: AuditActor;
+  readonly reason: string;
+}
+
+/** The policy's own administration. Every change writes its audit entry. */
+export interface PolicyAdministration {
+  /** The one in force, with its texts where they are known; undefined: none. */
+  current(): PolicyVersion | undefined;
+  /** The one that runs beside it. */
+  shadow(): PolicyVersion | undefined;
+  /** A version that was in force, with its texts. */
+  find(version: string): PolicyVersion | undefined;
+  /** The newest first, without texts; at most 50. */
+  history(): readonly PolicyVersion[];
+  /** @throws ServiceError INTERNAL where parsing itself failed */
+  review(files: readonly PolicyFile[]): Promise<PolicyReview>;
+  /** @throws ServiceError STORE_ codes */
+  apply(
+    files: readonly PolicyFile[],
+    request: ChangeRequest & {
+      readonly expectedVersion: string;
+      readonly isShadow: boolean;
+      readonly isDryRun: boolean;
+    },
+  ): Promise<PolicyChange>;
+  /** @throws ServiceError STORE_ codes */
+  enforce(request: ChangeRequest & { readonly expectedVersion: string }): Promise<PolicyChange>;
+  /**
+   * @param version undefined: the one before, or the end of the one that runs beside
+   * @throws ServiceError STORE_ codes
+   */
+  rollBack(
+    version: string | undefined,
+    request: ChangeRequest & { readonly expectedVersion: string },
+  ): Promise<PolicyChange>;
+  /** Undefined: nothing runs beside. */
+  shadowReport(): ShadowReport | undefined;
+}
+
+/** What the policy beside the one in force would have decided otherwise. */
+export interface ShadowReport {
+  readonly policyVersion: string;
+  readonly shadowVersion: string;
+  readonly sinceEpochMs: number;
+  /** Calls that were compared, and those that were left out: they came too fast for it. */
+  readonly callCount: number;
+  readonly unseenCount?: number;
+  readonly rules: readonly ShadowRule[];
+}
+
+/** The same, of one rule. */
+export interface ShadowRule {
+  readonly domain: string;
+  readonly label: string;
+  readonly newlyDeniedCount: number;
+  readonly newlyAllowedCount: number;
+  readonly sameCount: number;
+}
+
+/** Where a service's gate opens and closes. */
+export interface GateThresholds {
+  readonly service: string;
+  readonly openBelowRatio: number;
+  readonly closeAboveRatio: number;
+  /** Whether these are not the policy's own. */
+  readonly isOverridden: boolean;
+  /** Of the record; 0: there is none. */
+  readonly version: number;
+}
+
+/** What came of a change of thresholds. */
+export type GateChange =
+  | { readonly kind: "changed"; readonly thresholds: GateThresholds }
+  | { readonly kind: "conflict"; readonly version: number }
+  /** @property why a sentence for people */
+  | { readonly kind: "refused"; readonly why: string };
+
+/** Thresholds of gates, kept by all replicas. Every change writes its audit entry. */
+export interface GateAdministration {
+  /** Services that have a gate. */
+  services(): readonly string[];
+  /** Undefined: no such service, or it has no gate. */
+  get(service: string): GateThresholds | undefined;
+  /**
+   * @param ratios undefined: back to the policy's own
+   * @throws ServiceError STORE_ codes
+   */
+  set(
+    service: string,
+    ratios: { readonly openBelowRatio: number; readonly closeAboveRatio: number } | undefined,
+    request: ChangeRequest & { readonly expectedVersion: number },
+  ): Promise<GateChange>;
+}
+
+/** One Envoy's part of a service's limit. */
+export interface NodeShare {
+  readonly node: string;
+  readonly share: number;
+  readonly inFlight: number | undefined;
+  readonly acknowledgedVersion: string | undefined;
+  /** Since it was heard of last; undefined: it talks to another replica. */
+  readonly ageMs: number | undefined;
+}
+
+/** A service as the fleet, and this replica, see it. */
+export interface ServiceState {
+  readonly name: string;
+  readonly law: string;
+  /** For the fleet; undefined: none. */
+  readonly concurrencyLimit: number | undefined;
+  readonly inFlight: number;
+  readonly rttMs: number | undefined;
+  readonly minRttMs: number | undefined;
+  readonly gradient: number | undefined;
+  readonly gate: "open" | "limiting" | "closed" | undefined;
+  readonly rejectRatio: number;
+  readonly waitingCount: number;
+  readonly shares: readonly NodeShare[];
+}
+
+/** Replicas, and what they have decided together. */
+export interface FleetState {
+  readonly replica: string;
+  readonly isLeading: boolean;
+  readonly leader: string | undefined;
+  readonly epoch: number;
+  readonly replicaCount: number;
+  readonly store: "memory" | "redis";
+  /** Whether the store is being left alone. */
+  readonly isDegraded: boolean;
+}
+
+/** What is known of the fleet. */
+export interface FleetView {
+  fleet(): FleetState;
+  services(): readonly ServiceState[];
+}

@@ -1,0 +1,111 @@
+import {
+  type ConnectError,
+  createConnectRouter,
+  type Interceptor,
+  type StreamResponse,
+} from "@connectrpc/connect";
+import type { Compression, UniversalHandler } from "@connectrpc/connect/protocol";
+import {
+  FleetService,
+  LimitService,
+  PolicyService,
+  QuotaService,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import { adminCallKey } from "./call.js";
+import { explainMethod } from "./explain-method.js";
+import { codeName, toConnectError } from "./failures.js";
+import { fleetService } from "./fleet-service.js";
+import { keyMethods } from "./key-methods.js";
+import { messageBytesMax, policyMessageBytesMax } from "./methods.js";
+import { overrideMethods } from "./override-methods.js";
+import { policyService } from "./policy-service.js";
+import { quotaService } from "./quota-service.js";
+import type { AdminServiceParts } from "./service-parts.js";
+import { tailMethod } from "./tail-method.js";
+
+/** What a router is made of, beside its services. */
+export interface AdminRouterOptions {
+  /** Of requests and answers. */
+  readonly compressions: readonly Compression[];
+  /** Ends streams when this process stops. */
+  readonly shutdownSignal: AbortSignal;
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** The longest deadline that a caller may set, in milliseconds; streams have none. */
+const timeoutMsMax = 86_400_000;
+
+/** The services of the admin port for Connect, gRPC and gRPC-Web: handlers by path. */
+export function createAdminHandlers(
+  parts: AdminServiceParts,
+  options: AdminRouterOptions,
+): ReadonlyMap<string, UniversalHandler> {
+  const { compressions, shutdownSignal } = options;
+  const router = createConnectRouter({
+    acceptCompression: [...compressions],
+    readMaxBytes: messageBytesMax,
+    maxTimeoutMs: timeoutMsMax,
+    shutdownSignal,
+    interceptors: [answering(options)],
+    // A misspelt field is told, and not passed over.
+    jsonOptions: { ignoreUnknownFields: false },
+  });
+  const limits = {
+    ...keyMethods(parts),
+    ...overrideMethods(parts),
+    ...explainMethod(parts),
+    ...tailMethod(parts),
+  };
+  const policies = policyService(parts);
+  router.service(LimitService, limits);
+  router.service(PolicyService, policies);
+  router.service(QuotaService, quotaService(parts));
+  router.service(FleetService, fleetService(parts));
+  // Those whose requests hold policies take longer ones; the later handler of a path counts.
+  const long = { readMaxBytes: policyMessageBytesMax };
+  router.rpc(LimitService.method.explain, limits.explain, long);
+  router.rpc(PolicyService.method.validatePolicy, policies.validatePolicy, long);
+  router.rpc(PolicyService.method.applyPolicy, policies.applyPolicy, long);
+  return new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+}
+
+/** Turns failures into codes, in one place, and tells how calls end. */
+function answering({ onBug }: AdminRouterOptions): Interceptor {
+  const fail = (thrown: unknown): ConnectError => {
+    const { error, isBug } = toConnectError(thrown);
+    if (isBug) onBug(thrown);
+    return error;
+  };
+  return (next) => async (request) => {
+    const { onEnd } = request.contextValues.get(adminCallKey);
+    try {
+      const response = await next(request);
+      if (response.stream) return { ...response, message: untilEnd(response, fail, onEnd) };
+      onEnd("ok");
+      return response;
+    } catch (thrown) {
+      const error = fail(thrown);
+      onEnd(codeName(error.code));
+      throw error;
+    }
+  };
+}
+
+/** The messages of a stream, and how it ends; one that nobody reads on is canceled. */
+async function* untilEnd(
+  { message }: StreamResponse,
+  fail: (thrown: unknown) => ConnectError,
+  onEnd: (code: string) => void,
+): StreamResponse["message"] {
+  let code = "canceled";
+  try {
+    yield* message;
+    code = "ok";
+  } catch (thrown) {
+    const error = fail(thrown);
+    code = codeName(error.code);
+    throw error;
+  } finally {
+    onEnd(code);
+  }
+}

@@ -1,0 +1,78 @@
+import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import { type AdminRole, mayAct, type Principal, visibleDomains } from "../../core/access-list.js";
+import type { AuditActor } from "../../core/audit-entry.js";
+import { findNearestName } from "../../policy/nearest-name.js";
+import { AdminFailure } from "./failures.js";
+
+/** A call whose caller is known. */
+export interface AdminCall {
+  readonly principal: Principal;
+  /** Looks again whether the caller is known, and may call; for calls that take long. */
+  readonly isStillAllowed: () => Promise<boolean>;
+  /** Told once how the call has ended, by its code; never for a request that could not be read. */
+  readonly onEnd: (code: string) => void;
+}
+
+/** Where the port puts the call for the services. Nobody is let in without. */
+export const adminCallKey = createContextKey<AdminCall>(
+  {
+    principal: { name: "nobody", grants: [] },
+    isStillAllowed: async () => false,
+    onEnd: () => {},
+  },
+  { description: "admin call" },
+);
+
+/** Who calls. */
+export function callerOf(context: HandlerContext): Principal {
+  return context.values.get(adminCallKey).principal;
+}
+
+/** Who calls, as the audit log has it; only who may change something is in it. */
+export function actorOf(context: HandlerContext): AuditActor {
+  return { name: callerOf(context).name, role: "operator" };
+}
+
+/**
+ * Sees that the caller has a role in a domain.
+ *
+ * @param domain undefined: in all of them
+ * @throws AdminFailure forbidden, whether there is such a domain or not
+ */
+export function demandRole(
+  context: HandlerContext,
+  role: AdminRole,
+  domain: string | undefined,
+): void {
+  if (mayAct(callerOf(context), role, domain)) return;
+  const where = domain === undefined ? "all domains" : "this domain";
+  throw new AdminFailure("forbidden", `this needs the role ${role} in ${where}`);
+}
+
+/**
+ * The domains that a call is about: the one that it names, or all that its caller may see.
+ *
+ * @returns undefined: all there are
+ * @throws AdminFailure forbidden
+ */
+export function askedDomains(
+  context: HandlerContext,
+  domain: string,
+): readonly string[] | undefined {
+  if (domain === "") return visibleDomains(callerOf(context));
+  demandRole(context, "reader", domain);
+  return [domain];
+}
+
+/** Says that there is nothing of a name, and which is the nearest. */
+export function notFound(what: string, name: string, names: Iterable<string>): AdminFailure {
+  const nearest = findNearestName(name, [...names]);
+  const hint = nearest === undefined ? "" : `; did you mean ${JSON.stringify(nearest)}?`;
+  return new AdminFailure("notFound", `there is no such ${what}${hint}`);
+}
+
+/** A part that this process has; a caller is told that there is none. */
+export function demandPart<T>(part: T | undefined): T {
+  if (part === undefined) throw new AdminFailure("absent", "this replica does not do that");
+  return part;
+}

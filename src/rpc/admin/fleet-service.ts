@@ -1,0 +1,175 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import { mayAct, type Principal } from "../../core/access-list.js";
+import { type ReadAuditEntry, readAuditEntry, reasonCharsMax } from "../../core/audit-entry.js";
+import type { AuditRecord } from "../../fleet/shared-records.js";
+import type { FleetService } from "../../gen/headgate/admin/v1/admin_pb.js";
+import type { GateThresholds, ServiceState } from "./admin-parts.js";
+import { actorOf, callerOf, demandPart, demandRole, notFound } from "./call.js";
+import { AdminFailure } from "./failures.js";
+import { nameRule } from "./key-methods.js";
+import { durationOf, timeOf, wideOf } from "./messages.js";
+import { conflict } from "./override-methods.js";
+import { badToken, pageRule, pageToken, readPageToken } from "./pages.js";
+import { RequestReader } from "./request-reader.js";
+import type { AdminServiceParts } from "./service-parts.js";
+
+/** Entries of the audit log that one call looks at, where most are none that is asked for. */
+export const auditScannedMax = 5_000;
+
+/** Entries that the store is asked for at a time. */
+const auditReadCount = 500;
+
+/** What this service is made of. */
+type FleetServiceParts = Pick<AdminServiceParts, "fleet" | "gates" | "records">;
+
+/** The service of the fleet: services, replicas, gates, and what was done to all of it. */
+export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof FleetService> {
+  return {
+    listServices: () => ({ services: parts.fleet.services().map(encodeService) }),
+    getFleet: () => {
+      const { leader = "", epoch, ...state } = parts.fleet.fleet();
+      const services = parts.fleet.services().map(encodeService);
+      return { ...state, leader, epoch: wideOf(epoch), services };
+    },
+    getGateThresholds: (request) => {
+      const gates = demandPart(parts.gates);
+      const reader = new RequestReader();
+      const service = reader.text("service", request.service, { ...nameRule, isNeeded: true });
+      reader.end();
+      const thresholds = gates.get(service);
+      if (thresholds === undefined)
+        throw notFound("service with a gate", service, gates.services());
+      return { thresholds: encodeThresholds(thresholds) };
+    },
+    setGateThresholds: async (request, context) => {
+      demandRole(context, "operator", undefined);
+      const gates = demandPart(parts.gates);
+      const reader = new RequestReader();
+      const service = reader.text("service", request.service, { ...nameRule, isNeeded: true });
+      const expectedVersion = reader.version("expected_version", request.expectedVersion);
+      const reasonRule = { charsMax: reasonCharsMax, isNeeded: true };
+      const reason = reader.text("reason", request.reason, reasonRule);
+      const ratios = request.clear ? undefined : readRatios(request, reader);
+      reader.end();
+      if (gates.get(service) === undefined) {
+        throw notFound("service with a gate", service, gates.services());
+      }
+      const asked = { actor: actorOf(context), reason, expectedVersion };
+      const change = await gates.set(service, ratios, asked);
+      if (change.kind === "conflict") throw conflict("thresholds", change.version);
+      if (change.kind === "refused") throw new AdminFailure("refused", change.why);
+      return { thresholds: encodeThresholds(change.thresholds) };
+    },
+    listAudit: async (request, context) => {
+      const reader = new RequestReader();
+      const countMax = reader.count("page_size", request.pageSize, pageRule);
+      const action = reader.text("action", request.action, nameRule);
+      const author = reader.text("author", request.author, nameRule);
+      const sinceEpochMs = reader.epochMs("since", request.since);
+      reader.end();
+      const place = readPageToken(request.pageToken);
+      if (place !== undefined && !/^\d{1,15}$/.test(place)) throw badToken();
+      const before = place === undefined ? Number.POSITIVE_INFINITY : Number(place);
+      const wanted = { principal: callerOf(context), action, author, sinceEpochMs };
+      const { found, next } = await readAudit(parts, wanted, { before, countMax });
+      return {
+        entries: found.map(({ record, entry }) => encodeAudit(record, entry)),
+        nextPageToken: next === undefined ? "" : pageToken(String(next)),
+      };
+    },
+  };
+}
+
+function readRatios(
+  { openBelow, closeAbove }: { readonly openBelow: number; readonly closeAbove: number },
+  reader: RequestReader,
+): { readonly openBelowRatio: number; readonly closeAboveRatio: number } {
+  const openBelowRatio = reader.part("open_below", openBelow, { max: 1 });
+  const closeAboveRatio = reader.part("close_above", closeAbove, { max: 1 });
+  if (!(openBelow < closeAbove)) reader.report("open_below", "it must be below close_above");
+  return { openBelowRatio, closeAboveRatio };
+}
+
+interface WantedAudit {
+  readonly principal: Principal;
+  /** Empty: any. */
+  readonly action: string;
+  readonly author: string;
+  readonly sinceEpochMs: number | undefined;
+}
+
+interface FoundAudit {
+  readonly record: AuditRecord;
+  readonly entry: ReadAuditEntry;
+}
+
+/** The newest entries that are wanted, and where to go on; undefined: there are no more. */
+async function readAudit(
+  { records }: FleetServiceParts,
+  wanted: WantedAudit,
+  { before, countMax }: { readonly before: number; readonly countMax: number },
+): Promise<{ readonly found: readonly FoundAudit[]; readonly next: number | undefined }> {
+  const found: FoundAudit[] = [];
+  let next = before;
+  for (let scanned = 0; scanned < auditScannedMax; ) {
+    const page = await records.audit(next, auditReadCount);
+    for (const record of page) {
+      next = record.number;
+      scanned += 1;
+      if (wanted.sinceEpochMs !== undefined && record.epochMs < wanted.sinceEpochMs) {
+        return { found, next: undefined };
+      }
+      const entry = readAuditEntry(record.value);
+      if (isWanted(entry, wanted)) found.push({ record, entry });
+      if (found.length >= countMax) return { found, next };
+    }
+    // A page may be short for its bytes: only an empty one is the end.
+    if (page.length === 0) return { found, next: undefined };
+  }
+  return { found, next };
+}
+
+function isWanted(entry: ReadAuditEntry, { principal, action, author }: WantedAudit): boolean {
+  if (action !== "" && entry.action !== action) return false;
+  if (author !== "" && entry.author !== author) return false;
+  return mayAct(principal, "reader", entry.domain);
+}
+
+function encodeAudit({ number, epochMs }: AuditRecord, entry: ReadAuditEntry) {
+  const { domain = "", ...rest } = entry;
+  return { ...rest, domain, number: wideOf(number), time: timeOf(epochMs) };
+}
+
+function encodeThresholds(thresholds: GateThresholds) {
+  const { service, openBelowRatio, closeAboveRatio, isOverridden, version } = thresholds;
+  return {
+    service,
+    openBelow: openBelowRatio,
+    closeAbove: closeAboveRatio,
+    isOverridden,
+    version: wideOf(version),
+  };
+}
+
+function encodeService(state: ServiceState) {
+  const { name, law, concurrencyLimit = 0, inFlight, gate = "", rejectRatio } = state;
+  return {
+    name,
+    law,
+    concurrencyLimit: wideOf(concurrencyLimit),
+    inFlight: wideOf(inFlight),
+    rttMs: state.rttMs ?? 0,
+    minRttMs: state.minRttMs ?? 0,
+    gradient: state.gradient ?? 0,
+    gate,
+    rejectRatio,
+    waiting: wideOf(state.waitingCount),
+    shares: state.shares.map(({ node, share, inFlight: ofNode = 0, ageMs, ...known }) => ({
+      node,
+      share: wideOf(share),
+      inFlight: wideOf(ofNode),
+      acknowledgedVersion: known.acknowledgedVersion ?? "",
+      ...(ageMs === undefined ? {} : { age: durationOf(ageMs * 1_000) }),
+    })),
+  };
+}

@@ -1,0 +1,271 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import { auditEntry, reasonCharsMax } from "../../core/audit-entry.js";
+import type { Rule } from "../../core/limit.js";
+import type { KeyLookup, KeySelector } from "../../decide/key-inspector.js";
+import { textLengthMax } from "../../decide/query.js";
+import {
+  type LimitService,
+  type KeySelector as SelectorMessage,
+  TopOrder,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import { findNearestName } from "../../policy/nearest-name.js";
+import type { Policy } from "../../policy/policy.js";
+import { actorOf, askedDomains, demandPart, demandRole, notFound } from "./call.js";
+import { AdminFailure } from "./failures.js";
+import {
+  encodeEntries,
+  encodeKeyState,
+  encodeLimit,
+  encodePath,
+  timeOf,
+  wideOf,
+} from "./messages.js";
+import { pageRule, readVersionedToken, versionedToken } from "./pages.js";
+import { RequestReader } from "./request-reader.js";
+import type { AdminServiceParts } from "./service-parts.js";
+
+/** The longest name of a domain, a rule or a limit in a request, in UTF-16 units. */
+export const nameRule = { charsMax: textLengthMax } as const;
+
+/** How many keys are answered. */
+const keysRule = { max: 100, usual: 10 } as const;
+
+/** The methods that look at rules and keys, and the one that empties a key. */
+export function keyMethods(
+  parts: AdminServiceParts,
+): Pick<
+  ServiceImpl<typeof LimitService>,
+  "listRules" | "getKey" | "topKeys" | "nearLimitKeys" | "resetKey"
+> {
+  return {
+    listRules: (request, context) => {
+      const reader = new RequestReader();
+      const countMax = reader.count("page_size", request.pageSize, pageRule);
+      const domain = reader.text("domain", request.domain, nameRule);
+      reader.end();
+      const domains = askedDomains(context, domain);
+      const policy = policyOf(parts);
+      if (domain !== "") demandDomain(policy, domain, undefined);
+      return listRules(parts, policy, {
+        domains,
+        countMax,
+        after: readVersionedToken(request.pageToken, policy.version),
+      });
+    },
+    ...sightingMethods(parts),
+    getKey: async (request, context) => {
+      const keys = demandPart(parts.keys);
+      const selector = readSelector(request.key);
+      demandRole(context, "reader", selector.domain);
+      const states = found(await keys.get(selector), parts, selector);
+      return { states: states.map(encodeKeyState) };
+    },
+    resetKey: resetMethod(parts),
+  };
+}
+
+/** What this replica has seen of keys. */
+function sightingMethods(
+  parts: AdminServiceParts,
+): Pick<ServiceImpl<typeof LimitService>, "topKeys" | "nearLimitKeys"> {
+  return {
+    topKeys: (request, context) => {
+      const sightings = demandPart(parts.sightings);
+      const reader = new RequestReader();
+      const countMax = reader.count("count", request.count, keysRule);
+      const selector = readRuleSelector(parts, request, reader);
+      const order = request.order === TopOrder.DENIALS ? "denials" : "hits";
+      if (TopOrder[request.order] === undefined) reader.report("order", "it is none of the orders");
+      reader.end();
+      const domains = askedDomains(context, request.domain);
+      const { keys, sinceEpochMs } = sightings.top({ ...selector, domains }, { order, countMax });
+      return {
+        since: timeOf(sinceEpochMs),
+        keys: keys.map(({ domain, entries, ruleLabel, count, errorMax }) => ({
+          key: { domain, entries: encodeEntries(entries) },
+          ruleLabel,
+          count: wideOf(count),
+          errorMax: wideOf(errorMax),
+        })),
+      };
+    },
+    nearLimitKeys: (request, context) => {
+      const sightings = demandPart(parts.sightings);
+      const reader = new RequestReader();
+      const countMax = reader.count("count", request.count, keysRule);
+      const ratioRule = { max: 1, usual: 0.8 };
+      const usedRatioMin = reader.part("used_ratio_min", request.usedRatioMin, ratioRule);
+      const selector = readRuleSelector(parts, request, reader);
+      reader.end();
+      const domains = askedDomains(context, request.domain);
+      const keys = sightings.near({ ...selector, domains }, { usedRatioMin, countMax });
+      return {
+        keys: keys.map(({ domain, entries, limitName = "", seenEpochMs, ...key }) => ({
+          key: { domain, entries: encodeEntries(entries), limitName },
+          ruleLabel: key.ruleLabel,
+          usedRatio: key.usedRatio,
+          isOver: key.isOver,
+          seenAt: timeOf(seenEpochMs),
+        })),
+      };
+    },
+  };
+}
+
+function resetMethod(parts: AdminServiceParts): ServiceImpl<typeof LimitService>["resetKey"] {
+  return async (request, context) => {
+    const keys = demandPart(parts.keys);
+    const reader = new RequestReader();
+    const selector = readSelector(request.key, reader);
+    const rule = { charsMax: reasonCharsMax, isNeeded: true };
+    const reason = reader.text("reason", request.reason, rule);
+    reader.end();
+    const { domain } = selector;
+    demandRole(context, "operator", domain);
+    const states = found(await keys.get(selector), parts, selector);
+    const before = states.map(({ key, usedHits }) => ({ key: String(key), usedHits }));
+    // First, so that nothing is ever emptied without a trace.
+    await parts.records.note(
+      auditEntry({
+        actor: actorOf(context),
+        action: "ResetKey",
+        subject: subjectOf(selector),
+        domain,
+        before,
+        after: undefined,
+        reason,
+        replica: parts.replica,
+      }),
+    );
+    return { resetCount: found(await keys.reset(selector), parts, selector) };
+  };
+}
+
+interface RulesAsked {
+  readonly domains: readonly string[] | undefined;
+  readonly countMax: number;
+  /** Index of the first rule to look at. */
+  readonly after: number;
+}
+
+function listRules(
+  { ruleCounters }: AdminServiceParts,
+  policy: Policy,
+  { domains, countMax, after }: RulesAsked,
+) {
+  const wanted = domains === undefined ? undefined : new Set(domains);
+  const counters = ruleCounters(policy);
+  const shown: Rule[] = [];
+  let next = after;
+  for (; next < policy.rules.length && shown.length < countMax; next += 1) {
+    const rule = policy.rules[next];
+    // A level that only leads to others is no rule of its own.
+    if (rule === undefined || rule.effect.kind === "none") continue;
+    if (wanted === undefined || wanted.has(rule.domain)) shown.push(rule);
+  }
+  const isMore = next < policy.rules.length;
+  return {
+    rules: shown.map(({ domain, label, path, effect, index }) => {
+      const hits = counters[index]?.hits;
+      return {
+        domain,
+        label,
+        path: encodePath(path),
+        limits: effect.kind === "limited" ? effect.limits.map(encodeLimit) : [],
+        isUnlimited: effect.kind === "unlimited",
+        counts: {
+          hits: wideOf(hits?.total ?? 0),
+          overLimitHits: wideOf(hits?.over ?? 0),
+          nearLimitHits: wideOf(hits?.near ?? 0),
+        },
+      };
+    }),
+    nextPageToken: isMore ? versionedToken(next, policy.version) : "",
+    policyVersion: policy.version,
+  };
+}
+
+/** The policy in force. */
+export function policyOf({ policies }: Pick<AdminServiceParts, "policies">): Policy {
+  const policy = policies.current();
+  if (policy === undefined) throw new AdminFailure("unavailable", "no policy is loaded yet");
+  return policy;
+}
+
+/**
+ * Sees that the policy has a domain, and a rule where one is named.
+ *
+ * @throws AdminFailure notFound, with the nearest name
+ */
+export function demandDomain(policy: Policy, domain: string, label: string | undefined): void {
+  if (!policy.domains.has(domain)) throw notFound("domain", domain, policy.domains.keys());
+  if (label === undefined) return;
+  const labels = policy.rules.filter((rule) => rule.domain === domain).map((rule) => rule.label);
+  if (!labels.includes(label)) throw notFound("rule", label, labels);
+}
+
+/** Of which rule something is asked; the domain is looked at by the caller. */
+export function readRuleSelector(
+  parts: Pick<AdminServiceParts, "policies">,
+  { domain, ruleLabel }: { readonly domain: string; readonly ruleLabel: string },
+  reader: RequestReader,
+): { readonly ruleLabel: string | undefined } {
+  reader.text("domain", domain, nameRule);
+  const label = reader.text("rule_label", ruleLabel, nameRule);
+  if (label !== "" && domain === "") reader.report("rule_label", "it needs a domain");
+  reader.end();
+  if (domain !== "") demandDomain(policyOf(parts), domain, label === "" ? undefined : label);
+  return { ruleLabel: label === "" ? undefined : label };
+}
+
+/** A key as a request names it. */
+function readSelector(
+  message: SelectorMessage | undefined,
+  reader = new RequestReader(),
+): KeySelector {
+  if (message === undefined) throw new AdminFailure("invalid", "key: it is needed");
+  const domain = reader.text("key.domain", message.domain, { ...nameRule, isNeeded: true });
+  const entries = reader.entries("key.entries", message.entries);
+  const limitName = reader.text("key.limit_name", message.limitName, nameRule);
+  reader.end();
+  return { domain, entries, ...(limitName === "" ? {} : { limitName }) };
+}
+
+/** What was found, or why nothing was. */
+function found<T>(
+  lookup: KeyLookup<T>,
+  parts: AdminServiceParts,
+  { domain, entries, limitName = "" }: KeySelector,
+): T {
+  switch (lookup.kind) {
+    case "found":
+      return lookup.value;
+    case "domainUnknown":
+      throw notFound("domain", domain, policyOf(parts).domains.keys());
+    case "limitUnknown":
+      throw notFound("limit of this rule", limitName, lookup.names);
+    case "unmatched":
+      throw noRuleMeets(policyOf(parts), { domain, entries }, "this descriptor");
+  }
+}
+
+/** Says that no limit holds for a descriptor, and which key may have been meant. */
+export function noRuleMeets(
+  { rules }: Policy,
+  { domain, entries }: Pick<KeySelector, "domain" | "entries">,
+  whose: string,
+): AdminFailure {
+  const paths = rules.filter((rule) => rule.domain === domain).map(({ path }) => path);
+  const keys = new Set(paths.flatMap((path) => path.map(({ key }) => key)));
+  const strange = entries.find(({ key }) => !keys.has(key));
+  const nearest = strange && findNearestName(strange.key, [...keys]);
+  const hint = nearest === undefined ? "" : `; did you mean the key ${JSON.stringify(nearest)}?`;
+  const text = `no rule with a limit meets ${whose}${hint}`;
+  return new AdminFailure("notFound", hint === "" ? `${text}; explain it to see why` : text);
+}
+
+/** A key as the audit log names it. */
+function subjectOf({ domain, entries, limitName }: KeySelector): string {
+  const path = entries.map(({ key, value }) => `${key}=${value}`).join(",");
+  return `${domain} ${path}${limitName === undefined ? "" : ` ${limitName}`}`;
+}

@@ -1,0 +1,217 @@
+import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type Duration,
+  DurationSchema,
+  type Timestamp,
+  timestampFromMs,
+} from "@bufbuild/protobuf/wkt";
+import type { Limit, PathStep } from "../../core/limit.js";
+import { whyNotText } from "../../core/match-report.js";
+import type { Override } from "../../core/override.js";
+import type { ExplainedDescriptor, ExplainedLimit, Explanation } from "../../decide/explain.js";
+import type { KeyState } from "../../decide/key-inspector.js";
+import type { LeftOutDescriptor } from "../../decide/service-query.js";
+import type {
+  EntrySchema,
+  ExplanationSchema,
+  KeyStateSchema,
+  LimitSchema,
+  OverrideSchema,
+  PolicyVersionSchema,
+  QuotaExplanationSchema,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import type { QuotaPolicy } from "../../policy/quota-policy.js";
+import type { PolicyVersion } from "./admin-parts.js";
+
+/** What our plain data is on the wire. */
+
+type Init<T extends DescMessage> = MessageInitShape<T>;
+
+/** A whole number of 64 bits; a fraction is cut off, and what is no number is 0. */
+export function wideOf(value: number): bigint {
+  return Number.isFinite(value) && value > 0 ? BigInt(Math.floor(value)) : 0n;
+}
+
+/** A time from milliseconds since 1970. */
+export function timeOf(epochMs: number): Timestamp {
+  return timestampFromMs(Math.floor(epochMs));
+}
+
+/** A duration from microseconds. */
+export function durationOf(us: number): Duration {
+  const whole = Math.floor(us);
+  const seconds = Math.floor(whole / 1_000_000);
+  const nanos = (whole - seconds * 1_000_000) * 1_000;
+  return create(DurationSchema, { seconds: BigInt(seconds), nanos });
+}
+
+/** A limit. */
+export function encodeLimit(limit: Limit): Init<typeof LimitSchema> {
+  const { name = "", hits, periodUs, burst, algorithm, role, onStoreFailure } = limit;
+  return {
+    name,
+    hits: wideOf(hits),
+    period: durationOf(periodUs),
+    burst: wideOf(burst),
+    algorithm: algorithm?.kind ?? "gcra",
+    role,
+    onStoreFailure,
+  };
+}
+
+/** A rule's path: a step without a value takes any. */
+export function encodePath(path: readonly PathStep[]): Init<typeof EntrySchema>[] {
+  return path.map(({ key, value = "" }) => ({ key, value }));
+}
+
+/** A descriptor's entries. */
+export function encodeEntries(
+  entries: readonly { readonly key: string; readonly value: string }[],
+): Init<typeof EntrySchema>[] {
+  return entries.map(({ key, value }) => ({ key, value }));
+}
+
+/**
+ * An override.
+ *
+ * @param version of its record; 0 where it is not known
+ */
+export function encodeOverride(override: Override, version: number): Init<typeof OverrideSchema> {
+  const { id, domain, entries, isPrefix, limitName = "", effect, expiresEpochMs } = override;
+  const { reason, author, createdEpochMs } = override;
+  return {
+    id,
+    domain,
+    entries: encodeEntries(entries),
+    isPrefix,
+    limitName,
+    effect: encodeEffect(effect),
+    ...(expiresEpochMs === undefined ? {} : { expiresAt: timeOf(expiresEpochMs) }),
+    reason,
+    author,
+    createdAt: timeOf(createdEpochMs),
+    version: wideOf(version),
+  };
+}
+
+function encodeEffect(effect: Override["effect"]) {
+  switch (effect.kind) {
+    case "frozen":
+      return { case: "isFrozen", value: true } as const;
+    case "multiplier":
+      return { case: "multiplier", value: effect.by } as const;
+    case "amount": {
+      const { hits, burst } = effect;
+      return { case: "amount", value: { hits: wideOf(hits), burst: wideOf(burst) } } as const;
+    }
+  }
+}
+
+/** A bucket as it is. */
+export function encodeKeyState(state: KeyState): Init<typeof KeyStateSchema> {
+  const { ruleLabel, limit, override, key, usedHits, remainingHits } = state;
+  return {
+    ruleLabel,
+    limit: encodeLimit(limit),
+    ...(override === undefined ? {} : { override: encodeOverride(override, 0) }),
+    usedHits,
+    remainingHits: wideOf(remainingHits),
+    ...(state.retryAfterUs === undefined ? {} : { retryAfter: durationOf(state.retryAfterUs) }),
+    ...(state.fullAfterUs === undefined ? {} : { fullAfter: durationOf(state.fullAfterUs) }),
+    key: String(key),
+  };
+}
+
+/** Where the descriptors of an explanation come from. */
+export interface ExplanationSource {
+  readonly service: string;
+  readonly leftOut: readonly LeftOutDescriptor[];
+  /** What may have been meant by a domain that is not there. */
+  readonly nearestDomain?: string | undefined;
+  /** Absent: nobody has looked. */
+  readonly quotas?: readonly ExplainedQuota[];
+}
+
+/** A quota that something is of. */
+export interface ExplainedQuota {
+  readonly quota: QuotaPolicy;
+  /** Its bucket, as an ordinary descriptor. */
+  readonly descriptor: ExplainedDescriptor;
+  readonly use: Pick<
+    Init<typeof QuotaExplanationSchema>,
+    "demandRate" | "heldRate" | "bucketCount"
+  >;
+}
+
+/** Why a call passes or is refused. */
+export function encodeExplanation(
+  explanation: Explanation,
+  { service, leftOut, nearestDomain = "", quotas = [] }: ExplanationSource,
+): Init<typeof ExplanationSchema> {
+  const { isDenied, policyVersion, isDomainKnown, descriptors } = explanation;
+  return {
+    isDenied,
+    policyVersion,
+    service,
+    isDomainKnown,
+    nearestDomain,
+    descriptors: descriptors.map(encodeDescriptor),
+    leftOut: leftOut.map(({ index, key, why }) => ({ index, key, why: leftOutTexts[why] })),
+    quotas: quotas.map(({ quota, descriptor, use }) => ({
+      quota: quota.name,
+      descriptor: encodeDescriptor(descriptor),
+      condition: conditionOf(quota),
+      ...use,
+    })),
+  };
+}
+
+/** What only Envoy looks at. */
+function conditionOf({ when, match }: QuotaPolicy): string {
+  const patterns = match.filter(({ test }) => test === "regex");
+  const texts = patterns.map(({ name, text }) => `${name} matches ${text}`);
+  return [...(when === undefined ? [] : [when]), ...texts].join(", and ");
+}
+
+const leftOutTexts: Readonly<Record<LeftOutDescriptor["why"], string>> = {
+  absent: "the request has no such part, so Envoy leaves the descriptor out",
+  unknown: "only Envoy can tell what this part is",
+  streamDone: "it is told after the response, and decides nothing",
+};
+
+function encodeDescriptor(explained: ExplainedDescriptor) {
+  const { entries, hits, tried, matched = "", effect, isOver, limits } = explained;
+  return {
+    entries: encodeEntries(entries),
+    hits: wideOf(hits),
+    tried: tried.map(({ rule, why }) => ({
+      label: rule.label,
+      isMatch: why === undefined,
+      why: why === undefined ? "" : whyNotText(why),
+    })),
+    matchedLabel: matched,
+    effect,
+    isOver,
+    states: limits.map((limit) => encodeExplainedLimit(limit, matched)),
+    ...(explained.changesAfterUs === undefined
+      ? {}
+      : { changesAfter: durationOf(explained.changesAfterUs) }),
+  };
+}
+
+function encodeExplainedLimit(explained: ExplainedLimit, ruleLabel: string) {
+  return encodeKeyState({ ...explained, ruleLabel });
+}
+
+/** A policy that is, or was, in force. */
+export function encodePolicyVersion(policy: PolicyVersion): Init<typeof PolicyVersionSchema> {
+  const { version, appliedEpochMs, author, reason, files, source } = policy;
+  return {
+    version,
+    ...(appliedEpochMs === undefined ? {} : { appliedAt: timeOf(appliedEpochMs) }),
+    author,
+    reason,
+    files: files.map(({ file, text }) => ({ file, text })),
+    source,
+  };
+}

@@ -1,0 +1,53 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { AdminRole } from "../../core/access-list.js";
+import {
+  FleetService,
+  LimitService,
+  PolicyService,
+  QuotaService,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+
+/** The services of the admin port. */
+const adminServices = [LimitService, PolicyService, QuotaService, FleetService] as const;
+
+/** The longest message of most methods, in bytes; nothing that we keep is longer. */
+export const messageBytesMax = 262_144;
+
+/** The longest message with a policy's texts, in bytes: 16 M characters, some of several bytes. */
+export const policyMessageBytesMax = 20_971_520;
+
+/** A method, and who may call it. */
+export interface AdminMethod {
+  readonly method: DescMethod;
+  /** What a caller needs somewhere, before the request is read; services look where. */
+  readonly role: AdminRole;
+  readonly messageBytesMax: number;
+}
+
+/** Those that change something. */
+const operatorMethods: ReadonlySet<string> = new Set([
+  "ResetKey",
+  "SetOverride",
+  "DeleteOverride",
+  "ApplyPolicy",
+  "EnforcePolicy",
+  "RollBackPolicy",
+  "SetGateThresholds",
+]);
+
+/** Those whose requests hold policies. */
+const policyMethods: ReadonlySet<string> = new Set(["Explain", "ValidatePolicy", "ApplyPolicy"]);
+
+/** Every method by its path, such as `/headgate.admin.v1.LimitService/GetKey`. */
+export const adminMethods: ReadonlyMap<string, AdminMethod> = new Map(
+  adminServices.flatMap((service) =>
+    service.methods.map((method) => [
+      `/${service.typeName}/${method.name}`,
+      {
+        method,
+        role: operatorMethods.has(method.name) ? "operator" : "reader",
+        messageBytesMax: policyMethods.has(method.name) ? policyMessageBytesMax : messageBytesMax,
+      },
+    ]),
+  ),
+);

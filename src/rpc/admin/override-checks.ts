@@ -1,0 +1,91 @@
+import { globMatches, parseGlob } from "../../core/glob.js";
+import type { DescriptorEntry } from "../../core/key.js";
+import type { Limit, Rule } from "../../core/limit.js";
+import { type Override, overrideMaxOf, overrideRefusal } from "../../core/override.js";
+import type { Policy } from "../../policy/policy.js";
+import { notFound } from "./call.js";
+import { AdminFailure } from "./failures.js";
+import { demandDomain, noRuleMeets, policyOf } from "./key-methods.js";
+import type { AdminServiceParts } from "./service-parts.js";
+
+/**
+ * Sees that an override is of something that the policy in force has, and gives no more than the
+ * policy allows.
+ *
+ * @throws AdminFailure notFound, invalid
+ */
+export function checkOverride(
+  parts: Pick<AdminServiceParts, "policies">,
+  override: Override,
+): void {
+  const policy = policyOf(parts);
+  demandDomain(policy, override.domain, undefined);
+  const rules = concernedRules(policy, override);
+  if (rules.length === 0) {
+    const whose = override.isPrefix ? "a descriptor that begins so" : "this descriptor";
+    throw noRuleMeets(policy, override, whose);
+  }
+  const { limitName } = override;
+  const limits = rules.flatMap((rule) => limitsOf(rule).map((limit) => ({ rule, limit })));
+  const named = limits.filter(({ limit }) => limitName === undefined || limit.name === limitName);
+  if (named.length === 0 && limitName !== undefined) {
+    const names = limits.flatMap(({ limit }) => limit.name ?? []);
+    throw notFound("limit of this rule", limitName, new Set(names));
+  }
+  for (const { rule, limit } of named) checkLimit(override, { rule, limit });
+}
+
+/** Whether an override changes a limit of a rule of the policy, as long as it lasts. */
+export function concernsRule(
+  { domains }: Pick<Policy, "domains">,
+  rule: Rule,
+  { domain, entries, isPrefix, limitName }: Override,
+): boolean {
+  if (domain !== rule.domain) return false;
+  const isMet = isPrefix ? isBelow(rule, entries) : domains.get(domain)?.match(entries) === rule;
+  return isMet && limitsOf(rule).some(({ name }) => (limitName ?? name) === name);
+}
+
+function checkLimit(
+  override: Override,
+  { rule, limit }: { readonly rule: Rule; readonly limit: Limit },
+): void {
+  const mostTimes = overrideMaxOf(limit);
+  const refusal = overrideRefusal(limit, override, mostTimes);
+  if (refusal === undefined) return;
+  const whose = `the limit of rule ${JSON.stringify(rule.label)}`;
+  throw new AdminFailure(
+    "invalid",
+    refusal === "aboveMax"
+      ? `override: it gives more than ${mostTimes} times ${whose}, which is its overrideMax`
+      : `override: ${whose} would take more than ten years to drain; give a smaller burst`,
+  );
+}
+
+/** The rules with limits that an override may be of. */
+function concernedRules(policy: Policy, { domain, entries, isPrefix }: Override): readonly Rule[] {
+  if (!isPrefix) {
+    const rule = policy.domains.get(domain)?.match(entries);
+    return rule === undefined || limitsOf(rule).length === 0 ? [] : [rule];
+  }
+  return policy.rules.filter(
+    (rule) => rule.domain === domain && limitsOf(rule).length > 0 && isBelow(rule, entries),
+  );
+}
+
+function isBelow({ path }: Rule, entries: readonly DescriptorEntry[]): boolean {
+  if (path.length < entries.length) return false;
+  return entries.every(({ key, value }, i) => {
+    const step = path[i];
+    if (step === undefined || !fits(step.key, key)) return false;
+    return step.value === undefined || fits(step.value, value);
+  });
+}
+
+function fits(pattern: string, text: string): boolean {
+  return pattern.includes("*") ? globMatches(parseGlob(pattern), text) : pattern === text;
+}
+
+function limitsOf({ effect }: Rule): readonly Limit[] {
+  return effect.kind === "limited" ? effect.limits : [];
+}

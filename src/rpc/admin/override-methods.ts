@@ -1,0 +1,208 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Principal } from "../../core/access-list.js";
+import { mayAct } from "../../core/access-list.js";
+import { auditEntry, reasonCharsMax } from "../../core/audit-entry.js";
+import type { JsonObject } from "../../core/json.js";
+import { hitsMax } from "../../core/limit.js";
+import { multiplierMax, type Override, type OverrideEffect } from "../../core/override.js";
+import { overrideToJson } from "../../fleet/override-record.js";
+import { recordBytesMax, type SharedRecord } from "../../fleet/shared-records.js";
+import type {
+  LimitService,
+  Override as OverrideMessage,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import { actorOf, callerOf, demandRole, notFound } from "./call.js";
+import { AdminFailure } from "./failures.js";
+import { nameRule } from "./key-methods.js";
+import { encodeOverride } from "./messages.js";
+import { checkOverride } from "./override-checks.js";
+import { listMethod } from "./override-list.js";
+import { RequestReader } from "./request-reader.js";
+import type { AdminServiceParts } from "./service-parts.js";
+
+const reasonRule = { charsMax: reasonCharsMax, isNeeded: true } as const;
+
+/** The methods for overrides. */
+export function overrideMethods(
+  parts: AdminServiceParts,
+): Pick<ServiceImpl<typeof LimitService>, "setOverride" | "deleteOverride" | "listOverrides"> {
+  return {
+    setOverride: setMethod(parts),
+    deleteOverride: deleteMethod(parts),
+    listOverrides: listMethod(parts),
+  };
+}
+
+function setMethod(parts: AdminServiceParts): ServiceImpl<typeof LimitService>["setOverride"] {
+  return async (request, context) => {
+    const reader = new RequestReader();
+    const wanted = readOverride(parts, request.override, reader);
+    const expectedVersion = reader.version("expected_version", request.expectedVersion);
+    reader.end();
+    demandRole(context, "operator", wanted.domain);
+    const known = parts.records.list("override").get(wanted.id);
+    demandOwn(callerOf(context), known);
+    checkOverride(parts, wanted);
+    const override = { ...wanted, author: actorOf(context).name };
+    const value = overrideToJson(override);
+    if (Buffer.byteLength(JSON.stringify(value)) > recordBytesMax.override) {
+      throw new AdminFailure("invalid", "override: it is longer than overrides may be");
+    }
+    const outcome = await parts.records.change({
+      kind: "override",
+      id: override.id,
+      value,
+      expectedVersion,
+      audit: auditEntry({
+        actor: actorOf(context),
+        action: "SetOverride",
+        subject: override.id,
+        domain: override.domain,
+        before: known?.value,
+        after: value,
+        reason: override.reason,
+        replica: parts.replica,
+      }),
+    });
+    const version = versionOf(outcome, "override");
+    return { override: encodeOverride(override, version) };
+  };
+}
+
+function deleteMethod(
+  parts: AdminServiceParts,
+): ServiceImpl<typeof LimitService>["deleteOverride"] {
+  return async (request, context) => {
+    const reader = new RequestReader();
+    const id = reader.text("id", request.id, { ...nameRule, isNeeded: true });
+    const expectedVersion = reader.version("expected_version", request.expectedVersion);
+    const reason = reader.text("reason", request.reason, reasonRule);
+    reader.end();
+    const records = parts.records.list("override");
+    const known = records.get(id);
+    if (known === undefined) {
+      throw notFound("override", id, visibleIds(records.values(), callerOf(context)));
+    }
+    demandOwn(callerOf(context), known);
+    const outcome = await parts.records.change({
+      kind: "override",
+      id,
+      value: undefined,
+      expectedVersion,
+      audit: auditEntry({
+        actor: actorOf(context),
+        action: "DeleteOverride",
+        subject: id,
+        domain: domainOf(known),
+        before: known.value,
+        after: undefined,
+        reason,
+        replica: parts.replica,
+      }),
+    });
+    versionOf(outcome, "override");
+    return {};
+  };
+}
+
+/** Names of overrides that are looked through for one to suggest. */
+export const suggestedIdsMax = 1_000;
+
+/** Names that may be suggested: the first ones, as more would hold up decisions. */
+function* visibleIds(records: Iterable<SharedRecord>, principal: Principal): Iterable<string> {
+  let leftCount = suggestedIdsMax;
+  for (const record of records) {
+    if (leftCount <= 0) return;
+    leftCount -= 1;
+    if (mayAct(principal, "reader", domainOf(record))) yield record.id;
+  }
+}
+
+/** The domain of a record; undefined for one that is none of ours. */
+function domainOf({ value }: { readonly value: JsonObject }): string | undefined {
+  const { domain } = value;
+  return typeof domain === "string" ? domain : undefined;
+}
+
+/** Whoever replaces something, or takes it away, must be allowed to where it is. */
+function demandOwn(principal: Principal, known: SharedRecord | undefined): void {
+  if (known === undefined || mayAct(principal, "operator", domainOf(known))) return;
+  throw new AdminFailure("forbidden", "an override of this name is in a domain that is not yours");
+}
+
+/** The new version, or why nothing was changed. */
+function versionOf(
+  outcome: Awaited<ReturnType<AdminServiceParts["records"]["change"]>>,
+  what: string,
+): number {
+  switch (outcome.kind) {
+    case "changed":
+      return outcome.version;
+    case "conflict":
+      throw conflict(what, outcome.version);
+    case "full":
+      throw new AdminFailure("exhausted", `there are as many of the kind ${what} as there may be`);
+  }
+}
+
+/** Somebody else was faster, or nobody was there yet. */
+export function conflict(what: string, version: number | string): AdminFailure {
+  const now = version === 0 ? `there is no ${what} now` : `the ${what} has version ${version} now`;
+  return new AdminFailure("conflict", `${now}: read it again, and expect that version`);
+}
+
+function readOverride(
+  { clock, random }: Pick<AdminServiceParts, "clock" | "random">,
+  message: OverrideMessage | undefined,
+  reader: RequestReader,
+): Override {
+  if (message === undefined) throw new AdminFailure("invalid", "override: it is needed");
+  const id = message.id === "" ? `o-${random.id()}` : message.id;
+  if (!/^[a-z0-9][a-z0-9-]{0,63}$/.test(id)) {
+    reader.report("override.id", "it is 1 to 64 lower-case letters, digits and hyphens");
+  }
+  const needed = { ...nameRule, isNeeded: true };
+  const domain = reader.text("override.domain", message.domain, needed);
+  const entries = reader.entries("override.entries", message.entries);
+  const limitName = reader.text("override.limit_name", message.limitName, nameRule);
+  const effect = readEffect(message.effect, reader);
+  const nowEpochMs = Math.floor(clock.epochUs() / 1_000);
+  const expiresEpochMs = reader.epochMs("override.expires_at", message.expiresAt);
+  if (expiresEpochMs !== undefined && expiresEpochMs <= nowEpochMs) {
+    reader.report("override.expires_at", "it has passed");
+  }
+  const reason = reader.text("override.reason", message.reason, reasonRule);
+  return {
+    id,
+    domain,
+    entries,
+    isPrefix: message.isPrefix,
+    ...(limitName === "" ? {} : { limitName }),
+    effect,
+    ...(expiresEpochMs === undefined ? {} : { expiresEpochMs }),
+    reason,
+    author: "",
+    createdEpochMs: nowEpochMs,
+  };
+}
+
+function readEffect(effect: OverrideMessage["effect"], reader: RequestReader): OverrideEffect {
+  switch (effect.case) {
+    case "isFrozen":
+      if (!effect.value) reader.report("override.is_frozen", "it is true or not there");
+      return { kind: "frozen" };
+    case "multiplier": {
+      const by = reader.part("override.multiplier", effect.value, { max: multiplierMax });
+      return { kind: "multiplier", by };
+    }
+    case "amount": {
+      const rule = { min: 0, max: hitsMax };
+      const hits = reader.whole("override.amount.hits", effect.value.hits, rule);
+      const burst = reader.whole("override.amount.burst", effect.value.burst, rule);
+      return { kind: "amount", hits, burst: burst === 0 ? hits : burst };
+    }
+    default:
+      reader.report("override", "it needs an amount, a multiplier or is_frozen");
+      return { kind: "frozen" };
+  }
+}

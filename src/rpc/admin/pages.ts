@@ -1,0 +1,93 @@
+import { AdminFailure } from "./failures.js";
+
+/** The most entries of one page. */
+const pageEntriesMax = 1_000;
+
+/** Entries of a page where nobody says how many. */
+const pageEntriesUsual = 100;
+
+/** The longest page token, in UTF-16 units. */
+export const pageTokenCharsMax = 1_000;
+
+/** The bounds of a page's size. */
+export const pageRule = { max: pageEntriesMax, usual: pageEntriesUsual } as const;
+
+/**
+ * What a page token says: where the next page begins, by a text of its own.
+ *
+ * @throws AdminFailure invalid for a token that no page ended with
+ */
+export function readPageToken(token: string): string | undefined {
+  if (token === "") return undefined;
+  if (token.length <= pageTokenCharsMax && /^p[0-9A-Za-z._:-]+$/.test(token)) return token.slice(1);
+  throw badToken();
+}
+
+/** A page token; a place is letters, digits, `.`, `_`, `:` and `-`. */
+export function pageToken(place: string): string {
+  return `p${place}`;
+}
+
+/** A page token for a place in a list that only this version of the policy has. */
+export function versionedToken(place: number, policyVersion: string): string {
+  return pageToken(`${place}.${tokenTextOf(policyVersion)}`);
+}
+
+/**
+ * Where the next page begins in a list of the policy's; 0 without a token.
+ *
+ * @throws AdminFailure invalid for a token that no page ended with, or one of another policy: there
+ *   the place would be another one's
+ */
+export function readVersionedToken(token: string, policyVersion: string): number {
+  const text = readPageToken(token);
+  if (text === undefined) return 0;
+  const [digits = "", of] = text.split(".");
+  if (!/^\d{1,9}$/.test(digits)) throw badToken();
+  if (of === tokenTextOf(policyVersion)) return Number(digits);
+  throw new AdminFailure("invalid", "page_token: the policy has changed; begin again");
+}
+
+/** Of a version what may stand in a token. */
+function tokenTextOf(policyVersion: string): string {
+  return policyVersion.replace(/[^0-9A-Za-z]/g, "");
+}
+
+/** For a token that says nothing here. */
+export function badToken(): AdminFailure {
+  return new AdminFailure("invalid", "page_token: it is not what the page before ended with");
+}
+
+/**
+ * The texts that come next after one, in the order of their code units, without sorting all there
+ * are.
+ *
+ * @param after undefined: from the beginning
+ */
+export function nextOf(
+  texts: Iterable<string>,
+  after: string | undefined,
+  countMax: number,
+): readonly string[] {
+  const found: string[] = [];
+  for (const text of texts) {
+    if (after !== undefined && text <= after) continue;
+    const last = found.at(-1);
+    if (found.length >= countMax && last !== undefined && text >= last) continue;
+    found.splice(placeOf(found, text), 0, text);
+    if (found.length > countMax) found.pop();
+  }
+  return found;
+}
+
+/** Where a text belongs in sorted ones. */
+function placeOf(sorted: readonly string[], text: string): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] ?? "") < text) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

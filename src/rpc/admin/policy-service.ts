@@ -1,0 +1,175 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import { reasonCharsMax } from "../../core/audit-entry.js";
+import type { PolicyService } from "../../gen/headgate/admin/v1/admin_pb.js";
+import type { PolicyChange, PolicyReview } from "./admin-parts.js";
+import { actorOf, demandPart, demandRole, notFound } from "./call.js";
+import { policyFilesMax, readFiles } from "./explain-method.js";
+import { AdminFailure } from "./failures.js";
+import { encodePolicyVersion, timeOf, wideOf } from "./messages.js";
+import { conflict } from "./override-methods.js";
+import { badToken, pageRule, pageToken, readPageToken } from "./pages.js";
+import { RequestReader } from "./request-reader.js";
+import type { AdminServiceParts } from "./service-parts.js";
+
+const versionRule = { charsMax: 256 } as const;
+const reasonRule = { charsMax: reasonCharsMax, isNeeded: true } as const;
+
+/** The service of the policy. It belongs to no domain alone, so it takes roles in all of them. */
+export function policyService(parts: AdminServiceParts): ServiceImpl<typeof PolicyService> {
+  return {
+    getPolicy: (request, context) => {
+      demandRole(context, "reader", undefined);
+      const administration = demandPart(parts.policyAdministration);
+      const reader = new RequestReader();
+      const version = reader.text("version", request.version, versionRule);
+      reader.end();
+      const shadow = administration.shadow();
+      const current = administration.current();
+      const policy = version === "" ? current : administration.find(version);
+      if (policy === undefined && version === "") {
+        throw new AdminFailure("unavailable", "no policy is loaded yet");
+      }
+      if (policy === undefined) {
+        const versions = administration.history().map((one) => one.version);
+        throw notFound("version of the policy", version, versions);
+      }
+      return {
+        policy: encodePolicyVersion(policy),
+        ...(shadow === undefined ? {} : { shadow: encodePolicyVersion(shadow) }),
+      };
+    },
+    listPolicies: (request, context) => {
+      demandRole(context, "reader", undefined);
+      const administration = demandPart(parts.policyAdministration);
+      const reader = new RequestReader();
+      const countMax = reader.count("page_size", request.pageSize, pageRule);
+      reader.end();
+      const place = readPageToken(request.pageToken) ?? "0";
+      if (!/^\d{1,9}$/.test(place)) throw badToken();
+      const start = Number(place);
+      const history = administration.history();
+      const policies = history.slice(start, start + countMax);
+      return {
+        policies: policies.map((policy) => encodePolicyVersion({ ...policy, files: [] })),
+        nextPageToken: start + countMax < history.length ? pageToken(String(start + countMax)) : "",
+      };
+    },
+    validatePolicy: async (request, context) => {
+      demandRole(context, "reader", undefined);
+      const administration = demandPart(parts.policyAdministration);
+      const files = readFiles("files", request.files);
+      demandFiles(files.length);
+      const review = await administration.review(files);
+      return { ...encodeReview(review), changes: [...review.changes] };
+    },
+    ...changeMethods(parts),
+    getShadowReport: shadowMethod(parts),
+  };
+}
+
+function shadowMethod(
+  parts: AdminServiceParts,
+): ServiceImpl<typeof PolicyService>["getShadowReport"] {
+  return (_request, context) => {
+    demandRole(context, "reader", undefined);
+    const report = demandPart(parts.policyAdministration).shadowReport();
+    if (report === undefined) {
+      throw new AdminFailure("notFound", "no policy runs beside the one in force");
+    }
+    const { policyVersion, shadowVersion, sinceEpochMs, callCount, rules } = report;
+    const { unseenCount = 0 } = report;
+    return {
+      policyVersion,
+      shadowVersion,
+      since: timeOf(sinceEpochMs),
+      callCount: wideOf(callCount),
+      unseenCallCount: wideOf(unseenCount),
+      rules: rules.map(({ domain, label, ...counts }) => ({
+        domain,
+        label,
+        newlyDeniedCount: wideOf(counts.newlyDeniedCount),
+        newlyAllowedCount: wideOf(counts.newlyAllowedCount),
+        sameCount: wideOf(counts.sameCount),
+      })),
+    };
+  };
+}
+
+function changeMethods(
+  parts: AdminServiceParts,
+): Pick<ServiceImpl<typeof PolicyService>, "applyPolicy" | "enforcePolicy" | "rollBackPolicy"> {
+  const read = (request: { readonly expectedVersion: string; readonly reason: string }) => {
+    const reader = new RequestReader();
+    const expectedVersion = reader.text("expected_version", request.expectedVersion, versionRule);
+    const reason = reader.text("reason", request.reason, reasonRule);
+    reader.end();
+    return { expectedVersion, reason };
+  };
+  return {
+    applyPolicy: async (request, context) => {
+      demandRole(context, "operator", undefined);
+      const administration = demandPart(parts.policyAdministration);
+      const files = readFiles("files", request.files);
+      demandFiles(files.length);
+      const { dryRun: isDryRun, shadow: isShadow } = request;
+      // What only says what would happen needs no reason.
+      const said = read(isDryRun ? { ...request, reason: request.reason || "dry run" } : request);
+      const asked = { ...said, actor: actorOf(context), isDryRun, isShadow };
+      const change = await administration.apply(files, asked);
+      if (change.kind === "problems") return encodeReview(change.review);
+      const { policy, changes } = demandChange(change);
+      return {
+        changes: [...changes],
+        ...(policy === undefined ? {} : { policy: encodePolicyVersion(policy) }),
+      };
+    },
+    enforcePolicy: async (request, context) => {
+      demandRole(context, "operator", undefined);
+      const administration = demandPart(parts.policyAdministration);
+      const asked = { ...read(request), actor: actorOf(context) };
+      const { policy } = demandChange(await administration.enforce(asked));
+      return policy === undefined ? {} : { policy: encodePolicyVersion(policy) };
+    },
+    rollBackPolicy: async (request, context) => {
+      demandRole(context, "operator", undefined);
+      const administration = demandPart(parts.policyAdministration);
+      const reader = new RequestReader();
+      const version = reader.text("version", request.version, versionRule);
+      reader.end();
+      const asked = { ...read(request), actor: actorOf(context) };
+      const change = await administration.rollBack(version === "" ? undefined : version, asked);
+      if (change.kind === "unknown") {
+        throw notFound("version of the policy", version, change.versions);
+      }
+      const { policy } = demandChange(change);
+      return policy === undefined ? {} : { policy: encodePolicyVersion(policy) };
+    },
+  };
+}
+
+function demandFiles(count: number): void {
+  if (count > 0) return;
+  throw new AdminFailure("invalid", `files: 1 to ${policyFilesMax} are needed`);
+}
+
+/** What has changed, or why nothing has. */
+function demandChange(change: PolicyChange): Extract<PolicyChange, { kind: "changed" }> {
+  switch (change.kind) {
+    case "changed":
+      return change;
+    case "conflict":
+      throw conflict("policy", change.version);
+    case "refused":
+      throw new AdminFailure("refused", change.why);
+    case "unknown":
+      throw new AdminFailure("notFound", "there is no such version of the policy");
+    case "problems": {
+      const [first] = change.review.problems;
+      throw new AdminFailure("refused", `the policy is wrong: ${first?.message ?? "it is empty"}`);
+    }
+  }
+}
+
+function encodeReview({ problems, unreportedCount }: PolicyReview) {
+  return { problems: problems.map((problem) => ({ ...problem })), unreportedCount };
+}

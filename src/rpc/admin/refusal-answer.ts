@@ -1,0 +1,59 @@
+import { Code } from "@connectrpc/connect";
+import { codeName } from "./failures.js";
+
+/** An answer that is given before a request is read. */
+export interface RefusalAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array;
+}
+
+/** Source: Connect protocol reference, "Error codes". */
+const httpStatuses: ReadonlyMap<Code, number> = new Map([
+  [Code.Unauthenticated, 401],
+  [Code.PermissionDenied, 403],
+  [Code.ResourceExhausted, 429],
+  [Code.Unavailable, 503],
+  [Code.Unimplemented, 501],
+]);
+
+/** What says in Connect's streams that nothing follows. Source: Connect protocol reference. */
+const endOfStreamFlag = 2;
+
+/**
+ * A refusal in the words of the protocol that a request speaks, so that a body is never read for
+ * somebody who may not send one.
+ *
+ * @param contentType of the request; one of no protocol of ours is taken for Connect's JSON
+ */
+export function refusalAnswer(
+  contentType: string,
+  { code, message }: { readonly code: Code; readonly message: string },
+): RefusalAnswer {
+  const mediaType = contentType.split(";")[0]?.trim().toLowerCase() ?? "";
+  if (mediaType.startsWith("application/grpc")) {
+    return {
+      status: 200,
+      headers: {
+        "content-type": mediaType,
+        "grpc-status": String(code),
+        "grpc-message": encodeURIComponent(message),
+      },
+      body: "",
+    };
+  }
+  const error = { code: codeName(code), message };
+  if (mediaType.startsWith("application/connect+")) {
+    const text = Buffer.from(JSON.stringify({ error }));
+    const head = Buffer.alloc(5);
+    head.writeUInt8(endOfStreamFlag, 0);
+    head.writeUInt32BE(text.length, 1);
+    const body = Buffer.concat([head, text]);
+    return { status: 200, headers: { "content-type": mediaType }, body };
+  }
+  const status = httpStatuses.get(code) ?? 500;
+  const headers: Record<string, string> = { "content-type": "application/json" };
+  // Source: RFC 9110 section 11.6.1: a 401 says how to come in.
+  if (status === 401) headers["www-authenticate"] = "Bearer";
+  return { status, headers, body: JSON.stringify(error) };
+}

@@ -1,0 +1,48 @@
+import type { Clock, Random } from "../../core/clock.js";
+import type { OverrideTable } from "../../core/override-table.js";
+import type { RuleCounters } from "../../decide/counters.js";
+import type { ExplainCall, Explainer } from "../../decide/explain.js";
+import type { PolicySource } from "../../decide/policy-source.js";
+import type { SharedRecords } from "../../fleet/shared-records.js";
+import type { Policy } from "../../policy/policy.js";
+import type {
+  FleetView,
+  GateAdministration,
+  KeyInspection,
+  KeySightings,
+  PolicyAdministration,
+  PolicyFile,
+  QuotaSight,
+  TailSource,
+} from "./admin-parts.js";
+
+/** How reading a candidate policy ended. */
+export type ReadCandidate =
+  | { readonly kind: "policy"; readonly policy: Policy }
+  /** @property first the first problem, in words */
+  | { readonly kind: "problems"; readonly first: string; readonly count: number }
+  | { readonly kind: "failed"; readonly message: string };
+
+/** What the services are made of. What is optional is answered UNIMPLEMENTED where it is absent. */
+export interface AdminServiceParts {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** What the audit log calls this replica. */
+  readonly replica: string;
+  readonly policies: PolicySource;
+  /** Counts by rule index. */
+  readonly ruleCounters: (policy: Policy) => readonly RuleCounters[];
+  readonly records: SharedRecords;
+  readonly overrides: { current(): OverrideTable };
+  readonly explainer: Explainer;
+  readonly peek: ExplainCall["peek"];
+  /** Reads a policy that is not in force, off the event loop. */
+  readonly readCandidate: (files: readonly PolicyFile[]) => Promise<ReadCandidate>;
+  readonly fleet: FleetView;
+  readonly keys?: KeyInspection;
+  readonly sightings?: KeySightings;
+  readonly tail?: TailSource;
+  readonly policyAdministration?: PolicyAdministration;
+  readonly gates?: GateAdministration;
+  readonly quotas?: QuotaSight;
+}

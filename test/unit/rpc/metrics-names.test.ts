@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import { keptNamesMax, NameTable } from "../../../src/rpc/metrics-names.js";
+
+/** A table of names that end as wanted, and the names that it was made to read. */
+function tableOf(...ends: readonly string[]) {
+  const read: string[] = [];
+  const table = new NameTable(ends, (name) => {
+    read.push(name);
+    return ends.find((end) => name.endsWith(end));
+  });
+  const find = (name: string): string | undefined => {
+    const bytes = Buffer.from(`before${name}after`);
+    return table.find(bytes, 6, bytes.length - 5);
+  };
+  return { table, read, find };
+}
+
+describe("NameTable", () => {
+  it("reads a name once, and finds what it means again by its bytes", () => {
+    const { find, read } = tableOf(".upstream_rq_time", ".upstream_rq_active");
+    for (let i = 0; i < 3; i += 1) {
+      expect(find("cluster.orders.upstream_rq_time")).toBe(".upstream_rq_time");
+      expect(find("cluster.åäö.upstream_rq_active")).toBe(".upstream_rq_active");
+    }
+    expect(read).toEqual(["cluster.orders.upstream_rq_time", "cluster.åäö.upstream_rq_active"]);
+  });
+
+  it("passes over names that end otherwise, without reading them", () => {
+    const { find, read } = tableOf(".upstream_rq_time");
+    for (const name of ["", "rq_time", "cluster.orders.membership_total", "upstream_rq_timer"]) {
+      expect(find(name)).toBeUndefined();
+    }
+    expect(read).toEqual([]);
+  });
+
+  it("keeps that a name means nothing", () => {
+    const { find, read } = tableOf(".upstream_rq_time");
+    for (let i = 0; i < 3; i += 1) expect(find("downstream_rq_time")).toBeUndefined();
+    expect(read).toEqual(["downstream_rq_time"]);
+  });
+
+  it("tells names apart that differ in one character, wherever it is", () => {
+    const { find, read } = tableOf(".upstream_rq_time");
+    const names = Array.from({ length: 64 }, (_, at) => {
+      const text = "a".repeat(64);
+      return `${text.slice(0, at)}b${text.slice(at + 1)}.upstream_rq_time`;
+    });
+    for (const name of names) find(name);
+    expect(read).toEqual(names);
+  });
+
+  it("begins anew when it holds as many as it may", () => {
+    const { find, table } = tableOf(".upstream_rq_time");
+    let most = 0;
+    for (let i = 0; i < keptNamesMax + 1_000; i += 1) {
+      expect(find(`cluster.number-${i}.upstream_rq_time`)).toBe(".upstream_rq_time");
+      most = Math.max(most, table.keptCount);
+    }
+    expect(most).toBeGreaterThan(keptNamesMax * 0.99);
+    expect(most).toBeLessThanOrEqual(keptNamesMax);
+    expect(table.keptCount).toBeLessThan(2_000);
+  });
+
+  it("takes no end that is shorter than what is looked at first", () => {
+    expect(() => tableOf("rq_time")).toThrow("too short");
+  });
+});
