@@ -2,10 +2,12 @@ import type { Clock, Random } from "../core/clock.js";
 import { Admission, type AdmissionEvent } from "../decide/admission.js";
 import type { Decider } from "../decide/decider.js";
 import type { Pressure } from "../decide/pressure.js";
+import type { RefusalLog } from "../decide/refusal-log.js";
 import { PermitShares, type PermitSharesEvent } from "../fleet/permit-shares.js";
 import type { Config } from "./config.js";
 import { sha256 } from "./digest.js";
 import type { FleetLoopApp } from "./fleet-loop.js";
+import type { ChangedGates } from "./fleet-maker.js";
 import { watchHeap } from "./heap-watch.js";
 import type { Logger } from "./logger.js";
 import type { PolicyFeed } from "./policy-in-force.js";
@@ -25,6 +27,10 @@ export interface AdmissionAppParts {
   readonly pressure: Pressure;
   readonly replicaCount: () => number;
   readonly loop: Pick<FleetLoopApp, "verdict" | "read">;
+  /** What operators have changed about gates; absent: nothing, ever. */
+  readonly gates?: Pick<ChangedGates, "settingsOf">;
+  /** Undefined: no refusal is told in the log. */
+  readonly refusalLog?: RefusalLog | undefined;
 }
 
 /** Admission as this process runs it. */
@@ -53,6 +59,8 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
     decider,
     shares,
     fleetGate: (service) => loop.verdict(service),
+    refusalLog: parts.refusalLog,
+    gateSettings: (service, own) => parts.gates?.settingsOf(service, own) ?? own,
     digest: (text) => sha256(text),
     isOverloaded: (nowMs) => heap.isFull() || pressure.isLate(nowMs),
     onEvent: (event) => logAdmission(event, logger),

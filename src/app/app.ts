@@ -1,5 +1,8 @@
 import type { Clock, Random } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
+import { openAdmin } from "./admin.js";
+import { type AdminAccess, openAdminAccess } from "./admin-access.js";
+import type { AdminPort } from "./admin-port.js";
 import { systemClock, systemRandom } from "./clock.js";
 import type { Config } from "./config.js";
 import { type ControlPort, openControlPort } from "./control-port.js";
@@ -9,9 +12,10 @@ import { joinFleet } from "./fleet.js";
 import { type GrpcAddress, type GrpcListener, listenForGrpc } from "./grpc-listener.js";
 import { type ListenAddress, listen } from "./listen.js";
 import { type Logger, silentLogger } from "./logger.js";
-import { isHealthyWith, type OpenPolicies, openPolicies } from "./policies.js";
+import { type OperatorRecords, openOperatorRecords } from "./operator-records.js";
+import { followStore, isHealthyWith, type OpenPolicies, openPolicies } from "./policies.js";
 import { openStatsListeners, type StatsListeners } from "./stats-listeners.js";
-import { openStore } from "./store.js";
+import { type OpenStore, openStore } from "./store.js";
 import { type OpenTls, openTls } from "./tls.js";
 import { openTracing } from "./tracing.js";
 
@@ -21,6 +25,8 @@ export interface App {
   readonly httpAddress: ListenAddress;
   /** Absent where there is no control port, or it is taken. */
   readonly controlAddress?: ListenAddress;
+  /** Absent where there is no admin port, or it is taken. */
+  readonly adminAddress?: ListenAddress;
   /** Absent where there is no debug port, or it is taken. */
   readonly debugAddress?: ListenAddress;
   /** Absent without USE_PROMETHEUS. */
@@ -58,12 +64,23 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   const logger = given.logger ?? silentLogger;
   for (const notice of config.notices) logger.warn({ event: "configNotice" }, notice);
   const tls = config.tls && (await openTls(config.tls, { clock, logger }));
-  const policies = await openPolicies(config, { clock, random, logger });
+  const { admin: choice } = config;
+  const access = choice && (await openAdminAccess({ choice, clock, logger }));
+  const first = await openPolicies(config, { clock, random, logger });
   const processCounts = { bugCount: 0, badValueCount: 0 };
   const onBadBuckets = (count: number): void => {
     processCounts.badValueCount += count;
   };
   const opened = await openStore({ config, clock, random, logger, onBadBuckets });
+  const operator = openOperatorRecords({ opened, config, clock, random, logger });
+  const { records } = operator;
+  const policies = await followStore(first, { records, clock, logger }).catch(
+    async (thrown: unknown) => {
+      operator.close();
+      await opened.store.close();
+      throw thrown;
+    },
+  );
   const fleet = joinFleet(opened, { config, clock, random, logger });
   const { replicaCount } = fleet;
   const tracing = config.tracing && (await openTracing(config.tracing, { clock, random, logger }));
@@ -74,6 +91,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     logger,
     policies,
     opened,
+    operator,
     processCounts,
     replicaCount,
     ...(tls === undefined ? {} : { tlsStatus: () => tls.status }),
@@ -82,10 +100,13 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   const closeStore = async (): Promise<void> => {
     await core.close();
     await tracing?.close();
+    operator.close();
+    access?.close();
     await fleet.leave();
     await opened.store.close();
   };
-  const parts = { core, config, clock, random, logger, policies, closeStore, tls };
+  const whole = { config, clock, random, logger, policies, opened, operator, replicaCount, access };
+  const parts = { ...whole, core, closeStore, tls };
   try {
     await core.settled();
     return await serve(parts);
@@ -103,6 +124,11 @@ interface Serving {
   readonly random: Random;
   readonly logger: Logger;
   readonly policies: OpenPolicies;
+  readonly opened: OpenStore;
+  readonly operator: OperatorRecords;
+  readonly replicaCount: () => number;
+  /** Absent where there is no admin API. */
+  readonly access: AdminAccess | undefined;
   readonly closeStore: () => Promise<void>;
   /** Undefined where gRPC is served in plaintext. */
   readonly tls: OpenTls | undefined;
@@ -127,6 +153,7 @@ async function serve(parts: Serving): Promise<App> {
     throw thrown;
   });
   const control = await openControl(parts);
+  const admin = await openAdmin(parts);
   const stopFollowing = followPolicy(parts);
   policies.watch();
   const places = { grpc: grpc.address, http: httpAddress };
@@ -135,15 +162,17 @@ async function serve(parts: Serving): Promise<App> {
   let closing: Promise<boolean> | undefined;
   const close = (drainDelayMs = config.drainDelayMs): Promise<boolean> => {
     stopFollowing();
-    closing ??= stop(parts, { grpc, control, listeners, drainDelayMs });
+    closing ??= stop(parts, { grpc, control, admin, listeners, drainDelayMs });
     return closing;
   };
   const { address: controlAddress } = control;
+  const { address: adminAddress } = admin;
   const { debugAddress, prometheusAddress } = listeners;
   return {
     grpcAddress: grpc.address,
     httpAddress,
     ...(controlAddress === undefined ? {} : { controlAddress }),
+    ...(adminAddress === undefined ? {} : { adminAddress }),
     ...(debugAddress === undefined ? {} : { debugAddress }),
     ...(prometheusAddress === undefined ? {} : { prometheusAddress }),
     close,
@@ -164,6 +193,7 @@ function openControl({ core, policies, ...parts }: Serving): Promise<ControlPort
 interface Stopping {
   readonly grpc: GrpcListener;
   readonly control: ControlPort;
+  readonly admin: AdminPort;
   readonly listeners: StatsListeners;
   readonly drainDelayMs: number;
 }
@@ -179,7 +209,7 @@ function followPolicy({ core, config, policies }: Serving): () => void {
 }
 
 async function stop(parts: Serving, stopping: Stopping): Promise<boolean> {
-  const { grpc, control, listeners, drainDelayMs } = stopping;
+  const { grpc, control, admin, listeners, drainDelayMs } = stopping;
   const { core, config, clock, logger, policies, closeStore } = parts;
   const { drainGraceMs } = config;
   core.health.stopServing();
@@ -190,7 +220,8 @@ async function stop(parts: Serving, stopping: Stopping): Promise<boolean> {
   await sleep(clock, drainDelayMs);
   policies.close();
   grpc.close();
-  await Promise.all([control.close(), core.transport.announceClose(announceMsMax)]);
+  const announcing = core.transport.announceClose(announceMsMax);
+  await Promise.all([control.close(), admin.close(), announcing]);
   const ended = await Promise.all([
     core.transport.close(drainGraceMs),
     closeHttp(core, { clock, graceMs: drainGraceMs }),

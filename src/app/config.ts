@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { findNearestName } from "../policy/nearest-name.js";
+import { type AdminChoice, type AdminValues, chooseAdmin } from "./admin-choice.js";
 import { ignoredNotices } from "./ignored-options.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "./options.js";
 import type { PolicyFileStyle } from "./policy-files.js";
@@ -25,11 +26,18 @@ type SecretName =
 export interface Config
   extends Omit<
     OptionValues,
-    SecretName | "signalTokens" | keyof TlsValues | keyof StatsValues | keyof TracingValues
+    | SecretName
+    | "signalTokens"
+    | keyof TlsValues
+    | keyof StatsValues
+    | keyof TracingValues
+    | keyof AdminValues
   > {
   readonly store: StoreChoice;
   /** TLS on the gRPC port; absent where it is plaintext. */
   readonly tls?: TlsChoice;
+  /** The admin API; absent where there is none. */
+  readonly admin?: AdminChoice;
   /** A policy file, or a directory of them. */
   readonly policyPath: string;
   /** Which files of such a directory are read. */
@@ -124,15 +132,26 @@ function problem(message: string): { readonly kind: "problem"; readonly message:
 
 const ourPrefix = "HEADGATE_";
 
+/** What the command line reads to find a running service; one environment may hold both. */
+const commandLineNames: readonly string[] = [
+  "HEADGATE_ADMIN_URL",
+  "HEADGATE_ADMIN_TOKEN",
+  "HEADGATE_ADMIN_TOKEN_FILE",
+  "HEADGATE_ADMIN_CA",
+  "HEADGATE_ADMIN_CERT",
+  "HEADGATE_ADMIN_KEY",
+];
+
 /**
  * Names that begin with our prefix and are none of ours, so that a typo is never silent. What
  * Kubernetes adds for a Service called headgate or headgate-something is let through.
  */
 function unknownNames(env: ConfigSources["env"]): readonly string[] {
-  const known = optionNames.flatMap((name) => {
+  const options = optionNames.flatMap((name) => {
     const row = optionRow(name);
     return row.isSecret ? [row.env, `${row.env}_FILE`] : [row.env];
   });
+  const known = [...options, ...commandLineNames];
   const ours = known.filter((name) => name.startsWith(ourPrefix));
   return Object.keys(env)
     .filter((name) => name.startsWith(ourPrefix) && !known.includes(name) && !isServiceLink(name))
@@ -162,14 +181,16 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const xds = chooseXds(values);
   const stats = chooseStats(values, sources.env);
   const signals = chooseSignals(values);
+  const admin = chooseAdmin(values);
   if (
     store.kind === "problem" ||
     tls.kind === "problems" ||
     xds.kind === "problems" ||
     stats.kind === "problems" ||
-    signals.kind === "problems"
+    signals.kind === "problems" ||
+    admin.kind === "problems"
   ) {
-    const problems = [tls, xds, stats, signals].flatMap((one) =>
+    const problems = [tls, xds, stats, signals, admin].flatMap((one) =>
       one.kind === "problems" ? one.problems : [],
     );
     if (store.kind === "problem") problems.unshift(store.message);
@@ -182,6 +203,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     ...rest,
     store,
     ...(tls.kind === "tls" ? { tls: tls.tls } : {}),
+    ...(admin.admin === undefined ? {} : { admin: admin.admin }),
     policyPath: values.policy ?? join(runtimeDirectory, values.runtimeAppDirectory),
     policyStyle: isRuntime ? runtimeStyle(values) : "yamlFiles",
     ...(xds.kind === "xds" ? { xds: xds.xds } : {}),
@@ -194,8 +216,10 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
         : [],
     notices: [
       ...notices(sources, store),
+      ...(values.policySource === "store" && store.kind === "memory" ? [lonePolicyNotice] : []),
       ...(tls.kind === "plaintext" ? tls.notices : []),
       ...(xds.kind === "xds" ? xds.notices : []),
+      ...admin.notices,
     ],
   };
   return { kind: "config", config };
@@ -204,6 +228,10 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
 function runtimeStyle({ runtimeIgnoreDotFiles }: OptionValues): PolicyFileStyle {
   return runtimeIgnoreDotFiles ? "allButDotFiles" : "allFiles";
 }
+
+const lonePolicyNotice =
+  "HEADGATE_POLICY_SOURCE is store, and the store is this process: a policy that is applied ends " +
+  "with it. Set REDIS_URL to keep it.";
 
 /** Settings that change nothing: what they say must not be taken for done. */
 function notices({ flags, env }: ConfigSources, store: StoreChoice): readonly string[] {

@@ -1,6 +1,8 @@
+import type { QuotaBook } from "../decide/quota-book.js";
 import type { ControlPlane } from "../rpc/control-plane.js";
 import { type NodeProblem, nodeProblems, problemsOf, streamClaims } from "../rpc/node-registry.js";
 import type { ReadMetric } from "./metric-kinds.js";
+import { quotaMetrics } from "./quota-metrics.js";
 import { snakeCase } from "./snake-case.js";
 
 /** What the metrics of the control port are read from. */
@@ -8,6 +10,8 @@ export interface ControlMetricsParts {
   readonly plane: ControlPlane;
   /** Monotonic time, in milliseconds. */
   readonly nowMs: () => number;
+  /** What Envoys are given of quotas; absent where nobody divides any. */
+  readonly quotas?: QuotaBook;
 }
 
 /** The metrics of the control port. Labels are of closed sets or the policy's; no node's name. */
@@ -15,7 +19,11 @@ export function controlMetrics(parts: ControlMetricsParts): {
   readonly gauges: readonly ReadMetric[];
   readonly counters: readonly ReadMetric[];
 } {
-  return { gauges: gauges(parts), counters: counters(parts) };
+  const quotas = parts.quotas && quotaMetrics(parts.quotas);
+  return {
+    gauges: [...gauges(parts), ...(quotas?.gauges ?? [])],
+    counters: [...counters(parts), ...(quotas?.counters ?? [])],
+  };
 }
 
 function gauges({ plane, nowMs }: ControlMetricsParts): readonly ReadMetric[] {
@@ -62,12 +70,13 @@ function gauges({ plane, nowMs }: ControlMetricsParts): readonly ReadMetric[] {
     },
     {
       name: "headgate_control_service_problems",
-      help: "Services without a cluster, clusters of two services, pins that exclude each other.",
+      help: "Services without a cluster, clusters of two services, pins that cannot be sent.",
       labelNames: ["problem"],
       read: (add) => {
         add(plane.unseenServices().length, { problem: "no_cluster" });
         add(plane.contestedClusters.size, { problem: "cluster_of_two" });
         add(plane.contestedPins.length, { problem: "pins_of_two" });
+        add(plane.unfixedPins.length, { problem: "pin_without_fixed_rtt" });
       },
     },
     {

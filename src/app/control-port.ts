@@ -1,8 +1,9 @@
 import { createServer, type Socket } from "node:net";
 import type { Clock, Random } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
-import type { NodeReport, ShareSheet } from "../core/feedback.js";
+import type { NodeReport } from "../core/feedback.js";
 import type { PolicySource } from "../decide/policy-source.js";
+import type { HeldSheet } from "../fleet/sheet-board.js";
 import { type ControlPlane, controlMessageBytesMax } from "../rpc/control-plane.js";
 import { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
 import type { Config } from "./config.js";
@@ -14,7 +15,7 @@ import { TlsConnection } from "./tls-connection.js";
 /** Who makes sheets of reports: a loop in this process, or the leader of the fleet. */
 export interface SheetSource {
   /** The sheet that holds now; undefined: none, or nobody has renewed it for too long. */
-  current(): ShareSheet | undefined;
+  held(): HeldSheet | undefined;
   /** Calls back after every new sheet until the answer is called. */
   onSheet(listener: () => void): () => void;
   /** Takes what this replica's Envoys did since the last time. */
@@ -118,13 +119,25 @@ function follow({ plane, sheets, policies, clock, onBug }: ControlPortParts): ()
       onBug(thrown);
     }
   };
-  const takePolicy = guard(() => plane.usePolicy(policies.current()?.services ?? []));
-  const takeSheet = guard(() => plane.useSheet(sheets.current()));
+  const takePolicy = guard(() => {
+    const policy = policies.current();
+    plane.usePolicy(policy?.services ?? [], policy?.proxies);
+  });
+  const useSheet = (held: HeldSheet | undefined): void => {
+    if (held === undefined) {
+      plane.useSheet(undefined);
+      return;
+    }
+    const { fleet, atMs: madeAtMs } = held;
+    const gates = new Map([...fleet.verdicts].map(([service, { state }]) => [service, state]));
+    plane.useSheet(fleet.sheet, { gates, madeAtMs });
+  };
+  const takeSheet = guard(() => useSheet(sheets.held()));
   const report = guard(() => {
     sheets.report(plane.takeReports());
     // One that nobody renews ends between two new ones.
-    const sheet = sheets.current();
-    if (sheet !== plane.sheet) plane.useSheet(sheet);
+    const held = sheets.held();
+    if (held?.fleet.sheet !== plane.sheet) useSheet(held);
   });
   let cancel = (): void => {};
   const tick = (): void => {
@@ -144,7 +157,7 @@ function follow({ plane, sheets, policies, clock, onBug }: ControlPortParts): ()
 
 /** Where no loop is closed: Envoys are listened to, and keep their configured defaults. */
 export const noSheets: SheetSource = {
-  current: () => undefined,
+  held: () => undefined,
   onSheet: () => () => {},
   report: () => {},
 };

@@ -6,14 +6,19 @@ import { Decider, type DeciderEvent } from "../decide/decider.js";
 import { ExchangeCounts } from "../decide/exchange-counts.js";
 import { watchLoop } from "../decide/loop-watch.js";
 import { Pressure } from "../decide/pressure.js";
+import type { QuotaBook } from "../decide/quota-book.js";
+import type { RefusalLog } from "../decide/refusal-log.js";
+import { SeenCalls } from "../decide/seen-calls.js";
 import { ControlPlane } from "../rpc/control-plane.js";
 import type { DecisionTracer } from "../rpc/decision-trace.js";
 import { createExternalProcessorService } from "../rpc/ext-proc.js";
 import { ExtProcCodec } from "../rpc/ext-proc-codec.js";
 import { createHealthService, Health } from "../rpc/health.js";
+import type { BadBucketId } from "../rpc/quota-stream.js";
 import { createRateLimitService } from "../rpc/rls.js";
 import { ResponseExtras } from "../rpc/rls-extras.js";
 import type { Transport } from "../wire/transport.js";
+import { AdminCounts } from "./admin-metrics.js";
 import { openAdmission } from "./admission.js";
 import type { Config } from "./config.js";
 import { extrasOf, switchesOf } from "./decision-options.js";
@@ -24,7 +29,11 @@ import { createHttpServer } from "./http.js";
 import { LaneCounts } from "./lane-metrics.js";
 import type { Logger } from "./logger.js";
 import { createMetrics, type Metrics, type ProcessCounts } from "./metrics.js";
+import type { OperatorRecords } from "./operator-records.js";
 import type { OpenPolicies } from "./policies.js";
+import { openPolicyOperations, type PolicyOperations } from "./policy-admin-open.js";
+import { openQuotas } from "./quotas.js";
+import { createRefusalLog } from "./refusal-lines.js";
 import type { SignalSources } from "./signal-sources.js";
 import type { StatsSources } from "./stats.js";
 import { type OpenStore, openLocalStore } from "./store.js";
@@ -41,6 +50,8 @@ export interface CoreParts {
   readonly logger: Logger;
   readonly policies: OpenPolicies;
   readonly opened: OpenStore;
+  /** What operators have changed. */
+  readonly operator: OperatorRecords;
   readonly processCounts: ProcessCounts;
   readonly replicaCount: () => number;
   /** Absent where decisions are not traced. */
@@ -55,10 +66,23 @@ export interface Core {
   readonly transport: Transport;
   /** What Envoys tell and are told, for the control port. */
   readonly control: ControlPlane;
+  /** What Envoys are given of quotas. */
+  readonly quotas: QuotaBook;
   /** What the fleet decides together. */
   readonly loop: FleetLoopApp;
   readonly httpServer: HttpServer;
   readonly metrics: Metrics;
+  /** What this replica sees of its calls; callers' values are in it. */
+  readonly seen: SeenCalls;
+  readonly decider: Decider;
+  readonly counters: DecisionCounters;
+  readonly admission: Admission;
+  /** How calls of the admin API ended. */
+  readonly adminCounts: AdminCounts;
+  /** What this replica is called in the audit log. */
+  readonly replica: string;
+  /** What operators change about policies and gates. */
+  readonly operations: PolicyOperations;
   /** What statistics by the names of envoyproxy/ratelimit are read from. */
   readonly statsSources: StatsSources;
   readonly onBug: (thrown: unknown) => void;
@@ -73,19 +97,33 @@ export function createCore(parts: CoreParts): Core {
   const { policies, opened } = parts;
   const counters = new DecisionCounters();
   const pressure = createPressure(parts);
-  const decider = createDecider(parts, { counters, pressure });
+  const seen = new SeenCalls(parts);
+  const replica = parts.random.id();
+  const operations = openPolicyOperations({
+    ...parts,
+    replica,
+    isBusy: () => decider.isDegraded || decider.overloadCause !== undefined,
+  });
+  const { gates, shadow } = operations;
+  const refusalLog = createRefusalLog(parts.config, parts.logger);
+  const decider: Decider = createDecider(parts, { counters, pressure, seen, shadow, refusalLog });
   const exchanges = new ExchangeCounts();
   const laneCounts = new LaneCounts();
   const onBug = createBugReport(parts);
-  const loop = new FleetLoopApp({ ...parts, policies: policies.feed, onBug });
-  const opening = openAdmission({ ...parts, policies: policies.feed, decider, pressure, loop });
+  const loop = new FleetLoopApp({ ...parts, policies: policies.feed, gates, onBug });
+  const looked = { policies: policies.feed, decider, pressure, loop, gates, refusalLog };
+  const opening = openAdmission({ ...parts, ...looked });
   loop.watch(opening.admission);
   const extras = new ResponseExtras(extrasOf(parts.config));
   const health = new Health();
-  const control = new ControlPlane({ clock: parts.clock, random: parts.random });
-  const made = { counters, pressure, decider, exchanges, laneCounts, extras, health, control };
+  const quotas = openQuotas({ ...parts, policies: policies.feed, counters, onBug });
+  const control = createControlPlane(parts, quotas);
+  const served = { exchanges, laneCounts, extras, health, control, quotas };
+  const made = { counters, pressure, decider, ...served };
   const { admission, signals } = opening;
-  const shared = { ...made, admission, signals, loop, onBug };
+  const adminCounts = new AdminCounts();
+  const watched = { admission, signals, loop, operations, adminCounts, refusalLog };
+  const shared = { ...made, ...watched, onBug };
   const metrics = createCoreMetrics(parts, shared);
   const httpServer = createHttpServer({
     ...shared,
@@ -101,14 +139,24 @@ export function createCore(parts: CoreParts): Core {
     health,
     transport: createCoreTransport(parts, shared),
     control,
+    quotas,
     loop,
     httpServer,
     metrics,
+    seen,
+    decider,
+    counters,
+    admission,
+    adminCounts,
+    replica,
+    operations,
     statsSources: { counters, policies: policies.feed, redisPools },
     onBug,
     settled: opening.settled,
     close: () => {
       stopWatch();
+      quotas.close();
+      operations.close();
       return Promise.all([opening.close(), loop.close()]).then(() => {});
     },
   };
@@ -126,16 +174,27 @@ interface Shared {
   readonly extras: ResponseExtras;
   readonly health: Health;
   readonly control: ControlPlane;
+  readonly quotas: QuotaBook;
   readonly loop: FleetLoopApp;
+  readonly operations: PolicyOperations;
+  readonly adminCounts: AdminCounts;
+  readonly refusalLog: RefusalLog | undefined;
   readonly onBug: (thrown: unknown) => void;
 }
 
+/** What counts decisions, and looks at them. */
+interface Watched extends Pick<Shared, "counters" | "pressure">, Pick<Core, "seen"> {
+  readonly shadow: PolicyOperations["shadow"];
+  readonly refusalLog: RefusalLog | undefined;
+}
+
 function createDecider(
-  { config, clock, random, logger, policies, opened, replicaCount }: CoreParts,
-  { counters, pressure }: Pick<Shared, "counters" | "pressure">,
+  { config, clock, random, logger, policies, opened, operator, replicaCount }: CoreParts,
+  { counters, pressure, seen, shadow, refusalLog }: Watched,
 ): Decider {
   return new Decider({
     policies: policies.feed,
+    overrides: operator.overrides,
     store: opened.store,
     createLocalStore: () => openLocalStore(config, { clock, random }),
     clock,
@@ -147,8 +206,16 @@ function createDecider(
     nearLimitRatio: config.nearLimitRatio,
     digest: sha256,
     replicaCount,
+    seen,
+    shadow,
+    refusalLog,
     onEvent: (event) => logDeciderEvent(event, logger),
   });
+}
+
+function createControlPlane({ clock, random }: CoreParts, quotas: QuotaBook): ControlPlane {
+  const onBadId = (fault: BadBucketId): void => quotas.noteIgnored(fault);
+  return new ControlPlane({ clock, random, quotas: { quotas, onBadId } });
 }
 
 function createCoreTransport(
@@ -172,7 +239,7 @@ function createCoreTransport(
 }
 
 function createCoreMetrics(
-  { config, clock, policies, opened, processCounts, replicaCount, tlsStatus }: CoreParts,
+  { config, clock, policies, opened, operator, processCounts, replicaCount, tlsStatus }: CoreParts,
   { counters, decider, pressure, laneCounts, admission, exchanges, ...shared }: Shared,
 ): Metrics {
   return createMetrics({
@@ -194,8 +261,17 @@ function createCoreMetrics(
       exchanges,
     },
     signals: { sources: () => shared.signals.polled(), services: () => admission.services() },
-    control: { plane: shared.control, nowMs: () => clock.monotonicMs() },
+    control: {
+      plane: shared.control,
+      nowMs: () => clock.monotonicMs(),
+      quotas: shared.quotas,
+    },
     fleet: () => shared.loop.status,
+    overrides: operator.overrides,
+    auditCounts: operator.auditCounts,
+    ...(config.admin === undefined ? {} : { adminCounts: shared.adminCounts }),
+    policyOperations: { policies, operations: shared.operations },
+    refusalLog: shared.refusalLog,
     storeKind: opened.kind,
     version: readVersion(),
   });

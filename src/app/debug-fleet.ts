@@ -27,7 +27,7 @@ export function renderFleet(
   { plane, loop, nowMs }: FleetPageParts,
   nodeId: string | undefined,
 ): unknown {
-  const { registry, sheet, contestedClusters, contestedPins } = plane;
+  const { registry, sheet, contestedClusters, contestedPins, unfixedPins } = plane;
   const found = nodeId === undefined ? [...registry.nodes] : [registry.find(nodeId)];
   const nodes = found.filter((node) => node !== undefined);
   const shown = nodes.slice(0, shownNodesMax);
@@ -41,6 +41,7 @@ export function renderFleet(
       servicesWithoutCluster: plane.unseenServices(),
       clustersOfSeveralServices: Object.fromEntries(contestedClusters),
       servicesWithContestedPins: contestedPins,
+      servicesWithUnfixedPins: unfixedPins,
       clustersWithoutService: [...registry.unclaimedClusters],
       failedStreams: Object.fromEntries([...plane.counts.faults].filter(([, count]) => count > 0)),
     },
@@ -93,6 +94,7 @@ function renderNode(node: Node, reports: readonly NodeReport[], nowMs: number): 
           heldShare: report.held,
           reportSecondsAgo: secondsSince(report.atMs, nowMs),
           inFlight: report.inFlight,
+          highInFlight: report.highInFlight,
           requestsPerSecond: report.rps,
           latency: report.latency,
           errorCount: report.errorCount,

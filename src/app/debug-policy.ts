@@ -24,7 +24,7 @@ function ruleLines(rule: Rule): readonly string[] {
 }
 
 function limitText(limit: Limit): string {
-  const { hits, unit, unitMultiplier, burst, role, algorithm, onStoreFailure } = limit;
+  const { hits, unit, unitMultiplier, burst, role, algorithm, onStoreFailure, overrideMax } = limit;
   const facts = [
     `unit=${unit.toUpperCase()} requests_per_unit=${hits}`,
     `shadow_mode: ${role === "shadow"}`,
@@ -38,6 +38,7 @@ function limitText(limit: Limit): string {
       ? [`time_zone: ${algorithm.timeZone}`]
       : []),
     ...(onStoreFailure === "local" ? [] : [`on_store_failure: ${onStoreFailure}`]),
+    ...(overrideMax === undefined ? [] : [`overrideMax: ${overrideMax}`]),
   ];
   return facts.join(", ");
 }

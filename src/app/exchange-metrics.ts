@@ -29,6 +29,13 @@ export function exchangeMetrics(counts: ExchangeCounts): {
       },
     },
     {
+      name: "headgate_exchanges_answered_before_total",
+      help:
+        "ext_proc streams of requests that a filter before it had answered, such as a rate " +
+        "limit. If all are, request_header_mode is SKIP.",
+      read: (add) => add(counts.answeredBeforeCount),
+    },
+    {
       name: "headgate_exchange_faults_total",
       help: "ext_proc streams that were ended because they broke the protocol, by how.",
       labelNames: ["fault"],

@@ -1,5 +1,12 @@
 /** Exit codes of the program. */
-export const exitCodes = { ok: 0, failure: 1, usage: 2, invalidPolicy: 3 } as const;
+export const exitCodes = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  invalidPolicy: 3,
+  stale: 4,
+  unreachable: 5,
+} as const;
 
 /** Why the service could not start: a text for people that says what to do, and the exit code. */
 export class StartFailure extends Error {

@@ -7,9 +7,16 @@ import type { GateVerdict } from "../fleet/fleet-gates.js";
 import { LoneLoop } from "../fleet/lone-loop.js";
 import type { ServicePressure } from "../fleet/report-codec.js";
 import { type LoopCounts, type LoopParts, SharedLoop } from "../fleet/shared-loop.js";
+import type { HeldSheet } from "../fleet/sheet-board.js";
 import type { Config } from "./config.js";
 import { FleetJournal } from "./fleet-journal.js";
-import { gateSettings, type KnownReading, needsLoop, PolicyMaker } from "./fleet-maker.js";
+import {
+  type ChangedGates,
+  gateSettings,
+  type KnownReading,
+  needsLoop,
+  PolicyMaker,
+} from "./fleet-maker.js";
 import type { Logger } from "./logger.js";
 import type { PolicyFeed } from "./policy-in-force.js";
 import type { OpenStore } from "./store.js";
@@ -22,6 +29,8 @@ export interface FleetLoopAppParts {
   readonly logger: Logger;
   readonly policies: Pick<PolicyFeed, "current" | "onLoaded">;
   readonly opened: OpenStore;
+  /** What operators have changed about gates; absent: nothing, ever. */
+  readonly gates?: ChangedGates;
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -68,8 +77,8 @@ export class FleetLoopApp {
   }
 
   /** The sheet that holds now; undefined: none, or nobody has renewed it for too long. */
-  current(): ShareSheet | undefined {
-    return this.#loop?.current();
+  held(): HeldSheet | undefined {
+    return this.#loop?.board.held();
   }
 
   /** Calls back after every new sheet, until the answer is called. */
@@ -115,13 +124,18 @@ export class FleetLoopApp {
   }
 
   #open(): SharedLoop | LoneLoop {
-    const { opened, config, clock, random, policies, onBug } = this.#parts;
+    const { opened, config, clock, random, policies, gates, onBug } = this.#parts;
+    const changed = gates === undefined ? {} : { gates };
     const parts: LoopParts = {
       clock,
       id: random.id(),
-      createMaker: (start) => new PolicyMaker({ policies, start, readings: this.#readings }),
+      createMaker: (start) =>
+        new PolicyMaker({ policies, start, readings: this.#readings, ...changed }),
       pressures: () => this.#pressures(),
-      gateSettings: () => gateSettings(policies.current()?.services ?? []),
+      gateSettings: () =>
+        gateSettings(policies.current()?.services ?? [], (name, own) =>
+          gates === undefined ? own : gates.settingsOf(name, own),
+        ),
       onBug,
     };
     if (opened.kind === "memory") return new LoneLoop(parts);

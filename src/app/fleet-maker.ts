@@ -2,19 +2,31 @@ import type { GateSettings } from "../core/admission-settings.js";
 import type { SignalReading } from "../core/concurrency-limit.js";
 import type { NodeReport, ShareSheet } from "../core/feedback.js";
 import { FleetLoop } from "../core/feedback-loop.js";
-import { envoyShareDefault, type ServiceLoopSettings } from "../core/feedback-settings.js";
+import type { ServiceLoopSettings } from "../core/feedback-settings.js";
+import type { ReadGateSettings } from "../decide/fleet-gate.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import type { SheetQueue } from "../fleet/fleet-gates.js";
 import type { ReignStart, SheetMaker } from "../fleet/sheet-maker.js";
+import { configuredShare, hasCriticalRoutes } from "../policy/configured-share.js";
 import type { Policy } from "../policy/policy.js";
+import { type ProxyPolicy, usualProxies } from "../policy/proxy-policy.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
 
 /** What a `PolicyMaker` is made of. */
 export interface PolicyMakerParts {
   readonly policies: PolicySource;
   readonly start: ReignStart;
+  /** What operators have changed about gates; absent: nothing, ever. */
+  readonly gates?: ChangedGates;
   /** The last reading of each service's signal, as far as there is one. */
   readonly readings: ReadonlyMap<string, KnownReading>;
+}
+
+/** Gates whose thresholds are not their policy's. */
+export interface ChangedGates {
+  /** Another number whenever any of them may have changed. */
+  readonly version: number;
+  readonly settingsOf: ReadGateSettings;
 }
 
 /** A reading as it came; the same one again is another object. */
@@ -27,15 +39,17 @@ export class PolicyMaker implements SheetMaker {
   readonly #parts: PolicyMakerParts;
   readonly #loop: FleetLoop;
   #policy: Policy | undefined;
+  #gatesVersion: number | undefined;
   /** What was read in already: once each, or what is smoothed would not be. */
   readonly #taken = new Map<string, KnownReading>();
 
   constructor(parts: PolicyMakerParts) {
-    const { policies, start } = parts;
+    const { policies, start, gates } = parts;
     const { epoch, leaderId, nowMs, lastSheet } = start;
     this.#parts = parts;
     this.#policy = policies.current();
-    const services = loopSettings(this.#policy?.services ?? []);
+    this.#gatesVersion = gates?.version;
+    const services = this.#settings();
     const from = lastSheet === undefined ? {} : { from: lastSheet };
     this.#loop = new FleetLoop({ epoch, leaderId, services, nowMs, ...from });
   }
@@ -45,11 +59,12 @@ export class PolicyMaker implements SheetMaker {
   }
 
   update(reports: readonly NodeReport[], nowMs: number): ShareSheet {
-    const { policies, readings } = this.#parts;
+    const { policies, gates, readings } = this.#parts;
     const policy = policies.current();
-    if (policy !== this.#policy) {
+    if (policy !== this.#policy || gates?.version !== this.#gatesVersion) {
       this.#policy = policy;
-      this.#loop.configure(loopSettings(policy?.services ?? []), nowMs);
+      this.#gatesVersion = gates?.version;
+      this.#loop.configure(this.#settings(), nowMs);
       // A law that was made anew has read nothing.
       this.#taken.clear();
     }
@@ -60,10 +75,28 @@ export class PolicyMaker implements SheetMaker {
     }
     return this.#loop.update(reports, nowMs);
   }
+
+  #settings(): readonly ServiceLoopSettings[] {
+    const { services = [], proxies } = this.#policy ?? {};
+    return loopSettings(services, proxies).map((settings) => {
+      const { service, gate } = settings;
+      const changed = gate && this.#parts.gates?.settingsOf(service, gate);
+      return changed === undefined ? settings : { ...settings, gate: changed };
+    });
+  }
 }
 
+/**
+ * The part of the demand that critical requests are taken for at an Envoy that does not tell how
+ * many it has: too much costs the others a part of the limit, too little refuses what must not be.
+ */
+const highRatioUnsaid = 0.25;
+
 /** What the loop goes by for the services whose limits go back to Envoys. */
-export function loopSettings(services: readonly ServicePolicy[]): readonly ServiceLoopSettings[] {
+export function loopSettings(
+  services: readonly ServicePolicy[],
+  proxies: ProxyPolicy = usualProxies,
+): readonly ServiceLoopSettings[] {
   return services.flatMap((service): readonly ServiceLoopSettings[] => {
     const { name, admission, concurrency } = service;
     if (concurrency === undefined || concurrency.feedback.length === 0) return [];
@@ -72,8 +105,8 @@ export function loopSettings(services: readonly ServicePolicy[]): readonly Servi
         service: name,
         law: concurrency.settings,
         maxInFlight: admission?.maxInFlight,
-        configuredShare: envoyShareDefault,
-        highRatio: hasCriticalRoutes(service) ? 0 : undefined,
+        configuredShare: configuredShare(service, proxies),
+        highRatio: hasCriticalRoutes(service) ? highRatioUnsaid : undefined,
         sigmoid: admission?.estimatedWait?.sigmoid,
         gate: admission?.gate,
       },
@@ -81,11 +114,14 @@ export function loopSettings(services: readonly ServicePolicy[]): readonly Servi
   });
 }
 
-/** The services that have a gate, with its settings. */
-export function gateSettings(services: readonly ServicePolicy[]): Map<string, GateSettings> {
+/** The services that have a gate, with its settings; `changed` as an operator has them. */
+export function gateSettings(
+  services: readonly ServicePolicy[],
+  changed: ReadGateSettings = (_service, own) => own,
+): Map<string, GateSettings> {
   const found = new Map<string, GateSettings>();
   for (const { name, admission } of services) {
-    if (admission?.gate !== undefined) found.set(name, admission.gate);
+    if (admission?.gate !== undefined) found.set(name, changed(name, admission.gate));
   }
   return found;
 }
@@ -93,14 +129,4 @@ export function gateSettings(services: readonly ServicePolicy[]): Map<string, Ga
 /** Whether a policy has anything that replicas decide together once a second. */
 export function needsLoop(services: readonly ServicePolicy[]): boolean {
   return loopSettings(services).length > 0 || gateSettings(services).size > 0;
-}
-
-/**
- * Routes of what a policy calls critical run at HIGH; Envoys tell how much that is. Paths of
- * authentication do not count: every policy has some, and a permit of each Envoy would be set aside
- * for HIGH where no route runs there.
- */
-function hasCriticalRoutes({ priority }: ServicePolicy): boolean {
-  const { rules, usual } = priority;
-  return usual === "critical" || rules.some(({ is }) => is === "critical");
 }

@@ -121,7 +121,8 @@ async function answerHealthcheck(_: IncomingMessage, { health }: HttpParts): Pro
 async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<Answer> {
   const { health, policies, decider, storeKind, isStoreAway } = parts;
   const { status: policy } = policies;
-  const { version, ruleCount, domainCount, lastProblem, loadedEpochUs, controlPlane } = policy;
+  const { version, ruleCount, domainCount, serviceCount } = policy;
+  const { lastProblem, loadedEpochUs, controlPlane } = policy;
   const isStoreOut = decider.isDegraded || isStoreAway();
   const isCutOff = controlPlane?.isConnected === false;
   const isDegraded = isStoreOut || isCutOff || lastProblem !== undefined;
@@ -134,6 +135,7 @@ async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<An
       version,
       domains: domainCount,
       rules: ruleCount,
+      services: serviceCount,
       loadedAt: loadedEpochUs === undefined ? undefined : isoTime(loadedEpochUs),
       lastReloadProblem: lastProblem,
       controlPlane,

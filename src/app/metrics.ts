@@ -3,15 +3,24 @@ import type { DecisionCounters } from "../decide/counters.js";
 import type { ExchangeCounts } from "../decide/exchange-counts.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import type { OverloadCause } from "../decide/pressure.js";
+import type { RefusalLog } from "../decide/refusal-log.js";
+import { type AdminCounts, adminMetrics } from "./admin-metrics.js";
 import { type AdmissionMetricsParts, admissionMetrics } from "./admission-metrics.js";
+import { type AuditCounts, auditMetric } from "./audited-records.js";
 import { type ControlMetricsParts, controlMetrics } from "./control-port-metrics.js";
 import { exchangeMetrics } from "./exchange-metrics.js";
 import type { FleetLoopStatus } from "./fleet-loop.js";
 import { fleetMetrics } from "./fleet-metrics.js";
 import { type LaneCounts, laneMetrics } from "./lane-metrics.js";
 import { addCounter, addGauge, addHistogram, addLatency } from "./metric-kinds.js";
+import { overrideMetrics } from "./operator-records.js";
+import {
+  type PolicyOperationsMetricsParts,
+  policyOperationsMetrics,
+} from "./policy-admin-metrics.js";
 import type { PolicyStatus } from "./policy-in-force.js";
 import type { XdsStatus } from "./policy-xds.js";
+import { refusalLogMetric } from "./refusal-lines.js";
 import { type SignalMetricsParts, signalMetrics } from "./signal-metrics.js";
 import { hitMetrics } from "./stats-hit-metrics.js";
 import type { TlsStatus } from "./tls.js";
@@ -53,8 +62,18 @@ export interface MetricsParts {
   readonly control?: ControlMetricsParts;
   /** The loop of the fleet; absent where nobody takes part. */
   readonly fleet?: () => FleetLoopStatus | undefined;
+  /** What operators have changed about keys; absent where nobody can. */
+  readonly overrides?: Parameters<typeof overrideMetrics>[0];
+  /** What operators change about policies and gates; absent where nobody can. */
+  readonly policyOperations?: PolicyOperationsMetricsParts;
+  /** Refusals in the log; undefined where there are none. */
+  readonly refusalLog?: RefusalLog | undefined;
   /** The control plane; absent where policies are files. */
   readonly xdsStatus?: () => XdsStatus;
+  /** Calls of the admin API; absent where there is none. */
+  readonly adminCounts?: AdminCounts;
+  /** Entries of the audit log; absent where nobody writes one. */
+  readonly auditCounts?: AuditCounts;
   readonly storeKind: "memory" | "redis";
   readonly version: string;
 }
@@ -87,6 +106,10 @@ export function createMetrics(parts: MetricsParts): Metrics {
   addXdsMetrics(registry, parts);
   addControlMetrics(registry, parts);
   addFleetMetrics(registry, parts);
+  addOverrideMetrics(registry, parts);
+  addAdminMetrics(registry, parts);
+  addRefusalMetrics(registry, parts);
+  addPolicyOperationsMetrics(registry, parts);
   addProcessMetrics(registry, parts);
   return { contentType: registry.contentType, render: () => registry.metrics() };
 }
@@ -331,6 +354,28 @@ function addFleetMetrics(registry: Registry, { fleet }: MetricsParts): void {
   const { gauges, counters } = fleetMetrics(fleet);
   for (const gauge of gauges) addGauge(registry, gauge);
   for (const counter of counters) addCounter(registry, counter);
+}
+
+function addAdminMetrics(registry: Registry, { adminCounts, auditCounts }: MetricsParts): void {
+  if (auditCounts !== undefined) addCounter(registry, auditMetric(auditCounts));
+  if (adminCounts === undefined) return;
+  for (const counter of adminMetrics(adminCounts)) addCounter(registry, counter);
+}
+
+function addRefusalMetrics(registry: Registry, { refusalLog }: MetricsParts): void {
+  if (refusalLog !== undefined) addCounter(registry, refusalLogMetric(refusalLog));
+}
+
+function addOverrideMetrics(registry: Registry, { overrides }: MetricsParts): void {
+  if (overrides === undefined) return;
+  for (const gauge of overrideMetrics(overrides)) addGauge(registry, gauge);
+}
+
+function addPolicyOperationsMetrics(registry: Registry, parts: MetricsParts): void {
+  if (parts.policyOperations === undefined) return;
+  const { counters, gauges } = policyOperationsMetrics(parts.policyOperations);
+  for (const counter of counters) addCounter(registry, counter);
+  for (const gauge of gauges) addGauge(registry, gauge);
 }
 
 function addControlMetrics(registry: Registry, { control }: MetricsParts): void {

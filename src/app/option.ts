@@ -8,6 +8,7 @@ export type OptionSection =
   | "Policy"
   | "Control plane"
   | "Listening"
+  | "Admin"
   | "Decisions"
   | "Store"
   | "Signals"

@@ -1,3 +1,4 @@
+import { adminOptionRows } from "./admin-options.js";
 import { controlPortOptionRows } from "./control-port-options.js";
 import { decisionOptionRows } from "./decision-options.js";
 import {
@@ -10,6 +11,7 @@ import {
   wholeNumberOption,
 } from "./option.js";
 import { redisOptionRows } from "./redis-options.js";
+import { refusalOptionRows } from "./refusal-options.js";
 import { signalOptionRows } from "./signal-options.js";
 import { statsOptionRows } from "./stats-options.js";
 import { tlsOptionRows } from "./tls-options.js";
@@ -118,6 +120,7 @@ const optionRows = {
   }),
   ...tlsOptionRows,
   ...controlPortOptionRows,
+  ...adminOptionRows,
   grpcConnectionAgeMsMax: durationOption({
     section: "Listening",
     env: "GRPC_MAX_CONNECTION_AGE",
@@ -283,6 +286,7 @@ const optionRows = {
     defaultValue: "auto",
     docs: "One JSON object a line, or text for people; `auto` is text on a terminal.",
   }),
+  ...refusalOptionRows,
   ...statsOptionRows,
   ...tracingOptionRows,
 } as const;

@@ -1,22 +1,41 @@
 import type { Clock, Random } from "../core/clock.js";
-import type { ParseOptions } from "../policy/parse.js";
+import type { SharedRecords } from "../fleet/shared-records.js";
+import type { ParseOptions, PolicyText } from "../policy/parse.js";
 import type { Config } from "./config.js";
 import { limitDefaultsOf } from "./decision-options.js";
 import { exitCodes, StartFailure } from "./failure.js";
 import type { Logger } from "./logger.js";
 import type { PolicyFeed } from "./policy-in-force.js";
+import type { ParsesPolicies } from "./policy-parsing.js";
 import { PolicyReloader } from "./policy-reloader.js";
+import { StoredPolicies } from "./policy-source.js";
 import { XdsPolicies, type XdsStatus } from "./policy-xds.js";
 import { readVersion } from "./version.js";
+
+/** Where the policy in force may come from. */
+export const policyOrigins = ["files", "xds", "store"] as const;
+
+/** One of them. */
+export type PolicyOrigin = (typeof policyOrigins)[number];
 
 /** The policy in force, kept up to date from where the configuration says. */
 export interface OpenPolicies {
   readonly feed: PolicyFeed;
+  /** What the configuration says. With `store`, files hold until a policy is applied. */
+  readonly origin: PolicyOrigin;
+  /** The texts of the policy in force where they come from files; none else. */
+  readonly texts: () => readonly PolicyText[];
+  /** How texts are read. */
+  readonly parse: ParseOptions;
   /** Absent where policies are files. */
   readonly xdsStatus?: () => XdsStatus;
   /** Follows changes from now on. */
   readonly watch: () => void;
+  /** Resolves when what is known of the store is in force here, or refused; absent: no store. */
+  readonly refresh?: () => Promise<void>;
   readonly close: () => void;
+  /** Why there is none, where the start went on to ask the store for one. */
+  readonly failure?: StartFailure;
 }
 
 /** What opening them needs. */
@@ -43,6 +62,9 @@ export async function openPolicies(config: Config, parts: PoliciesParts): Promis
   });
   return {
     feed: policies,
+    origin: "xds",
+    texts: () => [],
+    parse: parseOptionsOf(config),
     xdsStatus: () => policies.xdsStatus,
     watch: () => policies.start(),
     close: () => policies.close(),
@@ -59,6 +81,9 @@ async function openFiles(config: Config, { clock, logger }: PoliciesParts): Prom
   const policies = new PolicyReloader({ path, style, parse, watchedDirectories, clock, logger });
   const open: OpenPolicies = {
     feed: policies,
+    origin: config.policySource,
+    texts: () => policies.texts,
+    parse,
     watch: () => policies.watch(),
     close: () => policies.close(),
   };
@@ -69,9 +94,49 @@ async function openFiles(config: Config, { clock, logger }: PoliciesParts): Prom
     logger.error(event, `There is no policy yet, and calls fail until there is:\n${look.report}`);
     return open;
   }
-  if (look.cause === "invalid") throw new StartFailure(exitCodes.invalidPolicy, look.report);
   const remedy = "Name a file or directory with --policy or HEADGATE_POLICY.";
-  throw new StartFailure(exitCodes.failure, `There is no policy: ${look.report}. ${remedy}`);
+  const failure =
+    look.cause === "invalid"
+      ? new StartFailure(exitCodes.invalidPolicy, look.report)
+      : new StartFailure(exitCodes.failure, `There is no policy: ${look.report}. ${remedy}`);
+  if (config.policySource === "store") return { ...open, failure };
+  throw failure;
+}
+
+/**
+ * Puts the policies of the store before those of files, where the configuration says so; else
+ * answers what it was given.
+ *
+ * @throws StartFailure when there is none in either place, unless the start is forced
+ */
+export async function followStore(
+  files: OpenPolicies,
+  parts: Pick<PoliciesParts, "clock" | "logger"> & {
+    readonly records: SharedRecords;
+    readonly parser?: ParsesPolicies;
+  },
+): Promise<OpenPolicies> {
+  if (files.origin !== "store") return files;
+  const stored = new StoredPolicies({ ...parts, first: files.feed, parse: files.parse });
+  await stored.begin();
+  if (files.failure !== undefined && stored.current() === undefined) {
+    stored.close();
+    throw files.failure;
+  }
+  const { failure: _failure, ...open } = files;
+  return {
+    ...open,
+    feed: stored,
+    texts: () => (stored.isStored ? [] : files.texts()),
+    refresh: () => stored.refresh(),
+    watch: () => {
+      if (!stored.isStored) files.watch();
+    },
+    close: () => {
+      files.close();
+      stored.close();
+    },
+  };
 }
 
 /** Whether this replica should be sent calls, by the policy in force. */

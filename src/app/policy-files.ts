@@ -57,7 +57,7 @@ export async function readPolicyFiles(
       }
       sources.push({ file, text: await readFile(file, "utf8") });
     }
-    return { kind: "sources", sources, version: versionOf(sources) };
+    return { kind: "sources", sources, version: policyVersion(sources) };
   } catch (error) {
     return unreadable(`${path} cannot be read: ${readErrorWords(error)}`);
   }
@@ -69,6 +69,9 @@ export function readErrorWords(error: unknown): string {
   if (code === "ENOENT") return "no such file or directory";
   if (code === "EACCES" || code === "EPERM") return "permission denied";
   if (code === "EISDIR") return "it is a directory";
+  if (code === "ENOTDIR") return "a part of the path is no directory";
+  if (code === "EROFS") return "the file system is read-only";
+  if (code === "ENOSPC") return "no space is left";
   return typeof code === "string" ? code : "unknown reason";
 }
 
@@ -108,7 +111,8 @@ async function isFile(path: string): Promise<boolean> {
   }
 }
 
-function versionOf(sources: readonly PolicyText[]): string {
+/** A short hash of texts in that order: the same ones have the same version everywhere. */
+export function policyVersion(sources: readonly PolicyText[]): string {
   const hash = createHash("sha256");
   for (const { file, text } of sources) {
     const name = sources.length === 1 ? "" : basename(file);

@@ -10,6 +10,7 @@ export interface PolicyStatus {
   readonly version?: string;
   readonly ruleCount: number;
   readonly domainCount: number;
+  readonly serviceCount: number;
   /** When the policy in force was loaded, in microseconds since 1970. */
   readonly loadedEpochUs?: number;
   /** Why the newest policy is not in force; absent when it is. */
@@ -72,6 +73,7 @@ export class PolicyInForce implements PolicyFeed {
       ...(this.#policy === undefined ? {} : { version: this.#policy.version }),
       ruleCount: this.#policy?.rules.length ?? 0,
       domainCount: this.#policy?.domains.size ?? 0,
+      serviceCount: this.#policy?.services.length ?? 0,
       ...(this.#loadedEpochUs === undefined ? {} : { loadedEpochUs: this.#loadedEpochUs }),
       ...(this.#lastProblem === undefined ? {} : { lastProblem: this.#lastProblem }),
       loadedCount: this.#loadedCount,
@@ -124,8 +126,12 @@ export class PolicyInForce implements PolicyFeed {
     this.#loadedEpochUs = this.#clock.epochUs();
     this.#lastProblem = undefined;
     this.#loadedCount += 1;
-    const { version, rules, domains } = policy;
-    const size = { domainCount: domains.size, ruleCount: rules.length };
+    const { version, rules, domains, services } = policy;
+    const size = {
+      domainCount: domains.size,
+      ruleCount: rules.length,
+      serviceCount: services.length,
+    };
     this.#logger.info(
       { event: "policyLoaded", version, ...size, ...facts },
       "The policy is in force.",

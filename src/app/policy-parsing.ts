@@ -29,6 +29,9 @@ export interface PolicyParsingOptions {
   readonly limitMegabytes?: number;
 }
 
+/** Parses and builds a policy. Never rejects. Everywhere but in tests it is a worker thread. */
+export type ParsesPolicies = (options: PolicyParsingOptions) => Promise<PolicyParsing>;
+
 /** The longest that a policy may take to parse: a hundred times what 10,000 limits need. */
 const parsingMsMax = 60_000;
 
@@ -94,6 +97,8 @@ class Assembly {
     if (message.kind === "unreadable") return { kind: "failed", message: message.message };
     if (message.kind === "parsed") {
       this.#builder.addDomains(message.domains);
+      this.#builder.setProxies(message.proxies);
+      this.#builder.setQuotas(message.quotas);
       this.#ruleCount = message.ruleCount;
       this.#serviceCount = message.serviceCount;
     } else if (message.kind === "services") {

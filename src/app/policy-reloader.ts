@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.js";
-import type { ParseOptions } from "../policy/parse.js";
+import type { ParseOptions, PolicyText } from "../policy/parse.js";
 import type { Policy } from "../policy/policy.js";
 import { visibleText } from "../policy/problem.js";
 import type { Logger } from "./logger.js";
@@ -40,6 +40,7 @@ export class PolicyReloader implements PolicyFeed {
   readonly #inForce: PolicyInForce;
   /** What the last look found, so that the same is neither parsed nor reported again. */
   #seen: string | undefined;
+  #texts: readonly PolicyText[] = [];
   readonly #looks = new LookInTurn(() => this.#lookOnce());
   #watcher: PathWatcher | undefined;
 
@@ -54,6 +55,11 @@ export class PolicyReloader implements PolicyFeed {
 
   get status(): PolicyStatus {
     return this.#inForce.status;
+  }
+
+  /** The texts of the policy in force; none while there is none. */
+  get texts(): readonly PolicyText[] {
+    return this.#texts;
   }
 
   onLoaded(listener: () => void): () => void {
@@ -90,6 +96,8 @@ export class PolicyReloader implements PolicyFeed {
     const { sources, version } = read;
     const input = { kind: "texts", sources } as const;
     const { clock, parse = {} } = this.#parts;
-    return this.#inForce.take(await parsePolicyInWorker({ input, parse, version, clock }));
+    const parsing = await parsePolicyInWorker({ input, parse, version, clock });
+    if (parsing.kind === "policy") this.#texts = sources;
+    return this.#inForce.take(parsing);
   }
 }

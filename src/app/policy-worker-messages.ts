@@ -1,5 +1,7 @@
 import type { Rule } from "../core/limit.js";
 import type { ParsedPolicy, ParseOptions, PolicyText } from "../policy/parse.js";
+import type { ProxyPolicy } from "../policy/proxy-policy.js";
+import type { QuotaPolicy } from "../policy/quota-policy.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
 import type { DiscoveredResource } from "../rpc/rate-limit-config.js";
 
@@ -22,6 +24,8 @@ export type WorkerMessage =
   | {
       readonly kind: "parsed";
       readonly domains: readonly string[];
+      readonly proxies: ProxyPolicy;
+      readonly quotas: readonly QuotaPolicy[];
       readonly ruleCount: number;
       readonly serviceCount: number;
     }

@@ -18,7 +18,7 @@ const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, options) : te
 if (parsed.kind !== "policy") {
   send(parsed);
 } else {
-  const { domains, rules, services } = parsed;
+  const { domains, proxies, quotas, rules, services } = parsed;
   let sentRuleCount = 0;
   let sentServiceCount = 0;
   parentPort?.on("message", () => {
@@ -31,7 +31,8 @@ if (parsed.kind !== "policy") {
     send({ kind: "rules", rules: rules.slice(sentRuleCount, sentRuleCount + chunkRulesMax) });
     sentRuleCount += chunkRulesMax;
   });
-  send({ kind: "parsed", domains, ruleCount: rules.length, serviceCount: services.length });
+  const counts = { ruleCount: rules.length, serviceCount: services.length };
+  send({ kind: "parsed", domains, proxies, quotas, ...counts });
 }
 
 function send(message: WorkerMessage): void {

@@ -1,4 +1,5 @@
 import { type App, startApp } from "./app.js";
+import { keepNewObjectsYoung } from "./collector.js";
 import type { Config } from "./config.js";
 import { bugTrace, exitCodes, StartFailure } from "./failure.js";
 import type { Logger } from "./logger.js";
@@ -22,6 +23,7 @@ export async function runServiceProcess(
   { logger, complain }: ServiceProcessParts,
 ): Promise<number> {
   exitOnBug(logger);
+  keepNewObjectsYoung();
   // While nothing listens yet, nothing else keeps the process alive during waits.
   const alive = setInterval(() => {}, 60_000);
   try {

@@ -35,16 +35,29 @@ export interface StoreParts {
 
 /** The store of this process. */
 export type OpenStore =
-  | { readonly kind: "memory"; readonly store: MemoryLimitStore }
+  | {
+      readonly kind: "memory";
+      readonly store: MemoryLimitStore;
+      readonly openSpace: OpenSpace;
+    }
   | {
       readonly kind: "redis";
       readonly store: LimitStore;
+      readonly openSpace: OpenSpace;
       readonly connections: RedisConnections;
       /** Whether some Redis that it needs cannot be reached at all now. */
       readonly isAway: () => boolean;
       /** Connections to the one Redis, or to both. */
       readonly pools: () => readonly RedisPool[];
     };
+
+/**
+ * Opens buckets apart from all others, for who is in nobody's way: no connection of its own, and
+ * none that decisions use. It is not to be closed.
+ *
+ * @param name letters, digits and colons
+ */
+export type OpenSpace = (name: string) => LimitStore;
 
 /**
  * The most keys of the store that answers for `on_store_failure: local`, 10 MB of them: it is
@@ -67,19 +80,29 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     const sentence = "Limits are kept in this process: no other replica shares them.";
     logger.info({ event: "storeOpened", store: "memory" }, sentence);
     const store = new MemoryLimitStore({ clock, random, keysMax: config.memoryKeysMax });
-    return { kind: "memory", store };
+    return { kind: "memory", store, openSpace: () => openLocalStore(config, parts) };
   }
   const { main, perSecond } = config.store;
   const tls = speaksTls(config.store) ? openRedisTls(config.store.tls, logger) : undefined;
   const mainSide = openSide(main, { ...parts, tls });
   const secondSide = perSecond && openSide(perSecond, { ...parts, tls });
+  const { keyPrefix } = config;
+  const { onBadBuckets } = parts;
   const store = createRedisStore({
     main: mainSide,
     ...(secondSide === undefined ? {} : { perSecond: secondSide }),
-    keyPrefix: config.keyPrefix,
-    onBadBuckets: parts.onBadBuckets,
+    keyPrefix,
+    onBadBuckets,
     clock,
   });
+  const openSpace: OpenSpace = (name) =>
+    createRedisStore({
+      main: asideOf(mainSide),
+      ...(secondSide === undefined ? {} : { perSecond: asideOf(secondSide) }),
+      keyPrefix: `${keyPrefix}${name}`,
+      onBadBuckets,
+      clock,
+    });
   const choices = perSecond === undefined ? [main] : [main, perSecond];
   const address = choices.map(redactChoice).join(" and ");
   try {
@@ -106,7 +129,8 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
       ? []
       : [{ name: "redis_per_second_pool" as const, counts: secondSide.counts() }]),
   ];
-  return { kind: "redis", store, connections: mainSide.connections, isAway, pools };
+  const { connections } = mainSide;
+  return { kind: "redis", store, openSpace, connections, isAway, pools };
 }
 
 /** An empty store for the local shares: never larger than what HEADGATE_MEMORY_KEYS_MAX allows. */
@@ -115,6 +139,21 @@ export function openLocalStore(
   { clock, random }: Pick<StoreParts, "clock" | "random">,
 ): MemoryLimitStore {
   return new MemoryLimitStore({ clock, random, keysMax: Math.min(memoryKeysMax, localKeysMax) });
+}
+
+/** The same Redis, over the connection that decisions do not wait for. */
+function asideOf({ connections, tagCount }: OpenSide): RedisSide {
+  const { background, fleet } = connections;
+  return {
+    ...(tagCount === undefined ? {} : { tagCount }),
+    connections: {
+      decision: background,
+      decisionPatiently: background,
+      fleet,
+      background,
+      close: async () => {},
+    },
+  };
 }
 
 interface OpenSide extends RedisSide {

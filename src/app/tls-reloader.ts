@@ -43,6 +43,7 @@ export class TlsReloader {
   #seen: string | undefined;
   readonly #looks = new LookInTurn(() => this.#lookOnce());
   #watchers: readonly PathWatcher[] = [];
+  #isClosed = false;
   #onLoaded: (material: TlsMaterial) => void = () => {};
 
   constructor(parts: TlsReloaderParts) {
@@ -74,14 +75,15 @@ export class TlsReloader {
     });
   }
 
-  /** Ends watching; a look under way still ends by itself, and changes nothing any more. */
+  /** Ends watching; a look under way ends by itself, changes nothing any more and tells nothing. */
   close(): void {
-    this.#onLoaded = () => {};
+    this.#isClosed = true;
     for (const watcher of this.#watchers) watcher.close();
   }
 
   async #lookOnce(): Promise<TlsLook> {
     const read = await readTlsFiles(this.#parts.choice);
+    if (this.#isClosed) return { kind: "unchanged" };
     const look = this.#judge(read);
     if (look.kind === "loaded") this.#onLoaded(look.material);
     this.#tellExpiry();

@@ -53,6 +53,12 @@ export function chooseXds(values: OptionValues): ChosenXds {
         "comes from a file or from a control plane; keep one",
     );
   }
+  if (values.policySource === "store") {
+    problems.push(
+      "HEADGATE_POLICY_SOURCE=store and CONFIG_TYPE=GRPC_XDS_SOTW exclude each other: the policy " +
+        "comes from the store or from a control plane; keep one",
+    );
+  }
   const { xdsServer: address } = values;
   if (!/^\S+$/.test(address) || /^(?:https?|grpcs?):/i.test(address)) {
     problems.push("CONFIG_GRPC_XDS_SERVER_URL must be host:port, without a scheme before it");

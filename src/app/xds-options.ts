@@ -29,6 +29,17 @@ export const policyStartOptionRows = {
       "Where the policy comes from: `file`, or `grpc_xds_sotw`, a control plane that sends " +
       "`ratelimit.config.ratelimit.v3.RateLimitConfig` over aggregated discovery.",
   }),
+  policySource: choiceOption<"files" | "store">({
+    section: "Policy",
+    env: "HEADGATE_POLICY_SOURCE",
+    flag: "policy-source",
+    choices: ["files", "store"],
+    defaultValue: "files",
+    docs:
+      "Which policy holds: `files`, that of the files (or the control plane), or `store`, the " +
+      "one that was applied last through the admin API, on all replicas of the store. With " +
+      "`store` the files are what a new fleet begins with.",
+  }),
   mergesDomains: switchOption({
     section: "Policy",
     env: "MERGE_DOMAIN_CONFIG",

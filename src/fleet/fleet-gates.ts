@@ -1,5 +1,5 @@
 import type { GateSettings } from "../core/admission-settings.js";
-import { Gate, type GateState } from "../core/gate.js";
+import { fadingInput, Gate, type GateState } from "../core/gate.js";
 import type { ServicePressure } from "./report-codec.js";
 
 /** What holds for the gate of a service, over the fleet. */
@@ -41,11 +41,12 @@ export class FleetGates {
   ): ReadonlyMap<string, GateVerdict> {
     const gates = new Map<string, Gate>();
     const verdicts = new Map<string, GateVerdict>();
-    for (const [service, { rejectRatio }] of pressures) {
+    for (const [service, { rejectRatio: now }] of pressures) {
       const wanted = settings.get(service);
       if (wanted === undefined) continue;
       const gate = this.#gates.get(service) ?? new Gate(wanted);
       gate.change(wanted);
+      const rejectRatio = fadingInput(gate, now);
       gate.update(rejectRatio);
       gates.set(service, gate);
       verdicts.set(service, { rejectRatio, state: gate.state });

@@ -12,6 +12,13 @@ export type SheetEvent =
   | { readonly kind: "sheetLost"; readonly epoch: number }
   | { readonly kind: "sheetFound"; readonly epoch: number };
 
+/** A sheet that holds. */
+export interface HeldSheet {
+  readonly fleet: FleetSheet;
+  /** When it was made, on the monotonic clock of who holds it. */
+  readonly atMs: number;
+}
+
 /** What a `SheetBoard` is made of. */
 export interface SheetBoardOptions {
   readonly clock: Clock;
@@ -30,7 +37,7 @@ export const sheetAgeMsMax = 15_000;
 export class SheetBoard {
   readonly #options: SheetBoardOptions;
   readonly #listeners = new Set<() => void>();
-  #held: { readonly fleet: FleetSheet; readonly atMs: number } | undefined;
+  #held: HeldSheet | undefined;
   #seen: SheetRank = lowestRank;
   #isLost = false;
   /** Sheets that were older than what had been seen. */
@@ -58,6 +65,13 @@ export class SheetBoard {
   /** Everything that holds now. */
   currentAll(): FleetSheet | undefined {
     return this.#look();
+  }
+
+  /** Everything that holds now, and when it was made on our monotonic clock. */
+  held(): HeldSheet | undefined {
+    const fleet = this.#look();
+    const atMs = this.#held?.atMs;
+    return fleet === undefined || atMs === undefined ? undefined : { fleet, atMs };
   }
 
   /** What the fleet says of a service's gate; undefined: nothing that holds. */

@@ -15,7 +15,7 @@ async function linesOf(rig: AdmissionRig): Promise<readonly string[]> {
     processCounts: { bugCount: 0, badValueCount: 0 },
     policies: {
       current: () => rig.policy,
-      status: { ruleCount: 0, domainCount: 0, loadedCount: 0, refusedCount: 0 },
+      status: { ruleCount: 0, domainCount: 0, serviceCount: 0, loadedCount: 0, refusedCount: 0 },
     },
     isDegraded: () => false,
     overloadCause: () => undefined,

@@ -30,6 +30,7 @@ async function start(env: Readonly<Record<string, string>>): Promise<App> {
       GRPC_HOST: "127.0.0.1",
       PORT: "0",
       GRPC_PORT: "0",
+      HEADGATE_ADMIN_ADDR: "127.0.0.1:0",
       HEADGATE_CONTROL_ADDR: "127.0.0.1:0",
       HEADGATE_DRAIN_DELAY_MS: "0",
       ...env,

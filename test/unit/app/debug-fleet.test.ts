@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { controlMetrics } from "../../../src/app/control-port-metrics.js";
 import { renderFleet, shownNodesMax } from "../../../src/app/debug-fleet.js";
 import { ControlRig, gaugeFamily, testNode, toldService } from "../../support/control-rig.js";
 import { testSheet } from "../../support/share-sheets.js";
@@ -74,5 +75,43 @@ describe("renderFleet()", () => {
     expect(pageOf(rig).nodes).toMatchObject([
       { problems: ["layer_refused"], refusal: "no such layer" },
     ]);
+  });
+
+  it("names all that is wrong, as a metric counts it", () => {
+    const shared = { clusters: ["both"] };
+    const rig = new ControlRig([
+      toldService("orders", shared),
+      toldService("carts", shared),
+      toldService("search", {}, { feedback: ["adaptiveConcurrency"] }),
+    ]);
+    rig.subscribed("old").cancel();
+    rig.open("StreamRuntime").subscribe(testNode("old", [1, 20]));
+    rig.open("StreamRuntime").subscribe(testNode(""));
+    const page = pageOf(rig);
+    expect(page.problems).toEqual({
+      servicesWithoutCluster: ["orders", "carts", "search"],
+      clustersOfSeveralServices: { both: ["orders", "carts"] },
+      servicesWithContestedPins: [],
+      servicesWithUnfixedPins: ["search"],
+      clustersWithoutService: [],
+      failedStreams: { node_without_id: 1 },
+    });
+    expect(page.nodes).toMatchObject([{ id: "old", problems: ["other_version"] }]);
+    const { gauges, counters } = controlMetrics({ plane: rig.plane, nowMs: () => rig.nowMs });
+    const valuesOf = (name: string): Readonly<Record<string, number>> => {
+      const values: Record<string, number> = {};
+      const metric = [...gauges, ...counters].find((one) => one.name === name);
+      metric?.read((value, labels = {}) => {
+        if (value > 0) values[Object.values(labels).join()] = value;
+      });
+      return values;
+    };
+    expect(valuesOf("headgate_control_service_problems")).toEqual({
+      no_cluster: 3,
+      cluster_of_two: 1,
+      pin_without_fixed_rtt: 1,
+    });
+    expect(valuesOf("headgate_control_node_problems")).toEqual({ other_version: 1 });
+    expect(valuesOf("headgate_control_failed_streams_total")).toEqual({ node_without_id: 1 });
   });
 });

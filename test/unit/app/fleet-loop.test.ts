@@ -9,6 +9,7 @@ import { addCounter, addGauge } from "../../../src/app/metric-kinds.js";
 import type { OpenStore } from "../../../src/app/store.js";
 import { defaultGateSettings } from "../../../src/core/gate.js";
 import type { Policy } from "../../../src/policy/policy.js";
+import { usualProxies } from "../../../src/policy/proxy-policy.js";
 import type { ServicePolicy } from "../../../src/policy/service-policy.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../support/admission.js";
@@ -30,7 +31,7 @@ class LoopRig {
     const { clock } = this;
     const random = new FakeRandom();
     const store = new MemoryLimitStore({ clock, random, keysMax: 10 });
-    const opened: OpenStore = { kind: "memory", store };
+    const opened: OpenStore = { kind: "memory", store, openSpace: () => store };
     this.app = new FleetLoopApp({
       config: { keyPrefix: "headgate:" },
       clock,
@@ -76,13 +77,13 @@ describe("FleetLoopApp", () => {
     const rig = new LoopRig([testService({})]);
     rig.pass(3);
     expect(rig.app.status).toBeUndefined();
-    expect(rig.app.current()).toBeUndefined();
+    expect(rig.app.held()?.fleet.sheet).toBeUndefined();
     expect(rig.clock.timerCount).toBe(0);
     expect(await rig.metrics()).toContain("headgate_fleet_leading 0");
     expect(renderLoop(rig.app.status, () => undefined)).toEqual({ isOpen: false });
     rig.load([toldService("orders")]);
     rig.pass(2);
-    expect(rig.app.current()).toMatchObject({ epoch: 1 });
+    expect(rig.app.held()?.fleet.sheet).toMatchObject({ epoch: 1 });
     await rig.app.close();
     expect(rig.clock.timerCount).toBe(0);
   });
@@ -95,7 +96,7 @@ describe("FleetLoopApp", () => {
     });
     rig.pass(5);
     expect(count).toBe(5);
-    const orders = rig.app.current()?.services.get("orders");
+    const orders = rig.app.held()?.fleet.sheet?.services.get("orders");
     expect(orders?.limit).toBe(1_000);
     expect(orders?.facts).toMatchObject({ inFlight: 7, rps: 70 });
     expect([...(orders?.shares.keys() ?? [])]).toEqual(["node-1"]);
@@ -107,7 +108,7 @@ describe("FleetLoopApp", () => {
     rig.pass(3);
     rig.load([toldService("payments")]);
     rig.pass(3, "payments");
-    expect([...(rig.app.current()?.services.keys() ?? [])]).toEqual(["payments"]);
+    expect([...(rig.app.held()?.fleet.sheet?.services.keys() ?? [])]).toEqual(["payments"]);
   });
 
   it("follows readings of the law `signal`", () => {
@@ -117,10 +118,10 @@ describe("FleetLoopApp", () => {
     const rig = new LoopRig([toldService("orders", {}, { settings })]);
     rig.app.read("orders", "min");
     rig.pass(20);
-    expect(rig.app.current()?.services.get("orders")?.limit).toBe(5);
+    expect(rig.app.held()?.fleet.sheet?.services.get("orders")?.limit).toBe(5);
     rig.app.read("orders", "max");
     rig.pass(20);
-    expect(rig.app.current()?.services.get("orders")?.limit).toBe(80);
+    expect(rig.app.held()?.fleet.sheet?.services.get("orders")?.limit).toBe(80);
   });
 
   it("reads a signal once, however many sheets follow, and again for a law made anew", () => {
@@ -128,7 +129,8 @@ describe("FleetLoopApp", () => {
     const law = { law: "signal", target: 0, critical: 1_000, smoothingRatio: 0.5 } as const;
     const signal = toldService("orders", {}, { settings: { ...law, limits, pid: undefined } });
     const rig = new LoopRig([signal]);
-    const limit = (): number | undefined => rig.app.current()?.services.get("orders")?.limit;
+    const limit = (): number | undefined =>
+      rig.app.held()?.fleet.sheet?.services.get("orders")?.limit;
     rig.app.read("orders", 0);
     rig.pass(20);
     expect(limit()).toBe(1_010);
@@ -211,14 +213,20 @@ describe("loopSettings()", () => {
     expect(
       loopSettings([...told, ...others]).map(({ service, highRatio }) => [service, highRatio]),
     ).toEqual([
-      ["a", 0],
+      ["a", 0.25],
       ["b", undefined],
     ]);
+    const proxies = { ...usualProxies, expectedCount: 8 };
+    // At both priorities, and at one.
+    expect(loopSettings(told, proxies).map((one) => one.configuredShare)).toEqual([250, 125]);
     expect(needsLoop(others)).toBe(false);
     expect(needsLoop([...others, testService({ gate: defaultGateSettings })])).toBe(true);
     expect(gateSettings([testService({ gate: defaultGateSettings })])).toEqual(
       new Map([["orders", defaultGateSettings]]),
     );
+    const changed = { ...defaultGateSettings, closeAboveRatio: 0.5 };
+    const services = [testService({ gate: defaultGateSettings })];
+    expect(gateSettings(services, () => changed)).toEqual(new Map([["orders", changed]]));
   });
 });
 

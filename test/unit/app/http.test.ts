@@ -27,7 +27,14 @@ let closeServer: () => Promise<void>;
 beforeEach(async () => {
   health = new Health();
   health.serve();
-  status = { version: "v7", ruleCount: 1, domainCount: 1, loadedCount: 1, refusedCount: 0 };
+  status = {
+    version: "v7",
+    ruleCount: 1,
+    domainCount: 1,
+    serviceCount: 2,
+    loadedCount: 1,
+    refusedCount: 0,
+  };
   isDegraded = false;
   isStoreAway = false;
   failure = undefined;
@@ -57,9 +64,9 @@ beforeEach(async () => {
   const server = createHttpServer({
     decider: {
       prepare: (query, isKept) => decider.prepare(query, isKept),
-      decidePrepared: async (prepared, hits, deadlineMs) => {
-        if (failure !== undefined) throw failure;
-        return decider.decidePrepared(prepared, hits, deadlineMs);
+      ask: (prepared, call) => {
+        if (failure !== undefined) call.failed(failure);
+        else decider.ask(prepared, call);
       },
       get isDegraded() {
         return isDegraded;
@@ -119,7 +126,13 @@ describe("health", () => {
   });
 
   it("waits while there is no policy, and says what it waits for", async () => {
-    const counts = { ruleCount: 0, domainCount: 0, loadedCount: 0, refusedCount: 0 };
+    const counts = {
+      ruleCount: 0,
+      domainCount: 0,
+      serviceCount: 0,
+      loadedCount: 0,
+      refusedCount: 0,
+    };
     status = { ...counts, controlPlane: { isConnected: false, lastFailure: "unreachable" } };
     const waiting = {
       status: "waiting for a policy",
@@ -153,7 +166,13 @@ describe("health", () => {
     status = { ...status, loadedEpochUs: 1_700_000_000_000_000 };
     expect(await (await send("/readyz")).json()).toEqual({
       status: "ready",
-      policy: { version: "v7", domains: 1, rules: 1, loadedAt: "2023-11-14T22:13:20.000Z" },
+      policy: {
+        version: "v7",
+        domains: 1,
+        rules: 1,
+        services: 2,
+        loadedAt: "2023-11-14T22:13:20.000Z",
+      },
       store: { kind: "redis", state: "ok" },
     });
   });

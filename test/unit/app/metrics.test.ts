@@ -13,7 +13,7 @@ const processCounts = { bugCount: 0, badValueCount: 0 };
 
 beforeEach(() => {
   counters = new DecisionCounters();
-  status = { ruleCount: 0, domainCount: 0, loadedCount: 0, refusedCount: 0 };
+  status = { ruleCount: 0, domainCount: 0, serviceCount: 0, loadedCount: 0, refusedCount: 0 };
   policy = undefined;
   isDegraded = false;
 });
@@ -142,6 +142,7 @@ describe("createMetrics()", () => {
       version: "v2",
       ruleCount: 7,
       domainCount: 1,
+      serviceCount: 0,
       loadedCount: 2,
       refusedCount: 1,
       loadedEpochUs: 1_700_000_000_500_000,

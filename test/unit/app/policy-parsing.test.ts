@@ -7,7 +7,7 @@ import {
   type PolicyInput,
 } from "../../../src/app/policy-worker-messages.js";
 import type { Clock } from "../../../src/core/clock.js";
-import type { PolicyText } from "../../../src/policy/parse.js";
+import { type PolicyText, parsePolicy } from "../../../src/policy/parse.js";
 import { rateLimitConfigTypeUrl } from "../../../src/rpc/rate-limit-config.js";
 import { realClock } from "../../support/real-clock.js";
 import { policyOf } from "../../support/service-texts.js";
@@ -38,6 +38,30 @@ describe("parsePolicyInWorker()", () => {
     expect([...parsing.policy.domains.keys()]).toEqual(["shop", "empty"]);
     const rule = parsing.policy.domains.get("shop")?.match([{ key: "user", value: "u0" }]);
     expect(rule?.effect).toMatchObject({ kind: "limited", limits: [{ hits: 5 }] });
+  });
+
+  it("carries quotas over, as they were read", async () => {
+    const text = [
+      "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: a}\nspec:",
+      "  rateLimits: [{domain: shop}]",
+      "  quotas:",
+      "    - name: callers",
+      "      domain: shop",
+      "      bucket: [remote_address, {header: x-a, as: a}]",
+      "      classes: {header: x-plan, weights: {gold: 3}}",
+      "      rate: {hits: 5, period: 1s}",
+    ].join("\n");
+    const parsing = await parsePolicyInWorker({
+      input: source(text),
+      version: "v1",
+      clock: realClock,
+    });
+    if (parsing.kind !== "policy") throw new Error(parsing.kind);
+    const parsed = parsePolicy([{ file: "a.yaml", text }]);
+    expect(parsing.policy.quotas).toEqual(parsed.kind === "policy" ? parsed.quotas : []);
+    expect(parsing.policy.quotas).toHaveLength(1);
+    const entries = ["remote_address", "a"].map((key) => ({ key, value: "b" }));
+    expect(parsing.policy.domains.get("shop")?.match(entries)?.effect.kind).toBe("limited");
   });
 
   it("takes a large policy over in many chunks, each in a turn of its own", async () => {

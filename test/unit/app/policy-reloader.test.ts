@@ -83,6 +83,7 @@ describe("PolicyReloader", () => {
     expect(reloader.status).toEqual({
       ruleCount: 0,
       domainCount: 0,
+      serviceCount: 0,
       loadedCount: 0,
       refusedCount: 0,
     });

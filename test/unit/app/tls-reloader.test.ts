@@ -202,4 +202,14 @@ describe("TlsReloader", () => {
     await reloader.look();
     expect(loaded).toEqual([]);
   });
+
+  it("tells nothing of a look that was under way when it was closed", async () => {
+    const reloader = create();
+    await reloader.look();
+    await rm(files.keyPath);
+    const look = reloader.look();
+    reloader.close();
+    expect(await look).toEqual({ kind: "unchanged" });
+    expect(names()).toEqual(["tlsCertificateLoaded"]);
+  });
 });

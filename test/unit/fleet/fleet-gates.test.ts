@@ -46,6 +46,14 @@ describe("FleetGates", () => {
     expect(new FleetGates().update(pressed(0.75), settings).get("orders")?.state).toBe("limiting");
   });
 
+  it("opens a closed gate by and by, when replicas hear of nobody any more", () => {
+    const gates = new FleetGates();
+    const states = [1, 0, 0, 0].map((ratio) => {
+      return gates.update(pressed(ratio), settings).get("orders")?.state;
+    });
+    expect(states).toEqual(["closed", "limiting", "limiting", "open"]);
+  });
+
   it("says nothing of services without a gate, and of those of which nobody tells", () => {
     const gates = new FleetGates();
     expect(gates.update(pressed(1), new Map()).size).toBe(0);

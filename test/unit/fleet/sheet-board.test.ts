@@ -21,6 +21,18 @@ describe("SheetBoard", () => {
     expect(board.current()).toMatchObject({ epoch: 1, leaderId: "a", version: 2 });
   });
 
+  it("says when what holds was made, however long ago that is", () => {
+    const { clock, board, take } = createBoard();
+    expect(board.held()).toBeUndefined();
+    clock.advance(7);
+    const madeAtMs = clock.monotonicMs();
+    take(1, "a", 1);
+    clock.advance(sheetAgeMsMax - 1);
+    expect(board.held()).toMatchObject({ atMs: madeAtMs, fleet: { sheet: { version: 1 } } });
+    clock.advance(1);
+    expect(board.held()).toBeUndefined();
+  });
+
   it.each([
     { older: "version", epoch: 2, leaderId: "b", version: 4 },
     { older: "leader of the same epoch", epoch: 2, leaderId: "a", version: 9 },

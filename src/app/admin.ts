@@ -1,0 +1,109 @@
+import type { Clock, Random } from "../core/clock.js";
+import { Explainer } from "../decide/explain.js";
+import { inspectionMsMax, KeyInspector } from "../decide/key-inspector.js";
+import type { PolicyFile } from "../rpc/admin/admin-parts.js";
+import type { AdminServiceParts, ReadCandidate } from "../rpc/admin/service-parts.js";
+import type { AdminAccess } from "./admin-access.js";
+import { createFleetView } from "./admin-fleet.js";
+import { type AdminPort, openAdminPort } from "./admin-port.js";
+import type { Config } from "./config.js";
+import type { Core } from "./core.js";
+import { switchesOf } from "./decision-options.js";
+import { sha256 } from "./digest.js";
+import type { Logger } from "./logger.js";
+import type { OperatorRecords } from "./operator-records.js";
+import type { OpenPolicies } from "./policies.js";
+import { policyVersion } from "./policy-files.js";
+import { parsePolicyInWorker } from "./policy-parsing.js";
+import type { OpenStore } from "./store.js";
+import type { OpenTls } from "./tls.js";
+
+/** What the admin API is made of. */
+export interface AdminParts {
+  readonly core: Core;
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly policies: OpenPolicies;
+  readonly opened: OpenStore;
+  readonly operator: OperatorRecords;
+  readonly replicaCount: () => number;
+  /** Absent where there is no admin API. */
+  readonly access: AdminAccess | undefined;
+  /** Undefined where gRPC is served in plaintext. */
+  readonly tls: OpenTls | undefined;
+}
+
+/** Opens the admin API where the configuration wants one. */
+export async function openAdmin(parts: AdminParts): Promise<AdminPort> {
+  const { core, config, clock, logger, access, tls } = parts;
+  const { admin: choice } = config;
+  if (choice === undefined || access === undefined) return { close: async () => {} };
+  const services = createServices(parts);
+  const { adminCounts: counts, onBug } = core;
+  return openAdminPort({ choice, access, services, counts, clock, logger, tls, onBug });
+}
+
+function createServices(parts: AdminParts): AdminServiceParts {
+  const { core, config, clock, random, policies, opened, operator, replicaCount } = parts;
+  const { decider, counters, replica, operations, seen } = core;
+  const { overrides, records } = operator;
+  const { store } = opened;
+  const explainer = new Explainer({ switches: switchesOf(config), digest: sha256 });
+  const { feed } = policies;
+  return {
+    clock,
+    random,
+    replica,
+    policies: feed,
+    ruleCounters: (policy) => counters.forPolicy(policy),
+    records,
+    overrides,
+    explainer,
+    peek: (key) => store.peek(key, clock.monotonicMs() + inspectionMsMax),
+    readCandidate: (files) => readCandidate(files, { clock, policies }),
+    fleet: createFleetView({
+      replica,
+      policies: feed,
+      loop: () => core.loop.status,
+      plane: core.control,
+      admission: core.admission,
+      replicaCount,
+      store: opened.kind,
+      isDegraded: () => decider.isDegraded,
+      nowMs: () => clock.monotonicMs(),
+    }),
+    keys: new KeyInspector({ policies: feed, overrides, explainer, store, clock }),
+    sightings: seen,
+    tail: seen,
+    policyAdministration: operations.policyAdmin,
+    gates: operations.gateAdmin,
+    quotas: core.quotas,
+  };
+}
+
+/** Reads a policy as one in force would be, in a thread of its own. */
+async function readCandidate(
+  files: readonly PolicyFile[],
+  { clock, policies }: Pick<AdminParts, "clock" | "policies">,
+): Promise<ReadCandidate> {
+  const parsing = await parsePolicyInWorker({
+    input: { kind: "texts", sources: files },
+    parse: policies.parse,
+    version: policyVersion(files),
+    clock,
+  });
+  switch (parsing.kind) {
+    case "policy":
+      return { kind: "policy", policy: parsing.policy };
+    case "problems": {
+      const [first] = parsing.problems;
+      const place = first === undefined ? "" : `${first.file}:${first.line}:${first.column}: `;
+      const count = parsing.problems.length + parsing.unreportedCount;
+      return { kind: "problems", first: `${place}${first?.message ?? ""}`, count };
+    }
+    case "failed":
+      return { kind: "failed", message: parsing.message };
+  }
+}

@@ -1,0 +1,104 @@
+import type { Clock, Random } from "../core/clock.js";
+import { LoneRecords } from "../fleet/lone-records.js";
+import { OverrideBook } from "../fleet/override-book.js";
+import { type RecordsEvent, RedisRecords } from "../fleet/redis-records.js";
+import type { SharedRecords } from "../fleet/shared-records.js";
+import { AuditCounts, AuditedRecords } from "./audited-records.js";
+import type { Config } from "./config.js";
+import type { Logger } from "./logger.js";
+import type { ReadMetric } from "./metric-kinds.js";
+import type { OpenStore } from "./store.js";
+import { remedyOf } from "./store-remedies.js";
+
+/** What the records of operators are opened with. */
+export interface OperatorRecordsParts {
+  readonly config: Pick<Config, "keyPrefix">;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly opened: OpenStore;
+}
+
+/** What operators have said, for all replicas of a store. */
+export interface OperatorRecords {
+  readonly records: SharedRecords;
+  /** What this replica wrote to their audit log. */
+  readonly auditCounts: AuditCounts;
+  /** What decisions go by. */
+  readonly overrides: OverrideBook;
+  /** Asks no more, and changes nothing any more. */
+  readonly close: () => void;
+}
+
+/**
+ * Opens the records beside the limits: in the same Redis, or in this process where it shares its
+ * store with nobody. What was known last stays in force while the store is away.
+ */
+export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecords {
+  const { clock, logger } = parts;
+  const auditCounts = new AuditCounts();
+  const records = new AuditedRecords(openRecords(parts), auditCounts);
+  const onUnreadable = (count: number): void => {
+    const line = { event: "overridesUnreadable", count };
+    logger.warn(line, "Overrides in the store are none that this version reads: left out.");
+  };
+  const overrides = new OverrideBook({ records, clock, onUnreadable });
+  return {
+    records,
+    auditCounts,
+    overrides,
+    close: () => {
+      overrides.close();
+      records.close();
+    },
+  };
+}
+
+function openRecords({
+  opened,
+  config,
+  clock,
+  random,
+  logger,
+}: OperatorRecordsParts): SharedRecords {
+  if (opened.kind === "memory") return new LoneRecords(clock);
+  return new RedisRecords({
+    // Policies and 100,000 overrides are megabytes, which heartbeats must not wait for.
+    connection: opened.connections.background,
+    clock,
+    random,
+    keyPrefix: config.keyPrefix,
+    onEvent: (event) => logRecords(event, logger),
+  });
+}
+
+function logRecords(event: RecordsEvent, logger: Logger): void {
+  const { kind, ...facts } = event;
+  const line = { event: kind, ...facts };
+  if (event.kind === "recordsFound") {
+    logger.info(line, "What operators have changed is read from the store again.");
+    return;
+  }
+  logger.warn(
+    { ...line, remedy: remedyOf(event.code) },
+    "What operators change cannot be read from the store: what was known last stays in force.",
+  );
+}
+
+/** The metrics of overrides; no name of a key or an operator is in them. */
+export function overrideMetrics(
+  overrides: Pick<OverrideBook, "current" | "unreadableCount">,
+): readonly ReadMetric[] {
+  return [
+    {
+      name: "headgate_overrides",
+      help: "Overrides in force, as this replica knows them.",
+      read: (add) => add(overrides.current().size),
+    },
+    {
+      name: "headgate_override_records_unreadable",
+      help: "Overrides in the store that are none which this version reads: left out.",
+      read: (add) => add(overrides.unreadableCount),
+    },
+  ];
+}
