@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { metadataCharsMax } from "../../src/policy/metadata.js";
 import { fileCharsMax, type PolicyText, parsePolicy } from "../../src/policy/parse.js";
 import { formatProblems, problemRows } from "../../src/policy/problem.js";
+import { usualProxies } from "../../src/policy/proxy-policy.js";
 import { aliasesMax, lexemesMax, nestingMax } from "../../src/policy/yaml-text.js";
 
 /**
@@ -79,8 +80,14 @@ function parseCase(name: string, sources: readonly PolicyText[]): Expected {
   if (parsed.kind === "problems") {
     return { file: "problems.txt", text: `${formatProblems(parsed)}\n` };
   }
-  const { domains, services, rules } = parsed;
-  const top = [{ domains }, ...services.map((service) => ({ service }))];
+  const { domains, services, quotas, proxies, rules } = parsed;
+  const own = proxies === usualProxies ? [] : [{ proxies }];
+  const top = [
+    { domains },
+    ...services.map((service) => ({ service })),
+    ...quotas.map((quota) => ({ quota })),
+    ...own,
+  ];
   // Sets have no form in JSON.
   const spread = (_: string, value: unknown) => (value instanceof Set ? [...value] : value);
   const lines = [...top, ...rules].map((line) => JSON.stringify(line, spread));

@@ -3,6 +3,8 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
+import { AdminCounts } from "../../src/app/admin-metrics.js";
+import { AuditCounts } from "../../src/app/audited-records.js";
 import { renderIgnoredTable } from "../../src/app/ignored-options.js";
 import { LaneCounts } from "../../src/app/lane-metrics.js";
 import { createMetrics } from "../../src/app/metrics.js";
@@ -11,9 +13,13 @@ import { optionNames, optionRow } from "../../src/app/options.js";
 import { remedyOf } from "../../src/app/store-remedies.js";
 import { refusalCauses } from "../../src/core/admission-settings.js";
 import { type ErrorCode, errorRows } from "../../src/core/errors.js";
+import { noOverrides } from "../../src/core/override-table.js";
 import { refusalRows } from "../../src/core/refusal.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
 import { ExchangeCounts } from "../../src/decide/exchange-counts.js";
+import { RefusalLog } from "../../src/decide/refusal-log.js";
+import { doctorProblemRows } from "../../src/doctor/doctor-problems.js";
+import { generateProblemRows } from "../../src/generate/generate-problems.js";
 import type { DifferenceRow } from "../../src/policy/difference-row.js";
 import { differenceRows } from "../../src/policy/differences.js";
 import { parsePolicy } from "../../src/policy/parse.js";
@@ -21,6 +27,7 @@ import { problemRows } from "../../src/policy/problem.js";
 import { ControlPlane } from "../../src/rpc/control-plane.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { FakeRandom } from "../support/fake-random.js";
+import { QuotaRig } from "../support/quota-rig.js";
 
 /** What asks for no time before it is used. */
 const quiet = { clock: new FakeClock(), random: new FakeRandom() };
@@ -36,6 +43,22 @@ function table(header: readonly string[], rows: readonly (readonly string[])[]):
 function renderProblems(): string {
   const rows = Object.entries(problemRows).map(([id, row]) => [id, row.title, row.remedy]);
   return table(["id", "mistake", "what to do"], rows);
+}
+
+function renderGenerateProblems(): string {
+  const rows = Object.entries(generateProblemRows).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return table(
+    ["id", "what it is", "what to do"],
+    rows.map(([id, row]) => [id, row.title, row.remedy].map(escapeCell)),
+  );
+}
+
+function renderDoctorProblems(): string {
+  const rows = Object.entries(doctorProblemRows);
+  return table(
+    ["id", "finding", "what to do"],
+    rows.map(([id, row]) => [id, row.title, row.remedy].map(escapeCell)),
+  );
 }
 
 function renderDifferences(): string {
@@ -76,7 +99,7 @@ async function renderMetrics(): Promise<string> {
     processCounts: { bugCount: 0, badValueCount: 0 },
     policies: {
       current: () => undefined,
-      status: { ruleCount: 0, domainCount: 0, loadedCount: 0, refusedCount: 0 },
+      status: { ruleCount: 0, domainCount: 0, serviceCount: 0, loadedCount: 0, refusedCount: 0 },
     },
     isDegraded: () => false,
     overloadCause: () => undefined,
@@ -105,8 +128,26 @@ async function renderMetrics(): Promise<string> {
       exchanges: new ExchangeCounts(),
     },
     signals: { sources: () => [], services: () => [] },
-    control: { plane: new ControlPlane(quiet), nowMs: () => 0 },
+    control: {
+      plane: new ControlPlane(quiet),
+      nowMs: () => 0,
+      quotas: new QuotaRig(undefined).join(),
+    },
     fleet: () => undefined,
+    overrides: { current: () => noOverrides, unreadableCount: 0 },
+    adminCounts: new AdminCounts(),
+    auditCounts: new AuditCounts(),
+    refusalLog: new RefusalLog({ perSecondMax: 1, onRefused: () => {} }),
+    policyOperations: {
+      policies: { origin: "files" },
+      operations: {
+        gates: { count: 0, unreadableCount: 0 },
+        shadow: {
+          divisor: 0,
+          totals: { comparedCount: 0, newlyDeniedCount: 0, newlyAllowedCount: 0, unseenCount: 0 },
+        },
+      },
+    },
     storeKind: "memory",
     version: "0",
   });
@@ -120,6 +161,8 @@ async function renderMetrics(): Promise<string> {
 
 const generated: Readonly<Record<string, () => string | Promise<string>>> = {
   problems: renderProblems,
+  "generate problems": renderGenerateProblems,
+  "doctor problems": renderDoctorProblems,
   differences: renderDifferences,
   metrics: renderMetrics,
   errors: renderErrors,
@@ -188,7 +231,10 @@ describe("README.md", () => {
     const marks = [...text.matchAll(/(.*)\n```(console|yaml)\n/g)].map(([, mark]) => mark);
     expect(
       marks.filter(
-        (mark) => !/^<!-- test: (tour|serve|policy|move|envoy-gateway) -->$/.test(mark ?? ""),
+        (mark) =>
+          !/^<!-- test: (tour|serve|policy|move|envoy-gateway|try|doctor|operate) -->$/.test(
+            mark ?? "",
+          ),
       ),
     ).toEqual([]);
   });

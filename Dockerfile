@@ -1,0 +1,36 @@
+# syntax=docker/dockerfile:1.7
+#
+#   docker build -t headgate:0.1.0 .
+#
+# Nothing of what builds it is in the image: no shell, no package manager, no compiler, no user but
+# one that may do nothing.
+
+FROM node:22-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts
+COPY tsconfig.json tsconfig.build.json ./
+COPY proto proto
+COPY src src
+RUN npm run build && npm prune --omit=dev --ignore-scripts
+# What pods made for envoyproxy/ratelimit start, those of Envoy Gateway too. There is no shell where it
+# runs, so Node itself is what runs the file.
+RUN printf '%s\n' '#!/nodejs/bin/node' 'process.argv.splice(2, 0, "serve");' 'import("/app/dist/cli/main.js");' > /app/ratelimit && chmod 755 /app/ratelimit
+
+FROM gcr.io/distroless/nodejs22-debian12:nonroot
+LABEL org.opencontainers.image.title="headgate" \
+      org.opencontainers.image.description="Decides, for fleets of Envoy proxies, which requests go in." \
+      org.opencontainers.image.licenses="Apache-2.0"
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=build /app/package.json ./
+COPY --from=build /app/node_modules node_modules
+COPY --from=build /app/dist dist
+COPY --from=build /app/ratelimit /bin/ratelimit
+USER 65532:65532
+# Decisions, HTTP, and the control port.
+EXPOSE 8081 8080 18000
+HEALTHCHECK --interval=5s --timeout=3s --start-period=10s --retries=3 \
+  CMD ["/nodejs/bin/node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT ?? 8080}/readyz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["/nodejs/bin/node", "/app/dist/cli/main.js"]
+CMD ["serve"]

@@ -1,0 +1,62 @@
+import { fromJson } from "@bufbuild/protobuf";
+import { quoteText } from "../../policy/problem.js";
+import type { PlainValue } from "../plain-tree.js";
+import type { CheckProblem, JsonPath } from "./check-problem.js";
+import type { EnvoyApi } from "./envoy-api.js";
+import type { EnvoyMessage } from "./envoy-message.js";
+import { checkRules } from "./field-rules.js";
+import { readTree } from "./read-message.js";
+
+/** A tree that is one of Envoy's messages. */
+export interface EnvoyTree {
+  /** Full name, such as `envoy.config.cluster.v3.Cluster`. */
+  readonly message: string;
+  readonly value: PlainValue;
+  /** Where it stands in its document. */
+  readonly path: JsonPath;
+  /** Whether it is merged into another: what is not in it may be there. Default false. */
+  readonly isPartial?: boolean;
+}
+
+/** A tree as it was read, and what is wrong with it. */
+export interface CheckedTree {
+  readonly tree: EnvoyTree;
+  /** What could be read; undefined where there is no such message. */
+  readonly message: EnvoyMessage | undefined;
+  readonly problems: readonly CheckProblem[];
+}
+
+/** Reads a tree strictly and holds it to the rules of Envoy's API. */
+export function checkMessage(tree: EnvoyTree, api: EnvoyApi): CheckedTree {
+  const problems: CheckProblem[] = [];
+  const report = (problem: CheckProblem): void => void problems.push(problem);
+  const desc = api.message(tree.message);
+  const { value, path, isPartial = false } = tree;
+  if (desc === undefined) {
+    const message = `${quoteText(tree.message)} is no message of Envoy's API`;
+    const hint = "name one of its messages in full";
+    report({ id: "HG450", path, message, hint, severity: "error" });
+    return { tree, message: undefined, problems };
+  }
+  const message = readTree(desc, { value, path }, { api, report });
+  if (problems.length === 0) checkAgain({ tree, api }, report);
+  if (message !== undefined) checkRules(message, { api, report, isPartial });
+  return { tree, message, problems };
+}
+
+/** What the library that Envoy's messages go through says; it knows rare rules that we do not. */
+function checkAgain(
+  { tree, api }: { readonly tree: EnvoyTree; readonly api: EnvoyApi },
+  report: (problem: CheckProblem) => void,
+): void {
+  const desc = api.message(tree.message);
+  if (desc === undefined) return;
+  try {
+    fromJson(desc, JSON.parse(JSON.stringify(tree.value)), { registry: api.registry });
+  } catch (error) {
+    const words = error instanceof Error ? error.message : "it cannot be read";
+    const message = `it is not readable as ${tree.message}: ${words.slice(0, 200)}`;
+    const hint = "write it as the API has it";
+    report({ id: "HG451", path: tree.path, message, hint, severity: "error" });
+  }
+}

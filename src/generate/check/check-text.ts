@@ -1,0 +1,102 @@
+import { isNode, LineCounter, parseAllDocuments, type Document as YamlDocument } from "yaml";
+import { visibleText } from "../../policy/problem.js";
+import type { Document, DocumentKind, Tree } from "../document.js";
+import { checkDocument } from "./check-documents.js";
+import type { CheckProblem, JsonPath } from "./check-problem.js";
+import type { EnvoyApi } from "./envoy-api.js";
+import { bootstrapMessage } from "./find-messages.js";
+
+/** Longest text that is checked, in UTF-16 units. */
+export const checkedCharsMax = 16_777_216;
+
+/** Something wrong in a text, and where. */
+export interface TextProblem extends CheckProblem {
+  /** 1-based. */
+  readonly line: number;
+  /** 1-based, in UTF-16 units. */
+  readonly column: number;
+}
+
+/**
+ * Checks configuration as a person has it, in YAML or JSON: a bootstrap of Envoy's, or objects of
+ * Kubernetes with patches for it. In the order of places.
+ */
+export function checkText(text: string, api: EnvoyApi): readonly TextProblem[] {
+  if (text.length > checkedCharsMax) {
+    return [textProblem("the text is too long", `at most ${checkedCharsMax} characters`)];
+  }
+  const lines = new LineCounter();
+  const parsed = parseAllDocuments(text, {
+    lineCounter: lines,
+    logLevel: "silent",
+    prettyErrors: false,
+    merge: true,
+  });
+  const documents: readonly YamlDocument.Parsed[] = Array.from(parsed);
+  const problems = documents.flatMap((document) => checkYaml(document, { lines, api }));
+  return problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
+}
+
+function checkYaml(
+  document: YamlDocument.Parsed,
+  { lines, api }: { readonly lines: LineCounter; readonly api: EnvoyApi },
+): readonly TextProblem[] {
+  const [error] = document.errors;
+  const at = (offset: number): { readonly line: number; readonly column: number } => {
+    const { line, col } = lines.linePos(offset);
+    return { line: Math.max(1, line), column: Math.max(1, col) };
+  };
+  if (error !== undefined) {
+    const problem = textProblem(visibleText(error.message), "write valid YAML");
+    return [{ ...problem, ...at(error.pos[0]) }];
+  }
+  const read = readPlain(document);
+  if (read.kind === "unreadable") return [textProblem(read.why, "write aliases out")];
+  if (read.tree === undefined) return [];
+  const kind = kindOf(read.tree);
+  const checked: Document = { path: "", kind, parts: [read.tree], title: "" };
+  return checkDocument(checked, { api }).map((problem) => {
+    return { ...problem, ...at(offsetOf(document, problem.path)) };
+  });
+}
+
+type ReadPlain =
+  | { readonly kind: "read"; readonly tree: Tree | undefined }
+  | { readonly kind: "unreadable"; readonly why: string };
+
+/** Without what is null, which JSON's form of a message takes for absent. */
+function readPlain(document: YamlDocument.Parsed): ReadPlain {
+  try {
+    const tree: Tree | undefined = JSON.parse(JSON.stringify(document.toJS() ?? ""), dropEmpty);
+    return { kind: "read", tree: tree === "" ? undefined : tree };
+  } catch {
+    // The library counts what aliases stand for.
+    return { kind: "unreadable", why: "its aliases stand for too much" };
+  }
+}
+
+/** A reviver for JSON. */
+function dropEmpty(_: string, value: unknown): unknown {
+  return value ?? undefined;
+}
+
+/** Objects of Kubernetes say what they are. */
+function kindOf(tree: Tree): DocumentKind {
+  const isObject = typeof tree === "object" && "apiVersion" in tree && "kind" in tree;
+  if (isObject) return { format: "yaml", is: "kubernetes" };
+  return { format: "yaml", is: "envoy", message: bootstrapMessage };
+}
+
+/** Where that is, or the nearest that holds it. */
+function offsetOf(document: YamlDocument.Parsed, path: JsonPath): number {
+  for (let length = path.length; length >= 0; length -= 1) {
+    const node: unknown =
+      length === 0 ? document.contents : document.getIn(path.slice(0, length), true);
+    if (isNode(node) && node.range) return node.range[0];
+  }
+  return 0;
+}
+
+function textProblem(message: string, hint: string): TextProblem {
+  return { id: "HG451", path: [], message, hint, severity: "error", line: 1, column: 1 };
+}

@@ -1,0 +1,146 @@
+import { quoteText } from "../../policy/problem.js";
+import {
+  type EnvoyMessage,
+  messageAt,
+  messagesAt,
+  numberAt,
+  textAt,
+  visitMessages,
+} from "./envoy-message.js";
+import type { Lint, LintScope } from "./lint.js";
+
+/** Envoy's own threshold of requests, where none is written. */
+const usualRequestsMax = 1_024;
+
+/** Lints of clusters, and of what leads to them. */
+export const clusterLints: readonly Lint[] = [
+  { on: "envoy.config.bootstrap.v3.Bootstrap", check: checkTwice },
+  { on: "envoy.config.cluster.v3.Cluster", check: checkCluster },
+  { on: "envoy.config.route.v3.RouteAction", check: checkRoute },
+  { on: "envoy.config.route.v3.WeightedCluster.ClusterWeight", check: checkWeight },
+  { on: "envoy.config.core.v3.GrpcService.EnvoyGrpc", check: checkGrpc },
+  {
+    on: "envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor",
+    check: checkProcessorBreaker,
+  },
+  { on: "envoy.config.route.v3.RetryPolicy", check: checkRetries },
+  { on: "envoy.type.v3.FractionalPercent", check: checkFraction },
+];
+
+function checkTwice(bootstrap: EnvoyMessage, { report }: LintScope): void {
+  const seen = new Set<string>();
+  for (const cluster of messagesAt(bootstrap, "static_resources", "clusters")) {
+    const name = textAt(cluster, "name") ?? "";
+    if (seen.has(name)) {
+      const message = `another cluster is called ${quoteText(name)}`;
+      report({ id: "HG414", path: cluster.path, message, hint: "give it another name" });
+    }
+    seen.add(name);
+  }
+}
+
+function checkCluster(cluster: EnvoyMessage, { report }: LintScope): void {
+  const outliers = messageAt(cluster, "outlier_detection");
+  if (outliers !== undefined && !outliers.fields.has("max_ejection_percent")) {
+    report({
+      id: "HG421",
+      path: outliers.path,
+      message: "no max_ejection_percent says how many hosts may be out",
+      hint: "write max_ejection_percent, such as 50",
+      severity: "warning",
+    });
+  }
+  const isGuarded = outliers !== undefined || cluster.fields.has("health_checks");
+  if (isGuarded || !cluster.fields.has("circuit_breakers")) return;
+  report({
+    id: "HG423",
+    path: cluster.path,
+    message: "it has circuit breakers, and a host that fails stays in",
+    hint: "write outlier_detection",
+    severity: "warning",
+  });
+}
+
+function checkRoute(action: EnvoyMessage, scope: LintScope): void {
+  checkLead(action, "cluster", { scope, id: "HG402" });
+}
+
+function checkWeight(weight: EnvoyMessage, scope: LintScope): void {
+  checkLead(weight, "name", { scope, id: "HG402" });
+}
+
+function checkGrpc(service: EnvoyMessage, scope: LintScope): void {
+  checkLead(service, "cluster_name", { scope, id: "HG416" });
+}
+
+function checkLead(
+  message: EnvoyMessage,
+  field: string,
+  { scope, id }: { readonly scope: LintScope; readonly id: "HG402" | "HG416" },
+): void {
+  const name = textAt(message, field);
+  if (name === undefined || scope.clusters === undefined || scope.clusters.has(name)) return;
+  const text = `there is no cluster ${quoteText(name)}`;
+  scope.report({ id, path: [...message.path, field], message: text, hint: "add it" });
+}
+
+/** Each request holds a stream, and a place in its breaker, until its response is through. */
+function checkProcessorBreaker(processor: EnvoyMessage, { root, report }: LintScope): void {
+  if (textAt(processor, "processing_mode", "response_trailer_mode") !== "SEND") return;
+  const name = textAt(processor, "grpc_service", "envoy_grpc", "cluster_name");
+  const clusters = messagesAt(root, "static_resources", "clusters");
+  const cluster = clusters.find((one) => textAt(one, "name") === name);
+  if (cluster === undefined) return;
+  const thresholds = messagesAt(cluster, "circuit_breakers", "thresholds");
+  const limits = thresholds.map((one) => numberAt(one, "max_requests") ?? usualRequestsMax);
+  if (Math.max(usualRequestsMax, ...limits) > usualRequestsMax) return;
+  report({
+    id: "HG428",
+    path: cluster.path,
+    message: `its breaker lets ${Math.max(0, ...limits) || usualRequestsMax} requests in at once`,
+    hint: "write circuit_breakers with a higher max_requests",
+    severity: "warning",
+  });
+}
+
+/** Conditions that a refusal meets. */
+const refusalConditions = ["5xx", "gateway-error", "retriable-status-codes", "envoy-ratelimited"];
+
+function checkRetries(policy: EnvoyMessage, scope: LintScope): void {
+  const conditions = (textAt(policy, "retry_on") ?? "").split(",").map((one) => one.trim());
+  const [repeated] = conditions.filter((one) => refusalConditions.includes(one));
+  const waits = policy.fields.has("rate_limited_retry_back_off");
+  if (repeated === undefined || (waits && hasRetryBudget(scope.root))) return;
+  scope.report({
+    id: "HG424",
+    path: policy.path,
+    message: `${repeated} repeats refusals, ${waits ? "without a budget" : "at once"}`,
+    hint: waits
+      ? "write retry_budget into the cluster's breakers"
+      : "write rate_limited_retry_back_off, and a retry_budget in the cluster's breakers",
+    severity: "warning",
+  });
+}
+
+function hasRetryBudget(root: EnvoyMessage): boolean {
+  let isFound = false;
+  visitMessages(root, ({ desc }) => {
+    isFound ||= desc.typeName === "envoy.config.cluster.v3.CircuitBreakers.Thresholds.RetryBudget";
+  });
+  return isFound;
+}
+
+const denominators: Readonly<Record<string, number>> = {
+  HUNDRED: 100,
+  TEN_THOUSAND: 10_000,
+  MILLION: 1_000_000,
+};
+
+function checkFraction(fraction: EnvoyMessage, { report }: LintScope): void {
+  const numerator = numberAt(fraction, "numerator") ?? 0;
+  const name = textAt(fraction, "denominator") ?? "HUNDRED";
+  const most = denominators[name] ?? numerator;
+  if (numerator <= most) return;
+  const message = `the numerator, ${numerator}, is more than ${name}`;
+  report({ id: "HG420", path: fraction.path, message, hint: `write at most ${most}` });
+}

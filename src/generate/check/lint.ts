@@ -1,0 +1,54 @@
+import type { GenerateProblemId } from "../generate-problems.js";
+import type { CheckProblem, JsonPath } from "./check-problem.js";
+import { type EnvoyMessage, messagesAt, textAt, visitMessages } from "./envoy-message.js";
+
+/** What is known of the configuration that a message stands in. */
+export interface LintScope {
+  /** The outermost message. */
+  readonly root: EnvoyMessage;
+  /** Names of all clusters; undefined where there may be others than those that are written. */
+  readonly clusters: ReadonlySet<string> | undefined;
+  readonly report: (finding: LintFinding) => void;
+}
+
+/** What a lint has found. */
+export interface LintFinding {
+  readonly id: GenerateProblemId;
+  readonly path: JsonPath;
+  readonly message: string;
+  readonly hint: string;
+  /** Warnings are advice on what may be meant so. Default "error". */
+  readonly severity?: "error" | "warning";
+}
+
+/** Looks at each message of one type. */
+export interface Lint {
+  /** Full name of the message. */
+  readonly on: string;
+  readonly check: (message: EnvoyMessage, scope: LintScope) => void;
+}
+
+/** What the lints say of a message and all in it. */
+export function runLints(root: EnvoyMessage, lints: readonly Lint[]): readonly CheckProblem[] {
+  const problems: CheckProblem[] = [];
+  const scope: LintScope = {
+    root,
+    clusters: clustersOf(root),
+    report: (finding) => void problems.push({ severity: "error", ...finding }),
+  };
+  const byType = new Map<string, Lint[]>();
+  for (const lint of lints) byType.set(lint.on, [...(byType.get(lint.on) ?? []), lint]);
+  visitMessages(root, (message) => {
+    for (const { check } of byType.get(message.desc.typeName) ?? []) check(message, scope);
+  });
+  return problems;
+}
+
+/** Those of a whole configuration that gets none over the wire. */
+function clustersOf(root: EnvoyMessage): ReadonlySet<string> | undefined {
+  if (root.desc.typeName !== "envoy.config.bootstrap.v3.Bootstrap") return undefined;
+  const resources = root.fields.get("static_resources");
+  if (resources?.kind !== "message" || root.fields.has("dynamic_resources")) return undefined;
+  const names = messagesAt(resources.message, "clusters").map((one) => textAt(one, "name") ?? "");
+  return new Set(names);
+}

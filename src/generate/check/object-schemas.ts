@@ -1,0 +1,181 @@
+import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
+import { quoteText } from "../../policy/problem.js";
+import type { GenerateOptions, MinorVersion } from "../generator.js";
+import { isPlainMap, type PlainValue } from "../plain-tree.js";
+import type { CheckProblem, JsonPath } from "./check-problem.js";
+
+/** What objects are held against, as the files in `schemas/` have it: JSON lines. */
+export interface SchemaTexts {
+  /** Of Kubernetes 1.36 and the Prometheus operator: `Definition` a line. */
+  readonly kubernetes: string;
+  /** Of releases of Istio and Envoy Gateway: `CustomResource` a line. */
+  readonly customResources: string;
+}
+
+/** A schema that others refer to by its name. */
+interface Definition {
+  readonly name: string;
+  /** Whose schema it is, as `apiVersion kind`. */
+  readonly kinds?: readonly string[];
+  readonly schema: object;
+}
+
+/** What one release says of one kind. */
+interface CustomResource {
+  readonly product: Product;
+  /** Such as "1.27.0". */
+  readonly version: string;
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly schema: object;
+}
+
+type Product = "istio" | "gateway";
+
+/** The versions that objects are for. */
+export type ObjectVersions = Pick<GenerateOptions, "istioVersion" | "gatewayVersion">;
+
+/**
+ * Patterns of Go, in which `(?i)` at the beginning makes no difference between cases: the
+ * operator's `^(?i)(abort|warn)?$`.
+ */
+const goPatterns = Object.assign(
+  (pattern: string, flags: string): RegExp => {
+    const plain = pattern.replace(/^(\^?)\(\?i\)/, "$1");
+    return new RegExp(plain, plain === pattern ? flags : `${flags}i`);
+  },
+  // What stands for it in validators that are written out as code, which ours are not.
+  { code: "new RegExp" },
+);
+
+/**
+ * Holds objects against what Kubernetes, the Prometheus operator, Istio and Envoy Gateway publish.
+ * Names that these do not know are mistakes, though a cluster would drop them without a word.
+ */
+export class ObjectSchemas {
+  readonly #ajv = new Ajv({
+    allErrors: true,
+    strict: false,
+    validateFormats: false,
+    logger: false,
+    code: { regExp: goPatterns },
+  });
+  readonly #definitions = new Map<string, string>();
+  readonly #resources: readonly CustomResource[];
+  /** Made where they are first needed: each takes milliseconds. */
+  readonly #validators = new Map<CustomResource, ValidateFunction>();
+
+  constructor({ kubernetes, customResources }: SchemaTexts) {
+    const definitions: readonly Definition[] = readLines(kubernetes);
+    for (const { name, kinds = [], schema } of definitions) {
+      this.#ajv.addSchema(schema, name);
+      for (const kind of kinds) this.#definitions.set(kind, name);
+    }
+    this.#resources = readLines(customResources);
+  }
+
+  /** Everything in an object that its API does not know, misses or types otherwise. */
+  problems(object: PlainValue, versions: ObjectVersions): readonly CheckProblem[] {
+    const apiVersion = textIn(object, "apiVersion");
+    const kind = textIn(object, "kind");
+    const product = productOf(apiVersion);
+    const validate =
+      product === undefined
+        ? this.#ofKubernetes(`${apiVersion} ${kind}`)
+        : this.#ofRelease({ product, apiVersion, kind }, versions);
+    if (validate === undefined) return [unknownKind(apiVersion, kind)];
+    validate(object);
+    return (validate.errors ?? []).map(asProblem);
+  }
+
+  #ofKubernetes(kind: string): ValidateFunction | undefined {
+    const name = this.#definitions.get(kind);
+    return name === undefined ? undefined : this.#ajv.getSchema(name);
+  }
+
+  /** By the newest release that is no newer than what the object is for. */
+  #ofRelease(
+    wanted: Pick<CustomResource, "product" | "apiVersion" | "kind">,
+    versions: ObjectVersions,
+  ): ValidateFunction | undefined {
+    const { istioVersion, gatewayVersion } = versions;
+    const { minor } = wanted.product === "istio" ? istioVersion : gatewayVersion;
+    const found = this.#resources
+      .filter(
+        ({ product, apiVersion, kind, version }) =>
+          product === wanted.product &&
+          apiVersion === wanted.apiVersion &&
+          kind === wanted.kind &&
+          minorOf(version) <= minor,
+      )
+      .sort((one, other) => minorOf(other.version) - minorOf(one.version))[0];
+    if (found === undefined) return undefined;
+    const validate = this.#validators.get(found) ?? this.#ajv.compile(found.schema);
+    this.#validators.set(found, validate);
+    return validate;
+  }
+}
+
+/** One value of JSON a line, as the makers of the files write them. */
+function readLines<Line>(text: string): readonly Line[] {
+  return text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+/** Undefined: Kubernetes itself, or the Prometheus operator. */
+function productOf(apiVersion: string): Product | undefined {
+  const [group = ""] = apiVersion.split("/");
+  if (group.endsWith("istio.io")) return "istio";
+  return group.startsWith("gateway.") ? "gateway" : undefined;
+}
+
+/** Of all of them the major version is 1. */
+function minorOf(version: string): MinorVersion["minor"] {
+  return Number(version.split(".")[1]);
+}
+
+/** Empty where there is no such text. */
+function textIn(object: PlainValue, name: string): string {
+  const value = isPlainMap(object) ? object[name] : undefined;
+  return typeof value === "string" ? value : "";
+}
+
+function unknownKind(apiVersion: string, kind: string): CheckProblem {
+  return {
+    id: "HG456",
+    path: ["kind"],
+    message: `there is no ${quoteText(kind)} in ${quoteText(apiVersion)}`,
+    hint: "write a kind of the API's version, or choose another version to generate for",
+    severity: "error",
+  };
+}
+
+function asProblem({ instancePath, keyword, params, message = "" }: ErrorObject): CheckProblem {
+  const path = jsonPathOf(instancePath);
+  const made = { id: "HG456", path, severity: "error" } as const;
+  const missing: unknown = params["missingProperty"];
+  const unknown: unknown = params["additionalProperty"];
+  const allowed: unknown = params["allowedValues"];
+  if (keyword === "required" && typeof missing === "string") {
+    return { ...made, message: `${quoteText(missing)} is missing`, hint: "add it" };
+  }
+  if (typeof unknown === "string") {
+    const words = `${quoteText(unknown)} is no name that its API has here`;
+    return { ...made, path: [...path, unknown], message: words, hint: "leave it out" };
+  }
+  if (Array.isArray(allowed)) {
+    return { ...made, message: "the value is none that its API has", hint: allowed.join(", ") };
+  }
+  return { ...made, message, hint: "write what its API has here" };
+}
+
+/** A JSON pointer's names and indexes. Source: RFC 6901. */
+function jsonPathOf(pointer: string): JsonPath {
+  const names = pointer.split("/").slice(1);
+  return names.map((name) => {
+    if (/^[0-9]+$/.test(name)) return Number(name);
+    return name.replaceAll("~1", "/").replaceAll("~0", "~");
+  });
+}

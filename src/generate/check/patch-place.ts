@@ -1,0 +1,112 @@
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import type { EnvoyApi } from "./envoy-api.js";
+
+/** What stands at a place of a resource. */
+export type PatchPlace =
+  /** A message, or a list of it. */
+  | { readonly kind: "message"; readonly message: string }
+  /** A number, a text, or a list or map of them. */
+  | { readonly kind: "plain" }
+  /** There is no such place, or an `Any` hides what it is. */
+  | { readonly kind: "unknown" };
+
+/** The network filter that patches go into; of others nobody can tell from the path alone. */
+const networkFilter = "envoy.config.listener.v3.Filter";
+const connectionFilter =
+  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+
+/** A place within a resource, as a patch names it. */
+export interface PatchPath {
+  /** Full name of the resource's message. */
+  readonly resource: string;
+  /** Source: RFC 9535; empty where there is none. */
+  readonly jsonPath: string;
+  /** Below what the JSON path finds. Source: RFC 6901. */
+  readonly pointer: string;
+}
+
+/**
+ * What stands at a place of one of Envoy's resources.
+ *
+ * Example: `/filter_chains/0/filters/0` of `envoy.config.listener.v3.Listener` is a message,
+ * `envoy.config.listener.v3.Filter`.
+ */
+export function findPatchPlace(
+  { resource, jsonPath, pointer }: PatchPath,
+  api: EnvoyApi,
+): PatchPlace {
+  let desc = api.message(resource);
+  let isKeyNext = false;
+  let isPlain = false;
+  for (const { name, isAnywhere } of [...namesOfPath(jsonPath), ...namesOfPointer(pointer)]) {
+    if (isKeyNext) {
+      isKeyNext = false;
+      continue;
+    }
+    const direct = desc === undefined ? undefined : fieldOf(desc, name);
+    const field = direct ?? (isAnywhere ? fieldBelow(desc, name, api) : undefined);
+    if (field === undefined || isPlain) return { kind: "unknown" };
+    isKeyNext = field.fieldKind === "map";
+    isPlain = field.message === undefined;
+    desc = contentOf(field, api);
+  }
+  if (isPlain) return { kind: "plain" };
+  if (desc === undefined || isKeyNext) return { kind: "unknown" };
+  return { kind: "message", message: desc.typeName };
+}
+
+function fieldOf(desc: DescMessage, name: string): DescField | undefined {
+  return desc.fields.find((one) => one.name === name || one.jsonName === name);
+}
+
+/** Most messages that are looked through for a name that may stand anywhere below. */
+const searchedMax = 500;
+
+/** The field of that name that is fewest levels below. */
+function fieldBelow(
+  desc: DescMessage | undefined,
+  name: string,
+  api: EnvoyApi,
+): DescField | undefined {
+  const waiting = new Set(desc === undefined ? [] : [desc]);
+  for (const next of waiting) {
+    const found = fieldOf(next, name);
+    if (found !== undefined) return found;
+    for (const field of next.fields) {
+      const content = contentOf(field, api);
+      if (content !== undefined && waiting.size < searchedMax) waiting.add(content);
+    }
+  }
+  return undefined;
+}
+
+function contentOf(field: DescField, api: EnvoyApi): DescMessage | undefined {
+  const isHidden = field.message?.typeName === "google.protobuf.Any";
+  if (isHidden && field.parent.typeName === networkFilter) return api.message(connectionFilter);
+  return field.message;
+}
+
+interface PathName {
+  readonly name: string;
+  /** Whether it may stand at any depth below. */
+  readonly isAnywhere: boolean;
+}
+
+/** The names of a JSON path, without indexes and what it filters by. */
+function namesOfPath(path: string): readonly PathName[] {
+  const plain = path.replace(/^\$/, "").replaceAll(/\[\?.*?\)\]/g, "");
+  const found = plain.matchAll(/(\.{0,2})(?:\[\s*(?:"([^"]*)"|'([^']*)'|\d+|\*)\s*\]|([^.[\]]+))/g);
+  return Array.from(found, ([, dots, double, single, bare]) => {
+    return { name: double ?? single ?? bare ?? "", isAnywhere: dots === ".." };
+  }).filter(({ name }) => name !== "" && name !== "*");
+}
+
+/** The names of a JSON pointer, without indexes. */
+function namesOfPointer(pointer: string): readonly PathName[] {
+  return pointer
+    .split("/")
+    .filter((part) => part !== "" && part !== "-" && !/^\d+$/.test(part))
+    .map((part) => {
+      return { name: part.replaceAll("~1", "/").replaceAll("~0", "~"), isAnywhere: false };
+    });
+}

@@ -1,0 +1,251 @@
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { findNearestName } from "../../policy/nearest-name.js";
+import { quoteText } from "../../policy/problem.js";
+import { isPlainList, isPlainMap, type PlainMap, type PlainValue } from "../plain-tree.js";
+import type { JsonPath, ReportProblem } from "./check-problem.js";
+import type { EnvoyApi } from "./envoy-api.js";
+import type { EnvoyMessage, EnvoyValue } from "./envoy-message.js";
+import { readDuration, readEnum, readScalar, type ScalarReading } from "./read-scalar.js";
+
+/** Most levels of messages, lists and maps within each other: above, a document is refused. */
+export const nestingMax = 200;
+
+/** How documents are read. */
+export interface Reading {
+  readonly api: EnvoyApi;
+  readonly report: ReportProblem;
+}
+
+/** A value, and where it stands. */
+export interface Placed {
+  readonly value: PlainValue;
+  readonly path: JsonPath;
+}
+
+/**
+ * Reads a tree as one of Envoy's messages, as strictly as Envoy does: unknown names and types, and
+ * values of a wrong kind, are reported, all of them at once, and left out of what is answered;
+ * undefined where nothing is left. Of an `Any`, what it holds.
+ *
+ * Source: ProtoJSON; names are accepted in both of its forms.
+ */
+export function readTree(
+  desc: DescMessage,
+  placed: Placed,
+  reading: Reading,
+): EnvoyMessage | undefined {
+  const read = readEmbedded(desc, placed, reading);
+  return read?.kind === "message" ? read.message : undefined;
+}
+
+function readMessage(desc: DescMessage, placed: Placed, reading: Reading): EnvoyMessage {
+  const { value, path } = placed;
+  const fields = new Map<string, EnvoyValue>();
+  const message = { desc, path, fields };
+  if (!isPlainMap(value)) {
+    reportKind(placed, reading, `a map, ${desc.typeName}`);
+    return message;
+  }
+  if (path.length > nestingMax) {
+    reportValue(placed, reading, { what: "is nested too deeply", hint: "use fewer levels" });
+    return message;
+  }
+  for (const [name, item] of Object.entries(value)) {
+    const at = { value: item, path: [...path, name] };
+    const field = desc.fields.find((one) => one.name === name || one.jsonName === name);
+    if (field === undefined) {
+      reportUnknownName(desc, at, reading);
+      continue;
+    }
+    if (isTakenTwice(field, fields)) {
+      const hint = "keep one of the names that exclude each other";
+      reportValue(at, reading, { what: "stands beside a name that it excludes", hint });
+      continue;
+    }
+    const read = readField(field, at, reading);
+    if (read !== undefined) fields.set(field.name, read);
+  }
+  return message;
+}
+
+/** Whether it is there in its other form, or another member of its `oneof` is. */
+function isTakenTwice(field: DescField, fields: ReadonlyMap<string, EnvoyValue>): boolean {
+  if (fields.has(field.name)) return true;
+  return field.oneof?.fields.some(({ name }) => fields.has(name)) ?? false;
+}
+
+function readField(field: DescField, placed: Placed, reading: Reading): EnvoyValue | undefined {
+  switch (field.fieldKind) {
+    case "scalar":
+      return scalarValue(placed, reading, readScalar(field.scalar, placed.value));
+    case "enum":
+      return scalarValue(placed, reading, readEnum(field.enum, placed.value));
+    case "message":
+      return readEmbedded(field.message, placed, reading);
+    case "list":
+      return readList(field, placed, reading);
+    default:
+      return readMap(field, placed, reading);
+  }
+}
+
+function readList(
+  field: DescField & { fieldKind: "list" },
+  placed: Placed,
+  reading: Reading,
+): EnvoyValue | undefined {
+  const { value, path } = placed;
+  if (!isPlainList(value)) return reportKind(placed, reading, "a list");
+  const items = value.map((item, i) => {
+    const at = { value: item, path: [...path, i] };
+    if (field.listKind === "message") return readEmbedded(field.message, at, reading);
+    const read =
+      field.listKind === "enum" ? readEnum(field.enum, item) : readScalar(field.scalar, item);
+    return scalarValue(at, reading, read);
+  });
+  return { kind: "list", path, items: items.filter((item) => item !== undefined) };
+}
+
+function readMap(
+  field: DescField & { fieldKind: "map" },
+  placed: Placed,
+  reading: Reading,
+): EnvoyValue | undefined {
+  const { value, path } = placed;
+  if (!isPlainMap(value)) return reportKind(placed, reading, "a map");
+  const entries = new Map<string, EnvoyValue>();
+  for (const [key, item] of Object.entries(value)) {
+    const at = { value: item, path: [...path, key] };
+    const read =
+      field.mapKind === "message"
+        ? readEmbedded(field.message, at, reading)
+        : scalarValue(
+            at,
+            reading,
+            field.mapKind === "enum" ? readEnum(field.enum, item) : readScalar(field.scalar, item),
+          );
+    if (read !== undefined) entries.set(key, read);
+  }
+  return { kind: "map", path, entries };
+}
+
+function scalarValue(
+  placed: Placed,
+  reading: Reading,
+  read: ScalarReading,
+): EnvoyValue | undefined {
+  if (read.kind === "wrong") return reportKind(placed, reading, read.expected);
+  return { kind: "scalar", path: placed.path, value: read.value };
+}
+
+/** Messages that JSON writes in a form of their own. Source: ProtoJSON. */
+const jsonForms: ReadonlySet<string> = new Set([
+  "google.protobuf.Struct",
+  "google.protobuf.Value",
+  "google.protobuf.ListValue",
+  "google.protobuf.FieldMask",
+  "google.protobuf.Timestamp",
+]);
+
+function readEmbedded(desc: DescMessage, placed: Placed, reading: Reading): EnvoyValue | undefined {
+  const { path, value } = placed;
+  const name = desc.typeName;
+  if (name === "google.protobuf.Any") return readAny(placed, reading);
+  if (name === "google.protobuf.Duration") {
+    const seconds = readDuration(value);
+    if (seconds !== undefined) return { kind: "duration", path, seconds };
+    return reportKind(placed, reading, 'a duration such as "0.25s"');
+  }
+  if (jsonForms.has(name)) return readJsonForm(desc, placed, reading);
+  const wrapped = /^google\.protobuf\.\w+Value$/.test(name) ? desc.field["value"] : undefined;
+  if (wrapped?.fieldKind === "scalar") {
+    return scalarValue(placed, reading, readScalar(wrapped.scalar, value));
+  }
+  return { kind: "message", path, message: readMessage(desc, placed, reading) };
+}
+
+function readJsonForm(desc: DescMessage, placed: Placed, reading: Reading): EnvoyValue | undefined {
+  const { path, value } = placed;
+  const isText = desc.typeName.endsWith("FieldMask") || desc.typeName.endsWith("Timestamp");
+  if (desc.typeName.endsWith("Struct") && !isPlainMap(value)) {
+    return reportKind(placed, reading, "a map");
+  }
+  if (desc.typeName.endsWith("ListValue") && !isPlainList(value)) {
+    return reportKind(placed, reading, "a list");
+  }
+  if (isText && typeof value !== "string") return reportKind(placed, reading, "a text");
+  return { kind: "json", path, value };
+}
+
+/** A message whose type stands beside its fields. */
+function readAny(placed: Placed, reading: Reading): EnvoyValue | undefined {
+  const { value, path } = placed;
+  if (!isPlainMap(value)) return reportKind(placed, reading, "a map with `@type`");
+  // Source: envoy.config.route.v3.FilterConfig, whose empty `config` turns a filter on.
+  const isEmpty = Object.keys(value).length === 0;
+  if (isEmpty && path.at(-1) === "config") return { kind: "json", path, value };
+  const { "@type": url, ...rest } = value;
+  if (typeof url !== "string") return reportKind(placed, reading, "a map with `@type`");
+  const name = url.slice(url.lastIndexOf("/") + 1);
+  const desc = url.includes("/") ? reading.api.message(name) : undefined;
+  if (desc === undefined) {
+    reading.report({
+      id: "HG450",
+      path: [...path, "@type"],
+      message: `${quoteText(url)} is no type of Envoy's API`,
+      hint: "write `type.googleapis.com/` and the full name of one of its messages",
+      severity: "error",
+    });
+    return undefined;
+  }
+  if (isOfOwnForm(desc)) {
+    return readEmbedded(desc, { value: rest["value"] ?? {}, path: [...path, "value"] }, reading);
+  }
+  return readEmbedded(desc, { value: rest satisfies PlainMap, path }, reading);
+}
+
+function isOfOwnForm({ typeName }: DescMessage): boolean {
+  return jsonForms.has(typeName) || /^google\.protobuf\.(Duration|Any|\w+Value)$/.test(typeName);
+}
+
+function reportUnknownName(desc: DescMessage, { path }: Placed, { report }: Reading): void {
+  const name = String(path.at(-1));
+  const known = desc.fields.map((field) => field.name);
+  const nearest = findNearestName(name, known);
+  report({
+    id: "HG450",
+    path,
+    message: `${quoteText(name)} is no name of ${desc.typeName}`,
+    hint: nearest === undefined ? namesHint(known) : `did you mean ${nearest}`,
+    severity: "error",
+  });
+}
+
+/** Most names that a hint lists. */
+const namesListedMax = 12;
+
+function namesHint(known: readonly string[]): string {
+  if (known.length === 0) return "it has no names";
+  const shown = known.slice(0, namesListedMax).join(", ");
+  return known.length > namesListedMax ? `such as ${shown}` : `use ${shown}`;
+}
+
+function reportKind(placed: Placed, reading: Reading, expected: string): undefined {
+  const { value } = placed;
+  const what = isPlainList(value)
+    ? "is a list"
+    : typeof value === "object"
+      ? "is a map"
+      : `is ${typeof value === "string" ? quoteText(value) : String(value)}`;
+  return reportValue(placed, reading, { what, hint: `write ${expected}` });
+}
+
+function reportValue(
+  { path }: Placed,
+  { report }: Reading,
+  { what, hint }: { readonly what: string; readonly hint: string },
+): undefined {
+  const name = path.findLast((part) => typeof part === "string") ?? "it";
+  report({ id: "HG451", path, message: `${quoteText(name)} ${what}`, hint, severity: "error" });
+  return undefined;
+}

@@ -1,0 +1,104 @@
+import { type DescEnum, ScalarType } from "@bufbuild/protobuf";
+import type { PlainValue } from "../plain-tree.js";
+
+/** A scalar as it was read, or what would have been right. */
+export type ScalarReading =
+  | { readonly kind: "value"; readonly value: string | number | boolean }
+  | { readonly kind: "wrong"; readonly expected: string };
+
+/** Reads a scalar of ProtoJSON; whole numbers may be texts, as they are for 64 bits. */
+export function readScalar(type: ScalarType, value: PlainValue): ScalarReading {
+  switch (type) {
+    case ScalarType.BOOL:
+      return typeof value === "boolean" ? { kind: "value", value } : wrong("true or false");
+    case ScalarType.STRING:
+      return typeof value === "string" ? { kind: "value", value } : wrong("a text, in quotes");
+    case ScalarType.BYTES:
+      return typeof value === "string" && base64.test(value)
+        ? { kind: "value", value }
+        : wrong("bytes in base64");
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return readFraction(value);
+    default:
+      return readInteger(value, integerRanges[type]);
+  }
+}
+
+/** Both alphabets. Source: ProtoJSON. */
+const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
+
+function readFraction(value: PlainValue): ScalarReading {
+  if (typeof value === "number") return { kind: "value", value };
+  const isNumber = typeof value === "string" && /^(?:-?\d.*|-?Infinity|NaN)$/.test(value);
+  const number = isNumber ? Number(value) : Number.NaN;
+  if (Number.isNaN(number) && value !== "NaN") return wrong("a number");
+  return { kind: "value", value: number };
+}
+
+/** Least and most of each type of whole numbers. */
+interface IntegerRange {
+  readonly min: bigint;
+  readonly max: bigint;
+}
+
+const signed32: IntegerRange = { min: -(2n ** 31n), max: 2n ** 31n - 1n };
+const signed64: IntegerRange = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
+const unsigned32: IntegerRange = { min: 0n, max: 2n ** 32n - 1n };
+const unsigned64: IntegerRange = { min: 0n, max: 2n ** 64n - 1n };
+
+const integerRanges: Readonly<
+  Record<
+    Exclude<
+      ScalarType,
+      | typeof ScalarType.BOOL
+      | typeof ScalarType.STRING
+      | typeof ScalarType.BYTES
+      | typeof ScalarType.DOUBLE
+      | typeof ScalarType.FLOAT
+    >,
+    IntegerRange
+  >
+> = {
+  [ScalarType.INT32]: signed32,
+  [ScalarType.SINT32]: signed32,
+  [ScalarType.SFIXED32]: signed32,
+  [ScalarType.INT64]: signed64,
+  [ScalarType.SINT64]: signed64,
+  [ScalarType.SFIXED64]: signed64,
+  [ScalarType.UINT32]: unsigned32,
+  [ScalarType.FIXED32]: unsigned32,
+  [ScalarType.UINT64]: unsigned64,
+  [ScalarType.FIXED64]: unsigned64,
+};
+
+function readInteger(value: PlainValue, { min, max }: IntegerRange): ScalarReading {
+  const expected = `a whole number from ${min} to ${max}`;
+  const isNumber =
+    typeof value === "number" ? Number.isInteger(value) : /^-?\d+$/.test(String(value));
+  if (!isNumber || typeof value === "boolean" || typeof value === "object") return wrong(expected);
+  const integer = BigInt(value);
+  if (integer < min || integer > max) return wrong(expected);
+  return { kind: "value", value: Number(integer) };
+}
+
+/** Reads an enum by name, or by a number that has one; the value is the name. */
+export function readEnum(desc: DescEnum, value: PlainValue): ScalarReading {
+  const found = desc.values.find(({ name, number }) => name === value || number === value);
+  if (found !== undefined) return { kind: "value", value: found.name };
+  return wrong(`one of ${desc.values.map(({ name }) => name).join(", ")}`);
+}
+
+/** Longest duration, in seconds. Source: google.protobuf.Duration. */
+const durationSecondsMax = 315_576_000_000;
+
+/** Seconds of a duration such as `0.25s`; undefined where it is none. */
+export function readDuration(value: PlainValue): number | undefined {
+  if (typeof value !== "string" || !/^-?\d+(?:\.\d{1,9})?s$/.test(value)) return undefined;
+  const seconds = Number(value.slice(0, -1));
+  return Math.abs(seconds) <= durationSecondsMax ? seconds : undefined;
+}
+
+function wrong(expected: string): ScalarReading {
+  return { kind: "wrong", expected };
+}

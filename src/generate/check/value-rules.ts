@@ -1,0 +1,127 @@
+import type { FieldRules } from "./envoy-api.js";
+import type { EnvoyValue } from "./envoy-message.js";
+import { readDuration } from "./read-scalar.js";
+
+/** What a value has to be and is not, in words; undefined where it keeps all rules. */
+export function brokenRule(value: EnvoyValue, rules: FieldRules): string | undefined {
+  for (const [kind, found] of Object.entries(rules)) {
+    if (typeof found !== "object" || found === null || Array.isArray(found)) continue;
+    const broken = brokenOfKind(kind, value, found);
+    if (broken !== undefined) return broken;
+  }
+  return undefined;
+}
+
+function brokenOfKind(kind: string, value: EnvoyValue, rules: FieldRules): string | undefined {
+  if (kind === "duration") {
+    return value.kind === "duration"
+      ? brokenRange(value.seconds, rules, (bound) => readDuration(String(bound)) ?? 0)
+      : undefined;
+  }
+  if (value.kind !== "scalar") return undefined;
+  const { value: given } = value;
+  if (rules["ignoreEmpty"] === true && (given === "" || given === 0)) return undefined;
+  if (kind === "string") return typeof given === "string" ? brokenText(given, rules) : undefined;
+  if (kind === "bytes") return typeof given === "string" ? brokenBytes(given, rules) : undefined;
+  if (kind === "bool") {
+    return rules["const"] !== undefined && given !== rules["const"]
+      ? String(rules["const"])
+      : undefined;
+  }
+  return typeof given === "number" ? brokenRange(given, rules, Number) : undefined;
+}
+
+/** A name, a test of a value against a bound, and what the bound asks for. */
+const rangeRules = [
+  ["gt", (value: number, bound: number) => value > bound, "more than"],
+  ["gte", (value: number, bound: number) => value >= bound, "at least"],
+  ["lt", (value: number, bound: number) => value < bound, "less than"],
+  ["lte", (value: number, bound: number) => value <= bound, "at most"],
+] as const;
+
+function brokenRange(
+  value: number,
+  rules: FieldRules,
+  read: (bound: unknown) => number,
+): string | undefined {
+  for (const [name, holds, words] of rangeRules) {
+    const bound = rules[name];
+    if (bound !== undefined && !holds(value, read(bound))) return `${words} ${String(bound)}`;
+  }
+  return undefined;
+}
+
+function brokenText(text: string, rules: FieldRules): string | undefined {
+  const bounds = [
+    ["minLen", text.length === 0 ? 0 : [...text].length, "characters"],
+    ["maxLen", [...text].length, "characters"],
+    ["minBytes", bytesOf(text), "bytes"],
+    ["maxBytes", bytesOf(text), "bytes"],
+  ] as const;
+  for (const [name, length, unit] of bounds) {
+    const bound = rules[name];
+    if (bound === undefined) continue;
+    const isLeast = name.startsWith("min");
+    if (isLeast ? length >= Number(bound) : length <= Number(bound)) continue;
+    return `${isLeast ? "at least" : "at most"} ${String(bound)} ${unit} long`;
+  }
+  const { in: choices, prefix, suffix, pattern } = textRules(rules);
+  if (choices !== undefined && !choices.includes(text)) return `one of ${choices.join(", ")}`;
+  if (prefix !== undefined && !text.startsWith(prefix)) return `a text that begins with ${prefix}`;
+  if (suffix !== undefined && !text.endsWith(suffix)) return `a text that ends with ${suffix}`;
+  if (pattern !== undefined && !new RegExp(pattern, "u").test(text)) return `like ${pattern}`;
+  return brokenHeader(text, rules);
+}
+
+function textRules(rules: FieldRules) {
+  const text = (name: string): string | undefined => {
+    const found = rules[name];
+    return typeof found === "string" ? found : undefined;
+  };
+  const choices = rules["in"];
+  const isList = Array.isArray(choices) && choices.length > 0;
+  return {
+    in: isList ? choices.map(String) : undefined,
+    prefix: text("prefix"),
+    suffix: text("suffix"),
+    pattern: text("pattern"),
+  };
+}
+
+/**
+ * Envoy lets an empty text pass, as of a field that was not written.
+ *
+ * Source: protoc-gen-validate, `well_known_regex`; `strict` is usual.
+ */
+function brokenHeader(text: string, rules: FieldRules): string | undefined {
+  if (text === "") return undefined;
+  const isStrict = rules["strict"] !== false;
+  if (rules["wellKnownRegex"] === "HTTP_HEADER_NAME") {
+    const pattern = isStrict ? /^:?[0-9a-zA-Z!#$%&'*+.^_|~`-]+$/ : /^[^\0\n\r]+$/;
+    return pattern.test(text) ? undefined : "the name of a header";
+  }
+  if (rules["wellKnownRegex"] === "HTTP_HEADER_VALUE") {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is forbidden.
+    const pattern = isStrict ? /^[^\u0000-\u0008\u000a-\u001f\u007f]*$/ : /^[^\0\n\r]*$/;
+    return pattern.test(text) ? undefined : "the value of a header, without control characters";
+  }
+  return undefined;
+}
+
+/** Of what base64 stands for. */
+function brokenBytes(text: string, rules: FieldRules): string | undefined {
+  const length = Math.floor((text.replace(/=+$/, "").length * 3) / 4);
+  if (length < Number(rules["minLen"] ?? 0)) return `at least ${String(rules["minLen"])} bytes`;
+  const most = Number(rules["maxLen"] ?? Number.POSITIVE_INFINITY);
+  return length > most ? `at most ${String(rules["maxLen"])} bytes` : undefined;
+}
+
+/** Length of a text in UTF-8. */
+function bytesOf(text: string): number {
+  let bytes = 0;
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0;
+    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  }
+  return bytes;
+}

@@ -1,0 +1,37 @@
+import type { GenerateProblem, Generator } from "../generator.js";
+import { bootstrap } from "./bootstrap.js";
+import { isAddress } from "./domains.js";
+import { fragments } from "./fragments.js";
+import { planProxies } from "./proxies.js";
+
+/** Whole Envoys, or pieces for ones that are there, of everything that a policy says of proxies. */
+export const generateEnvoy: Generator = (policy, options) => {
+  const problems = new Map<string, GenerateProblem>();
+  // A sidecar of each service repeats what is wrong with those that it calls.
+  const report = (problem: GenerateProblem): void => {
+    problems.set(JSON.stringify(problem), problem);
+  };
+  if (policy.services.length === 0) {
+    report({
+      id: "HG304",
+      spot: { service: undefined, path: ["services"] },
+      message: "the policy names no service, and a proxy has nowhere to send requests",
+      hint: "add services: [{name, upstream: {address, port}}], with rateLimit where it applies",
+      severity: "error",
+    });
+  }
+  const { address } = policy.proxies.listener;
+  if (!isAddress(address)) {
+    report({
+      id: "HG305",
+      spot: { service: undefined, path: ["proxies", "listener", "address"] },
+      message: "proxies look no names up to listen on",
+      hint: "an IP address, such as 0.0.0.0 for all, or 127.0.0.1",
+      severity: "error",
+    });
+  }
+  const plans = planProxies(policy, options, report);
+  const isWhole = options.form === "bootstrap";
+  const documents = plans.flatMap((plan) => (isWhole ? [bootstrap(plan)] : fragments(plan)));
+  return { documents, problems: [...problems.values()] };
+};

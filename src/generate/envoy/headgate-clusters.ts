@@ -1,0 +1,109 @@
+import { noted, type Tree, type TreeMap } from "../document.js";
+import type { EnvoyContext } from "./context.js";
+import { extension, httpProtocolOptions, loadAssignment, socketAddress } from "./values.js";
+
+/**
+ * The clusters that lead to Headgate: decisions (rate limits, admission), and control (runtime
+ * layers, statistics, load reports). A proxy that refers to one of them only takes that one.
+ */
+export function headgateClusters(context: EnvoyContext): readonly Tree[] {
+  const { headgate } = context.policy.proxies;
+  const { decisions, control } = context.headgateClusters;
+  const common = (name: string, port: number): TreeMap => ({
+    load_assignment: loadAssignment(name, socketAddress(headgate.address, port)),
+  });
+  return [
+    {
+      ...begin(decisions),
+      lb_policy: noted(balancingNote, balancing),
+      circuit_breakers: noted(
+        "Every request in flight may hold a stream: the usual 1,024 would refuse what services " +
+          "can take.",
+        { thresholds: [{ max_requests: streamsMax, max_pending_requests: streamsMax }] },
+      ),
+      health_checks: [
+        noted("Takes a replica that stops out before it goes.", {
+          timeout: "0.5s",
+          interval: "1s",
+          no_traffic_interval: "1s",
+          unhealthy_threshold: 2,
+          healthy_threshold: 1,
+          grpc_health_check: { service_name: "ratelimit" },
+        }),
+      ],
+      transport_socket: tlsSocket(context),
+      typed_extension_protocol_options: http2("1s"),
+      ...common(decisions, headgate.port),
+    },
+    {
+      ...begin(control),
+      transport_socket: tlsSocket(context),
+      typed_extension_protocol_options: http2("2s"),
+      ...common(control, headgate.controlPort),
+    },
+  ];
+}
+
+/** How proxies choose among the replicas of Headgate. */
+export const balancing = "LEAST_REQUEST";
+
+/**
+ * Each request may ask twice, for its limits and for its admission: taking turns would give one
+ * replica all of the former and another all of the latter.
+ */
+export const balancingNote =
+  "By chance, the less busy of two: where each request asks twice, replicas in turn would get " +
+  "all questions of one kind each.";
+
+/** Streams to Headgate at once. */
+const streamsMax = 100_000;
+
+function begin(name: string): TreeMap {
+  return {
+    name,
+    type: "STRICT_DNS",
+    dns_lookup_family: "V4_PREFERRED",
+    connect_timeout: "0.25s",
+  };
+}
+
+/** gRPC needs HTTP/2, and a cluster speaks HTTP/1.1 unless told. */
+function http2(timeout: string): TreeMap {
+  return httpProtocolOptions({
+    explicit_http_config: {
+      http2_protocol_options: {
+        connection_keepalive: noted("Notices a Headgate that vanished without a word.", {
+          interval: "5s",
+          timeout,
+        }),
+      },
+    },
+  });
+}
+
+/** Undefined: plaintext. Source: envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext. */
+function tlsSocket({ policy }: EnvoyContext): TreeMap | undefined {
+  const { tls } = policy.proxies.headgate;
+  if (tls === undefined) return undefined;
+  const { caFile, certificate, serverName } = tls;
+  return extension(
+    "envoy.transport_sockets.tls",
+    "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+    {
+      sni: serverName,
+      common_tls_context: {
+        tls_params: { tls_minimum_protocol_version: "TLSv1_2" },
+        tls_certificates: certificate && [
+          {
+            certificate_chain: { filename: certificate.certFile },
+            private_key: { filename: certificate.keyFile },
+          },
+        ],
+        validation_context: {
+          trusted_ca: { filename: caFile },
+          match_typed_subject_alt_names: [{ san_type: "DNS", matcher: { exact: serverName } }],
+        },
+      },
+    },
+  );
+}

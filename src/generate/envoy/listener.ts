@@ -1,0 +1,104 @@
+import { noted, type Tree, type TreeMap } from "../document.js";
+import type { EnvoyContext } from "./context.js";
+import { localReplies } from "./local-replies.js";
+import { extension, socketAddress } from "./values.js";
+
+/** What a listener is made of. */
+export interface ListenerParts {
+  /** Also the prefix of its statistics. */
+  readonly name: "ingress" | "egress";
+  readonly port: number;
+  readonly httpFilters: readonly Tree[];
+  readonly virtualHosts: readonly Tree[];
+}
+
+/**
+ * A listener with its bounds: connections, streams of a connection, and the time in which a request
+ * has to arrive. Source: envoy.config.listener.v3.Listener.
+ */
+export function listener(parts: ListenerParts, context: EnvoyContext): Tree {
+  const { name, port } = parts;
+  const isEgress = name === "egress";
+  return {
+    name,
+    address: isEgress
+      ? noted(
+          "For the service beside this proxy, and for nobody else.",
+          socketAddress("127.0.0.1", port),
+        )
+      : socketAddress(context.policy.proxies.listener.address, port),
+    enable_reuse_port: noted(
+      "With the default, a second proxy would quietly share the port and take half of the " +
+        "requests.",
+      false,
+    ),
+    per_connection_buffer_limit_bytes: bufferBytesMax,
+    filter_chains: [
+      {
+        filters: [
+          connectionLimit(name, context),
+          extension(
+            "envoy.filters.network.http_connection_manager",
+            "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+            connectionManager(parts, context),
+          ),
+        ],
+      },
+    ],
+  };
+}
+
+/** What is read of a connection before somebody wants it, in bytes. */
+const bufferBytesMax = 32_768;
+
+/** Connections above the bound are closed at once. */
+function connectionLimit(name: ListenerParts["name"], { policy }: EnvoyContext): Tree {
+  return extension(
+    "envoy.filters.network.connection_limit",
+    "envoy.extensions.filters.network.connection_limit.v3.ConnectionLimit",
+    { stat_prefix: name, max_connections: policy.proxies.listener.connectionsMax },
+  );
+}
+
+function connectionManager(parts: ListenerParts, context: EnvoyContext): TreeMap {
+  const { name, virtualHosts, httpFilters } = parts;
+  const isEdge = context.role === "edge";
+  const { concurrentStreamsMax } = context.policy.proxies.listener;
+  return {
+    stat_prefix: name,
+    ...callerAddress(parts, context),
+    normalize_path: noted("Routes and the service read the same path.", true),
+    merge_slashes: isEdge ? true : undefined,
+    path_with_escaped_slashes_action: isEdge ? "UNESCAPE_AND_REDIRECT" : undefined,
+    request_headers_timeout: "10s",
+    http2_protocol_options: {
+      max_concurrent_streams: concurrentStreamsMax,
+      initial_stream_window_size: 65_536,
+      initial_connection_window_size: 1_048_576,
+    },
+    local_reply_config: noted(
+      "Every answer that sheds load says when to come back.",
+      localReplies(context),
+    ),
+    route_config: {
+      name,
+      ignore_port_in_host_matching: true,
+      virtual_hosts: virtualHosts,
+    },
+    http_filters: httpFilters,
+  };
+}
+
+/** Whose address counts as the caller's. The service beside an egress listener is no caller. */
+function callerAddress({ name }: ListenerParts, { policy }: EnvoyContext): TreeMap {
+  if (name === "egress") return {};
+  const { trustedHops } = policy.proxies.listener;
+  const why =
+    trustedHops === 0
+      ? "The caller's address is that of the connection."
+      : `The caller's address is what ${trustedHops} of our own proxies before this one say.`;
+  return {
+    use_remote_address: noted(why, true),
+    xff_num_trusted_hops: trustedHops === 0 ? undefined : trustedHops,
+  };
+}

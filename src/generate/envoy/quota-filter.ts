@@ -1,0 +1,98 @@
+import type { QuotaPolicy } from "../../policy/quota-policy.js";
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import { noted, type Tree, type TreeMap } from "../document.js";
+import type { EnvoyContext } from "./context.js";
+import { hasFeature, reportOld } from "./envoy-features.js";
+import { envoyGrpc } from "./http-filter.js";
+import { quotaMatcher } from "./quota-buckets.js";
+import { isAskedHere } from "./sides.js";
+import { extension, typed } from "./values.js";
+
+/** A quota's filter, and what it is called in its chain. */
+export interface QuotaFilter {
+  readonly name: string;
+  readonly quota: QuotaPolicy;
+  readonly filter: Tree;
+}
+
+/**
+ * The filters that let requests pass by what Headgate assigned to this proxy: one for each quota,
+ * since a filter puts a request into one bucket, and a request may be in several quotas. Those of
+ * one domain share a stream.
+ *
+ * At an edge they are off, and on for the virtual hosts of their services.
+ *
+ * Source: envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig.
+ */
+export function quotaFilters(
+  services: readonly ServicePolicy[],
+  context: EnvoyContext,
+): readonly QuotaFilter[] {
+  if (!isAskedHere(context)) return [];
+  const { quotas } = context.policy;
+  return quotas
+    .filter((quota) => services.some((service) => isInQuota(quota, service)))
+    .map((quota) => {
+      reportVersion(quota, context);
+      const name = quotaFilterName(quota);
+      return { name, quota, filter: quotaFilter(quota, context) };
+    });
+}
+
+/** Whether a service's requests are in a quota. */
+export function isInQuota({ services }: QuotaPolicy, { name }: ServicePolicy): boolean {
+  return services === undefined || services.includes(name);
+}
+
+/** What a quota's filter is called in its chain. */
+function quotaFilterName({ name }: Pick<QuotaPolicy, "name">): string {
+  return `${quotaFilterPrefix}${name}`;
+}
+
+/** Begins the names of quotas' filters. */
+const quotaFilterPrefix = "envoy.filters.http.rate_limit_quota.";
+
+function quotaFilter(quota: QuotaPolicy, context: EnvoyContext): Tree {
+  const type = "envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig";
+  const own = extension(quotaFilterName(quota), type, {
+    rlqs_server: envoyGrpc(context.headgateClusters.quotas),
+    domain: quota.domain,
+    bucket_matchers: noted(
+      "Which bucket a request is in; one that is in none passes.",
+      quotaMatcher(quota),
+    ),
+  });
+  if (!isOffAtFirst(context)) return own;
+  return { ...own, disabled: noted("On where a virtual host says so.", true) };
+}
+
+/** An edge has virtual hosts of several services, and maybe of others. */
+function isOffAtFirst({ role }: EnvoyContext): boolean {
+  return role === "edge";
+}
+
+/**
+ * What turns a service's quotas on, by the names of their filters; nothing where they are on.
+ *
+ * Source: envoy.config.route.v3.FilterConfig.
+ */
+export function quotasPerRoute(
+  service: ServicePolicy,
+  context: EnvoyContext,
+): Readonly<Record<string, TreeMap>> {
+  if (!isOffAtFirst(context) || !isAskedHere(context)) return {};
+  const own = context.policy.quotas.filter((quota) => isInQuota(quota, service));
+  const on = typed("envoy.config.route.v3.FilterConfig", { config: {} });
+  return Object.fromEntries(own.map((quota) => [quotaFilterName(quota), on]));
+}
+
+function reportVersion(quota: QuotaPolicy, context: EnvoyContext): void {
+  if (hasFeature(context, "quotaFallbacks")) return;
+  reportOld(context, {
+    service: undefined,
+    path: ["quotas", quota.name],
+    feature: "quotaFallbacks",
+    what: "the quota filter with all that it needs",
+    instead: "ask by RLS calls: rateLimit of the service",
+  });
+}

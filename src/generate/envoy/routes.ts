@@ -1,0 +1,193 @@
+import { assert } from "../../core/errors.js";
+import { shedKey } from "../../core/runtime-keys.js";
+import { hasCriticalRoutes } from "../../policy/configured-share.js";
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import { noted, type Tree, type TreeMap } from "../document.js";
+import { adaptiveConcurrencyPerRoute } from "./adaptive-concurrency.js";
+import { admissionControlPerRoute } from "./admission-control.js";
+import type { EnvoyContext } from "./context.js";
+import { extProcPerRoute, usesExtProc } from "./ext-proc.js";
+import { localRateLimitPerRoute } from "./local-rate-limit.js";
+import { refusedHeader } from "./local-replies.js";
+import { isInQuota, quotasPerRoute } from "./quota-filter.js";
+import { rateLimitPerRoute, virtualHostRateLimits } from "./rate-limit.js";
+import { retryPolicy } from "./retries.js";
+import { type RouteClass, routeClasses } from "./route-classes.js";
+import { isAskedHere, isHeldHere } from "./sides.js";
+import { clusterName } from "./upstream-cluster.js";
+import { durationText, filterOff } from "./values.js";
+
+/** Where a virtual host stands. */
+export interface VirtualHostPlace {
+  /** Hosts that it answers to. */
+  readonly domains: readonly string[];
+  /** Names of the HTTP filters before it. */
+  readonly filters: readonly string[];
+}
+
+/**
+ * The routes of one service: by class where classes are told apart, one for all otherwise. What is
+ * asked about its requests stands once, for all of its routes.
+ *
+ * Source: envoy.config.route.v3.VirtualHost.
+ */
+export function virtualHost(
+  service: ServicePolicy,
+  context: EnvoyContext,
+  { domains, filters }: VirtualHostPlace,
+): Tree {
+  const { classes, leftOut } = routeClasses(service.priority);
+  const isShed = shedsHere(service, context);
+  const routes = neededClasses(classes, service, context).flatMap((one) => [
+    ...(isShed && one.mayShed ? [shedRoute(one, service, filters)] : []),
+    route(one, service, { context, filters }),
+  ]);
+  const tree: TreeMap = {
+    name: service.name,
+    domains,
+    retry_policy:
+      service.retries && isHeldHere(service, context)
+        ? retryPolicy(service.retries, context.options.envoyVersion)
+        : undefined,
+    rate_limits: isAskedHere(context) ? virtualHostRateLimits(service, context) : undefined,
+    typed_per_filter_config: perService(service, context, filters),
+    routes,
+  };
+  if (!isShed || leftOut.length === 0) return tree;
+  return noted(`Left to Headgate: ${leftOut.join("; ")}.`, tree);
+}
+
+/** Whether this proxy refuses requests of a service by itself when Headgate says so. */
+function shedsHere(service: ServicePolicy, context: EnvoyContext): boolean {
+  const { admission, concurrency } = service;
+  const isTold = (concurrency?.feedback.length ?? 0) > 0 || admission?.gate !== undefined;
+  return isTold && isHeldHere(service, context);
+}
+
+/**
+ * Classes that get routes of their own: those that are treated unlike the rest. Paths that are
+ * bypassed are where anything is asked or refused; critical ones where the policy knows any, since
+ * every policy has paths of authentication.
+ */
+function neededClasses(
+  classes: readonly RouteClass[],
+  service: ServicePolicy,
+  context: EnvoyContext,
+): readonly RouteClass[] {
+  const isShed = shedsHere(service, context);
+  const isUrgent = isHeldHere(service, context) && (isShed || hasCriticalRoutes(service));
+  const isCounted = context.policy.quotas.some((quota) => isInQuota(quota, service));
+  const isAskedFor = service.rateLimit !== undefined || usesExtProc(service) || isCounted;
+  const isAsked = isAskedHere(context) && isAskedFor;
+  const treatment = ({ priority, mayShed }: RouteClass): string => {
+    if (priority === "bypass") return isAsked || isUrgent ? "bypass" : "plain";
+    if (priority === "critical") return isUrgent ? "critical" : "plain";
+    return isShed && mayShed ? `shed as ${priority}` : "plain";
+  };
+  const [rest] = classes.slice(-1);
+  if (rest === undefined) return [];
+  const others = classes.slice(0, -1);
+  const last = others.findLastIndex((one) => treatment(one) !== treatment(rest));
+  return [...others.slice(0, last + 1), rest];
+}
+
+/** The route that a class's requests take to the service. */
+function route(
+  { words, name, match, priority }: RouteClass,
+  service: ServicePolicy,
+  { context, filters }: { readonly context: EnvoyContext; readonly filters: readonly string[] },
+): Tree {
+  const { requestMs, idleMs } = service.timeouts;
+  const isHigh = priority === "bypass" || priority === "critical";
+  const isUrgent = isHigh && isHeldHere(service, context);
+  const tree: TreeMap = {
+    name: `${service.name}-${name}`,
+    match,
+    route: {
+      cluster: clusterName(service, context),
+      timeout: durationText(requestMs),
+      idle_timeout: idleMs === undefined ? undefined : durationText(idleMs),
+      priority: isUrgent ? "HIGH" : undefined,
+    },
+    // Admission, which is not asked, would not let a caller's word through either.
+    request_headers_to_remove:
+      priority === "bypass" && isAskedHere(context) && usesExtProc(service)
+        ? [service.priority.header]
+        : undefined,
+    typed_per_filter_config: priority === "bypass" ? allOff(filters) : undefined,
+  };
+  return name === "rest" ? tree : noted(`${words}.`, tree);
+}
+
+/**
+ * Refuses the share of a class that Headgate says, before anything is asked or counted: no filter
+ * sees the request, or a controller would take the refusals for fast answers of the service.
+ */
+function shedRoute(
+  { name, match, priority, unlessHeader }: RouteClass,
+  service: ServicePolicy,
+  filters: readonly string[],
+): Tree {
+  assert(priority !== "bypass", "what is bypassed is not refused");
+  const { reject } = service.admission ?? {};
+  const headers = [
+    ...(match.headers ?? []),
+    ...(unlessHeader === undefined
+      ? []
+      : [{ name: unlessHeader, present_match: true, invert_match: true }]),
+  ];
+  const tree: TreeMap = {
+    name: `${service.name}-${name}-shed`,
+    match: {
+      ...match,
+      headers: headers.length === 0 ? undefined : headers,
+      runtime_fraction: {
+        default_value: { numerator: 0, denominator: "HUNDRED" },
+        runtime_key: shedKey(service.name, priority),
+      },
+    },
+    direct_response: {
+      status: reject?.statusByCause.gate ?? 503,
+      body: { inline_string: "The service is overloaded." },
+    },
+    response_headers_to_add: [
+      { header: { key: "retry-after", value: String(reject?.retryAfterSecondsMin ?? 1) } },
+      { header: refusedHeader },
+    ],
+    typed_per_filter_config: allOff(filters),
+  };
+  return noted(
+    `The share of ${priority} requests that Headgate has refused; none without it.`,
+    tree,
+  );
+}
+
+/** What the filters are told about a service; a filter that is not there is told nothing. */
+function perService(
+  service: ServicePolicy,
+  context: EnvoyContext,
+  filters: readonly string[],
+): TreeMap | undefined {
+  const asked: Readonly<Record<string, TreeMap | undefined>> = isAskedHere(context)
+    ? {
+        "envoy.filters.http.local_ratelimit": localRateLimitPerRoute(service, context),
+        "envoy.filters.http.ratelimit": rateLimitPerRoute(service, context),
+        "envoy.filters.http.ext_proc": extProcPerRoute(service, context),
+        ...quotasPerRoute(service, context),
+      }
+    : {};
+  const told: Readonly<Record<string, TreeMap | undefined>> = {
+    ...asked,
+    "envoy.filters.http.adaptive_concurrency": adaptiveConcurrencyPerRoute(service),
+    "envoy.filters.http.admission_control": admissionControlPerRoute(service),
+  };
+  const entries = filters.map((name) => [name, told[name]] as const);
+  const known = entries.filter(([, config]) => config !== undefined);
+  return known.length === 0 ? undefined : Object.fromEntries(known);
+}
+
+/** Takes all filters out of the way of a route. */
+function allOff(filters: readonly string[]): TreeMap | undefined {
+  if (filters.length === 0) return undefined;
+  return Object.fromEntries(filters.map((name) => [name, filterOff()]));
+}

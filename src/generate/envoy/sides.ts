@@ -1,0 +1,19 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { EnvoyContext } from "./context.js";
+
+/**
+ * Whether a proxy holds what a service's `direction` moves: breakers, outlier detection, retries,
+ * shed routes, adaptive concurrency and admission control. An edge proxy is a caller and stands
+ * before the service, both.
+ */
+export function isHeldHere({ direction }: ServicePolicy, { role, side }: EnvoyContext): boolean {
+  return role === "edge" || direction === side;
+}
+
+/**
+ * Whether a proxy asks Headgate about a service's requests: the edge, and the sidecar before the
+ * service. A caller's sidecar does not, or a request would count twice.
+ */
+export function isAskedHere({ role, side }: EnvoyContext): boolean {
+  return role === "edge" || side === "inbound";
+}

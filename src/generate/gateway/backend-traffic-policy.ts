@@ -1,0 +1,157 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { OutlierDetectionPolicy, RetryCondition } from "../../policy/upstream-policy.js";
+import { usualOutlierDetection } from "../../policy/usual-upstream.js";
+import { specObject } from "../custom-object.js";
+import type { Tree, TreeMap } from "../document.js";
+import type { EnvoyContext } from "../envoy/context.js";
+import { requestsMaxOf } from "../requests-max.js";
+import { envoyGatewayVersion, gatewayDuration, gatewayGroup, routePlace } from "./gateway-names.js";
+import { hasGatewayFeature, reportOldGateway } from "./gateway-version.js";
+import { globalRateLimit } from "./rate-limit-rules.js";
+
+/**
+ * Breakers, outlier detection, times, retries and limits of a service, by its HTTPRoute.
+ *
+ * Source: Envoy Gateway, BackendTrafficPolicy.
+ */
+export function backendTrafficPolicy(service: ServicePolicy, context: EnvoyContext): TreeMap {
+  const place = routePlace(service, context);
+  const { outlierDetection } = service;
+  return specObject({ apiVersion: envoyGatewayVersion, kind: "BackendTrafficPolicy" }, place, {
+    targetRefs: [routeTarget(service, context)],
+    circuitBreaker: circuitBreaker(service, context),
+    healthCheck: outlierDetection && { passive: passive(outlierDetection, service, context) },
+    timeout: timeout(service, context),
+    retry: retry(service, context),
+    rateLimit: globalRateLimit(service, context),
+  });
+}
+
+/** The HTTPRoute of a service. */
+export function routeTarget(service: ServicePolicy, context: EnvoyContext): TreeMap {
+  const { name } = routePlace(service, context);
+  return { group: gatewayGroup, kind: "HTTPRoute", name };
+}
+
+function circuitBreaker(service: ServicePolicy, context: EnvoyContext): TreeMap {
+  const { connectionsMax, pendingRequestsMax, retriesMax } = service.circuitBreakers;
+  return {
+    maxConnections: connectionsMax,
+    maxPendingRequests: pendingRequestsMax,
+    maxParallelRequests: requestsMaxOf(service, context),
+    maxParallelRetries: retriesMax,
+    retryBudget: retryBudget(service, context),
+  };
+}
+
+/** Where nothing is tried again a budget says nothing. */
+function retryBudget(service: ServicePolicy, context: EnvoyContext): TreeMap | undefined {
+  const { circuitBreakers, retries, name } = service;
+  const { retryBudget: budget } = circuitBreakers;
+  if (budget === undefined || retries === undefined) return undefined;
+  if (!hasGatewayFeature(context, "retryBudget")) {
+    reportOldGateway(context, {
+      service: name,
+      path: ["circuitBreakers", "retryBudget"],
+      feature: "retryBudget",
+      what: "retry budgets",
+      instead: "retryBudget: off, and maxRetries bounds retries at once",
+    });
+    return undefined;
+  }
+  return {
+    percent: fraction(budget.percent),
+    minRetryConcurrency: budget.retriesMin,
+  };
+}
+
+/** A share in percent as a fraction of whole numbers, to a thousandth of a percent. */
+function fraction(percent: number): TreeMap {
+  return Number.isInteger(percent)
+    ? { numerator: percent, denominator: 100 }
+    : { numerator: Math.round(percent * 1_000), denominator: 100_000 };
+}
+
+function passive(
+  policy: OutlierDetectionPolicy,
+  { name: service }: ServicePolicy,
+  { report }: EnvoyContext,
+): TreeMap {
+  const usualMax = Math.max(usualOutlierDetection.ejectionMsMax, policy.baseEjectionMs);
+  if (policy.successRate !== undefined || policy.ejectionMsMax !== usualMax) {
+    const name = policy.successRate === undefined ? "maxEjectionTime" : "successRate";
+    report({
+      id: "HG351",
+      spot: { service, path: ["outlierDetection", name] },
+      message: `Envoy Gateway has no ${name} of passive health checks`,
+      hint: "leave it out: failures in a row are counted, and ejections last 300 s at most",
+      severity: "error",
+    });
+  }
+  return {
+    consecutive5XxErrors: policy.consecutive5xx,
+    consecutiveGatewayErrors: policy.consecutiveGatewayFailures,
+    interval: gatewayDuration(policy.intervalMs),
+    baseEjectionTime: gatewayDuration(policy.baseEjectionMs),
+    maxEjectionPercent: policy.ejectionPercentMax,
+  };
+}
+
+function timeout(service: ServicePolicy, context: EnvoyContext): TreeMap {
+  const { requestMs, connectMs, idleMs } = service.timeouts;
+  const isIdleKnown = hasGatewayFeature(context, "streamIdleTimeout");
+  if (idleMs !== undefined && !isIdleKnown) {
+    reportOldGateway(context, {
+      service: service.name,
+      path: ["timeouts", "idle"],
+      feature: "streamIdleTimeout",
+      what: "time for streams on which nothing moves",
+      instead: "leave timeouts.idle out, and timeouts.request bounds the whole request",
+    });
+  }
+  return {
+    tcp: { connectTimeout: gatewayDuration(connectMs) },
+    http: {
+      requestTimeout: gatewayDuration(requestMs),
+      streamIdleTimeout: idleMs === undefined || !isIdleKnown ? undefined : gatewayDuration(idleMs),
+    },
+  };
+}
+
+const triggers: Readonly<Record<Exclude<RetryCondition, "reset" | "rateLimited">, string>> = {
+  connectFailure: "connect-failure",
+  refusedStream: "refused-stream",
+  gatewayError: "gateway-error",
+  "5xx": "5xx",
+  retriableStatus: "retriable-status-codes",
+};
+
+function retry(service: ServicePolicy, context: EnvoyContext): Tree | undefined {
+  const { retries, name } = service;
+  if (retries === undefined) return undefined;
+  const words = retries.on.flatMap((condition) => {
+    if (condition === "reset") {
+      return hasGatewayFeature(context, "costs") ? "reset-before-request" : "reset";
+    }
+    if (condition !== "rateLimited") return triggers[condition];
+    context.report({
+      id: "HG352",
+      spot: { service: name, path: ["retries", "retryOn"] },
+      message: "Envoy Gateway cannot try refusals again when they say so",
+      hint: "leave rateLimited out: the caller gets Retry-After and tries again itself",
+      severity: "error",
+    });
+    return [];
+  });
+  return {
+    numRetries: retries.retriesMax,
+    retryOn: { triggers: words },
+    perRetry: {
+      timeout: retries.perTryMs === undefined ? undefined : gatewayDuration(retries.perTryMs),
+      backOff: {
+        baseInterval: gatewayDuration(retries.backOffBaseMs),
+        maxInterval: gatewayDuration(retries.backOffMsMax),
+      },
+    },
+  };
+}

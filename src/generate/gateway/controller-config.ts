@@ -1,0 +1,65 @@
+import { metadata } from "../custom-object.js";
+import { noted, type TreeMap } from "../document.js";
+import type { EnvoyContext } from "../envoy/context.js";
+import { renderYaml } from "../render.js";
+import { envoyGatewayVersion, gatewayDuration } from "./gateway-names.js";
+
+/** Where Envoy Gateway's own configuration is. */
+const controllerPlace = { name: "envoy-gateway-config", namespace: "envoy-gateway-system" };
+
+/**
+ * Envoy Gateway's own settings: Headgate in the place of its rate-limit service, and leave to
+ * patch. Source: Envoy Gateway, EnvoyGateway.
+ */
+export function controllerConfig(
+  context: EnvoyContext,
+  { isLimiting }: { readonly isLimiting: boolean },
+): TreeMap {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: metadata(controllerPlace),
+    data: { "envoy-gateway.yaml": renderYaml(settings(context, isLimiting)) },
+  };
+}
+
+function settings(context: EnvoyContext, isLimiting: boolean): TreeMap {
+  const { rateLimitTimeoutMs, deniesWithoutAnswer } = context.policy.proxies.headgate;
+  const { replicas } = context.options;
+  return {
+    apiVersion: envoyGatewayVersion,
+    kind: "EnvoyGateway",
+    gateway: { controllerName: "gateway.envoyproxy.io/gatewayclass-controller" },
+    extensionApis: { enableEnvoyPatchPolicy: true },
+    provider: {
+      type: "Kubernetes",
+      kubernetes: isLimiting ? { rateLimitDeployment: rateLimitDeployment(replicas) } : undefined,
+    },
+    rateLimit: isLimiting
+      ? {
+          backend: {
+            type: "Redis",
+            redis: {
+              url: noted(
+                "The Redis that all replicas share.",
+                "redis.redis.svc.cluster.local:6379",
+              ),
+            },
+          },
+          timeout: gatewayDuration(rateLimitTimeoutMs),
+          failClosed: deniesWithoutAnswer,
+        }
+      : undefined,
+  };
+}
+
+/** The pods that Envoy Gateway starts itself: the image changes, and nothing else has to. */
+function rateLimitDeployment(replicas: number): TreeMap {
+  return {
+    replicas,
+    container: {
+      image: noted("The one that you have built and pushed.", "registry.example/headgate:0.1.0"),
+      env: [{ name: "HEADGATE_REPLICAS", value: String(replicas) }],
+    },
+  };
+}

@@ -1,0 +1,116 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import { objectName, specObject } from "../custom-object.js";
+import { noted, type Tree, type TreeMap } from "../document.js";
+import type { EnvoyContext } from "../envoy/context.js";
+import { extProcFilter, usesExtProc } from "../envoy/ext-proc.js";
+import { asMap, memberOf, withMember } from "../tree-members.js";
+import { routeTarget } from "./backend-traffic-policy.js";
+import {
+  envoyGatewayVersion,
+  gatewayDuration,
+  gatewayGroup,
+  routePlace,
+  xdsExtProc,
+} from "./gateway-names.js";
+
+/**
+ * Admission to a service: Headgate as the external processor of its HTTPRoute. What this kind has
+ * no words for (trailers, without which a place is given back too early, and what Headgate may
+ * change) is patched in.
+ *
+ * Source: Envoy Gateway, EnvoyExtensionPolicy.
+ */
+export function extensionPolicy(
+  service: ServicePolicy,
+  context: EnvoyContext,
+): TreeMap | undefined {
+  if (!usesExtProc(service)) return undefined;
+  const backend = headgateBackend(context);
+  if (backend === undefined) return undefined;
+  const { deniesWithoutAnswer } = context.policy.proxies.headgate;
+  const place = routePlace(service, context);
+  return specObject({ apiVersion: envoyGatewayVersion, kind: "EnvoyExtensionPolicy" }, place, {
+    targetRefs: [routeTarget(service, context)],
+    extProc: [
+      {
+        backendRefs: [backend],
+        messageTimeout: gatewayDuration(messageTimeoutMs),
+        failOpen: !deniesWithoutAnswer,
+        processingMode: noted("Headers only.", { request: {}, response: {} }),
+      },
+    ],
+  });
+}
+
+/** Envoy's own wait for an answer, in milliseconds. */
+const messageTimeoutMs = 200;
+
+/** A Service of the cluster. */
+interface ServiceName {
+  readonly name: string;
+  readonly namespace: string;
+}
+
+/** Headgate's Service; undefined where its address is not one. */
+function headgateService({ policy }: EnvoyContext): ServiceName | undefined {
+  const { address } = policy.proxies.headgate;
+  const [, name, namespace] = /^([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\.|$)/.exec(address) ?? [];
+  return name === undefined || namespace === undefined ? undefined : { name, namespace };
+}
+
+function headgateBackend(context: EnvoyContext): TreeMap | undefined {
+  const service = headgateService(context);
+  if (service === undefined) {
+    context.report({
+      id: "HG354",
+      spot: { service: undefined, path: ["proxies", "headgate", "address"] },
+      message: "Envoy Gateway asks Services of the cluster, and this is the name of none",
+      hint: "such as headgate.headgate.svc.cluster.local; of one outside make a Service",
+      severity: "error",
+    });
+    return undefined;
+  }
+  return { ...service, port: context.policy.proxies.headgate.port };
+}
+
+/** Lets the policies of other namespaces name Headgate's Service. */
+export function referenceGrant(context: EnvoyContext): TreeMap | undefined {
+  const service = headgateService(context);
+  if (service === undefined) return undefined;
+  const asking = context.policy.services.filter(usesExtProc);
+  const namespaces = new Set(asking.map((one) => routePlace(one, context).namespace));
+  namespaces.delete(service.namespace);
+  if (namespaces.size === 0) return undefined;
+  const type = { apiVersion: `${gatewayGroup}/v1beta1`, kind: "ReferenceGrant" };
+  const name = objectName(`${context.policy.name}-ext-proc`);
+  return specObject(
+    type,
+    { name, namespace: service.namespace },
+    {
+      from: [...namespaces].sort().map((namespace) => ({
+        group: "gateway.envoyproxy.io",
+        kind: "EnvoyExtensionPolicy",
+        namespace,
+      })),
+      to: [{ group: "", kind: "Service", name: service.name }],
+    },
+  );
+}
+
+/**
+ * The filter that the policy makes, as it has to be: off, as Envoy Gateway has it, but for the
+ * routes that it turns it on for.
+ */
+export function extProcOf(service: ServicePolicy, context: EnvoyContext): Tree | undefined {
+  const { cluster, filter } = xdsExtProc(service, context);
+  const headgateClusters = { ...context.headgateClusters, decisions: cluster };
+  const whole = extProcFilter([service], { ...context, headgateClusters });
+  const config = whole === undefined ? undefined : asMap(memberOf(whole, "typed_config"));
+  if (config === undefined) return undefined;
+  const grpc = asMap(config["grpc_service"]);
+  const told = {
+    ...grpc,
+    initial_metadata: [{ key: "x-headgate-service", value: service.name }],
+  };
+  return { name: filter, disabled: true, typed_config: withMember(config, "grpc_service", told) };
+}

@@ -1,0 +1,108 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import { broughtEnvoy, type EnvoyBringer, reportOnce } from "../brought-envoy.js";
+import { filledDocuments, objectName, objectsDocument } from "../custom-object.js";
+import type { Document, Tree } from "../document.js";
+import type { EnvoyContext } from "../envoy/context.js";
+import { filterDescriptors } from "../envoy/rate-limit-actions.js";
+import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } from "../generator.js";
+import { backendTrafficPolicy } from "./backend-traffic-policy.js";
+import { controllerConfig } from "./controller-config.js";
+import { extensionPolicy, referenceGrant } from "./extension-policy.js";
+import { gatewayPlace, listenerName, routePlace, xdsCluster } from "./gateway-names.js";
+import { envoyMinorsAhead } from "./gateway-version.js";
+import { patchPolicy } from "./patch-policy.js";
+import { clientTrafficPolicy, envoyProxy } from "./proxy-objects.js";
+
+const bringer: EnvoyBringer = { flag: "--gateway-version", minorsAhead: envoyMinorsAhead };
+
+/**
+ * Objects of Envoy Gateway: for each service what its HTTPRoute is held to, for the Gateway what
+ * its listeners and Envoys have, and Envoy Gateway's own settings. Gateways and HTTPRoutes are the
+ * user's: they are found by name.
+ */
+export const generateGateway: Generator = (policy, options) => {
+  const problems: GenerateProblem[] = [];
+  const context = gatewayContext(policy, options, problems);
+  for (const service of policy.services) reportCluster(service, context);
+  const documents: readonly Document[] = [
+    objectsDocument("envoy-gateway.yaml", controllerTitle, [
+      controllerConfig(context, { isLimiting: policy.services.some(isLimited) }),
+    ]),
+    objectsDocument("gateway.yaml", gatewayTitle(context), [
+      clientTrafficPolicy(context),
+      ...present(envoyProxy(context)),
+      ...present(patchPolicy(context)),
+    ]),
+    ...policy.services.map((service) => serviceDocument(service, context)),
+    objectsDocument("headgate.yaml", headgateTitle, present(referenceGrant(context))),
+  ];
+  return { documents: filledDocuments(documents, problems), problems };
+};
+
+function isLimited({ rateLimit }: ServicePolicy): boolean {
+  return filterDescriptors(rateLimit).length > 0;
+}
+
+function gatewayContext(
+  policy: GeneratedPolicy,
+  options: GenerateOptions,
+  problems: GenerateProblem[],
+): EnvoyContext {
+  return {
+    policy,
+    options: { ...options, envoyVersion: broughtEnvoy(bringer, options.gatewayVersion) },
+    role: "edge",
+    side: "inbound",
+    // Decisions are asked for by a cluster for each EnvoyExtensionPolicy.
+    headgateClusters: {
+      decisions: "headgate",
+      control: "headgate_control",
+      quotas: "headgate_control",
+    },
+    report: reportOnce(bringer, problems),
+  };
+}
+
+/** Headgate drives breakers by the names of clusters, and has to know them. */
+function reportCluster(service: ServicePolicy, context: EnvoyContext): void {
+  if (service.concurrency?.feedback.includes("circuitBreakers") !== true) return;
+  const cluster = xdsCluster(service, context);
+  if (service.clusters.includes(cluster)) return;
+  context.report({
+    id: "HG345",
+    spot: { service: service.name, path: ["clusters"] },
+    message:
+      "Headgate cannot drive the service's breaker: Envoy Gateway calls its cluster otherwise",
+    hint: `add clusters: ["${cluster}"]`,
+    severity: "error",
+  });
+}
+
+function present(tree: Tree | undefined): readonly Tree[] {
+  return tree === undefined ? [] : [tree];
+}
+
+const controllerTitle =
+  "Envoy Gateway's own settings: put them into the ones that you have, and restart it. What is " +
+  "limited globally is limited by the Headgate that its rate-limit pods then are.";
+
+const headgateTitle = "Lets policies of other namespaces ask Headgate.";
+
+function gatewayTitle(context: EnvoyContext): string {
+  const { name, namespace } = gatewayPlace(context);
+  return (
+    `For your Gateway ${name} in namespace ${namespace}, and its listener ${listenerName}.\n` +
+    "Its spec.infrastructure.parametersRef names the EnvoyProxy, where there is one."
+  );
+}
+
+function serviceDocument(service: ServicePolicy, context: EnvoyContext): Document {
+  const { name, namespace } = routePlace(service, context);
+  const title =
+    `For your HTTPRoute ${name} in namespace ${namespace}: one rule, whose backend is the ` +
+    "service.";
+  return objectsDocument(`services/${objectName(service.name)}.yaml`, title, [
+    backendTrafficPolicy(service, context),
+    ...present(extensionPolicy(service, context)),
+  ]);
+}

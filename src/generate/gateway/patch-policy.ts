@@ -1,0 +1,174 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import { specObject } from "../custom-object.js";
+import { noted, type Tree, type TreeMap } from "../document.js";
+import type { EnvoyContext } from "../envoy/context.js";
+import { localRateLimitPerRoute } from "../envoy/local-rate-limit.js";
+import { localReplies } from "../envoy/local-replies.js";
+import { quotasPerRoute } from "../envoy/quota-filter.js";
+import { criticalThreshold } from "../requests-max.js";
+import { addedFilters } from "./added-filters.js";
+import { extProcOf } from "./extension-policy.js";
+import { firstRoutes } from "./first-routes.js";
+import {
+  envoyGatewayVersion,
+  gatewayGroup,
+  gatewayPlace,
+  xdsCluster,
+  xdsExtProc,
+  xdsListener,
+  xdsVirtualHost,
+} from "./gateway-names.js";
+
+const manager = "envoy.filters.network.http_connection_manager";
+
+/**
+ * What Envoy Gateway has no words for, as patches of what it sends to Envoy; undefined where there
+ * is nothing.
+ *
+ * Source: Envoy Gateway, EnvoyPatchPolicy.
+ */
+export function patchPolicy(context: EnvoyContext): TreeMap | undefined {
+  const { services } = context.policy;
+  const patches = [
+    ...filterPatches(services, context),
+    ...services.flatMap((service) => servicePatches(service, context)),
+  ];
+  if (patches.length === 0) return undefined;
+  const gateway = gatewayPlace(context);
+  return specObject({ apiVersion: envoyGatewayVersion, kind: "EnvoyPatchPolicy" }, gateway, {
+    targetRef: { group: gatewayGroup, kind: "Gateway", name: gateway.name },
+    type: "JSONPatch",
+    jsonPatches: [repliesPatch(context), ...patches],
+  });
+}
+
+/** Each goes right before the router, after those before it. */
+function filterPatches(services: readonly ServicePolicy[], context: EnvoyContext): readonly Tree[] {
+  return addedFilters(services, context).map((value) =>
+    listenerPatch(context, {
+      op: "add",
+      jsonPath: "..http_filters[?(@.name=='envoy.filters.http.router')]",
+      value,
+    }),
+  );
+}
+
+function repliesPatch(context: EnvoyContext): Tree {
+  return noted(
+    "Every answer with which this proxy sheds load says when to come back.",
+    listenerPatch(context, {
+      op: "add",
+      jsonPath: `..filters[?(@.name=='${manager}')].typed_config`,
+      path: "/local_reply_config",
+      value: localReplies(context),
+    }),
+  );
+}
+
+function listenerPatch(context: EnvoyContext, operation: TreeMap): TreeMap {
+  return {
+    type: "type.googleapis.com/envoy.config.listener.v3.Listener",
+    name: xdsListener(context),
+    operation,
+  };
+}
+
+function servicePatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
+  return [
+    ...extProcPatches(service, context),
+    ...bucketPatches(service, context),
+    ...quotaPatches(service, context),
+    ...routePatches(service, context),
+    ...breakerPatches(service, context),
+  ];
+}
+
+function extProcPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
+  const value = extProcOf(service, context);
+  if (value === undefined) return [];
+  const { filter } = xdsExtProc(service, context);
+  const patch = listenerPatch(context, {
+    op: "replace",
+    jsonPath: `..http_filters[?(@.name=='${filter}')]`,
+    value,
+  });
+  return [noted(`What the EnvoyExtensionPolicy of ${service.name} has no words for.`, patch)];
+}
+
+function bucketPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
+  const value = localRateLimitPerRoute(service, context);
+  if (value === undefined) return [];
+  return hostsOf(service, context, "localRateLimit").map((host) =>
+    hostPatch(host, context, {
+      path: "/typed_per_filter_config/envoy.filters.http.local_ratelimit",
+      value,
+    }),
+  );
+}
+
+/** Quotas are off, but for the hosts of their services. */
+function quotaPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
+  const own = Object.entries(quotasPerRoute(service, context));
+  if (own.length === 0) return [];
+  return hostsOf(service, context, "quotas").flatMap((host) =>
+    own.map(([filter, value]) =>
+      hostPatch(host, context, { path: `/typed_per_filter_config/${filter}`, value }),
+    ),
+  );
+}
+
+/** Routes before those of the HTTPRoute, the last one first: each goes to the front. */
+function routePatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
+  const routes = firstRoutes(service, context);
+  if (routes.length === 0) return [];
+  return hostsOf(service, context, "concurrency").flatMap((host) =>
+    routes.toReversed().map((value) => hostPatch(host, context, { path: "/routes/0", value })),
+  );
+}
+
+function hostPatch(host: string, context: EnvoyContext, operation: TreeMap): TreeMap {
+  const virtualHost = xdsVirtualHost(host, context);
+  return {
+    type: "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
+    name: xdsListener(context),
+    operation: {
+      op: "add",
+      jsonPath: `..virtual_hosts[?(@.name=='${virtualHost}')]`,
+      ...operation,
+    },
+  };
+}
+
+/** Hosts by which routes are found; without any it is reported. */
+function hostsOf(
+  { name, hosts }: ServicePolicy,
+  { report }: EnvoyContext,
+  block: string,
+): readonly string[] {
+  if (hosts.length === 0) {
+    report({
+      id: "HG343",
+      spot: { service: name, path: ["hosts"] },
+      message: `${block} acts on the virtual hosts of a gateway, and the service has no hosts`,
+      hint: "add hosts: [shop.example.com], as the HTTPRoute has them",
+      severity: "error",
+    });
+  }
+  return hosts;
+}
+
+/** What is critical is refused by no limit of the others. */
+function breakerPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
+  if (firstRoutes(service, context).length === 0) return [];
+  return [
+    {
+      type: "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+      name: xdsCluster(service, context),
+      operation: {
+        op: "add",
+        path: "/circuit_breakers/thresholds/-",
+        value: criticalThreshold(service, context),
+      },
+    },
+  ];
+}

@@ -1,0 +1,85 @@
+import { specObject } from "../custom-object.js";
+import { noted, type Tree, type TreeMap } from "../document.js";
+import type { EnvoyContext } from "../envoy/context.js";
+import { isEmptyBootstrap, mergedBootstrap } from "../merged-bootstrap.js";
+import { renderYaml } from "../render.js";
+import { envoyGatewayVersion, gatewayGroup, gatewayPlace } from "./gateway-names.js";
+
+/**
+ * What Envoys read as they start: merged into Envoy Gateway's own bootstrap. Undefined where there
+ * is nothing to say.
+ *
+ * Source: Envoy Gateway, EnvoyProxy, `bootstrap`.
+ */
+export function envoyProxy(context: EnvoyContext): TreeMap | undefined {
+  reportConnections(context);
+  reportHeap(context);
+  const bootstrap = mergedBootstrap(context, {
+    clusterNote: "Envoys ask here for themselves, whatever Envoy Gateway knows.",
+    runtimeKeys: {},
+    hasAdminLayer: false,
+  });
+  if (isEmptyBootstrap(bootstrap)) return undefined;
+  const type = { apiVersion: envoyGatewayVersion, kind: "EnvoyProxy" };
+  const merged = { type: "Merge", value: renderYaml(bootstrap) };
+  return specObject(type, gatewayPlace(context), {
+    bootstrap: watchesHeap(context) ? noted(heapNote, merged) : merged,
+  });
+}
+
+/** Source: Envoy Gateway, its bootstrap's `overload_manager`, by the container's memory limit. */
+const heapNote =
+  "Set no memory limit here (provider.kubernetes.envoyDeployment.container.resources.limits): " +
+  "Envoy Gateway would add a monitor of the heap and actions of its own, and Envoy starts with " +
+  "neither of two that have one name.";
+
+function watchesHeap({ policy }: EnvoyContext): boolean {
+  const { overload } = policy.proxies;
+  return overload?.heap !== undefined || overload?.cgroupMemory !== undefined;
+}
+
+/** Whether pods have a limit stands in objects that are not ours. */
+function reportHeap(context: EnvoyContext): void {
+  if (!watchesHeap(context)) return;
+  const { heap } = context.policy.proxies.overload ?? {};
+  const name = heap === undefined ? "cgroupMemory" : "heap";
+  context.report({
+    id: "HG357",
+    spot: { service: undefined, path: ["proxies", "overload", name] },
+    message: "with a memory limit on the gateway's pods their Envoys would not start",
+    hint: `set no limits.memory in the EnvoyProxy, or leave ${name} to Envoy Gateway`,
+    severity: "warning",
+  });
+}
+
+/** A second monitor of one name is refused by Envoy, and Envoy Gateway has this one itself. */
+function reportConnections({ policy, report }: EnvoyContext): void {
+  if (policy.proxies.overload?.connectionsMax === undefined) return;
+  report({
+    id: "HG356",
+    spot: { service: undefined, path: ["proxies", "overload", "maxConnections"] },
+    message: "Envoy Gateway bounds the connections of a process itself, at 50,000",
+    hint: "leave it out: proxies.listener.maxConnections bounds those of a listener",
+    severity: "error",
+  });
+}
+
+/**
+ * Bounds of the Gateway's listeners. Source: Envoy Gateway, ClientTrafficPolicy.
+ */
+export function clientTrafficPolicy(context: EnvoyContext): Tree {
+  const { connectionsMax, concurrentStreamsMax, trustedHops } = context.policy.proxies.listener;
+  const gateway = gatewayPlace(context);
+  const type = { apiVersion: envoyGatewayVersion, kind: "ClientTrafficPolicy" };
+  return specObject(type, gateway, {
+    targetRefs: [{ group: gatewayGroup, kind: "Gateway", name: gateway.name }],
+    connection: { connectionLimit: { value: connectionsMax } },
+    http2: { maxConcurrentStreams: concurrentStreamsMax },
+    clientIPDetection:
+      trustedHops === 0
+        ? undefined
+        : {
+            xForwardedFor: { numTrustedHops: noted("Proxies of ours before these.", trustedHops) },
+          },
+  });
+}

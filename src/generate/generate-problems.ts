@@ -1,0 +1,136 @@
+import type { ProblemRow } from "../policy/problem-row.js";
+import { documentProblemRows } from "./check/document-problems.js";
+
+/**
+ * What a target cannot express. HG300 to HG319: Envoy's structure; to HG339: its filters; to HG359:
+ * Istio and Envoy Gateway; to HG379: Kubernetes; to HG399: dashboards and alerts.
+ */
+const targetProblemRows = {
+  HG300: {
+    title: "A target is not there yet.",
+    remedy: "Use one of the targets that `headgate generate` offers.",
+  },
+  HG301: {
+    title: "A proxy is to lead to a service whose address is unknown.",
+    remedy: "Add `upstream: {address, port}`, or generate fragments.",
+  },
+  HG302: {
+    title: "A service without an address has no cluster among the fragments.",
+    remedy: "Add `upstream`, or put breakers and outlier detection into your cluster by hand.",
+  },
+  HG303: {
+    title: "One host leads to two services.",
+    remedy: "Give each of them hosts of its own; a port does not tell them apart.",
+  },
+  HG304: {
+    title: "There is no service that a proxy could lead to.",
+    remedy: "Add `services`, each with a name and an upstream.",
+  },
+  HG305: {
+    title: "A proxy cannot listen on a name.",
+    remedy: "Give `proxies.listener.address` an IP address.",
+  },
+  HG321: {
+    title: "The Envoy that is generated for does not have it yet.",
+    remedy: "Choose a later `--envoy-version`, or leave it out.",
+  },
+  HG322: {
+    title: "Services of one listener differ in adaptive concurrency.",
+    remedy: "Say it once under `proxies`, or generate a sidecar for each service.",
+  },
+  HG323: {
+    title: "Services of one listener differ in admission control.",
+    remedy: "Say it once under `proxies`, or generate a sidecar for each service.",
+  },
+  HG324: {
+    title: "Several services pin the one limit of a proxy.",
+    remedy: "Send their limits to `circuitBreakers`.",
+  },
+  HG340: {
+    title: "A mesh has no name for a service.",
+    remedy: "Give `upstream.address` the service's full host name, and its port.",
+  },
+  HG341: {
+    title: "The version that is generated for has no retry budgets.",
+    remedy: "Choose a later version, or say `retryBudget: off` and bound retries by `maxRetries`.",
+  },
+  HG342: {
+    title: "A mesh has no name for Headgate.",
+    remedy: "Give `proxies.headgate.address` a full host name.",
+  },
+  HG343: {
+    title: "A gateway cannot tell a service's requests from others.",
+    remedy: "Name the service's `hosts`.",
+  },
+  HG344: {
+    title: "A sidecar cannot tell a service's requests apart.",
+    remedy:
+      'Add the sidecar\'s own cluster to `clusters`, such as `"inbound|8080||"` with its port.',
+  },
+  HG345: {
+    title: "Headgate does not know a breaker that it is to drive.",
+    remedy: "Add the cluster that the message names to `clusters`, or say `direction: outbound`.",
+  },
+  HG346: {
+    title: "Headgate cannot tell the sidecars of two services apart.",
+    remedy: "Give their containers ports of their own, or say `direction: outbound`.",
+  },
+  HG350: {
+    title: "The Envoy Gateway that is generated for does not have it yet.",
+    remedy: "Choose a later `--gateway-version`, or leave it out.",
+  },
+  HG351: {
+    title: "Envoy Gateway's passive health checks are simpler.",
+    remedy: "Leave `successRate` and `maxEjectionTime` out.",
+  },
+  HG352: {
+    title: "Envoy Gateway cannot try refusals again when they say so.",
+    remedy: "Leave `rateLimited` out of `retryOn`.",
+  },
+  HG353: {
+    title: "Envoy Gateway's own rate limits have no words for a limit.",
+    remedy: "Say `inExtProc: true`, or write the limit as a number of requests a unit of time.",
+  },
+  HG354: {
+    title: "Envoy Gateway has no name for Headgate.",
+    remedy: "Give `proxies.headgate.address` the name of a Service of the cluster.",
+  },
+  HG355: {
+    title: "Envoy Gateway's own rate limits would leave requests out.",
+    remedy: "Say `inExtProc: true`: Headgate then charges all requests of the service.",
+  },
+  HG356: {
+    title: "Envoy Gateway bounds the connections of a process itself.",
+    remedy: "Leave `overload.maxConnections` out, and use `listener.maxConnections`.",
+  },
+  HG357: {
+    title: "A memory limit on a gateway's pods would add a second monitor of the heap.",
+    remedy:
+      "Set no memory limit in the EnvoyProxy, or leave `overload.heap` out: Envoy refuses both.",
+  },
+  HG360: {
+    title: "A policy is too large for a ConfigMap.",
+    remedy: "Let a control plane hand it out (CONFIG_TYPE=GRPC_XDS_SOTW), or mount a volume.",
+  },
+  HG361: {
+    title: "A port of the pods is taken.",
+    remedy: "Give `port` and `controlPort` of `proxies.headgate` other numbers than 8080.",
+  },
+  HG362: {
+    title: "Proxies ask at an address that no generated Service has.",
+    remedy: "Correct `proxies.headgate.address`, or choose the namespace that it names.",
+  },
+  HG363: {
+    title: "One replica keeps what it counts in itself.",
+    remedy: "Choose two replicas or more; they share a Redis.",
+  },
+} as const satisfies Record<string, ProblemRow>;
+
+/**
+ * What a policy can be told when it becomes configuration; the docs' table is these rows. An id
+ * keeps its meaning.
+ */
+export const generateProblemRows = { ...targetProblemRows, ...documentProblemRows } as const;
+
+/** A row's name. */
+export type GenerateProblemId = keyof typeof generateProblemRows;

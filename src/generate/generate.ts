@@ -1,0 +1,79 @@
+import { quoteText } from "../policy/problem.js";
+import type { Document } from "./document.js";
+import { isSafePath } from "./document-path.js";
+import type {
+  Generated,
+  GeneratedPolicy,
+  GenerateOptions,
+  GenerateProblem,
+  Target,
+} from "./generator.js";
+import { generators } from "./generators.js";
+import { lintPolicy } from "./lint-policy.js";
+
+/** What is generated from what. */
+export interface GenerateWish {
+  readonly target: Target;
+  readonly policy: GeneratedPolicy;
+  readonly options: GenerateOptions;
+}
+
+/** Looks at documents before anybody gets them; answers what is wrong with them. */
+export type DocumentCheck = (
+  documents: readonly Document[],
+  options: GenerateOptions,
+) => readonly GenerateProblem[];
+
+/**
+ * The documents of one target, checked; none where there is an error. Pure.
+ *
+ * @param checks what looks at every document beside the lints of the policy itself
+ */
+export function generate(wish: GenerateWish, checks: readonly DocumentCheck[]): Generated {
+  const { target, policy, options } = wish;
+  const generator = generators[target];
+  if (generator === undefined) {
+    return { documents: [], problems: [missingTarget(target)] };
+  }
+  const { documents, problems } = generator(policy, options);
+  const found = [...problems, ...(proxyTargets.has(target) ? lintPolicy(policy) : [])];
+  // What is wrong in documents that are not whole follows from what was reported already.
+  if (found.every(({ severity }) => severity !== "error")) {
+    for (const check of [checkPaths, ...checks]) found.push(...check(documents, options));
+  }
+  const isWrong = found.some(({ severity }) => severity === "error");
+  return { documents: isWrong ? [] : documents, problems: found };
+}
+
+/** Targets that configure what stands before services. */
+const proxyTargets: ReadonlySet<Target> = new Set(["envoy", "istio", "gateway"]);
+
+/** Names end up in paths: each file has one of its own, also where case does not count. */
+function checkPaths(documents: readonly Document[]): readonly GenerateProblem[] {
+  const seen = new Set<string>();
+  return documents.flatMap(({ path }) => {
+    const isTaken = seen.has(path.toLowerCase());
+    seen.add(path.toLowerCase());
+    if (!isTaken && isSafePath(path)) return [];
+    return [
+      {
+        id: "HG455",
+        spot: { service: undefined, path: [] },
+        message: `a file cannot be called ${quoteText(path)}${isTaken ? " twice" : ""}`,
+        hint: "give services other names",
+        severity: "error",
+      } satisfies GenerateProblem,
+    ];
+  });
+}
+
+function missingTarget(target: Target): GenerateProblem {
+  const known = Object.keys(generators);
+  return {
+    id: "HG300",
+    spot: { service: undefined, path: [] },
+    message: `nothing is generated for ${target} yet`,
+    hint: known.length === 0 ? "there is no target yet" : `use ${known.join(", ")}`,
+    severity: "error",
+  };
+}

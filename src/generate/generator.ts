@@ -1,0 +1,81 @@
+import type { Rule } from "../core/limit.js";
+import type { ProxyPolicy } from "../policy/proxy-policy.js";
+import type { QuotaPolicy } from "../policy/quota-policy.js";
+import type { ServicePolicy } from "../policy/service-policy.js";
+import type { Document } from "./document.js";
+
+/** What is generated for. */
+export const targets = ["envoy", "istio", "gateway", "kubernetes", "dashboards", "alerts"] as const;
+
+/** One of them. */
+export type Target = (typeof targets)[number];
+
+/** A policy as generators take it. */
+export interface GeneratedPolicy {
+  /** `metadata.name`. */
+  readonly name: string;
+  /** A short hash of its texts: the first 12 hex digits of their SHA-256. */
+  readonly hash: string;
+  /** The texts themselves, for targets that carry the policy along. */
+  readonly texts: readonly { readonly file: string; readonly text: string }[];
+  readonly domains: readonly string[];
+  readonly rules: readonly Rule[];
+  readonly services: readonly ServicePolicy[];
+  readonly quotas: readonly QuotaPolicy[];
+  readonly proxies: ProxyPolicy;
+}
+
+/** A version as Envoy, Istio and Envoy Gateway count them. */
+export interface MinorVersion {
+  readonly major: number;
+  readonly minor: number;
+}
+
+/** What a person chooses beside the policy. */
+export interface GenerateOptions {
+  /** Envoy that the configuration is for. Default 1.40; at least 1.30. */
+  readonly envoyVersion: MinorVersion;
+  /** Default 1.30; at least 1.22. */
+  readonly istioVersion: MinorVersion;
+  /** Envoy Gateway. Default 1.6; at least 1.2. */
+  readonly gatewayVersion: MinorVersion;
+  /** Whole proxies, or pieces to be merged into ones that are there. Default "bootstrap". */
+  readonly form: "bootstrap" | "fragments";
+  /** Which proxies, for `envoy` and `istio`. Default both. */
+  readonly roles: readonly ("sidecar" | "edge")[];
+  /** Namespace of objects whose service names none, and of Headgate itself. */
+  readonly namespace: string;
+  /** Replicas of Headgate. Default 2. */
+  readonly replicas: number;
+  /** Where people find the runbook of the alerts, without a fragment; undefined: beside them. */
+  readonly runbookUrl?: string;
+}
+
+/** Where in a policy something is wrong for a target. */
+export interface PolicySpot {
+  /** Undefined: `proxies`, or the policy as a whole. */
+  readonly service: string | undefined;
+  /** Names from the service (or from `spec`) down, such as ["circuitBreakers", "retryBudget"]. */
+  readonly path: readonly string[];
+}
+
+/** Something that a target cannot say, or should not. */
+export interface GenerateProblem {
+  /** `HG3xx`: not expressible; `HG4xx`: a lint. Rows in `generate-problems.ts`. */
+  readonly id: string;
+  readonly spot: PolicySpot;
+  readonly message: string;
+  /** The nearest thing that can be had, or what to do. */
+  readonly hint: string;
+  /** Errors stop everything from being written. */
+  readonly severity: "error" | "warning";
+}
+
+/** Documents, with warnings; none where there is an error. */
+export interface Generated {
+  readonly documents: readonly Document[];
+  readonly problems: readonly GenerateProblem[];
+}
+
+/** Makes the documents of one target. Pure: the same policy and options give the same bytes. */
+export type Generator = (policy: GeneratedPolicy, options: GenerateOptions) => Generated;

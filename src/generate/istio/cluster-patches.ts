@@ -1,0 +1,68 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import { noted, type Tree, type TreeMap } from "../document.js";
+import { outlierDetection } from "../envoy/outlier-detection.js";
+import { isHeldHere } from "../envoy/sides.js";
+import { criticalThreshold } from "../requests-max.js";
+import { isHeldByCallers } from "./connection-pool.js";
+import { clusterPatch } from "./envoy-filter.js";
+import { meshName } from "./mesh-name.js";
+import type { Place } from "./place.js";
+
+/**
+ * What a DestinationRule cannot say of a service's cluster: the breaker of critical requests, and
+ * how hosts are judged beside failures in a row.
+ */
+export function clusterPatches(place: Place): readonly Tree[] {
+  return place.services.flatMap((service) => {
+    const mesh = meshName(service);
+    if (mesh === undefined) return [];
+    const match = { service: mesh.host, portNumber: mesh.port };
+    // A sidecar's own cluster has the container's port in its name, and one host.
+    const isOwn = place.context === "SIDECAR_INBOUND";
+    const isPooled = isOwn || isHeldByCallers(service, place.envoy.options);
+    const isHeld = isPooled && isHeldHere(service, place.envoy);
+    const breaker = isHeld ? criticalBreaker(service, place) : undefined;
+    const outliers = isOwn ? undefined : outlierExtras(service);
+    if (breaker === undefined && outliers === undefined) return [];
+    return [
+      clusterPatch(place.context, isOwn ? { service: mesh.host } : match, {
+        circuit_breakers: breaker,
+        outlier_detection: outliers,
+      }),
+    ];
+  });
+}
+
+function criticalBreaker(service: ServicePolicy, { envoy }: Place): Tree {
+  return {
+    thresholds: noted("Added to the row that Istio makes, which is of all other requests.", [
+      criticalThreshold(service, envoy),
+    ]),
+  };
+}
+
+/** How long Envoy leaves a host out at most where nobody says it, in milliseconds. */
+const envoyEjectionMsMax = 300_000;
+
+/** Whoever calls judges hosts: at a service's own sidecar there is one. */
+function outlierExtras({ outlierDetection: policy }: ServicePolicy): TreeMap | undefined {
+  if (policy === undefined) return undefined;
+  // As Istio and Envoy have it by themselves.
+  if (policy.successRate === undefined && policy.ejectionMsMax === envoyEjectionMsMax) {
+    return undefined;
+  }
+  const {
+    max_ejection_time,
+    enforcing_success_rate,
+    success_rate_minimum_hosts,
+    success_rate_request_volume,
+    success_rate_stdev_factor,
+  } = outlierDetection(policy);
+  return {
+    max_ejection_time,
+    enforcing_success_rate,
+    success_rate_minimum_hosts,
+    success_rate_request_volume,
+    success_rate_stdev_factor,
+  };
+}

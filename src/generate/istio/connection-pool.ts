@@ -1,0 +1,67 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import { type ObjectPlace, specObject } from "../custom-object.js";
+import { noted, type TreeMap } from "../document.js";
+import type { EnvoyContext } from "../envoy/context.js";
+import type { GenerateOptions } from "../generator.js";
+import { requestsMaxOf } from "../requests-max.js";
+import { istioDuration } from "./istio-object.js";
+
+/** The largest number that Istio takes here: no limit. */
+const poolMax = 2_147_483_647;
+
+/**
+ * Whether callers hold a service's breaker. Where its own sidecar does they do not: each caller's
+ * part of a limit and each sidecar's are different numbers.
+ */
+export function isHeldByCallers(
+  { direction }: ServicePolicy,
+  { roles }: Pick<GenerateOptions, "roles">,
+): boolean {
+  return direction === "outbound" || !roles.includes("sidecar");
+}
+
+/** Limits of a service's cluster. Source: Istio, ConnectionPoolSettings. */
+export function limitedPool(service: ServicePolicy, context: EnvoyContext): TreeMap {
+  const { circuitBreakers, timeouts } = service;
+  return {
+    tcp: {
+      maxConnections: circuitBreakers.connectionsMax,
+      connectTimeout: istioDuration(timeouts.connectMs),
+    },
+    http: {
+      http1MaxPendingRequests: circuitBreakers.pendingRequestsMax,
+      http2MaxRequests: requestsMaxOf(service, context),
+      maxRetries: circuitBreakers.retriesMax,
+    },
+  };
+}
+
+/** No limits but of retries, which are always callers', and a time for connections. */
+export function openPool({ circuitBreakers, timeouts }: ServicePolicy): TreeMap {
+  return {
+    tcp: { connectTimeout: istioDuration(timeouts.connectMs) },
+    http: { maxRetries: circuitBreakers.retriesMax },
+  };
+}
+
+/**
+ * The limits of a service's own sidecar: without it those of the DestinationRule, which are its
+ * callers', hold there too. Source: Istio, Sidecar, `inboundConnectionPool`.
+ */
+export function sidecarObject(
+  service: ServicePolicy,
+  context: EnvoyContext,
+  place: ObjectPlace,
+): TreeMap {
+  const open = {
+    tcp: { maxConnections: poolMax, connectTimeout: istioDuration(service.timeouts.connectMs) },
+    http: { http1MaxPendingRequests: poolMax, http2MaxRequests: poolMax },
+  };
+  return specObject({ apiVersion: "networking.istio.io/v1", kind: "Sidecar" }, place, {
+    workloadSelector: { labels: { ...service.workloadLabels } },
+    inboundConnectionPool:
+      service.direction === "inbound"
+        ? limitedPool(service, context)
+        : noted("Its callers hold its limits: here are none.", open),
+  });
+}

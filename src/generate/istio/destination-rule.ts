@@ -1,0 +1,72 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { OutlierDetectionPolicy } from "../../policy/upstream-policy.js";
+import { type ObjectPlace, specObject } from "../custom-object.js";
+import { noted, type Tree, type TreeMap } from "../document.js";
+import type { EnvoyContext } from "../envoy/context.js";
+import { formatMinorVersion, isAtLeastVersion } from "../generate-options.js";
+import type { MinorVersion } from "../generator.js";
+import { isHeldByCallers, limitedPool, openPool } from "./connection-pool.js";
+import { istioDuration } from "./istio-object.js";
+import type { MeshName } from "./mesh-name.js";
+
+/** From which Istio on a DestinationRule has a retry budget. */
+const retryBudgetSince: MinorVersion = { major: 1, minor: 27 };
+
+/**
+ * Outlier detection of a service, and breakers where callers hold them, for all who call it:
+ * sidecars and gateways.
+ *
+ * Source: Istio, DestinationRule.
+ */
+export function destinationRule(
+  service: ServicePolicy,
+  { host }: MeshName,
+  context: EnvoyContext & { readonly place: ObjectPlace },
+): TreeMap {
+  const { outlierDetection: outliers } = service;
+  return specObject(
+    { apiVersion: "networking.istio.io/v1", kind: "DestinationRule" },
+    context.place,
+    {
+      host,
+      trafficPolicy: {
+        connectionPool: isHeldByCallers(service, context.options)
+          ? limitedPool(service, context)
+          : noted("Its own sidecar holds its limits: here are none.", openPool(service)),
+        outlierDetection: outliers && outlierDetection(outliers),
+        retryBudget: retryBudget(service, context),
+      },
+    },
+  );
+}
+
+function outlierDetection(policy: OutlierDetectionPolicy): TreeMap {
+  return {
+    consecutive5xxErrors: policy.consecutive5xx,
+    consecutiveGatewayErrors: policy.consecutiveGatewayFailures,
+    interval: istioDuration(policy.intervalMs),
+    baseEjectionTime: istioDuration(policy.baseEjectionMs),
+    maxEjectionPercent: policy.ejectionPercentMax,
+  };
+}
+
+/** Where nothing is tried again a budget says nothing. */
+function retryBudget(service: ServicePolicy, context: EnvoyContext): Tree | undefined {
+  const { circuitBreakers, retries } = service;
+  const { retryBudget: budget } = circuitBreakers;
+  if (budget === undefined || retries === undefined) return undefined;
+  const { istioVersion } = context.options;
+  if (!isAtLeastVersion(istioVersion, retryBudgetSince)) {
+    context.report({
+      id: "HG341",
+      spot: { service: service.name, path: ["circuitBreakers", "retryBudget"] },
+      message: `Istio ${formatMinorVersion(istioVersion)} has no retry budgets`,
+      hint:
+        `--istio-version ${formatMinorVersion(retryBudgetSince)}, or retryBudget: off, and ` +
+        "maxRetries bounds retries at once",
+      severity: "error",
+    });
+    return undefined;
+  }
+  return { percent: budget.percent, minRetryConcurrency: budget.retriesMin };
+}

@@ -1,0 +1,85 @@
+import type { ClientTls } from "../../policy/proxy-policy.js";
+import { specObject } from "../custom-object.js";
+import { noted, type Tree, type TreeMap } from "../document.js";
+import type { EnvoyContext } from "../envoy/context.js";
+import { balancing, balancingNote } from "../envoy/headgate-clusters.js";
+import { isMeshHost } from "./mesh-name.js";
+
+/** Streams to Headgate at once: each request in flight may hold one. */
+const streamsMax = 100_000;
+
+/** How the mesh reaches Headgate for decisions. */
+export function headgateObjects(context: EnvoyContext): readonly Tree[] {
+  const { address, tls } = context.policy.proxies.headgate;
+  if (!isMeshHost(address)) {
+    context.report({
+      id: "HG342",
+      spot: { service: undefined, path: ["proxies", "headgate", "address"] },
+      message: "Istio names clusters by full host names, and this is none",
+      hint: "such as headgate.headgate.svc.cluster.local, or another DNS name of it",
+      severity: "error",
+    });
+    return [];
+  }
+  const place = { name: "headgate", namespace: context.options.namespace };
+  const rule = specObject(
+    { apiVersion: "networking.istio.io/v1", kind: "DestinationRule" },
+    place,
+    { host: address, trafficPolicy: trafficPolicy(tls) },
+  );
+  const isOfCluster = /\.svc(\.|$)/.test(address);
+  return isOfCluster ? [rule] : [serviceEntry(address, context), rule];
+}
+
+function trafficPolicy(tls: ClientTls | undefined): TreeMap {
+  return {
+    loadBalancer: { simple: noted(balancingNote, balancing) },
+    connectionPool: {
+      tcp: { connectTimeout: "0.25s" },
+      http: {
+        h2UpgradePolicy: noted("gRPC, whatever the port is called.", "UPGRADE"),
+        http1MaxPendingRequests: noted(
+          "Every request in flight may hold a stream to Headgate.",
+          streamsMax,
+        ),
+        http2MaxRequests: streamsMax,
+      },
+    },
+    outlierDetection: noted(
+      "Istio's sidecars ask for nobody's health: who fails is left out for a while.",
+      {
+        consecutive5xxErrors: 5,
+        interval: "1s",
+        baseEjectionTime: "5s",
+        maxEjectionPercent: 50,
+      },
+    ),
+    tls: tls && {
+      mode: tls.certificate === undefined ? "SIMPLE" : "MUTUAL",
+      caCertificates: tls.caFile,
+      clientCertificate: tls.certificate?.certFile,
+      privateKey: tls.certificate?.keyFile,
+      sni: tls.serverName,
+      subjectAltNames: [tls.serverName],
+    },
+  };
+}
+
+/** A Headgate outside of the cluster; quotas are assigned on its control port. */
+function serviceEntry(address: string, context: EnvoyContext): TreeMap {
+  const { port, controlPort } = context.policy.proxies.headgate;
+  const isQuotaUsed = context.policy.quotas.length > 0;
+  return specObject(
+    { apiVersion: "networking.istio.io/v1", kind: "ServiceEntry" },
+    { name: "headgate", namespace: context.options.namespace },
+    {
+      hosts: [address],
+      location: "MESH_EXTERNAL",
+      resolution: "DNS",
+      ports: [
+        { number: port, name: "grpc", protocol: "GRPC" },
+        ...(isQuotaUsed ? [{ number: controlPort, name: "grpc-control", protocol: "GRPC" }] : []),
+      ],
+    },
+  );
+}

@@ -1,0 +1,62 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { EnvoyContext } from "../envoy/context.js";
+import type { GeneratedPolicy } from "../generator.js";
+import { inboundCluster } from "./mesh-name.js";
+
+/**
+ * Reports what Headgate could not drive: the breaker at a service's own sidecar is called by its
+ * container's port, which it has to be told, and which no other service may have.
+ */
+export function reportOwnClusters({ services }: GeneratedPolicy, context: EnvoyContext): void {
+  const driven = services.filter(isDrivenInside);
+  for (const service of driven) {
+    const cluster = inboundCluster(service);
+    const others = services.filter(
+      (other) => other !== service && inboundCluster(other) === cluster,
+    );
+    if (cluster === undefined) reportUnknown(service, context);
+    else if (others.length > 0) reportShared(service, { cluster, others, context });
+  }
+}
+
+function isDrivenInside({ direction, concurrency }: ServicePolicy): boolean {
+  return direction === "inbound" && concurrency?.feedback.includes("circuitBreakers") === true;
+}
+
+function reportUnknown({ name }: ServicePolicy, { report }: EnvoyContext): void {
+  report({
+    id: "HG345",
+    spot: { service: name, path: ["clusters"] },
+    message:
+      "Headgate cannot drive the breaker of the service's sidecar: its cluster is called by the " +
+      "container's port",
+    hint:
+      'add clusters: ["inbound|8080||"], with that port, or direction: outbound, and callers\' ' +
+      "sidecars are driven",
+    severity: "error",
+  });
+}
+
+function reportShared(
+  { name }: ServicePolicy,
+  {
+    cluster,
+    others,
+    context,
+  }: {
+    readonly cluster: string;
+    readonly others: readonly ServicePolicy[];
+    readonly context: EnvoyContext;
+  },
+): void {
+  const names = others.map((other) => other.name).join(", ");
+  context.report({
+    id: "HG346",
+    spot: { service: name, path: ["clusters"] },
+    message:
+      `the sidecars of ${names} call their cluster ${cluster}, too: Headgate cannot tell them ` +
+      "apart",
+    hint: "give the containers ports of their own, or say direction: outbound",
+    severity: "error",
+  });
+}

@@ -1,0 +1,85 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import { type ObjectPlace, objectName } from "../custom-object.js";
+import type { EnvoyContext } from "../envoy/context.js";
+import type { GeneratedPolicy } from "../generator.js";
+import type { PatchContext } from "./envoy-filter.js";
+import { istioGatewayLabels, istioRootNamespace } from "./istio-object.js";
+import { gatewayVirtualHosts, meshName, outboundVirtualHost } from "./mesh-name.js";
+
+/** Proxies that one EnvoyFilter is for, and what they serve. */
+export interface Place {
+  readonly context: PatchContext;
+  readonly object: ObjectPlace;
+  /** Undefined: every workload of the namespace, and of the mesh in the root namespace. */
+  readonly labels: Readonly<Record<string, string>> | undefined;
+  readonly services: readonly ServicePolicy[];
+  readonly envoy: EnvoyContext;
+}
+
+/**
+ * The namespace of a service's objects, which is that of its pods: selectors reach no further. The
+ * host name of a service of Kubernetes says it, too.
+ */
+export function namespaceOf({ namespace, upstream }: ServicePolicy, envoy: EnvoyContext): string {
+  const [, ofHost] = /^[^.]+\.([^.]+)\.svc\./.exec(upstream?.address ?? "") ?? [];
+  return namespace ?? ofHost ?? envoy.options.namespace;
+}
+
+/** A service's own sidecar. */
+export function ownPlace(service: ServicePolicy, envoy: EnvoyContext): Place {
+  return {
+    context: "SIDECAR_INBOUND",
+    object: {
+      name: objectName(`headgate-${service.name}`),
+      namespace: namespaceOf(service, envoy),
+    },
+    labels: service.workloadLabels,
+    services: [service],
+    envoy: { ...envoy, role: "sidecar", side: "inbound" },
+  };
+}
+
+/** The sidecars of all who call. */
+export function callersPlace({ services }: GeneratedPolicy, envoy: EnvoyContext): Place {
+  return {
+    context: "SIDECAR_OUTBOUND",
+    object: { name: "headgate-callers", namespace: istioRootNamespace },
+    labels: undefined,
+    services,
+    envoy: { ...envoy, role: "sidecar", side: "outbound" },
+  };
+}
+
+/**
+ * The mesh's gateway. Where services' own sidecars are generated too it is one of their callers: or
+ * a request would be asked about twice, and charged twice.
+ */
+export function gatewayPlace({ services }: GeneratedPolicy, envoy: EnvoyContext): Place {
+  const isCaller = envoy.options.roles.includes("sidecar");
+  return {
+    context: "GATEWAY",
+    object: { name: "headgate-gateway", namespace: istioRootNamespace },
+    labels: istioGatewayLabels,
+    services,
+    envoy: isCaller
+      ? { ...envoy, role: "sidecar", side: "outbound" }
+      : { ...envoy, role: "edge", side: "inbound" },
+  };
+}
+
+/** The virtual hosts of a service at a place; [undefined]: all that there are. */
+export function virtualHostsAt(
+  service: ServicePolicy,
+  { context }: Place,
+): readonly (string | undefined)[] {
+  switch (context) {
+    case "SIDECAR_INBOUND":
+      return [undefined];
+    case "SIDECAR_OUTBOUND": {
+      const mesh = meshName(service);
+      return mesh === undefined ? [] : [outboundVirtualHost(mesh)];
+    }
+    case "GATEWAY":
+      return gatewayVirtualHosts(service);
+  }
+}

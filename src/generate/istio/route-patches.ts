@@ -1,0 +1,111 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import { noted, type Tree, type TreeMap } from "../document.js";
+import { virtualHost } from "../envoy/routes.js";
+import { itemsOf, memberOf, withMember } from "../tree-members.js";
+import { firstRoutePatches, routeMergePatch, virtualHostPatch } from "./envoy-filter.js";
+import { chainAt } from "./filter-patches.js";
+import { istioDuration } from "./istio-object.js";
+import { inboundCluster, meshName, outboundCluster } from "./mesh-name.js";
+import { type Place, virtualHostsAt } from "./place.js";
+import { retryWaits } from "./virtual-service.js";
+
+/** What the routes of a place have beside those that Istio makes. */
+export function routePatches(place: Place): readonly Tree[] {
+  return place.services.flatMap((service) => {
+    const { names } = chainAt(service, place);
+    // As it would be in a proxy of ours; its last route is the one that Istio has itself.
+    const whole = virtualHost(service, place.envoy, { domains: [], filters: names });
+    const told = toldOf(whole);
+    const extras = routeExtras(service, place);
+    const first = firstRoutes(itemsOf(memberOf(whole, "routes")), service, place);
+    if (told === undefined && extras === undefined && first.length === 0) return [];
+    const hosts = virtualHostsAt(service, place);
+    if (hosts.length === 0) reportNoHosts(service, place);
+    return hosts.flatMap((host) => [
+      ...(told === undefined ? [] : [virtualHostPatch(place.context, host, told)]),
+      ...(extras === undefined ? [] : [routeMergePatch(place.context, host, { route: extras })]),
+      ...firstRoutePatches(place.context, host, first),
+    ]);
+  });
+}
+
+/** What the filters are told about a service, for all of its routes. */
+function toldOf(whole: Tree): TreeMap | undefined {
+  const limits = memberOf(whole, "rate_limits");
+  const filters = memberOf(whole, "typed_per_filter_config");
+  if (limits === undefined && filters === undefined) return undefined;
+  return { rate_limits: limits, typed_per_filter_config: filters };
+}
+
+function reportNoHosts({ name }: ServicePolicy, { context, envoy }: Place): void {
+  // Without a name in the mesh: reported where its own objects are made.
+  if (context !== "GATEWAY") return;
+  envoy.report({
+    id: "HG343",
+    spot: { service: name, path: ["hosts"] },
+    message:
+      "gateways know services by their hosts: without any, nothing is done for this one there",
+    hint: "add hosts: [shop.example.com], or generate with --role sidecar",
+    severity: "warning",
+  });
+}
+
+/** What neither DestinationRule nor VirtualService can say of a route. */
+function routeExtras(service: ServicePolicy, { context, envoy }: Place): TreeMap | undefined {
+  const { idleMs } = service.timeouts;
+  const isCaller = context !== "SIDECAR_INBOUND";
+  const waits = isCaller ? retryWaits(service, envoy.options.envoyVersion) : undefined;
+  if (waits === undefined && idleMs === undefined) return undefined;
+  return {
+    idle_timeout: idleMs === undefined ? undefined : istioDuration(idleMs),
+    retry_policy: waits && noted("How long is waited, of which Istio knows little.", waits),
+  };
+}
+
+/** Routes that come before Istio's own: those of classes that are treated unlike the rest. */
+function firstRoutes(
+  routes: readonly Tree[],
+  service: ServicePolicy,
+  place: Place,
+): readonly Tree[] {
+  const own = routes.slice(0, -1);
+  const cluster = clusterAt(service, place);
+  const isForwarding = (route: Tree): boolean => memberOf(route, "route") !== undefined;
+  if (cluster === undefined) {
+    if (own.some(isForwarding)) reportNoCluster(service, place, own);
+    // Without the routes before them they would refuse what is not to be refused.
+    return own.some(isForwarding) ? [] : own;
+  }
+  return own.map((route) => {
+    const action = memberOf(route, "route");
+    return action === undefined
+      ? route
+      : withMember(route, "route", withMember(action, "cluster", cluster));
+  });
+}
+
+function clusterAt(service: ServicePolicy, { context }: Place): string | undefined {
+  if (context === "SIDECAR_INBOUND") return inboundCluster(service);
+  const mesh = meshName(service);
+  return mesh && outboundCluster(mesh);
+}
+
+function reportNoCluster(
+  { name }: ServicePolicy,
+  { context, envoy }: Place,
+  routes: readonly Tree[],
+): void {
+  if (context !== "SIDECAR_INBOUND") return;
+  const isShedding = routes.some((route) => memberOf(route, "direct_response") !== undefined);
+  envoy.report({
+    id: "HG344",
+    spot: { service: name, path: ["clusters"] },
+    message: isShedding
+      ? "the service's sidecar has to tell requests that are not refused from others, and its " +
+        "cluster has the container's port in its name"
+      : "at the service's sidecar bypassed and critical requests are treated as all others: its " +
+        "cluster has the container's port in its name",
+    hint: 'add clusters: ["inbound|8080||"], with that port',
+    severity: isShedding ? "error" : "warning",
+  });
+}

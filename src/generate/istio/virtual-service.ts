@@ -1,0 +1,67 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { RetryPolicy } from "../../policy/upstream-policy.js";
+import { type ObjectPlace, specObject } from "../custom-object.js";
+import { noted, type Tree, type TreeMap } from "../document.js";
+import { retryPolicy } from "../envoy/retries.js";
+import type { MinorVersion } from "../generator.js";
+import { isTreeList } from "../plain-tree.js";
+import { istioDuration } from "./istio-object.js";
+import type { MeshName } from "./mesh-name.js";
+
+/**
+ * How long a service's requests may take, and what is tried again. Always made: without it Istio
+ * tries refusals (503) again twice, and waits for ever.
+ *
+ * Source: Istio, VirtualService.
+ */
+export function virtualService(
+  service: ServicePolicy,
+  { host, port }: MeshName,
+  { place, envoyVersion }: { readonly place: ObjectPlace; readonly envoyVersion: MinorVersion },
+): TreeMap {
+  const { timeouts, retries } = service;
+  return specObject({ apiVersion: "networking.istio.io/v1", kind: "VirtualService" }, place, {
+    hosts: [host],
+    http: [
+      {
+        timeout: timeouts.requestMs === 0 ? undefined : istioDuration(timeouts.requestMs),
+        retries:
+          retries === undefined
+            ? noted("Without this line refusals (503) are tried again twice.", { attempts: 0 })
+            : retriesOf(retries, envoyVersion),
+        route: [{ destination: { host, port: { number: port } } }],
+      },
+    ],
+  });
+}
+
+function retriesOf(retries: RetryPolicy, envoyVersion: MinorVersion): Tree {
+  return {
+    attempts: retries.retriesMax,
+    perTryTimeout: retries.perTryMs === undefined ? undefined : istioDuration(retries.perTryMs),
+    retryOn: retryOn(retries, envoyVersion),
+  };
+}
+
+/** Envoy's words, and status codes among them, as Istio takes them in one text. */
+function retryOn(retries: RetryPolicy, envoyVersion: MinorVersion): string {
+  const { retry_on: words = "", retriable_status_codes: codes } = retryPolicy(
+    retries,
+    envoyVersion,
+  );
+  const statuses = codes !== undefined && isTreeList(codes) ? codes.map(String) : [];
+  return [String(words), ...statuses].join(",");
+}
+
+/** What a VirtualService cannot say of retries, for routes that have them; undefined: nothing. */
+export function retryWaits(
+  service: ServicePolicy,
+  envoyVersion: MinorVersion,
+): TreeMap | undefined {
+  if (service.retries === undefined) return undefined;
+  const { retry_back_off: backOff, rate_limited_retry_back_off: told } = retryPolicy(
+    service.retries,
+    envoyVersion,
+  );
+  return { retry_back_off: backOff, rate_limited_retry_back_off: told };
+}

@@ -1,0 +1,96 @@
+import type { Document } from "../document.js";
+import type { GeneratedPolicy } from "../generator.js";
+import { renderDocument } from "../render.js";
+import { type ObjectFile, objectFiles } from "./objects.js";
+import { TemplateSource, templateText, wrapTemplate } from "./template-source.js";
+import type { KubernetesValues } from "./value-source.js";
+import { valuesSchema, valuesTree } from "./values-schema.js";
+
+/** The version of the chart and of what it installs: package.json's. */
+export const chartVersion = "0.1.0";
+
+/** A Helm chart that installs the same objects as the plain manifests. */
+export function chartDocuments(
+  policy: GeneratedPolicy,
+  values: KubernetesValues,
+): readonly Document[] {
+  return [
+    {
+      path: "chart/Chart.yaml",
+      kind: { format: "yaml", is: "values" },
+      title: "helm install headgate k8s/chart --namespace headgate",
+      parts: [
+        {
+          apiVersion: "v2",
+          name: "headgate",
+          description: "Decides, for fleets of Envoy proxies, which requests go in.",
+          type: "application",
+          version: chartVersion,
+          appVersion: chartVersion,
+          kubeVersion: ">=1.25.0-0",
+        },
+      ],
+    },
+    {
+      path: "chart/values.yaml",
+      kind: { format: "yaml", is: "values" },
+      title: "What installations differ in. Every value is checked by values.schema.json.",
+      parts: [valuesTree(values)],
+    },
+    {
+      path: "chart/values.schema.json",
+      kind: { format: "json", is: "schema" },
+      title: "",
+      parts: [valuesSchema()],
+    },
+    { ...plainText("chart/templates/NOTES.txt"), parts: [notes] },
+    ...objectFiles.map((file) => templateOf(file, policy)),
+  ];
+}
+
+/** The same trees as in plain manifests, with Helm's words where values stand. */
+function templateOf(
+  { file, title, condition, build }: ObjectFile,
+  policy: GeneratedPolicy,
+): Document {
+  const yaml = renderDocument(
+    {
+      path: file,
+      kind: { format: "yaml", is: "kubernetes" },
+      title,
+      parts: build(new TemplateSource()),
+    },
+    { target: "kubernetes", policy },
+  );
+  const text = wrapTemplate(templateText(yaml), condition);
+  return { ...plainText(`chart/templates/${file}`), parts: [text] };
+}
+
+function plainText(path: string): Omit<Document, "parts"> {
+  return { path, kind: { format: "text" }, title: "" };
+}
+
+/** What a person reads after an installation. */
+const notes = `Headgate is {{ .Values.name }} in the namespace {{ .Release.Namespace }}.
+{{- if .Values.redis.enabled }}
+
+Its replicas share a Redis. Unless the Secret is there already:
+
+  kubectl -n {{ .Release.Namespace }} create secret generic {{ .Values.redis.secretName }} \\
+    --from-literal=url=redis://redis.redis.svc.cluster.local:6379 --from-literal=auth=
+{{- end }}
+{{- if .Values.networkPolicy.enabled }}
+
+Namespaces whose proxies may ask have these labels:
+{{- range $name, $value := .Values.networkPolicy.clientLabels }}
+
+  kubectl label namespace NAME {{ $name }}={{ $value }}
+{{- end }}
+{{- end }}
+
+An Envoy by itself asks
+{{ .Values.name }}-pods.{{ .Release.Namespace }}.svc.cluster.local:{{ int .Values.ports.grpc }},
+a mesh or a gateway the Service {{ .Values.name }}.
+
+  kubectl -n {{ .Release.Namespace }} rollout status deployment/{{ .Values.name }}
+`;

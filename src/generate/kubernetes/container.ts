@@ -1,0 +1,143 @@
+import { noted, type Tree, type TreeMap } from "../document.js";
+import type { ValueSource } from "./value-source.js";
+
+/** Where HTTP listens in a pod: health for the kubelet, metrics for the monitoring. */
+export const httpPort = 8_080;
+
+/** Where the pods have what is mounted. */
+const mountPaths = {
+  policy: "/etc/headgate/policy",
+  redis: "/etc/headgate/redis",
+  tls: "/etc/headgate/tls",
+} as const;
+
+/** The container of a pod. */
+export function containerOf(source: ValueSource): TreeMap {
+  return {
+    name: "headgate",
+    image: imageOf(source),
+    imagePullPolicy: source.text("image.pullPolicy"),
+    args: ["serve"],
+    ports: [
+      { name: "grpc", containerPort: source.number("ports.grpc") },
+      { name: "http", containerPort: httpPort },
+      ...source.listIf({ name: "controlPort.enabled" }, [
+        { name: "control", containerPort: source.number("ports.control") },
+      ]),
+    ],
+    env: environment(source),
+    startupProbe: probe("/readyz", { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 60 }),
+    readinessProbe: noted(
+      "503 only while stopping, or while there is no policy. Without Redis it says " +
+        "`degraded` and stays 200: an outage of Redis must not take away all pods, which answer " +
+        "by on_store_failure.",
+      probe("/readyz", { periodSeconds: 2, timeoutSeconds: 2, failureThreshold: 2 }),
+    ),
+    livenessProbe: probe("/livez", { periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 }),
+    resources: {
+      requests: { cpu: source.text("cpu"), memory: source.half("memoryMi", "@Mi") },
+      limits: noted(
+        "No CPU limit: a throttled answer comes after Envoy's 20 ms and helps nobody.",
+        { memory: source.text("memoryMi", "@Mi") },
+      ),
+    },
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ["ALL"] },
+    },
+    volumeMounts: [
+      noted("The whole directory: with `subPath` edits would never arrive.", {
+        name: "policy",
+        mountPath: mountPaths.policy,
+        readOnly: true,
+      }),
+      ...source.listIf({ name: "redis.enabled" }, [
+        { name: "redis", mountPath: mountPaths.redis, readOnly: true },
+      ]),
+      ...source.listIf({ name: "tls.enabled" }, [
+        { name: "tls", mountPath: mountPaths.tls, readOnly: true },
+      ]),
+    ],
+  };
+}
+
+/** What the container has mounted. */
+export function volumesOf(source: ValueSource): readonly Tree[] {
+  // 0440: the group is the pod's own (fsGroup).
+  const defaultMode = 0o440;
+  return [
+    { name: "policy", configMap: { name: source.text("name", "@-policy") } },
+    ...source.listIf({ name: "redis.enabled" }, [
+      { name: "redis", secret: { secretName: source.text("redis.secretName"), defaultMode } },
+    ]),
+    ...source.listIf({ name: "tls.enabled" }, [
+      { name: "tls", secret: { secretName: source.text("tls.secretName"), defaultMode } },
+    ]),
+  ];
+}
+
+function imageOf(source: ValueSource): Tree {
+  return source.joined("@:@", ["image.repository", "image.tag"]);
+}
+
+function probe(path: string, times: TreeMap): TreeMap {
+  return { httpGet: { path, port: "http" }, ...times };
+}
+
+/** Settings, as `headgate serve --help` explains them. */
+function environment(source: ValueSource): readonly Tree[] {
+  return [
+    noted(
+      "The directory: a ConfigMap's files are swapped all together by a symbolic link in it.",
+      variable("HEADGATE_POLICY", mountPaths.policy),
+    ),
+    variable("GRPC_PORT", source.text("ports.grpc")),
+    variable("PORT", String(httpPort)),
+    ...source.listIf({ name: "controlPort.enabled" }, [
+      variable("HEADGATE_CONTROL_ADDR", source.text("ports.control", ":@")),
+    ]),
+    ...source.listIf({ name: "controlPort.enabled", isNot: true }, [
+      variable("HEADGATE_CONTROL_ADDR", ""),
+    ]),
+    ...source.listIf({ name: "redis.enabled" }, [
+      variable("REDIS_URL_FILE", `${mountPaths.redis}/url`),
+      variable("REDIS_AUTH_FILE", `${mountPaths.redis}/auth`),
+    ]),
+    ...source.listIf({ name: "tls.enabled" }, [
+      variable("GRPC_SERVER_USE_TLS", "true"),
+      variable("GRPC_SERVER_TLS_CERT", `${mountPaths.tls}/tls.crt`),
+      variable("GRPC_SERVER_TLS_KEY", `${mountPaths.tls}/tls.key`),
+      ...source.listIf({ name: "tls.clientCertificates" }, [
+        variable("GRPC_CLIENT_TLS_CACERT", `${mountPaths.tls}/ca.crt`),
+      ]),
+    ]),
+    noted(
+      "As many as there are at least. Without Redis each pod answers with its share.",
+      variable("HEADGATE_REPLICAS", source.text("replicas.min")),
+    ),
+    noted(
+      "A cluster IP chooses a pod a connection, so old connections have to go for new pods " +
+        "to get their part.",
+      variable("GRPC_MAX_CONNECTION_AGE", source.text("connectionAge")),
+    ),
+    variable("HEADGATE_DRAIN_DELAY_MS", source.text("drain.delayMs")),
+    variable("HEADGATE_DRAIN_GRACE_MS", source.text("drain.graceMs")),
+    variable("LOG_FORMAT", "json"),
+    variable("LOG_LEVEL", source.text("logLevel")),
+    noted(
+      "Half of the memory's limit: tables and buffers are outside of JavaScript's heap, and a " +
+        "process that comes near the limit of its heap says so and degrades, where one that is " +
+        "killed says nothing.",
+      variable("NODE_OPTIONS", source.half("memoryMi", "--max-old-space-size=@")),
+    ),
+    ...source.listIf({ name: "prometheusUrl" }, [
+      variable("HEADGATE_PROMETHEUS_URL", source.text("prometheusUrl")),
+    ]),
+    ...source.itemsOf("extraEnv"),
+  ];
+}
+
+function variable(name: string, value: Tree): TreeMap {
+  return { name, value };
+}

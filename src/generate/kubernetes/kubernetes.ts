@@ -1,0 +1,151 @@
+import { type Document, noted } from "../document.js";
+import type { Generated, GeneratedPolicy, GenerateOptions } from "../generator.js";
+import { chartDocuments } from "./chart.js";
+import { objectFiles } from "./objects.js";
+import { policyFiles } from "./policy-files.js";
+import { type PolicyNeeds, policyNeeds } from "./policy-needs.js";
+import { problemsOf } from "./policy-problems.js";
+import { redisUserCommand } from "./redis-rights.js";
+import { signalEgress } from "./signal-egress.js";
+import { holds, type KubernetesValues, LiteralSource, valuesWith } from "./value-source.js";
+
+/** Replicas that there are at most, by replica that there is at least. */
+const replicasMaxFactor = 4;
+
+/** Where readings are asked for when a policy names no server. */
+const usualPrometheusUrl = "http://prometheus.monitoring.svc.cluster.local:9090";
+
+/** Plain manifests with a kustomization, a Helm chart of the same, and a Redis user's rights. */
+export function generateKubernetes(policy: GeneratedPolicy, options: GenerateOptions): Generated {
+  const needs = policyNeeds(policy);
+  const values = valuesOf(policy, options, needs);
+  const problems = problemsOf(policy, options, needs);
+  if (problems.some(({ severity }) => severity === "error")) return { documents: [], problems };
+  const documents = [
+    ...plainDocuments(options, values),
+    ...chartDocuments(policy, values),
+    ...(holds({ name: "redis.enabled" }, values) ? [redisUser(needs)] : []),
+  ];
+  return { documents, problems };
+}
+
+/** What a policy and a person's choices make of the values. */
+export function valuesOf(
+  { texts, proxies }: GeneratedPolicy,
+  { replicas }: GenerateOptions,
+  needs: PolicyNeeds,
+): KubernetesValues {
+  const { port, controlPort } = proxies.headgate;
+  const prometheus = needs.asksPrometheus ? usualPrometheusUrl : "";
+  const sources = [...(prometheus === "" ? [] : [prometheus]), ...needs.signalUrls];
+  // One replica counts for itself, and a second one would let everything in twice.
+  const isShared = needs.hasSharedState && replicas > 1;
+  return valuesWith({
+    "replicas.min": replicas,
+    "replicas.max": replicas * replicasMaxFactor,
+    "autoscaling.enabled": isShared || !needs.hasSharedState,
+    "redis.enabled": isShared || needs.signalKeys.length > 0,
+    "ports.grpc": port,
+    "ports.control": controlPort,
+    "controlPort.enabled": needs.hasControlPort,
+    "tls.enabled": needs.servesTls,
+    "tls.clientCertificates": needs.asksForCertificates,
+    "networkPolicy.extraEgress": sources.map(signalEgress),
+    prometheusUrl: prometheus,
+    policy: policyFiles(texts),
+  });
+}
+
+function plainDocuments(
+  { namespace }: GenerateOptions,
+  values: KubernetesValues,
+): readonly Document[] {
+  const source = new LiteralSource(namespace, values);
+  const applied = objectFiles.filter(({ condition }) => !condition || holds(condition, values));
+  // Whoever has the Prometheus operator finds it beside the others.
+  const written = objectFiles.filter((one) => applied.includes(one) || one.file === monitorFile);
+  const names = ["namespace.yaml", ...applied.map(({ file }) => file)];
+  return [
+    kustomizationFile(names, values),
+    namespaceFile(namespace),
+    ...written.map(
+      ({ file, title, build }): Document => ({
+        path: file,
+        kind: { format: "yaml", is: "kubernetes" },
+        title,
+        parts: build(source),
+      }),
+    ),
+  ];
+}
+
+const monitorFile = "servicemonitor.yaml";
+
+function kustomizationFile(names: readonly string[], values: KubernetesValues): Document {
+  const secret = String(values.get("redis.secretName"));
+  const needsRedis = holds({ name: "redis.enabled" }, values);
+  const first = [
+    "kubectl apply -k .",
+    "It needs an image of yours, named below, and label headgate.dev/client=true on the " +
+      "namespaces whose proxies may ask.",
+  ];
+  if (needsRedis) {
+    first.push(
+      `It needs a Redis, whose address and user are in the Secret ${secret}, as \`url\` and ` +
+        "`auth` (empty without a password; redis-user.txt makes the user).",
+    );
+  }
+  return {
+    path: "kustomization.yaml",
+    kind: { format: "yaml", is: "values" },
+    title: first.join("\n"),
+    parts: [
+      {
+        apiVersion: "kustomize.config.k8s.io/v1beta1",
+        kind: "Kustomization",
+        resources: names.includes(monitorFile)
+          ? names
+          : noted(`With the Prometheus operator also ${monitorFile}.`, names),
+        images: [
+          noted("A version and not `latest`, so that a rollback is one.", {
+            name: String(values.get("image.repository")),
+            newTag: String(values.get("image.tag")),
+          }),
+        ],
+      },
+    ],
+  };
+}
+
+function namespaceFile(namespace: string): Document {
+  return {
+    path: "namespace.yaml",
+    kind: { format: "yaml", is: "kubernetes" },
+    title: "",
+    parts: [
+      {
+        apiVersion: "v1",
+        kind: "Namespace",
+        metadata: {
+          name: namespace,
+          labels: {
+            "app.kubernetes.io/name": "headgate",
+            "pod-security.kubernetes.io/enforce": noted(
+              "Headgate needs no privilege at all, so the strictest standard holds here.",
+              "restricted",
+            ),
+          },
+        },
+      },
+    ],
+  };
+}
+
+function redisUser({ signalKeys }: PolicyNeeds): Document {
+  return {
+    path: "redis-user.txt",
+    kind: { format: "text" },
+    title: "",
+    parts: [redisUserCommand("headgate", signalKeys)],
+  };
+}

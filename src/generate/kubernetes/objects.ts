@@ -1,0 +1,127 @@
+import { noted, type Tree, type TreeMap } from "../document.js";
+import { deployment } from "./deployment.js";
+import { labelsOf, metadataOf } from "./labels.js";
+import { networkPolicy } from "./network-policy.js";
+import { autoscaler, disruptionBudget } from "./scaling.js";
+import { podsService, service } from "./services.js";
+import type { Condition, ValueSource } from "./value-source.js";
+
+/** A file of objects, the same in plain manifests and in the chart. */
+export interface ObjectFile {
+  /** Its name. */
+  readonly file: string;
+  readonly title: string;
+  /** When it is there; undefined: always. */
+  readonly condition: Condition | undefined;
+  readonly build: (source: ValueSource) => readonly Tree[];
+}
+
+/** All of them, in the order in which they are applied. */
+export const objectFiles: readonly ObjectFile[] = [
+  {
+    file: "serviceaccount.yaml",
+    title: "It never talks to the API server, so its pods have no token.",
+    condition: undefined,
+    build: (source) => [serviceAccount(source)],
+  },
+  {
+    file: "configmap.yaml",
+    title:
+      "The policy: every *.yaml of this map is read, and all of them are one policy. An edit is " +
+      "in force as soon as the kubelet has brought it to the pods (up to a minute or two), " +
+      "without a restart; a wrong one changes nothing but log, metric and readiness detail. " +
+      "Check it first: headgate check policy.yaml",
+    condition: undefined,
+    build: (source) => [configMap(source)],
+  },
+  {
+    file: "deployment.yaml",
+    title: "The replicas.",
+    condition: undefined,
+    build: (source) => [deployment(source)],
+  },
+  {
+    file: "service.yaml",
+    title: "Where proxies find the replicas.",
+    condition: undefined,
+    build: (source) => [
+      noted(
+        "For proxies that learn a Service's pods themselves (Istio, Envoy Gateway), and for " +
+          "scraping.",
+        service(source),
+      ),
+      noted(
+        "For an Envoy by itself: the name resolves to the pods (STRICT_DNS), so calls are spread " +
+          "over all of them. Behind one cluster IP every connection, and all calls on it, would " +
+          "stay with one pod for as long as it lives.",
+        podsService(source),
+      ),
+    ],
+  },
+  {
+    file: "poddisruptionbudget.yaml",
+    title: "How many may be taken away on purpose.",
+    condition: undefined,
+    build: (source) => [disruptionBudget(source)],
+  },
+  {
+    file: "horizontalpodautoscaler.yaml",
+    title: "As many replicas as the load needs.",
+    condition: { name: "autoscaling.enabled" },
+    build: (source) => [autoscaler(source)],
+  },
+  {
+    file: "networkpolicy.yaml",
+    title:
+      "Proxies may ask, the monitoring may scrape, and Headgate may reach DNS, Redis and what " +
+      "its policy reads: nothing else goes in or out.",
+    condition: { name: "networkPolicy.enabled" },
+    build: (source) => [networkPolicy(source)],
+  },
+  {
+    file: "servicemonitor.yaml",
+    title: "For the Prometheus operator: its CRDs must be there before this is applied.",
+    condition: { name: "serviceMonitor.enabled" },
+    build: (source) => [serviceMonitor(source)],
+  },
+];
+
+function serviceAccount(source: ValueSource): TreeMap {
+  return {
+    apiVersion: "v1",
+    kind: "ServiceAccount",
+    metadata: metadataOf(source),
+    automountServiceAccountToken: false,
+  };
+}
+
+function configMap(source: ValueSource): TreeMap {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: metadataOf(source, "@-policy"),
+    data: source.collection("policy"),
+  };
+}
+
+function serviceMonitor(source: ValueSource): TreeMap {
+  const { labels: _ours, ...metadata } = metadataOf(source);
+  return {
+    apiVersion: "monitoring.coreos.com/v1",
+    kind: "ServiceMonitor",
+    metadata: {
+      ...metadata,
+      labels: { ...labelsOf(source), ...source.entriesOf("serviceMonitor.labels") },
+    },
+    spec: {
+      selector: { matchLabels: labelsOf(source) },
+      endpoints: [
+        noted("Only one of the two Services has this port, so no pod is scraped twice.", {
+          port: "http",
+          path: "/metrics",
+          interval: source.text("serviceMonitor.interval"),
+        }),
+      ],
+    },
+  };
+}

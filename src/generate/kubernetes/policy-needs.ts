@@ -1,0 +1,58 @@
+import type { SignalPlace } from "../../policy/service-policy.js";
+import { isDriven } from "../envoy/layered-runtime.js";
+import { isWatched } from "../envoy/telemetry.js";
+import type { GeneratedPolicy } from "../generator.js";
+
+/** What an installation has to have so that a policy works in it. */
+export interface PolicyNeeds {
+  /** Whether what replicas count has to add up: limits, permits, or one limit for a fleet. */
+  readonly hasSharedState: boolean;
+  /** Whether Envoys are told shares or assignments, or tell what they do. */
+  readonly hasControlPort: boolean;
+  readonly servesTls: boolean;
+  /** Whether proxies come with certificates of their own. */
+  readonly asksForCertificates: boolean;
+  /** Whether a reading comes from the Prometheus that the process is told of. */
+  readonly asksPrometheus: boolean;
+  /** Keys of the store that hold readings, each once. */
+  readonly signalKeys: readonly string[];
+  /** URLs that readings come from, each once. */
+  readonly signalUrls: readonly string[];
+}
+
+/** What a policy needs. */
+export function policyNeeds({ rules, services, quotas, proxies }: GeneratedPolicy): PolicyNeeds {
+  const places = services.flatMap(({ concurrency }) => concurrency?.signal?.place ?? []);
+  const { tls } = proxies.headgate;
+  return {
+    hasSharedState:
+      rules.some(({ effect }) => effect.kind === "limited") ||
+      services.some(({ admission, concurrency }) => admission ?? concurrency) ||
+      places.some(({ kind }) => kind === "redis"),
+    hasControlPort:
+      quotas.length > 0 || services.some((service) => isDriven(service) || isWatched(service)),
+    servesTls: tls !== undefined,
+    asksForCertificates: tls?.certificate !== undefined,
+    asksPrometheus: places.some(
+      (place) => place.kind === "prometheus" && place.server === undefined,
+    ),
+    signalKeys: distinct(places.flatMap((place) => (place.kind === "redis" ? [place.key] : []))),
+    signalUrls: distinct(places.flatMap((place) => urlOf(place) ?? [])),
+  };
+}
+
+function urlOf(place: SignalPlace): string | undefined {
+  switch (place.kind) {
+    case "prometheus":
+      return place.server;
+    case "metrics":
+    case "http":
+      return place.url;
+    default:
+      return undefined;
+  }
+}
+
+function distinct(texts: readonly string[]): readonly string[] {
+  return [...new Set(texts)];
+}

@@ -1,0 +1,89 @@
+import type { GeneratedPolicy, GenerateOptions, GenerateProblem } from "../generator.js";
+import { httpPort } from "./container.js";
+import { configMapBytes, configMapBytesMax, policyFiles } from "./policy-files.js";
+import type { PolicyNeeds } from "./policy-needs.js";
+import { namespaceOf } from "./signal-egress.js";
+
+/** What manifests cannot say of a policy, or should not. */
+export function problemsOf(
+  policy: GeneratedPolicy,
+  options: GenerateOptions,
+  needs: PolicyNeeds,
+): readonly GenerateProblem[] {
+  return [
+    ...sizeProblems(policy),
+    ...portProblems(policy),
+    ...addressProblems(policy, options),
+    ...loneProblems(options, needs),
+  ];
+}
+
+function sizeProblems({ texts }: GeneratedPolicy): readonly GenerateProblem[] {
+  const bytes = configMapBytes(policyFiles(texts));
+  if (bytes <= configMapBytesMax) return [];
+  return [
+    {
+      id: "HG360",
+      spot: { service: undefined, path: [] },
+      message: `a policy of ${bytes} bytes does not fit into a ConfigMap (${configMapBytesMax})`,
+      hint: "let a control plane hand it out (CONFIG_TYPE=GRPC_XDS_SOTW), or mount a volume",
+      severity: "error",
+    },
+  ];
+}
+
+/** That proxies' own two ports differ, the policy's reader has seen to. */
+function portProblems({ proxies }: GeneratedPolicy): readonly GenerateProblem[] {
+  const { port, controlPort } = proxies.headgate;
+  const ports: readonly (readonly [string, number])[] = [
+    ["port", port],
+    ["controlPort", controlPort],
+  ];
+  return ports
+    .filter(([, number]) => number === httpPort)
+    .map(([name]) => ({
+      id: "HG361",
+      spot: { service: undefined, path: ["headgate", name] },
+      message: `${httpPort} is the port of health and metrics in the pods`,
+      hint: "take another one, as from 8081 on",
+      severity: "error",
+    }));
+}
+
+/** Proxies that look elsewhere than where this puts the Services. */
+function addressProblems(
+  { proxies }: GeneratedPolicy,
+  { namespace }: GenerateOptions,
+): readonly GenerateProblem[] {
+  const { address } = proxies.headgate;
+  const inCluster = namespaceOf(address);
+  const [name = ""] = address.split(".");
+  const isOurs = ["headgate", "headgate-pods"].includes(name) && inCluster === namespace;
+  // Names that are no Service's may lead here by other means.
+  if (inCluster === undefined || isOurs) return [];
+  return [
+    {
+      id: "HG362",
+      spot: { service: undefined, path: ["headgate", "address"] },
+      message: "proxies ask at an address that none of these Services has",
+      hint: `say headgate-pods.${namespace}.svc.cluster.local (in a mesh headgate), or --namespace`,
+      severity: "warning",
+    },
+  ];
+}
+
+function loneProblems(
+  { replicas }: GenerateOptions,
+  { hasSharedState }: PolicyNeeds,
+): readonly GenerateProblem[] {
+  if (replicas > 1 || !hasSharedState) return [];
+  return [
+    {
+      id: "HG363",
+      spot: { service: undefined, path: [] },
+      message: "one replica keeps what it counts in itself, and forgets it when it is replaced",
+      hint: "choose --replicas 2 or more: they share a Redis, and one of them is always there",
+      severity: "warning",
+    },
+  ];
+}

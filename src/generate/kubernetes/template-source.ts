@@ -1,0 +1,111 @@
+import type { Tree, TreeMap } from "../document.js";
+import type { ValueName } from "./value-rows.js";
+import type { Condition, ValueSource } from "./value-source.js";
+
+/**
+ * What stands around Helm's words while they are texts of a tree: no policy and no comment of ours
+ * holds characters for private use, and YAML writes them as they are.
+ */
+const open = "\u{E000}";
+const close = "\u{E001}";
+
+/**
+ * Answers with texts that `templateText` turns into Helm's actions. Each names its value by an
+ * absolute path, so that none depends on where it stands.
+ */
+export class TemplateSource implements ValueSource {
+  readonly namespace = action(".Release.Namespace | quote");
+
+  text(name: ValueName, around = "@"): Tree {
+    return this.joined(around, [name]);
+  }
+
+  joined(around: string, names: readonly ValueName[]): Tree {
+    const format = JSON.stringify(around.replaceAll("@", "%s"));
+    const [first = ""] = names.map((name) => `toString ${path(name)}`);
+    if (around === "@") return action(`${first} | quote`);
+    const texts = names.map((name) => `(toString ${path(name)})`).join(" ");
+    return action(`printf ${format} ${texts} | quote`);
+  }
+
+  number(name: ValueName): Tree {
+    return action(`int ${path(name)}`);
+  }
+
+  half(name: ValueName, around: string): Tree {
+    const format = JSON.stringify(around.replace("@", "%d"));
+    return action(`printf ${format} (div (int ${path(name)}) 2) | quote`);
+  }
+
+  seconds(names: readonly ValueName[], moreSeconds: number): Tree {
+    const sum = names.map((name) => `(int ${path(name)})`).join(" ");
+    return action(`add (div (add ${sum} 999) 1000) ${moreSeconds}`);
+  }
+
+  collection(name: ValueName): Tree {
+    return block(name);
+  }
+
+  mapIf(condition: Condition, map: TreeMap): TreeMap {
+    // Names are the same once in a map: the end of a condition says which one it ends.
+    const words = conditionWords(condition);
+    return { [action(`- if ${words}`)]: true, ...map, [action(`- end ${words}`)]: true };
+  }
+
+  listIf(condition: Condition, items: readonly Tree[]): readonly Tree[] {
+    const words = conditionWords(condition);
+    return [action(`- if ${words}`), ...items, action(`- end ${words}`)];
+  }
+
+  itemsOf(name: ValueName): readonly Tree[] {
+    return this.listIf({ name }, [block(name)]);
+  }
+
+  entriesOf(name: ValueName): TreeMap {
+    return this.mapIf({ name }, { [block(name)]: true });
+  }
+}
+
+/** The condition under which a whole object is there, as a line of its own. */
+export function wrapTemplate(text: string, condition: Condition | undefined): string {
+  if (condition === undefined) return text;
+  return `{{- if ${conditionWords(condition)} }}\n${text}{{- end }}\n`;
+}
+
+const wholeLine = new RegExp(`^( *)(?:- )?${open}- (if .*|end .*)${close}(?:: true)?$`);
+const blockLine = new RegExp(`^( *)(.*?)(: |- )?${open}block (.*)${close}(?:: true)?$`);
+const inLine = new RegExp(`${open}(.*?)${close}`, "g");
+
+/** The text of a template, from that of a tree with such texts in it. */
+export function templateText(yaml: string): string {
+  return yaml.split("\n").map(templateLine).join("\n");
+}
+
+function templateLine(line: string): string {
+  const [, indent = "", word = ""] = wholeLine.exec(line) ?? [];
+  if (word !== "") return `${indent}{{- ${word.startsWith("end") ? "end" : word} }}`;
+  const found = blockLine.exec(line);
+  if (found === null) return line.replaceAll(inLine, "{{ $1 }}");
+  const [, room = "", name = "", separator = "", value = ""] = found;
+  // Among other entries or items it stands as deep as they do, else below its name.
+  const nameDepth = name.startsWith("- ") ? room.length + 2 : room.length;
+  const depth = separator === ": " ? nameDepth + 2 : room.length;
+  const before = separator === ": " ? `${room}${name}:\n` : "";
+  return `${before}${" ".repeat(depth)}{{- toYaml ${value} | nindent ${depth} }}`;
+}
+
+function path(name: ValueName): string {
+  return `.Values.${name}`;
+}
+
+function action(words: string): string {
+  return `${open}${words}${close}`;
+}
+
+function block(name: ValueName): string {
+  return action(`block ${path(name)}`);
+}
+
+function conditionWords({ name, isNot = false }: Condition): string {
+  return isNot ? `not ${path(name)}` : path(name);
+}

@@ -1,0 +1,70 @@
+import { assertNever } from "../../core/errors.js";
+import { noted, type Tree, type TreeMap } from "../document.js";
+import { type ValueName, type ValueRow, valueNames, valueRow } from "./value-rows.js";
+import type { KubernetesValues } from "./value-source.js";
+
+/** The chart's values.yaml: every value with what it means. */
+export function valuesTree(values: KubernetesValues): TreeMap {
+  return nest((name) => noted(valueRow(name).docs, values.get(name) ?? valueRow(name).usual));
+}
+
+/** The chart's values.schema.json: Helm refuses what it does not know, or of another type. */
+export function valuesSchema(): TreeMap {
+  const properties = nest((name) => schemaOf(valueRow(name)));
+  return {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    ...closedObject({ ...withObjects(properties), global: { type: "object" } }),
+  };
+}
+
+/** A map of maps by the parts of the names, in the order of the rows. */
+function nest(treeOf: (name: ValueName) => Tree): TreeMap {
+  const outer: Record<string, Tree> = {};
+  const inner = new Map<string, Record<string, Tree>>();
+  for (const name of valueNames) {
+    const [group = "", member] = name.split(".");
+    if (member === undefined) {
+      outer[group] = treeOf(name);
+      continue;
+    }
+    const members = inner.get(group) ?? {};
+    members[member] = treeOf(name);
+    inner.set(group, members);
+    outer[group] = members;
+  }
+  return outer;
+}
+
+const groups = new Set(valueNames.flatMap((name) => name.split(".").slice(0, -1)));
+
+function withObjects(properties: TreeMap): TreeMap {
+  const entries = Object.entries(properties).map(([name, value]) => [
+    name,
+    groups.has(name) ? closedObject(value) : value,
+  ]);
+  return Object.fromEntries(entries);
+}
+
+function closedObject(properties: Tree | undefined): TreeMap {
+  return { type: "object", additionalProperties: false, properties };
+}
+
+function schemaOf(row: ValueRow): TreeMap {
+  const { kind, docs: description } = row;
+  switch (kind) {
+    case "text":
+      return { description, type: "string", pattern: row.pattern };
+    case "number":
+      return { description, type: "integer", minimum: row.min, maximum: row.max };
+    case "switch":
+      return { description, type: "boolean" };
+    case "texts":
+      return { description, type: "object", additionalProperties: { type: "string" } };
+    case "map":
+      return { description, type: "object" };
+    case "list":
+      return { description, type: "array", items: { type: "object" } };
+    default:
+      return assertNever(kind);
+  }
+}

@@ -1,0 +1,126 @@
+import { quoteText } from "../policy/problem.js";
+import type { QuotaPolicy } from "../policy/quota-policy.js";
+import type { ServicePolicy } from "../policy/service-policy.js";
+import type { GeneratedPolicy, GenerateProblem } from "./generator.js";
+
+/** What a policy may mean as it says it, and probably does not. All are warnings. */
+export function lintPolicy(policy: GeneratedPolicy): readonly GenerateProblem[] {
+  return [
+    ...policy.services.flatMap(lintService),
+    ...policy.services.flatMap((service) => lintQuotas(service, policy.quotas)),
+    ...lintStatedLatency(policy.services),
+  ];
+}
+
+/** A call and a quota may share a limit; for the same requests it is charged twice. */
+function lintQuotas(
+  service: ServicePolicy,
+  quotas: readonly QuotaPolicy[],
+): readonly GenerateProblem[] {
+  const { rateLimit } = service;
+  const asked = new Set(rateLimit?.descriptors.map(({ parts }) => JSON.stringify(parts)));
+  const twice = quotas.find(({ services, domain, bucket }) => {
+    const isOfService = services === undefined || services.includes(service.name);
+    // Parts of other headers may be of other requests.
+    const parts = bucket.map(({ fallback: _, ...part }) => part);
+    return isOfService && domain === rateLimit?.domain && asked.has(JSON.stringify(parts));
+  });
+  if (twice === undefined) return [];
+  return [
+    warning(service, ["rateLimit", "descriptors"], {
+      id: "HG439",
+      message: `the quota ${quoteText(twice.name)} charges the same limit for these requests`,
+      hint: "leave the descriptor to the quota, or name the quota's other services",
+    }),
+  ];
+}
+
+function lintService(service: ServicePolicy): readonly GenerateProblem[] {
+  return [
+    lintRateLimit(service),
+    lintBreakers(service),
+    lintEjections(service),
+    lintRetries(service),
+  ].filter((problem) => problem !== undefined);
+}
+
+function lintRateLimit(service: ServicePolicy): GenerateProblem | undefined {
+  const { rateLimit, concurrency, admission, adaptiveConcurrency, circuitBreakers } = service;
+  const isBounded =
+    concurrency !== undefined ||
+    admission?.maxInFlight !== undefined ||
+    adaptiveConcurrency !== undefined ||
+    circuitBreakers.requestsMax !== "auto";
+  if (rateLimit === undefined || isBounded) return undefined;
+  return warning(service, ["rateLimit"], {
+    id: "HG422",
+    message: `nothing limits how many requests of ${quoteText(service.name)} are in work at once`,
+    hint: "add concurrency, admission.maxInFlight or circuitBreakers.maxRequests",
+  });
+}
+
+function lintBreakers(service: ServicePolicy): GenerateProblem | undefined {
+  if (service.outlierDetection !== undefined) return undefined;
+  return warning(service, ["outlierDetection"], {
+    id: "HG423",
+    message: `a host of ${quoteText(service.name)} that fails stays in`,
+    hint: "leave outlierDetection to what is usual",
+  });
+}
+
+function lintEjections(service: ServicePolicy): GenerateProblem | undefined {
+  if (service.outlierDetection?.ejectionPercentMax !== 100) return undefined;
+  return warning(service, ["outlierDetection", "maxEjectionPercent"], {
+    id: "HG421",
+    message: `a fault that all hosts of ${quoteText(service.name)} share puts all of them out`,
+    hint: "write less than 100, such as 50",
+  });
+}
+
+/** Conditions that a refusal meets. */
+const refusals: ReadonlySet<string> = new Set([
+  "gatewayError",
+  "5xx",
+  "retriableStatus",
+  "rateLimited",
+]);
+
+function lintRetries(service: ServicePolicy): GenerateProblem | undefined {
+  const { retries, circuitBreakers } = service;
+  const repeated = retries?.on.find((condition) => refusals.has(condition));
+  if (repeated === undefined || circuitBreakers.retryBudget !== undefined) return undefined;
+  return warning(service, ["retries", "retryOn"], {
+    id: "HG424",
+    message: `${quoteText(repeated)} repeats refusals, without a budget`,
+    hint: "leave out `retryBudget: off`, or retry what the upstream has surely not begun",
+  });
+}
+
+/** One filter's stated latency for services that hardly have the same one. */
+function lintStatedLatency(services: readonly ServicePolicy[]): readonly GenerateProblem[] {
+  const stated = services.filter(({ adaptiveConcurrency }) => {
+    return adaptiveConcurrency?.minRtt.kind === "fixed";
+  });
+  const settings = new Set(stated.map(({ adaptiveConcurrency }) => adaptiveConcurrency));
+  const [first, second] = stated;
+  // Each that says it for itself has its own; what `proxies` says is one and the same.
+  if (first === undefined || second === undefined || settings.size === stated.length) return [];
+  const names = `${quoteText(first.name)} and ${quoteText(second.name)}`;
+  return [
+    {
+      id: "HG425",
+      spot: { service: undefined, path: ["proxies", "adaptiveConcurrency", "minRtt"] },
+      message: `one least latency is stated for ${names}`,
+      hint: "measure it (`sampled`), or state it for each service",
+      severity: "warning",
+    },
+  ];
+}
+
+function warning(
+  service: ServicePolicy,
+  path: readonly string[],
+  problem: Pick<GenerateProblem, "id" | "message" | "hint">,
+): GenerateProblem {
+  return { ...problem, spot: { service: service.name, path }, severity: "warning" };
+}

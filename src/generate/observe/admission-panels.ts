@@ -1,0 +1,186 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { Panel } from "./dashboard.js";
+import { lines, own, stacked, sumBy, sumRate } from "./panels.js";
+
+/** The most that a replica shows, by a label. */
+export function mostBy(label: string, metric: string, service: string): string {
+  return `max by (${label}) (${own(metric, { service })})`;
+}
+
+/** What 95 of 100 stay within. */
+function mostOf(histogram: string, service: string): string {
+  return `histogram_quantile(0.95, ${sumRate(own(`${histogram}_bucket`, { service }), ["le"])})`;
+}
+
+/** Decisions of admission to a service. */
+export function decided(service: string, more: Readonly<Record<string, string>>): string {
+  return own("headgate_admission_decisions_total", { service, ...more });
+}
+
+/** Who is let in and who is turned away, and by what. */
+export function admissionPanels({ name: service, admission }: ServicePolicy): readonly Panel[] {
+  const refused = decided(service, { decision: "refused", dry_run: "false" });
+  const panels: Panel[] = [
+    stacked(
+      { title: "Admitted", about: "By class.", unit: "reqps" },
+      { "{{priority}}": sumRate(decided(service, { decision: "admitted" }), ["priority"]) },
+    ),
+    stacked(
+      { title: "Refused by class", about: "Low goes first, critical never.", unit: "reqps" },
+      { "{{priority}}": sumRate(refused, ["priority"]) },
+    ),
+    stacked(
+      { title: "Refused by cause", about: "What turned them away.", unit: "reqps" },
+      { "{{cause}}": sumRate(refused, ["cause"]) },
+    ),
+    lines(
+      { title: "How requests ended", about: "Those that held a permit.", unit: "reqps" },
+      {
+        "{{outcome}}": sumRate(own("headgate_admission_outcomes_total", { service }), ["outcome"]),
+        "caller gave up": sumRate(own("headgate_admission_left_total", { service })),
+        bypassed: sumRate(own("headgate_admission_bypassed_total", { service })),
+      },
+    ),
+    lines(
+      {
+        title: "Load",
+        about: "Each signal as far as it is known; 1 is full.",
+        unit: "percentunit",
+        marks: [{ from: 1, color: "red" }],
+      },
+      { "{{signal}}": mostBy("signal", "headgate_admission_load_ratio", service) },
+    ),
+  ];
+  if (admission?.dryRun.size) {
+    panels.push(
+      stacked(
+        { title: "Would be refused", about: "By checks that only count (dryRun).", unit: "reqps" },
+        {
+          "{{cause}}": sumRate(decided(service, { decision: "refused", dry_run: "true" }), [
+            "cause",
+          ]),
+        },
+      ),
+    );
+  }
+  return [...panels, ...walls({ service, admission })];
+}
+
+/** What stands before the permits, where the policy has it. */
+function walls({
+  service,
+  admission,
+}: {
+  readonly service: string;
+  readonly admission: ServicePolicy["admission"];
+}): readonly Panel[] {
+  const panels: Panel[] = [];
+  if (admission?.gate !== undefined) {
+    panels.push(
+      lines(
+        {
+          title: "Gate",
+          about: "1 for the state that it is in; what it lets through; what it looks at.",
+          unit: "percentunit",
+        },
+        {
+          "{{state}}": mostBy("state", "headgate_admission_gate_state", service),
+          "lets through": `min(${own("headgate_admission_gate_pass_ratio", { service })})`,
+          "{{threshold}}": mostBy("threshold", "headgate_admission_gate_threshold_ratio", service),
+        },
+      ),
+    );
+  }
+  if (admission?.estimatedWait?.sigmoid !== undefined) {
+    panels.push(
+      lines(
+        {
+          title: "Expected wait",
+          about: "The share of requests that it would refuse.",
+          unit: "percentunit",
+        },
+        {
+          "{{instance}}": mostBy("instance", "headgate_admission_reject_probability", service),
+        },
+      ),
+    );
+  }
+  if (admission?.throttle !== undefined) {
+    panels.push(
+      lines(
+        { title: "Throttle", about: "The share of requests that it refuses.", unit: "percentunit" },
+        {
+          "{{instance}}": mostBy("instance", "headgate_admission_throttle_probability", service),
+        },
+      ),
+    );
+  }
+  return panels;
+}
+
+/** Permits of a service, and who waits for one. */
+export function permitPanels({
+  name: service,
+  concurrency,
+  admission,
+}: ServicePolicy): readonly Panel[] {
+  const sums = sumBy(["key"]);
+  const panels: Panel[] = [
+    lines(
+      {
+        title: "Permits in use",
+        about: "Over all replicas, by key where the limit is split.",
+        unit: "short",
+      },
+      {
+        "in use {{key}}": `${sums}(${own("headgate_admission_inflight", { service })})`,
+        "at most {{key}}": `${sums}(${own("headgate_admission_inflight_max", { service })}) < Inf`,
+      },
+    ),
+    lines(
+      { title: "Capacity", about: "Permits of a replica, as 95 of 100 looks saw.", unit: "short" },
+      {
+        "95 of 100": mostOf("headgate_admission_capacity", service),
+      },
+    ),
+  ];
+  if (admission?.queue !== undefined) panels.push(...queue(service, sums));
+  if (concurrency !== undefined && concurrency.settings.law !== "fixed") {
+    panels.push(
+      lines(
+        { title: "What the law believes", about: "By the law's own names.", unit: "none" },
+        {
+          "{{fact}} {{key}}": `avg by (fact, key) (${own("headgate_admission_law", { service })})`,
+        },
+      ),
+    );
+  }
+  return panels;
+}
+
+function queue(service: string, sums: string): readonly Panel[] {
+  const waits = "headgate_admission_wait_seconds";
+  const count = sumRate(own(`${waits}_count`, { service }));
+  return [
+    lines(
+      { title: "Waiting", about: "Requests that wait for a permit.", unit: "short" },
+      { "waiting {{key}}": `${sums}(${own("headgate_admission_queue_depth", { service })})` },
+    ),
+    lines(
+      { title: "Wait", about: "Of those that were let in from the queue.", unit: "s" },
+      {
+        mean: `${sumRate(own(`${waits}_sum`, { service }))} / ${count}`,
+        "95 of 100 within": mostOf(waits, service),
+      },
+    ),
+    lines(
+      {
+        title: "Waited for more than 100 ms",
+        about: "The share of those that were let in from the queue.",
+        unit: "percentunit",
+        marks: [{ from: 0.05, color: "red" }],
+      },
+      { share: `1 - ${sumRate(own(`${waits}_bucket`, { service, le: "0.1" }))} / ${count}` },
+    ),
+  ];
+}

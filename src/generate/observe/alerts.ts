@@ -1,0 +1,156 @@
+import { metadata } from "../custom-object.js";
+import type { Document, Tree, TreeMap } from "../document.js";
+import type { Generated, GeneratedPolicy, GenerateOptions } from "../generator.js";
+import { type AlertRule, type AlertWords, severities, type TrialSeries } from "./alert.js";
+import { trialMinutes } from "./alert-trials.js";
+import { type AlertName, alertWords } from "./alert-words.js";
+import { envoyAlerts } from "./envoy-alerts.js";
+import { limitAlerts } from "./limit-alerts.js";
+import { loopAlerts } from "./loop-alerts.js";
+import { processAlerts } from "./process-alerts.js";
+import { quotaAlerts } from "./quota-alerts.js";
+import { renderRunbook, sectionOf } from "./runbook.js";
+import { serviceAlerts } from "./service-alerts.js";
+
+/** What a runbook is called that lies beside the rules. */
+const runbookFile = "runbook.md";
+
+/** Rules for Prometheus, the same as an object of its operator, their trials and a runbook. */
+export function generateAlerts(policy: GeneratedPolicy, options: GenerateOptions): Generated {
+  const rules = alertRules(policy, options);
+  const groups = groupsOf(rules, options);
+  const names = [...new Set(rules.map(({ alert }) => alert))];
+  const documents: readonly Document[] = [
+    {
+      path: rulesFile,
+      kind: { format: "yaml", is: "rules" },
+      title: "Rules of Prometheus; name this file in `rule_files`.",
+      parts: [{ groups }],
+    },
+    {
+      path: "prometheusrule.yaml",
+      kind: { format: "yaml", is: "kubernetes" },
+      title: "The same rules, for the Prometheus operator.",
+      parts: [
+        {
+          apiVersion: "monitoring.coreos.com/v1",
+          kind: "PrometheusRule",
+          metadata: metadata({ name: "headgate", namespace: options.namespace }),
+          spec: { groups },
+        },
+      ],
+    },
+    {
+      path: "tests/headgate.yaml",
+      kind: { format: "yaml", is: "rules" },
+      title:
+        "A trial of each rule, raised and not: promtool test rules tests/headgate.yaml\n" +
+        "Keep it out of `rule_files`.",
+      parts: [trialsOf(rules, options)],
+    },
+    {
+      path: runbookFile,
+      kind: { format: "text" },
+      title: "",
+      parts: [renderRunbook(names)],
+    },
+  ];
+  return { documents, problems: [] };
+}
+
+const rulesFile = "rules/headgate.yaml";
+
+/** Every rule that the policy gives a reason for. */
+export function alertRules(
+  policy: GeneratedPolicy,
+  { replicas }: Pick<GenerateOptions, "replicas">,
+): readonly AlertRule<AlertName>[] {
+  return [
+    ...processAlerts(policy, { replicas }),
+    ...limitAlerts(policy),
+    ...quotaAlerts(policy),
+    ...serviceAlerts(policy),
+    ...loopAlerts(policy),
+    ...envoyAlerts(policy),
+  ];
+}
+
+function groupsOf(
+  rules: readonly AlertRule<AlertName>[],
+  options: GenerateOptions,
+): readonly TreeMap[] {
+  return severities.flatMap((severity) => {
+    const own = rules.filter(({ alert }) => alertWords[alert].severity === severity);
+    if (own.length === 0) return [];
+    return [{ name: `headgate-${severity}`, rules: own.map((rule) => renderRule(rule, options)) }];
+  });
+}
+
+function renderRule(rule: AlertRule<AlertName>, options: GenerateOptions): TreeMap {
+  const { alert, expr, forMinutes } = rule;
+  return {
+    alert,
+    expr,
+    for: forMinutes === 0 ? undefined : `${forMinutes}m`,
+    labels: { severity: alertWords[alert].severity, ...rule.labels },
+    annotations: annotationsOf(alert, options),
+  };
+}
+
+/** The runbook's words about what to do come along: not everybody who is woken has it at hand. */
+function annotationsOf(
+  alert: AlertName,
+  { runbookUrl = runbookFile }: Pick<GenerateOptions, "runbookUrl">,
+): Readonly<Record<string, string>> {
+  const { summary, means, act }: AlertWords = alertWords[alert];
+  return {
+    summary,
+    description: `${means} ${act}`,
+    runbook_url: `${runbookUrl}#${sectionOf(alert)}`,
+  };
+}
+
+/** Source: Prometheus, "Unit testing for rules". */
+function trialsOf(rules: readonly AlertRule<AlertName>[], options: GenerateOptions): TreeMap {
+  return {
+    rule_files: [`../${rulesFile}`],
+    evaluation_interval: "1m",
+    tests: rules.flatMap((rule) => trialOf(rule, options)),
+  };
+}
+
+function trialOf(rule: AlertRule<AlertName>, options: GenerateOptions): readonly TreeMap[] {
+  const { alert, trial } = rule;
+  const { severity } = alertWords[alert];
+  const annotations = Object.entries(annotationsOf(alert, options)).map(([name, text]) => {
+    return [name, filledIn(text, trial.labels)] as const;
+  });
+  const raised: Tree = {
+    exp_labels: { ...trial.labels, severity },
+    exp_annotations: Object.fromEntries(annotations),
+  };
+  return [
+    test({ name: `${alert} is raised`, alert, input: trial.raising, alerts: [raised] }),
+    test({ name: `${alert} is not raised`, alert, input: trial.quiet, alerts: [] }),
+  ];
+}
+
+function test(wanted: {
+  readonly name: string;
+  readonly alert: AlertName;
+  readonly input: readonly TrialSeries[];
+  readonly alerts: readonly Tree[];
+}): TreeMap {
+  const { name, alert, input, alerts } = wanted;
+  return {
+    name,
+    interval: "1m",
+    input_series: input.map(([series, values]) => ({ series, values })),
+    alert_rule_test: [{ eval_time: `${trialMinutes}m`, alertname: alert, exp_alerts: alerts }],
+  };
+}
+
+/** What Prometheus makes of a text with labels. */
+function filledIn(text: string, labels: Readonly<Record<string, string>>): string {
+  return text.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => labels[label] ?? "");
+}

@@ -1,0 +1,309 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { GeneratedPolicy } from "../generator.js";
+import type { Choice, Panel, Section } from "./dashboard.js";
+import { envoys, lines, stacked, sumRate } from "./panels.js";
+
+/** Which clusters are looked at. */
+export const clusterChoice: Choice = {
+  name: "cluster",
+  label: "Cluster",
+  query: "label_values(envoy_cluster_upstream_rq_active, envoy_cluster_name)",
+};
+
+/** What Envoys themselves do and refuse, as far as the policy gives them something to do. */
+export function envoySections({ services, proxies }: GeneratedPolicy): readonly Section[] {
+  const some = (has: (service: ServicePolicy) => boolean): boolean => services.some(has);
+  const filters = [
+    ...(some(({ rateLimit }) => rateLimit !== undefined && !rateLimit.inExtProc) ? rateLimit : []),
+    ...(some(({ admission }) => admission !== undefined) ? extProc : []),
+    ...(some(({ localRateLimit }) => localRateLimit !== undefined) ? localRateLimit : []),
+    ...(some(({ adaptiveConcurrency }) => adaptiveConcurrency !== undefined) ? adaptive : []),
+    ...(some(({ admissionControl }) => admissionControl !== undefined) ? admissionControl : []),
+  ];
+  return [
+    { title: "Circuit breakers", panels: breakers },
+    { title: "Hosts and retries", panels: hosts },
+    ...(filters.length === 0 ? [] : [{ title: "Filters", panels: filters }]),
+    ...(proxies.overload === undefined
+      ? []
+      : [{ title: "Overload manager", panels: overloadPanels(proxies.overload) }]),
+    { title: "The processes", panels: processes },
+  ];
+}
+
+/** The chosen clusters. */
+function clusters(metric: string): string {
+  return envoys(metric).replace("}", ',envoy_cluster_name=~"$cluster"}');
+}
+
+/** A gauge of all Envoys, by cluster. */
+function ofEach(how: "sum" | "min", metric: string): string {
+  return `${how} by (envoy_cluster_name) (${clusters(metric)})`;
+}
+
+const byCluster = ["envoy_cluster_name"];
+
+const breakers: readonly Panel[] = [
+  lines(
+    {
+      title: "Open at DEFAULT",
+      about:
+        "Envoys whose breaker refuses requests now. Where Headgate drives it, that is its work.",
+      unit: "short",
+    },
+    {
+      "{{envoy_cluster_name}}": ofEach("sum", "envoy_cluster_circuit_breakers_default_rq_open"),
+    },
+  ),
+  lines(
+    {
+      title: "Open at HIGH",
+      about: "The same for critical requests: that is never meant to be.",
+      unit: "short",
+      marks: [{ from: 1, color: "red" }],
+    },
+    {
+      "{{envoy_cluster_name}}": ofEach("sum", "envoy_cluster_circuit_breakers_high_rq_open"),
+    },
+  ),
+  lines(
+    {
+      title: "Room",
+      about: "Requests that breakers still let in, at DEFAULT, over all Envoys.",
+      unit: "short",
+    },
+    {
+      "{{envoy_cluster_name}}": ofEach(
+        "sum",
+        "envoy_cluster_circuit_breakers_default_remaining_rq",
+      ),
+    },
+  ),
+  stacked(
+    { title: "Overflow", about: "Requests that a breaker refused.", unit: "reqps" },
+    {
+      "{{envoy_cluster_name}}": sumRate(
+        clusters("envoy_cluster_upstream_rq_active_overflow"),
+        byCluster,
+      ),
+      "{{envoy_cluster_name}} waiting for a connection": sumRate(
+        clusters("envoy_cluster_upstream_rq_pending_overflow"),
+        byCluster,
+      ),
+    },
+  ),
+];
+
+const hosts: readonly Panel[] = [
+  lines(
+    {
+      title: "Ejected hosts",
+      about: "Hosts that are left out for a while because they fail.",
+      unit: "short",
+      marks: [{ from: 1, color: "orange" }],
+    },
+    {
+      "{{envoy_cluster_name}}": ofEach("sum", "envoy_cluster_outlier_detection_ejections_active"),
+    },
+  ),
+  lines(
+    {
+      title: "Ejections",
+      about: "Enforced ones, and those that were left out because too many hosts were out already.",
+      unit: "reqps",
+    },
+    {
+      "{{envoy_cluster_name}}": sumRate(
+        clusters("envoy_cluster_outlier_detection_ejections_enforced_total"),
+        byCluster,
+      ),
+      "{{envoy_cluster_name}} too many": sumRate(
+        clusters("envoy_cluster_outlier_detection_ejections_overflow"),
+        byCluster,
+      ),
+    },
+  ),
+  lines(
+    { title: "Healthy hosts", about: "As each Envoy counts them, the fewest.", unit: "short" },
+    {
+      "{{envoy_cluster_name}}": ofEach("min", "envoy_cluster_membership_healthy"),
+    },
+  ),
+  lines(
+    {
+      title: "Retries",
+      about: "Tries after the first; those that helped; those for which the budget had no room.",
+      unit: "reqps",
+    },
+    {
+      "{{envoy_cluster_name}}": sumRate(clusters("envoy_cluster_upstream_rq_retry"), byCluster),
+      "{{envoy_cluster_name}} helped": sumRate(
+        clusters("envoy_cluster_upstream_rq_retry_success"),
+        byCluster,
+      ),
+      "{{envoy_cluster_name}} no room": sumRate(
+        clusters("envoy_cluster_upstream_rq_retry_overflow"),
+        byCluster,
+      ),
+    },
+  ),
+];
+
+const rateLimit: readonly Panel[] = [
+  lines(
+    {
+      title: "Rate limits",
+      about: "What Headgate answered; errors, and requests that passed for want of an answer.",
+      unit: "reqps",
+    },
+    {
+      ok: sumRate(envoys("envoy_cluster_ratelimit_headgate_ok")),
+      "over limit": sumRate(envoys("envoy_cluster_ratelimit_headgate_over_limit")),
+      error: sumRate(envoys("envoy_cluster_ratelimit_headgate_error")),
+      "passed without an answer": sumRate(
+        envoys("envoy_cluster_ratelimit_headgate_failure_mode_allowed"),
+      ),
+    },
+  ),
+];
+
+const extProc: readonly Panel[] = [
+  lines(
+    {
+      title: "ext_proc",
+      about: "Streams to Headgate; refusals; and what went wrong.",
+      unit: "reqps",
+    },
+    {
+      streams: sumRate(envoys("envoy_http_ext_proc_headgate_streams_started")),
+      refused: sumRate(envoys("envoy_http_ext_proc_headgate_immediate_responses_sent")),
+      failed: sumRate(envoys("envoy_http_ext_proc_headgate_streams_failed")),
+      "too late": sumRate(envoys("envoy_http_ext_proc_headgate_message_timeouts")),
+      "passed without an answer": sumRate(
+        envoys("envoy_http_ext_proc_headgate_failure_mode_allowed"),
+      ),
+    },
+  ),
+];
+
+const localRateLimit: readonly Panel[] = [
+  lines(
+    {
+      title: "Local rate limits",
+      about: "Requests over each, and those that were refused: none while Headgate is there.",
+      unit: "reqps",
+    },
+    {
+      "{{envoy_local_http_ratelimit_prefix}} over": sumRate(
+        envoys("envoy_http_local_rate_limit_rate_limited"),
+        ["envoy_local_http_ratelimit_prefix"],
+      ),
+      "{{envoy_local_http_ratelimit_prefix}} refused": sumRate(
+        envoys("envoy_http_local_rate_limit_enforced"),
+        ["envoy_local_http_ratelimit_prefix"],
+      ),
+    },
+  ),
+];
+
+const gradientController = "envoy_http_adaptive_concurrency_gradient_controller";
+
+const adaptive: readonly Panel[] = [
+  lines(
+    {
+      title: "Adaptive concurrency",
+      about: "The limit of each Envoy's own controller, the least and the most of all.",
+      unit: "short",
+    },
+    {
+      least: `min(${envoys(`${gradientController}_concurrency_limit`)})`,
+      most: `max(${envoys(`${gradientController}_concurrency_limit`)})`,
+    },
+  ),
+  lines(
+    { title: "Refused by it", about: "Requests above that limit.", unit: "reqps" },
+    { refused: sumRate(envoys(`${gradientController}_rq_blocked`)) },
+  ),
+];
+
+const admissionControl: readonly Panel[] = [
+  lines(
+    {
+      title: "Admission control",
+      about: "Requests refused by callers' Envoys because too many failed.",
+      unit: "reqps",
+    },
+    { refused: sumRate(envoys("envoy_http_admission_control_rq_rejected")) },
+  ),
+];
+
+function overloadPanels(
+  overload: NonNullable<GeneratedPolicy["proxies"]["overload"]>,
+): readonly Panel[] {
+  const pressure = (monitor: string): string =>
+    `max(${envoys(`envoy_overload_envoy_resource_monitors_${monitor}_pressure`)})`;
+  const active = (action: string): string =>
+    `sum(${envoys(`envoy_overload_envoy_overload_actions_${action}_active`)})`;
+  const scale = (action: string): string =>
+    `max(${envoys(`envoy_overload_envoy_overload_actions_${action}_scale_percent`)}) / 100`;
+  const { heap, cpu, cgroupMemory, connectionsMax } = overload;
+  const pressures = {
+    ...(heap === undefined ? {} : { heap: pressure("fixed_heap") }),
+    ...(cpu === undefined ? {} : { CPU: pressure("cpu_utilization") }),
+    ...(cgroupMemory === undefined ? {} : { "cgroup memory": pressure("cgroup_memory") }),
+    ...(connectionsMax === undefined
+      ? {}
+      : { connections: pressure("global_downstream_max_connections") }),
+  };
+  if (Object.keys(pressures).length === 0) return [];
+  const panels: Panel[] = [
+    lines(
+      {
+        title: "Pressure",
+        about: "The most of all Envoys; 1 is full.",
+        unit: "percentunit",
+        marks: [{ from: 0.95, color: "red" }],
+      },
+      pressures,
+    ),
+  ];
+  if (heap !== undefined) {
+    panels.push(
+      lines(
+        { title: "Acting", about: "Envoys in which an action is whole.", unit: "short" },
+        {
+          "give memory back": active("shrink_heap"),
+          "stop accepting requests": active("stop_accepting_requests"),
+        },
+      ),
+      lines(
+        {
+          title: "Shedding",
+          about: "How far an action is, the most of all Envoys.",
+          unit: "percentunit",
+        },
+        { "stop accepting requests": scale("stop_accepting_requests") },
+      ),
+    );
+  }
+  return panels;
+}
+
+const processes: readonly Panel[] = [
+  lines(
+    { title: "Envoys", about: "Those that are live.", unit: "short" },
+    { live: `sum(${envoys("envoy_server_live")})` },
+  ),
+  lines(
+    { title: "Memory", about: "Of each Envoy.", unit: "bytes" },
+    { "{{instance}}": `max by (instance) (${envoys("envoy_server_memory_physical_size")})` },
+  ),
+  stacked(
+    { title: "Answers to callers", about: "By class of their status.", unit: "reqps" },
+    {
+      "{{envoy_response_code_class}}xx": sumRate(envoys("envoy_http_downstream_rq_xx"), [
+        "envoy_response_code_class",
+      ]),
+    },
+  ),
+];

@@ -1,0 +1,41 @@
+/**
+ * A text as PromQL writes it between quotes. What Grafana would take for one of its variables is
+ * escaped as well, which PromQL reads as the character that it is.
+ *
+ * Example: `a"$b` is `"a\"\x24b"`. Source: Prometheus, "Querying basics", string literals.
+ */
+export function quoted(text: string): string {
+  const escaped = text
+    .replaceAll("\\", "\\\\")
+    .replaceAll('"', '\\"')
+    .replaceAll("\n", "\\n")
+    .replaceAll("$", "\\x24")
+    .replaceAll("[[", "\\x5b[");
+  return `"${escaped}"`;
+}
+
+/** A text as a regular expression that only means itself, without a backslash. */
+export function literalPattern(text: string): string {
+  return text.replaceAll(/[.*+?()|[\]{}$]/g, "[$&]").replaceAll(/[\\^]/g, ".");
+}
+
+/** A selector's matchers, by label: a text, or a list of texts of which any matches. */
+export interface Matchers {
+  readonly [label: string]: string | readonly string[];
+}
+
+/** A metric's series with these labels; a list stands for any of its texts. */
+export function series(metric: string, matchers: Matchers = {}): string {
+  return `${metric}{${matchersText(matchers)}}`.replace(/\{\}$/, "");
+}
+
+/** Matchers as they stand between braces. */
+export function matchersText(matchers: Matchers): string {
+  return Object.entries(matchers)
+    .map(([label, wanted]) =>
+      typeof wanted === "string"
+        ? `${label}=${quoted(wanted)}`
+        : `${label}=~${quoted(wanted.map(literalPattern).join("|"))}`,
+    )
+    .join(",");
+}

@@ -1,0 +1,265 @@
+import { clusterNames } from "../../policy/service-clusters.js";
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import { isWatched } from "../envoy/telemetry.js";
+import { admissionPanels, decided, mostBy, permitPanels } from "./admission-panels.js";
+import type { Mark, Panel, Section } from "./dashboard.js";
+import { envoys, lines, number, own, stacked, sumRate } from "./panels.js";
+
+/** Keys of a signal that have a panel of their own. */
+export const keyPanelsMax = 24;
+
+/** One service: what it takes, what waits, and who is turned away. */
+export function serviceSections(service: ServicePolicy): readonly Section[] {
+  const { admission, concurrency } = service;
+  const sections: Section[] = [{ title: "At a glance", panels: glance(service) }];
+  if (isWatched(service)) sections.push({ title: "The fleet's limit", panels: fleet(service) });
+  if (concurrency?.signal !== undefined) {
+    sections.push({ title: "The signal", panels: signal(service) });
+  }
+  if (admission !== undefined) {
+    sections.push({ title: "Admission", panels: admissionPanels(service) });
+    sections.push({ title: "Permits and queue", panels: permitPanels(service) });
+  }
+  sections.push({ title: "At its Envoys", panels: atEnvoys(service) });
+  return sections;
+}
+
+/** Each replica shows the same sheet. */
+function newest(metric: string, service: string): string {
+  return `max(${own(metric, { service })})`;
+}
+
+function glance(policy: ServicePolicy): readonly Panel[] {
+  const { name: service, admission } = policy;
+  const panels: Panel[] = [];
+  if (isWatched(policy)) {
+    panels.push(
+      number(
+        { title: "Limit", about: "Requests in work at once, over the fleet.", unit: "short" },
+        newest("headgate_fleet_limit", service),
+      ),
+      number(
+        { title: "In work", about: "As the Envoys count them.", unit: "short" },
+        newest("headgate_fleet_inflight", service),
+      ),
+      number(
+        { title: "Ended", about: "Requests a second.", unit: "reqps" },
+        newest("headgate_fleet_requests_per_second", service),
+      ),
+    );
+  }
+  if (admission !== undefined) {
+    panels.push(
+      number(
+        { title: "Asked", about: "Requests a second that admission decided.", unit: "reqps" },
+        sumRate(decided(service, { dry_run: "false" })),
+      ),
+      number(
+        {
+          title: "Refused",
+          about: "The share of them that was turned away.",
+          unit: "percentunit",
+          marks: [{ from: 0.1, color: "orange" }],
+        },
+        `${sumRate(decided(service, { decision: "refused", dry_run: "false" }))} / ` +
+          sumRate(decided(service, { dry_run: "false" })),
+      ),
+      number(
+        {
+          title: "Critical ones refused",
+          about: "Requests a second that are never to be turned away.",
+          unit: "reqps",
+          marks: [{ from: 0.001, color: "red" }],
+        },
+        `${sumRate(
+          decided(service, { priority: "critical", decision: "refused", dry_run: "false" }),
+        )} or vector(0)`,
+      ),
+    );
+  }
+  if (panels.length > 0) return panels;
+  return [
+    number(
+      { title: "In work", about: "Requests at its Envoys.", unit: "short" },
+      `sum(${envoys("envoy_cluster_upstream_rq_active", clusterOf(policy))})`,
+    ),
+  ];
+}
+
+function fleet({ name: service, concurrency }: ServicePolicy): readonly Panel[] {
+  const { min = 1, max = 1_000 } = concurrency?.settings.limits ?? {};
+  const marks: readonly Mark[] = [
+    { from: min, color: "orange" },
+    { from: max, color: "green" },
+  ];
+  return [
+    lines(
+      {
+        title: "Limit and in work",
+        about: `The law moves the limit between ${min} and ${max}.`,
+        unit: "short",
+        ...(min < max ? { marks } : {}),
+      },
+      {
+        limit: newest("headgate_fleet_limit", service),
+        "in work": newest("headgate_fleet_inflight", service),
+      },
+    ),
+    lines(
+      {
+        title: "Round trip",
+        about: "What requests take, and what they take without queueing, as the law believes.",
+        unit: "s",
+      },
+      {
+        now: newest("headgate_fleet_rtt_seconds", service),
+        "without queueing": newest("headgate_fleet_min_rtt_seconds", service),
+      },
+    ),
+    lines(
+      {
+        title: "Gradient",
+        about: "The one over the other, as the law bounds it: below 1 there is queueing.",
+        unit: "none",
+      },
+      { gradient: newest("headgate_fleet_gradient", service) },
+    ),
+    lines(
+      {
+        title: "Shares",
+        about: "What all Envoys' shares add up to, and what the Envoys hold of it.",
+        unit: "short",
+      },
+      {
+        "shares at {{priority}}": mostBy("priority", "headgate_fleet_shares", service),
+        "held by Envoys": `sum(${own("headgate_control_held_requests", { service })})`,
+      },
+    ),
+    lines(
+      {
+        title: "Envoys with a share",
+        about: "Those that have traffic or may get it.",
+        unit: "short",
+      },
+      { Envoys: newest("headgate_fleet_share_nodes", service) },
+    ),
+    lines(
+      {
+        title: "Gate of the fleet",
+        about: "1 for the state that it is in, and the share that ought to be refused.",
+        unit: "none",
+      },
+      {
+        "{{state}}": mostBy("state", "headgate_fleet_gate_state", service),
+        "to be refused": newest("headgate_fleet_reject_probability", service),
+      },
+    ),
+  ];
+}
+
+/** The panels that the text of the linearizer asks for. */
+function signal(policy: ServicePolicy): readonly Panel[] {
+  const { name: service, concurrency } = policy;
+  const settings = concurrency?.settings;
+  const { min = 0, max = 0 } = settings?.limits ?? {};
+  const usual = settings?.law === "signal" ? settings : undefined;
+  const thresholds = concurrency?.signal?.thresholds ?? [];
+  const named = thresholds.slice(0, keyPanelsMax);
+  const readings = (marks: readonly Mark[], key?: string): Panel =>
+    lines(
+      {
+        title: key === undefined ? "Reading" : `Reading of ${key}`,
+        about: `Up to the lower line the limit is ${max}, from the upper one ${min}.`,
+        unit: "short",
+        marks,
+      },
+      {
+        "{{key}}": `max by (key) (${own("headgate_signal_reading", {
+          service,
+          ...(key === undefined ? {} : { key }),
+        })})`,
+      },
+    );
+  return [
+    readings(usual === undefined ? [] : marksOf(usual)),
+    ...named.map(({ name, target, critical }) => readings(marksOf({ target, critical }), name)),
+    lines(
+      {
+        title: "Capacity",
+        about: "Permits that may be in use, by key, over all replicas.",
+        unit: "short",
+      },
+      { "{{key}}": `sum by (key) (${own("headgate_admission_inflight_max", { service })})` },
+    ),
+    lines(
+      {
+        title: "Age of the reading",
+        about: "Each replica asks by itself. Missing: no reading holds any more.",
+        unit: "s",
+        marks: [{ from: (concurrency?.signal?.staleAfterMs ?? 0) / 1_000, color: "red" }],
+      },
+      {
+        "{{instance}}": mostBy("instance", "headgate_signal_age_seconds", service),
+        missing: `max(${own("headgate_signal_missing", { service })})`,
+      },
+    ),
+    lines(
+      { title: "Questions", about: "To the signal's source, by what came of them.", unit: "reqps" },
+      { "{{outcome}}": sumRate(own("headgate_signal_polls_total", { service }), ["outcome"]) },
+    ),
+  ];
+}
+
+function marksOf({
+  target,
+  critical,
+}: {
+  readonly target: number;
+  readonly critical: number;
+}): readonly Mark[] {
+  return [
+    { from: target, color: "orange" },
+    { from: critical, color: "red" },
+  ];
+}
+
+/** The clusters that lead to it, as Envoys call them. */
+function clusterOf(service: ServicePolicy): { readonly envoy_cluster_name: readonly string[] } {
+  return { envoy_cluster_name: clusterNames(service) };
+}
+
+function atEnvoys(service: ServicePolicy): readonly Panel[] {
+  const cluster = clusterOf(service);
+  return [
+    lines(
+      {
+        title: "In work, and room",
+        about: "Over all Envoys; room is what their circuit breakers still let in.",
+        unit: "short",
+      },
+      {
+        "in work": `sum(${envoys("envoy_cluster_upstream_rq_active", cluster)})`,
+        room: `sum(${envoys("envoy_cluster_circuit_breakers_default_remaining_rq", cluster)})`,
+      },
+    ),
+    stacked(
+      { title: "Answers", about: "By class of their status.", unit: "reqps" },
+      {
+        "{{envoy_response_code_class}}xx": sumRate(
+          envoys("envoy_cluster_upstream_rq_xx", cluster),
+          ["envoy_response_code_class"],
+        ),
+      },
+    ),
+    lines(
+      { title: "Refused by circuit breakers", about: "Answered by Envoy itself.", unit: "reqps" },
+      {
+        requests: sumRate(envoys("envoy_cluster_upstream_rq_active_overflow", cluster)),
+        "waiting for a connection": sumRate(
+          envoys("envoy_cluster_upstream_rq_pending_overflow", cluster),
+        ),
+        retries: sumRate(envoys("envoy_cluster_upstream_rq_retry_overflow", cluster)),
+      },
+    ),
+  ];
+}

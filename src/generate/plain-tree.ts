@@ -1,0 +1,37 @@
+import { Noted, type Tree } from "./document.js";
+
+/** A document's value without comments, as a reader of its text gets it. */
+export type PlainValue = string | number | boolean | readonly PlainValue[] | PlainMap;
+
+/** A map of plain values, in the order in which its names were written. */
+export interface PlainMap {
+  readonly [name: string]: PlainValue;
+}
+
+/** Takes the comments away, and the names whose value is undefined. */
+export function plainTree(tree: Tree): PlainValue {
+  if (tree instanceof Noted) return plainTree(tree.value);
+  if (isTreeList(tree)) return tree.map(plainTree);
+  if (typeof tree !== "object") return tree;
+  const entries: [string, PlainValue][] = [];
+  for (const [name, value] of Object.entries(tree)) {
+    if (value !== undefined) entries.push([name, plainTree(value)]);
+  }
+  // Unlike an assignment, this takes a name such as `__proto__` for a name.
+  return Object.fromEntries(entries);
+}
+
+/** Whether a tree is a list; `Array.isArray` does not know lists that are read only. */
+export function isTreeList(tree: Tree): tree is readonly Tree[] {
+  return Array.isArray(tree);
+}
+
+/** Whether a plain value is a map. */
+export function isPlainMap(value: PlainValue | undefined): value is PlainMap {
+  return typeof value === "object" && !Array.isArray(value);
+}
+
+/** Whether a plain value is a list. */
+export function isPlainList(value: PlainValue | undefined): value is readonly PlainValue[] {
+  return Array.isArray(value);
+}

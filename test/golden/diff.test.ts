@@ -1,0 +1,24 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { runCli } from "../../src/cli/program.js";
+
+const root = "test/golden/diff";
+
+/** Each folder `diff/<case>` is two policies and what `headgate diff` says of them. */
+describe("headgate diff", () => {
+  it.each(readdirSync(root).sort())("says of %s what is expected", async (name) => {
+    const folder = `${root}/${name}`;
+    let said = "";
+    const output = {
+      out: (text: string) => {
+        said += `${text}\n`;
+      },
+      err: (text: string) => expect.fail(text),
+    };
+    const code = await runCli(["diff", `${folder}/old.yaml`, `${folder}/new.yaml`], output);
+    const path = `${folder}/expected.txt`;
+    if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(path, said);
+    expect(said).toBe(readFileSync(path, "utf8"));
+    expect(code).toBe(said === "Nothing changes.\n" ? 0 : 4);
+  });
+});

@@ -1,0 +1,76 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Tree } from "../../src/generate/document.js";
+import { plainTree } from "../../src/generate/plain-tree.js";
+import { refusalsByEnvoy } from "../support/envoy-validation.js";
+import {
+  expectedFiles,
+  generateCase,
+  generatedCases,
+  renderCase,
+  strayFolders,
+  writeExpected,
+} from "../support/generated.js";
+
+/**
+ * Each folder `generate/<target>/<case>` is a policy, options where they are not the usual ones,
+ * and in `expected` every file that comes of them, or `problems.txt`.
+ */
+const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
+const cases = generatedCases();
+
+describe("generate()", () => {
+  it.each(cases.map((given) => [given.name, given] as const))(
+    "gives what %s expects",
+    (_, given) => {
+      const files = renderCase(given);
+      if (isUpdating) writeExpected(given, files);
+      expect(Object.fromEntries(files)).toEqual(Object.fromEntries(expectedFiles(given)));
+      expect(Object.fromEntries(renderCase(given))).toEqual(Object.fromEntries(files));
+    },
+  );
+
+  it("has no golden case of a target that is not there", () => {
+    expect(strayFolders()).toEqual([]);
+  });
+});
+
+/** Envoy takes a tenth of a second for one; on a machine that is busy, many times that. */
+const verifyMsMax = 120_000;
+
+describe("Envoy itself", () => {
+  let folder = "";
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "headgate-golden-"));
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  const envoyCases = cases.filter(({ target }) => target === "envoy");
+  it.concurrent.each(envoyCases.map((given) => [given.name, given] as const))(
+    "takes what %s gives",
+    async (_, given) => {
+      const { documents } = generateCase(given);
+      const refusals = await refusalsByEnvoy(documents, join(folder, given.name));
+      expect(refusals).toEqual([]);
+    },
+    verifyMsMax,
+  );
+
+  it(
+    "refuses one that leads nowhere, and says why",
+    async () => {
+      const given = envoyCases.find(({ name }) => name === "envoy/minimal");
+      const documents = given === undefined ? [] : generateCase(given).documents.slice(0, 1);
+      const wrong = documents.map((document) => {
+        const text = JSON.stringify(document.parts.map(plainTree));
+        const parts: readonly Tree[] = JSON.parse(text.replaceAll('"cluster":"', '"cluster":"no-'));
+        return { ...document, parts };
+      });
+      const refusals = await refusalsByEnvoy(wrong, join(folder, "wrong"));
+      expect(refusals).toEqual([expect.stringMatching(/exit code 1: .*no-/s)]);
+    },
+    verifyMsMax,
+  );
+});

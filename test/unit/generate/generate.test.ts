@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import type { Document } from "../../../src/generate/document.js";
+import { isSafePath, pathCharsMax } from "../../../src/generate/document-path.js";
+import { generate } from "../../../src/generate/generate.js";
+import { usualGenerateOptions } from "../../../src/generate/generate-options.js";
+import type { GenerateProblem } from "../../../src/generate/generator.js";
+import { policyOf } from "../../support/generated.js";
+
+const text = `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: shop}
+spec:
+  services:
+    - {name: orders, upstream: {address: 10.0.0.1, port: 80}, outlierDetection: off}
+`;
+const policy = policyOf([{ file: "policy.yaml", text }]);
+const wish = { target: "envoy", policy, options: usualGenerateOptions } as const;
+
+function problem(severity: "error" | "warning"): GenerateProblem {
+  const spot = { service: undefined, path: [] };
+  return { id: "HG399", spot, message: "m", hint: "h", severity };
+}
+
+describe("generate()", () => {
+  it("gives documents with warnings, of the policy's lints and of checks", () => {
+    const seen: (readonly Document[])[] = [];
+    const check = (documents: readonly Document[]) => {
+      seen.push(documents);
+      return [problem("warning")];
+    };
+    const { documents, problems } = generate(wish, [check]);
+    expect(documents.length).toBeGreaterThan(0);
+    expect(seen).toEqual([documents]);
+    expect(problems.map(({ id }) => id)).toEqual(["HG423", "HG399"]);
+  });
+
+  it("gives no document where there is an error", () => {
+    const { documents, problems } = generate(wish, [() => [problem("error")]]);
+    expect(documents).toEqual([]);
+    expect(problems.map(({ id }) => id)).toEqual(["HG423", "HG399"]);
+  });
+
+  it("leaves the checks out where a target cannot say what the policy says", () => {
+    const none = policyOf([{ file: "a.yaml", text: "domain: a\n" }]);
+    const asked = { ...wish, policy: none };
+    const { problems } = generate(asked, [() => [problem("error")]]);
+    expect(problems.map(({ id }) => id)).toEqual(["HG304"]);
+  });
+});
+
+describe("isSafePath()", () => {
+  it.each([
+    ["a", true],
+    ["a/b-c/d_e.yaml", true],
+    ["", false],
+    ["/a", false],
+    ["a//b", false],
+    ["../a", false],
+    ["a/../b", false],
+    ["a/.b", false],
+    ["a\\b", false],
+    ["a b", false],
+    ["a\u0000", false],
+    ["-rf", false],
+    ["é", false],
+    [`${"a/".repeat(pathCharsMax / 2 - 1)}a`, true],
+    [`${"a/".repeat(pathCharsMax / 2)}a`, false],
+    ["a".repeat(201), false],
+  ])("takes %o: %s", (path, isSafe) => {
+    expect(isSafePath(path)).toBe(isSafe);
+  });
+});

@@ -1,0 +1,108 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { usualGenerateOptions } from "../../../../src/generate/generate-options.js";
+import { generateProblemRows } from "../../../../src/generate/generate-problems.js";
+import type { GeneratedPolicy } from "../../../../src/generate/generator.js";
+import { chartVersion } from "../../../../src/generate/kubernetes/chart.js";
+import { generateKubernetes } from "../../../../src/generate/kubernetes/kubernetes.js";
+import { configMapBytesMax } from "../../../../src/generate/kubernetes/policy-files.js";
+import { policyNeeds } from "../../../../src/generate/kubernetes/policy-needs.js";
+import { policyOf } from "../../../support/generated.js";
+
+const head = "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: p}\nspec:\n";
+const limits = `  rateLimits:
+    - {domain: d, descriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1}}]}
+`;
+
+function policy(spec: string): GeneratedPolicy {
+  return policyOf([{ file: "policy.yaml", text: `${head}${spec}` }]);
+}
+
+/** A policy whose ConfigMap holds so many bytes. */
+function policyOfBytes(bytes: number): GeneratedPolicy {
+  const text = `${head}${limits}`;
+  const comment = `# ${"x".repeat(bytes - text.length - "policy.yaml".length - 3)}\n`;
+  return policyOf([{ file: "policy.yaml", text: `${text}${comment}` }]);
+}
+
+describe("generateKubernetes()", () => {
+  it("takes a policy as large as a ConfigMap may be, and no larger one", () => {
+    const largest = generateKubernetes(policyOfBytes(configMapBytesMax), usualGenerateOptions);
+    expect(largest.problems).toEqual([]);
+    expect(largest.documents).not.toEqual([]);
+    const larger = generateKubernetes(policyOfBytes(configMapBytesMax + 1), usualGenerateOptions);
+    expect(larger.documents).toEqual([]);
+    expect(larger.problems).toMatchObject([{ id: "HG360", severity: "error" }]);
+  });
+
+  it.each([
+    ["  proxies: {headgate: {port: 8080}}\n", ["headgate", "port"]],
+    ["  proxies: {headgate: {controlPort: 8080}}\n", ["headgate", "controlPort"]],
+  ])("refuses what pods have for HTTP in %j", (spec, path) => {
+    const { problems } = generateKubernetes(policy(`${limits}${spec}`), usualGenerateOptions);
+    expect(problems).toMatchObject([{ id: "HG361", spot: { path } }]);
+  });
+
+  it.each([
+    ["headgate.headgate.svc.cluster.local", "headgate", []],
+    ["headgate-pods.headgate.svc", "headgate", []],
+    ["headgate.headgate.svc.cluster.local", "traffic", ["HG362"]],
+    ["gate.headgate.svc.cluster.local", "headgate", ["HG362"]],
+    // A name of another kind may lead here.
+    ["gate.example.com", "headgate", []],
+  ])("says of proxies that ask %s, in %s: %j", (address, namespace, ids) => {
+    const spec = `${limits}  proxies: {headgate: {address: ${address}}}\n`;
+    const { problems } = generateKubernetes(policy(spec), { ...usualGenerateOptions, namespace });
+    expect(problems.map(({ id }) => id)).toEqual(ids);
+  });
+
+  it("has a row for each problem", () => {
+    for (const id of ["HG360", "HG361", "HG362", "HG363"]) {
+      expect(Object.keys(generateProblemRows)).toContain(id);
+    }
+  });
+
+  it("makes no path twice, and none that leaves its folder", () => {
+    const { documents } = generateKubernetes(policy(limits), usualGenerateOptions);
+    const paths = documents.map(({ path }) => path);
+    expect(new Set(paths).size).toBe(paths.length);
+    for (const path of paths) expect(path).toMatch(/^[\w-][\w./-]*$/);
+  });
+});
+
+describe("policyNeeds()", () => {
+  it.each([
+    ["limits", limits, { hasSharedState: true, hasControlPort: false }],
+    ["none", "  rateLimits: []\n", { hasSharedState: false, hasControlPort: false }],
+    [
+      "quotas",
+      "  rateLimits: [{domain: shop}]\n" +
+        "  quotas: [{name: q, domain: shop, bucket: [remote_address], " +
+        "rate: {hits: 1, period: 1s}}]\n",
+      { hasSharedState: true, hasControlPort: true },
+    ],
+    [
+      "permits",
+      "  services: [{name: a, admission: {maxInFlight: 5}}]\n",
+      { hasSharedState: true, hasControlPort: false },
+    ],
+    [
+      "statistics",
+      "  services: [{name: a, concurrency: {law: gradient, sources: [envoyMetrics]}}]\n",
+      { hasSharedState: true, hasControlPort: true },
+    ],
+    [
+      "a backstop that Headgate keeps off",
+      "  services: [{name: a, localRateLimit: {requests: 5, when: withoutHeadgate}}]\n",
+      { hasSharedState: false, hasControlPort: true },
+    ],
+  ])("finds of %s what it takes", (_, spec, needs) => {
+    expect(policyNeeds(policy(spec))).toMatchObject(needs);
+  });
+});
+
+describe("chartVersion", () => {
+  it("is the package's", () => {
+    expect(JSON.parse(readFileSync("package.json", "utf8")).version).toBe(chartVersion);
+  });
+});

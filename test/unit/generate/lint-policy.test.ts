@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { lintPolicy } from "../../../src/generate/lint-policy.js";
+import { policyOf } from "../../support/generated.js";
+
+function idsOf(services: string, more = ""): readonly string[] {
+  const text = `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: shop}
+spec:
+  rateLimits:
+    - domain: shop
+      descriptors: [{key: remote_address, rate_limit: {unit: hour, requests_per_unit: 5}}]
+  services:
+${services}
+${more}`;
+  return lintPolicy(policyOf([{ file: "policy.yaml", text }])).map(({ id, spot, severity }) => {
+    expect(severity).toBe("warning");
+    return `${id} ${[spot.service ?? "spec", ...spot.path].join(".")}`;
+  });
+}
+
+const limited = "rateLimit: {domain: shop, descriptors: [[remote_address]]}";
+const fixed = "{minRtt: {fixed: 20ms}}";
+
+describe("lintPolicy()", () => {
+  it.each([
+    [`    - {name: a, ${limited}}`, ["HG422 a.rateLimit"]],
+    [`    - {name: a, ${limited}, admission: {maxInFlight: 5}}`, []],
+    [`    - {name: a, ${limited}, circuitBreakers: {maxRequests: 5}}`, []],
+    [`    - {name: a, ${limited}, adaptiveConcurrency: {}}`, []],
+    ["    - {name: a, outlierDetection: off}", ["HG423 a.outlierDetection"]],
+    [
+      "    - {name: a, outlierDetection: {maxEjectionPercent: 100}}",
+      ["HG421 a.outlierDetection.maxEjectionPercent"],
+    ],
+    [
+      "    - {name: a, retries: {retryOn: [5xx]}, circuitBreakers: {retryBudget: off}}",
+      ["HG424 a.retries.retryOn"],
+    ],
+    ["    - {name: a, retries: {retryOn: [5xx]}}", []],
+    ["    - {name: a, retries: {retryOn: [reset]}, circuitBreakers: {retryBudget: off}}", []],
+    ["    - {name: a}", []],
+  ])("says of %s: %o", (service, ids) => {
+    expect(idsOf(service)).toEqual(ids);
+  });
+
+  it.each([
+    ["bucket: [remote_address]", ["HG439 a.rateLimit.descriptors"]],
+    ["services: [a, b], bucket: [remote_address]", ["HG439 a.rateLimit.descriptors"]],
+    ["bucket: [{header: x, as: remote_address}]", []],
+    ["services: [b], bucket: [remote_address]", []],
+    [
+      "bucket: [remote_address], match: [{name: x-hot, present: true}]",
+      ["HG439 a.rateLimit.descriptors"],
+    ],
+    ["bucket: [{header: x, as: other}], rate: {hits: 1, period: 1s}", []],
+  ])("says of a quota by %s beside a call: %o", (quota, ids) => {
+    const services = `    - {name: a, ${limited}, admission: {}}\n    - {name: b}`;
+    const more = `  quotas: [{name: q, domain: shop, ${quota}}]`;
+    expect(idsOf(services, more)).toEqual(ids);
+  });
+
+  it("finds one stated latency of services that are not one", () => {
+    const proxies = `  proxies: {adaptiveConcurrency: ${fixed}}`;
+    expect(idsOf("    - {name: a}\n    - {name: b}", proxies)).toEqual([
+      "HG425 spec.proxies.adaptiveConcurrency.minRtt",
+    ]);
+    expect(idsOf("    - {name: a}", proxies)).toEqual([]);
+    const own = ["a", "b"].map((name) => `    - {name: ${name}, adaptiveConcurrency: ${fixed}}`);
+    expect(idsOf(own.join("\n"))).toEqual([]);
+  });
+});

@@ -1,0 +1,94 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { readGenerateOptions } from "../../../../src/cli/generate-flags.js";
+import { usualGenerateOptions } from "../../../../src/generate/generate-options.js";
+import { alertWords } from "../../../../src/generate/observe/alert-words.js";
+import { alertRules, generateAlerts } from "../../../../src/generate/observe/alerts.js";
+import { sectionOf } from "../../../../src/generate/observe/runbook.js";
+import { policyOf } from "../../../support/generated.js";
+import { readQuery } from "../../../support/promql.js";
+
+const text = readFileSync("test/golden/generate/alerts/everything/policy.yaml", "utf8");
+const policy = policyOf([{ file: "policy.yaml", text }]);
+const rules = alertRules(policy, { replicas: 3 });
+
+function exprOf(alert: string): string {
+  return rules.find((rule) => rule.alert === alert)?.expr ?? "";
+}
+
+describe("alertRules()", () => {
+  it.each(rules.map((rule) => [rule.alert, rule] as const))(
+    "asks for %s what Prometheus can read, and is tried with what it asks for",
+    (_, { expr, trial }) => {
+      const { isRight, selectors } = readQuery(expr);
+      expect(isRight, expr).toBe(true);
+      const asked = new Set(selectors.map(({ metric }) => metric));
+      const quiet = trial.quiet.map(([series]) => series.split("{")[0] ?? "");
+      for (const metric of quiet) expect(asked).toContain(metric);
+    },
+  );
+
+  it("names in a summary only labels that the alert has", () => {
+    for (const { alert, trial } of rules) {
+      const { summary } = alertWords[alert];
+      for (const [, label = ""] of summary.matchAll(/\$labels\.(\w+)/g)) {
+        expect(Object.keys(trial.labels), alert).toContain(label);
+      }
+    }
+  });
+
+  it("takes thresholds from the policy", () => {
+    expect(exprOf("HeadgateReplicasMissing")).toContain("< 3");
+    expect(exprOf("HeadgateDecisionsSlow")).toContain("> 0.01");
+    expect(exprOf("HeadgateLimitAtFloor")).toContain("<= 10");
+    expect(exprOf("HeadgateLagCritical")).toContain('key!~"ledger"}) >= 100000');
+    expect(exprOf("HeadgateLagCritical")).toContain('key="ledger"}) >= 20000');
+  });
+
+  it("raises nothing about what the policy does not have", () => {
+    const bare = policyOf([{ file: "policy.yaml", text: "domain: shop\n" }]);
+    const names = alertRules(bare, { replicas: 1 }).map(({ alert }) => alert);
+    expect(names.filter((name) => name.startsWith("Envoy"))).toEqual([]);
+    expect(names).not.toContain("HeadgateNearLimit");
+    expect(names).not.toContain("HeadgateReplicasMissing");
+    expect(names).not.toContain("HeadgateFailOpen");
+    expect(names).not.toContain("HeadgateNoLeader");
+  });
+});
+
+describe("generateAlerts()", () => {
+  it("leads from each alert to its section of the runbook", () => {
+    const runbookUrl = "https://runbooks.example/headgate";
+    const { documents } = generateAlerts(policy, { ...usualGenerateOptions, runbookUrl });
+    const rendered = JSON.stringify(documents[0]?.parts);
+    const runbook = String(documents.find(({ path }) => path === "runbook.md")?.parts[0]);
+    for (const { alert } of rules) {
+      expect(rendered).toContain(`${runbookUrl}#${sectionOf(alert)}`);
+      expect(runbook).toContain(`\n## ${alert}\n`);
+    }
+  });
+});
+
+describe("--runbook-url", () => {
+  const flags = {
+    envoyVersion: "1.40",
+    istioVersion: "1.30",
+    gatewayVersion: "1.6",
+    form: "bootstrap",
+    role: "both",
+    namespace: "headgate",
+    replicas: "2",
+    output: "text",
+  } as const;
+
+  it("is taken as it is, and refused where it is none or has a section already", () => {
+    const read = (runbookUrl: string) => readGenerateOptions("alerts", { ...flags, runbookUrl });
+    expect(read("https://runbooks.example/a?b=c")).toMatchObject({
+      kind: "value",
+      value: { options: { runbookUrl: "https://runbooks.example/a?b=c" } },
+    });
+    for (const wrong of ["", "runbook.md", "javascript:1", "https://a/#b", "https://a/{{x}}"]) {
+      expect(read(wrong).kind, wrong).toBe("problem");
+    }
+  });
+});
