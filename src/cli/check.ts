@@ -10,6 +10,9 @@ import { compareWithReference } from "../policy/comparison.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../policy/parse.js";
 import { formatProblems, visibleText } from "../policy/problem.js";
 import type { CommandContext } from "./context.js";
+import { checkEnvoyFiles } from "./envoy-check.js";
+import { many } from "./many.js";
+import { renderQuotas, summarizeQuotas } from "./quota-report.js";
 import { renderComparison } from "./ratelimit-report.js";
 import { renderServices, summarizeServices } from "./service-report.js";
 
@@ -19,6 +22,7 @@ interface CheckOptions {
   readonly output: CheckFormat;
   readonly ratelimit?: string;
   readonly mergeDomainConfig?: string | true;
+  readonly envoy?: true;
 }
 
 /** Adds `headgate check`: reads policy files of either dialect together, reports all mistakes. */
@@ -44,6 +48,18 @@ export function addCheck(program: Command, context: CommandContext): void {
         `${mergeOption.docs} Default: ${mergeOption.defaultText}. (${mergeOption.env})`,
       ),
     )
+    .addOption(new Option("--envoy", "the files are configuration of Envoy, or patches for it"))
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate check policy.yaml
+  headgate check /srv/runtime_data/current/config
+  headgate check -o json policy.yaml | jq .problems
+  headgate check --ratelimit /srv/runtime_data/current/config
+  headgate check --envoy /etc/envoy/envoy.yaml
+  kubectl get configmap policy -o jsonpath='{.data.policy\\.yaml}' | headgate check -
+`,
+    )
     .addHelpText(
       "after",
       `
@@ -51,19 +67,22 @@ Each problem begins with file:line:column and an id. Files are checked together,
 reads them: a domain may stand in one of them only, unless MERGE_DOMAIN_CONFIG says otherwise.
 The report of --ratelimit follows HEADGATE_ALGORITHM and HEADGATE_ON_STORE_FAILURE.
 
-Examples:
-  headgate check policy.yaml
-  headgate check /srv/runtime_data/current/config
-  headgate check -o json policy.yaml | jq .problems
-  headgate check --ratelimit /srv/runtime_data/current/config
-  kubectl get configmap policy -o jsonpath='{.data.policy\\.yaml}' | headgate check -
+With --envoy each file is a bootstrap, or objects of Kubernetes that carry pieces of one: what Envoy
+would refuse is an error, and so is much that it would take and then not do.
 
 Exit codes: 0 right, 1 a file cannot be read, 2 usage, 3 invalid.`,
     )
     .action(async (paths: readonly string[], options: CheckOptions) => {
       const complain = (message: string): never => command.error(`error: ${message}`);
+      if (options.envoy === true && (paths.length === 0 || options.ratelimit !== undefined)) {
+        complain("--envoy needs files, and no --ratelimit");
+      }
       if ((paths.length === 0) === (options.ratelimit === undefined)) {
         complain("name files to check, or a directory with --ratelimit");
+      }
+      if (options.envoy === true) {
+        const checked = { files: paths, format: options.output, context };
+        return context.exitWith(checkEnvoyFiles(checked));
       }
       const read = readSettings(options, context);
       if (read.kind === "problem") return complain(read.message);
@@ -129,7 +148,8 @@ async function check(paths: readonly string[], parts: CheckParts): Promise<numbe
   } else {
     const report = comparison === undefined ? [] : [renderComparison(comparison)];
     const services = parsed.kind === "policy" ? renderServices(parsed.services) : "";
-    const parts = [asText(sources, parsed), services, ...report];
+    const quotas = parsed.kind === "policy" ? renderQuotas(parsed.quotas) : "";
+    const parts = [asText(sources, parsed), services, quotas, ...report];
     output.out(parts.filter((part) => part !== "").join("\n\n"));
   }
   return parsed.kind === "policy" ? exitCodes.ok : exitCodes.invalidPolicy;
@@ -179,7 +199,8 @@ function asText(sources: readonly PolicyText[], parsed: ParsedPolicy): string {
 function asJson(sources: readonly PolicyText[], parsed: ParsedPolicy): object {
   if (parsed.kind === "policy") {
     const services = summarizeServices(parsed.services);
-    return { ok: true, ...counts(sources, parsed), services, problems: [] };
+    const quotas = summarizeQuotas(parsed.quotas);
+    return { ok: true, ...counts(sources, parsed), services, quotas, problems: [] };
   }
   const { problems, unreportedCount } = parsed;
   return { ok: false, files: sources.length, problems, unreportedCount };
@@ -192,8 +213,4 @@ function counts(
   let limits = 0;
   for (const { effect } of rules) if (effect.kind === "limited") limits += effect.limits.length;
   return { files: sources.length, domains: domains.length, limits };
-}
-
-function many(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

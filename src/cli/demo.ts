@@ -1,5 +1,4 @@
 import { type Command, Option } from "commander";
-import { runDemo } from "../dev/demo.js";
 import { type DemoFlags, demoFlagRows } from "../dev/demo-options.js";
 import type { CommandContext } from "./context.js";
 
@@ -9,17 +8,24 @@ export function addDemo(program: Command, context: CommandContext): void {
     .command("demo")
     .description("a first look: Headgate with a real Envoy in front, and traffic to watch")
     .addHelpText(
+      "before",
+      `Examples:
+  headgate demo
+  headgate demo --quiet-traffic --envoy-port 10080
+  headgate demo --policy my-policy.yaml
+`,
+    )
+    .addHelpText(
       "after",
       `
 Everything listens on loopback and ends with Ctrl-C.
 
-Examples:
-  headgate demo
-  headgate demo --quiet-traffic --envoy-port 10080
-  headgate demo --policy my-policy.yaml`,
+Exit codes: 0 ended as asked, 1 failure, 2 usage, 3 invalid policy.`,
     );
   for (const { flags, docs } of demoFlagRows) command.addOption(new Option(flags, docs));
   command.action(async (flags: DemoFlags) => {
+    // It runs the whole service, and no other command waits until that is read.
+    const { runDemo } = await import("../dev/demo.js");
     context.exitWith(await runDemo({ flags, env: context.env }));
   });
 }

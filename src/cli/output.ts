@@ -11,7 +11,8 @@ export const processOutput: Output = {
 };
 
 function writeWhole(stream: NodeJS.WriteStream, text: string): void {
-  if (stream.listenerCount("error") === 0) stream.on("error", endQuietly);
+  // Others listen too, once or for a while (loaders do): only our own listener is sure to stay.
+  if (!stream.listeners("error").includes(endQuietly)) stream.on("error", endQuietly);
   stream.write(text.endsWith("\n") ? text : `${text}\n`);
 }
 

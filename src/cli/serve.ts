@@ -1,9 +1,7 @@
 import { type Command, Option } from "commander";
 import { loadConfig } from "../app/config.js";
 import { exitCodes } from "../app/failure.js";
-import { createLogger } from "../app/logger.js";
 import { type OptionName, optionNames, optionRow } from "../app/options.js";
-import { runServiceProcess } from "../app/service-process.js";
 import type { CommandContext } from "./context.js";
 
 /** Adds `headgate serve`: the service alone, with every option of the configuration's table. */
@@ -11,6 +9,14 @@ export function addServe(program: Command, context: CommandContext): void {
   const command = program
     .command("serve")
     .description("run the service until a signal stops it")
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate serve --policy policy.yaml
+  headgate serve --policy /etc/headgate --log-level debug
+  REDIS_URL=redis:6379 REDIS_AUTH_FILE=/run/secrets/redis headgate serve --policy policy.yaml
+`,
+    )
     .addHelpText(
       "after",
       `
@@ -20,10 +26,7 @@ REDIS_URL, REDIS_AUTH, or the files that REDIS_URL_FILE and REDIS_AUTH_FILE name
 SIGTERM, SIGINT and SIGHUP drain and stop; a second signal stops at once. The policy's files are
 watched: a changed policy takes force by itself, and a wrong one leaves the old one in force.
 
-Examples:
-  headgate serve --policy policy.yaml
-  headgate serve --policy /etc/headgate --log-level debug
-  REDIS_URL=redis:6379 REDIS_AUTH_FILE=/run/secrets/redis headgate serve --policy policy.yaml`,
+Exit codes: 0 stopped as asked, 1 failure or cut off while stopping, 2 usage, 3 invalid policy.`,
     );
   const flags = addFlags(command);
   command.action(async () => {
@@ -56,6 +59,9 @@ async function serve(
     return exitCodes.usage;
   }
   const { config } = loaded;
+  // The service is most of this program: no other command waits until it is read.
+  const { createLogger } = await import("../app/logger.js");
+  const { runServiceProcess } = await import("../app/service-process.js");
   const logger = createLogger(config, { fd: 1, isTerminal: process.stdout.isTTY === true });
   return runServiceProcess(config, { logger, complain: output.err });
 }

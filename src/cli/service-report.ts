@@ -1,4 +1,5 @@
 import type { AdmissionPolicy, ServicePolicy, TrustPolicy } from "../policy/service-policy.js";
+import { many } from "./many.js";
 import { drawTable } from "./text-table.js";
 
 /** What a policy says of a service, in words: for people, and by the same names for machines. */
@@ -10,6 +11,8 @@ export interface ServiceSummary {
   readonly limit: string;
   /** Whose word on a request's class is taken. */
   readonly classStatedBy: string;
+  /** What Envoy holds that is not usual, by the policy's names; `usual` where there is nothing. */
+  readonly atEnvoy: string;
 }
 
 /** Services that the text shows; JSON shows all. */
@@ -22,6 +25,7 @@ export function summarizeServices(services: readonly ServicePolicy[]): readonly 
     admission: service.admission === undefined ? "off" : checksOf(service.admission),
     limit: limitOf(service),
     classStatedBy: trustOf(service.priority.trust),
+    atEnvoy: protectionsOf(service),
   }));
 }
 
@@ -29,8 +33,14 @@ export function summarizeServices(services: readonly ServicePolicy[]): readonly 
 export function renderServices(services: readonly ServicePolicy[]): string {
   if (services.length === 0) return "";
   const shown = services.slice(0, reportServicesMax);
+  const summaries = summarizeServices(shown);
   const titles = ["service", "admission", "limit", "class stated by"];
-  const rows = summarizeServices(shown).map((row) => Object.values<string>({ ...row }));
+  // A column of nothing but `usual` would say nothing.
+  const hasOwn = summaries.some(({ atEnvoy }) => atEnvoy !== usualWord);
+  if (hasOwn) titles.push("at Envoy");
+  const rows = summaries.map(({ name, admission, limit, classStatedBy, atEnvoy }) => {
+    return [name, admission, limit, classStatedBy, ...(hasOwn ? [atEnvoy] : [])];
+  });
   const table = drawTable(
     titles.map((title) => ({ title })),
     rows,
@@ -81,6 +91,23 @@ function trustOf({ anyone, sources, principals }: TrustPolicy): string {
   return words.length === 0 ? "nobody" : words.join(", ");
 }
 
-function many(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+const usualWord = "usual";
+
+/** What can be there or not, in the order of the language. */
+const protections = [
+  "retries",
+  "localRateLimit",
+  "adaptiveConcurrency",
+  "admissionControl",
+] as const satisfies readonly (keyof ServicePolicy)[];
+
+function protectionsOf(service: ServicePolicy): string {
+  const { direction, circuitBreakers, outlierDetection } = service;
+  const words: string[] = protections.filter((name) => service[name] !== undefined);
+  if (circuitBreakers.requestsMax !== "auto") {
+    words.unshift(`maxRequests ${circuitBreakers.requestsMax}`);
+  }
+  if (outlierDetection === undefined) words.push("no outlierDetection");
+  if (direction === "outbound") words.unshift("outbound:");
+  return words.length === 0 ? usualWord : words.join(" ");
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Clock } from "../core/clock.js";
 import { assert } from "../core/errors.js";
 
-/** The ports as they stand in envoy/demo/envoy.yaml, each exactly once. */
+/** The ports as they stand in envoy/demo/edge/envoy.yaml, each exactly once. */
 const filePorts = { envoy: 10_000, upstream: 10_080, headgate: 8_081, admin: 9_901 } as const;
 
 /** Where the demo's Envoy listens and whom it calls. */

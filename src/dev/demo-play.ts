@@ -163,7 +163,7 @@ async function startEnvoy({ scope, options }: Play, ports: EnvoyPorts): Promise<
   await scope.add(() => {
     if (!isKept) rmSync(folder, { recursive: true, force: true });
   });
-  const config = renderEnvoyConfig(readFileSync(exampleFile("envoy.yaml"), "utf8"), ports);
+  const config = renderEnvoyConfig(readFileSync(exampleFile("edge/envoy.yaml"), "utf8"), ports);
   const envoy = new Envoy({ program: found.path, config, folder, clock });
   await scope.add(() => envoy.stop());
   const adminAddress = await envoy.ready();

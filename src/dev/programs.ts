@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.js";
 
 /** The programs of others that the demo and the tests run. */
-export type ProgramName = "envoy" | "redis" | "valkey";
+export type ProgramName = "envoy" | "redis" | "valkey" | "helm" | "hadolint" | "promtool";
 
 /** Whether a program is there. */
 export type Program =
@@ -9,7 +9,7 @@ export type Program =
       readonly kind: "found";
       /** Absolute, or as its variable says. */
       readonly path: string;
-      /** Three numbers, like "1.40.0". */
+      /** Two numbers or three, like "1.40.0". */
       readonly version: string;
     }
   | {
@@ -26,6 +26,10 @@ export interface ProgramRow {
   readonly variable: string;
   /** Its name on PATH. */
   readonly command: string;
+  /** What makes it print its version; `--version` in most. */
+  readonly versionArgs: readonly string[];
+  /** Where that is in what it prints. */
+  readonly versionPattern: RegExp;
   /** The oldest that has what we use. One that a variable names is not held to it. */
   readonly versionMin: string;
   readonly hint: string;
@@ -41,40 +45,80 @@ export interface Surroundings {
   readonly report: (text: string) => void;
 }
 
+const serverVersion = /\bserver v=(\d+\.\d+\.\d+)\b/;
+
 /** The row of each program. */
 export const programRows: Readonly<Record<ProgramName, ProgramRow>> = {
   envoy: {
     variable: "ENVOY_BIN",
     command: "envoy",
+    versionArgs: ["--version"],
+    versionPattern: /\bversion: [0-9a-f]+\/(\d+\.\d+\.\d+)/,
     versionMin: "1.40.0",
     hint: "put envoy 1.40 or newer on PATH, name one in ENVOY_BIN, or install python3 with venv",
   },
   redis: {
     variable: "REDIS_SERVER_BIN",
     command: "redis-server",
+    versionArgs: ["--version"],
+    versionPattern: serverVersion,
     versionMin: "6.2.0",
     hint: "put redis-server on PATH, name one in REDIS_SERVER_BIN, or install python3 with venv",
   },
   valkey: {
     variable: "VALKEY_SERVER_BIN",
     command: "valkey-server",
+    versionArgs: ["--version"],
+    versionPattern: serverVersion,
     versionMin: "7.2.0",
     hint: "put valkey-server on PATH, name one in VALKEY_SERVER_BIN, or install python3 with venv",
+  },
+  helm: {
+    variable: "HELM_BIN",
+    command: "helm",
+    versionArgs: ["version", "--short"],
+    // One that was built from its module says `v3.19`.
+    versionPattern: /\bv(\d+\.\d+(?:\.\d+)?)\b/,
+    versionMin: "3.14.0",
+    hint: "put helm 3.14 or newer on PATH, name one in HELM_BIN, or install python3 with venv",
+  },
+  hadolint: {
+    variable: "HADOLINT_BIN",
+    command: "hadolint",
+    versionArgs: ["--version"],
+    versionPattern: /\bDockerfile Linter (\d+\.\d+\.\d+)/,
+    versionMin: "2.12.0",
+    hint: "put hadolint on PATH, name one in HADOLINT_BIN, or install python3 with venv",
+  },
+  promtool: {
+    variable: "PROMTOOL_BIN",
+    command: "promtool",
+    versionArgs: ["--version"],
+    versionPattern: /\bpromtool, version (\d+\.\d+\.\d+)/,
+    versionMin: "2.42.0",
+    hint: "put promtool 2.42 or newer on PATH, or name one in PROMTOOL_BIN",
   },
 };
 
 /** All programs, in the order in which they are looked for. */
-export const programNames: readonly ProgramName[] = ["redis", "valkey", "envoy"];
+export const programNames: readonly ProgramName[] = [
+  "redis",
+  "valkey",
+  "envoy",
+  "helm",
+  "hadolint",
+  "promtool",
+];
 
 /**
- * The version in what `--version` prints, or undefined.
+ * The version in what a program prints when it is asked for it, or undefined.
  * Envoy: `envoy  version: 9e55.../1.40.0/Clean/RELEASE/BoringSSL` (a distribution may write
- * `1.40.0-dev`); Redis: `Redis server v=7.0.15 sha=...`; Valkey: `Valkey server v=9.1.2 sha=...`.
+ * `1.40.0-dev`); Redis: `Redis server v=7.0.15 sha=...`; Valkey: `Valkey server v=9.1.2 sha=...`;
+ * Helm: `v3.19.5+g...`; hadolint: `Haskell Dockerfile Linter 2.15.1`; promtool: `promtool, version
+ * 2.42.0+ds (branch: ...`.
  */
 export function parseVersion(name: ProgramName, text: string): string | undefined {
-  const pattern =
-    name === "envoy" ? /\bversion: [0-9a-f]+\/(\d+\.\d+\.\d+)/ : /\bserver v=(\d+\.\d+\.\d+)\b/;
-  return pattern.exec(text)?.[1];
+  return programRows[name].versionPattern.exec(text)?.[1];
 }
 
 /** Whether a version is the wanted one or newer: "1.40.0" is newer than "1.9.0". */

@@ -119,7 +119,7 @@ async function versionOf(
   env: Surroundings["env"],
 ): Promise<string | undefined> {
   if (!isProgram(path)) return undefined;
-  const { output } = await runProgram(path, ["--version"], env);
+  const { output } = await runProgram(path, programRows[name].versionArgs, env);
   return parseVersion(name, output);
 }
 

@@ -129,6 +129,7 @@ describe("headgate check", () => {
       domains: 1,
       limits: 1,
       services: [],
+      quotas: [],
       problems: [],
     });
     const bad = await check("-o", "json", await write("b.yaml", "domain: [x"));
@@ -165,6 +166,36 @@ describe("headgate check, of services", () => {
       services: [
         { name: "a", admission: "off", limit: "none", classStatedBy: "nobody" },
         { name: "b", admission: "deadline shedAt", limit: "5", classStatedBy: "nobody" },
+      ],
+    });
+  });
+});
+
+describe("headgate check, of quotas", () => {
+  it("says what buckets are made of, and what Envoys do without an assignment", async () => {
+    const quotas = [
+      "{name: pace, domain: shop, bucket: [{header: x-team, as: team}], " +
+        "rate: {hits: 5, period: 1s}}",
+      "{name: tiers, domain: shop, services: [a], bucket: [remote_address], " +
+        "rate: {hits: 5, period: 1s}, classes: {header: x-tier, weights: {gold: 2}}, " +
+        "beforeAssignment: deny, afterExpiry: {fallback: allow}}",
+    ];
+    const text = `${policyOf("{name: a}")}\n  quotas:\n    - ${quotas.join("\n    - ")}\n`;
+    const path = await write("a.yaml", text);
+    const { code, out } = await check(path);
+    expect({ code, out: out.split("\n").slice(-4) }).toEqual({
+      code: 0,
+      out: [
+        "Quotas",
+        "  quota  domain  bucket                    services  before  after",
+        "  pace   shop    team                      all       allow   limit",
+        "  tiers  shop    remote_address by x-tier  a         deny    allow",
+      ],
+    });
+    expect(JSON.parse((await check("-o", "json", path)).out)).toMatchObject({
+      quotas: [
+        { name: "pace", services: "all" },
+        { name: "tiers", afterExpiry: "allow" },
       ],
     });
   });

@@ -1,5 +1,7 @@
+import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { runCli } from "../../../src/cli/program.js";
+import { createProgram, runCli } from "../../../src/cli/program.js";
+import { processTerminal } from "../../../src/cli/terminal.js";
 
 /** Runs a command line and answers all that it did. */
 async function run(...args: readonly string[]) {
@@ -57,5 +59,67 @@ describe("headgate", () => {
     expect(code).toBe(0);
     expect(out).toContain("Examples:");
     expect(out).toContain(`headgate ${command}`);
+  });
+});
+
+const wholeProgram = createProgram({
+  output: { out: () => {}, err: () => {} },
+  env: {},
+  terminal: processTerminal,
+  exitWith: () => {},
+});
+
+/** Every command that does something, by the words that lead to it. */
+function commandsBelow(
+  command: Command,
+  path: readonly string[] = [],
+): readonly { readonly words: string; readonly command: Command }[] {
+  return command.commands.flatMap((one) => {
+    const words = [...path, one.name()];
+    const inner = commandsBelow(one, words);
+    return inner.length > 0 ? inner : [{ words: words.join(" "), command: one }];
+  });
+}
+
+/** As `--help` prints it, with what stands before and after. */
+function helpOf(command: Command): string {
+  let text = "";
+  command.configureOutput({
+    writeOut: (part) => {
+      text += part;
+    },
+  });
+  command.outputHelp();
+  return text;
+}
+
+const commands = commandsBelow(wholeProgram);
+
+describe("every command of headgate", () => {
+  it("is looked at", () => {
+    expect(commands.map(({ words }) => words)).toEqual(
+      expect.arrayContaining(["check", "doctor", "keys get", "help", "completion"]),
+    );
+  });
+
+  it.each(commands)("$words says what it does, shows examples, and names its exit codes", (one) => {
+    const { words, command } = one;
+    const help = helpOf(command);
+    expect(command.description()).toMatch(/^[a-z].{5,}[^.]$/);
+    expect(help).toContain("Examples:");
+    expect(help).toContain(`headgate ${words}`);
+    expect(help).toMatch(/Exit codes: 0 /);
+  });
+
+  it.each(commands)("$words shows examples before its options", ({ command }) => {
+    const help = helpOf(command);
+    const options = help.search(/^[A-Z][\w ]*:\n\s+-/m);
+    expect(help.indexOf("Examples:")).toBeLessThan(options);
+  });
+
+  it.each(commands)("$words describes all of its options", ({ command }) => {
+    for (const { long, description } of command.options) {
+      expect([long, description.length > 3]).toEqual([long, true]);
+    }
   });
 });

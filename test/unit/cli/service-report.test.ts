@@ -35,6 +35,15 @@ describe("summarizeServices()", () => {
       `admission: {gate: {}, ${wait}, queue: {}, load: {}}`,
       { admission: "deadline gate estimatedWait shedAt load queue" },
     ],
+    ["hosts: []", { atEnvoy: "usual" }],
+    [
+      "direction: outbound, retries: {}, circuitBreakers: {maxRequests: 9}, admissionControl: {}",
+      { atEnvoy: "outbound: maxRequests 9 retries admissionControl" },
+    ],
+    [
+      "outlierDetection: off, localRateLimit: {requests: 1}, adaptiveConcurrency: {}",
+      { atEnvoy: "localRateLimit adaptiveConcurrency no outlierDetection" },
+    ],
   ])("says of %s: %j", (fields, summary) => {
     expect(summarizeServices(servicesOf(`{name: a, ${fields}}`))).toMatchObject([summary]);
   });
@@ -43,6 +52,16 @@ describe("summarizeServices()", () => {
 describe("renderServices()", () => {
   it("is empty where there is none", () => {
     expect(renderServices([])).toBe("");
+  });
+
+  it("says what Envoy holds only where that is not usual", () => {
+    expect(renderServices(servicesOf("{name: a}"))).not.toContain("at Envoy");
+    const lines = renderServices(servicesOf("{name: a}", "{name: b, retries: {}}")).split("\n");
+    expect(lines[1]).toMatch(/at Envoy$/);
+    expect(lines.map((line) => line.trim().split(/ {2,}/).at(-1)).slice(2)).toEqual([
+      "usual",
+      "retries",
+    ]);
   });
 
   it("shows so many, and how many more there are", () => {

@@ -5,7 +5,7 @@ import { renderEnvoyConfig } from "../../../src/dev/demo-envoy.js";
 import { createStyle } from "../../../src/dev/demo-report.js";
 import { DemoScope } from "../../../src/dev/demo-scope.js";
 
-const example = readFileSync("envoy/demo/envoy.yaml", "utf8");
+const example = readFileSync("envoy/demo/edge/envoy.yaml", "utf8");
 const plain = createStyle(false);
 
 function portsIn(text: string): readonly string[] {
@@ -15,7 +15,7 @@ function portsIn(text: string): readonly string[] {
 describe("renderEnvoyConfig()", () => {
   it("puts the chosen ports in, a free one for the admin, and changes nothing else", () => {
     const rendered = renderEnvoyConfig(example, { envoy: 1, upstream: 2, headgate: 3 });
-    expect(portsIn(rendered)).toEqual(["0", "1", "3", "2"]);
+    expect(portsIn(rendered)).toEqual(["0", "1", "2", "3"]);
     const blank = (text: string): string => text.replaceAll(/port_value: \d+/g, "port_value: _");
     expect(blank(rendered)).toBe(blank(example));
   });
@@ -26,7 +26,7 @@ describe("renderEnvoyConfig()", () => {
       upstream: 10_000,
       headgate: 9_901,
     });
-    expect(portsIn(rendered)).toEqual(["0", "8081", "9901", "10000"]);
+    expect(portsIn(rendered)).toEqual(["0", "8081", "10000", "9901"]);
   });
 
   it("refuses a file in which a port is missing or stands twice", () => {

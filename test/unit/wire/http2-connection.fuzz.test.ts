@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { answersTo, fuzzConnections } from "../../support/connection-fuzz.js";
+import { answersTo, cutAtEveryByte, fuzzConnections } from "../../support/connection-fuzz.js";
 import { recordedExchanges } from "../../support/recorded-exchanges.js";
 
 const seed = Number(process.env["TEST_SEED"] ?? 1);
@@ -16,6 +16,10 @@ describe("a server of the lane, with clients as they are,", () => {
     expect(lines.filter((line) => /RST_STREAM|GOAWAY/.test(line))).toEqual([]);
     // By us, or as the client says itself that it leaves.
     expect(["destroyed", "left"]).toContain(end);
+  });
+
+  it.each(recordedExchanges)("is not harmed by a cut at any byte of $what", async ({ bytes }) => {
+    expect(await cutAtEveryByte(bytes)).toBeUndefined();
   });
 });
 

@@ -1,0 +1,6 @@
+/** A bar of so many columns: full for 1 and above, and a trace of whatever is above 0. */
+export function drawBar(ratio: number, columns: number): string {
+  const part = Number.isFinite(ratio) ? Math.min(1, Math.max(0, ratio)) : 0;
+  const full = part === 0 ? 0 : Math.max(1, Math.round(part * columns));
+  return "█".repeat(full) + "░".repeat(columns - full);
+}

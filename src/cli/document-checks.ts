@@ -1,0 +1,16 @@
+import { readEnvoyImage } from "../app/envoy-image.js";
+import { readObjectSchemas } from "../app/object-schemas.js";
+import { envoyCheck } from "../generate/check/check-documents.js";
+import { objectCheck } from "../generate/check/check-objects.js";
+import { EnvoyApi } from "../generate/check/envoy-api.js";
+import type { DocumentCheck } from "../generate/generate.js";
+import type { Target } from "../generate/generator.js";
+
+/** What looks at the documents of a target before anybody gets them. */
+export async function documentChecks(target: Target): Promise<readonly DocumentCheck[]> {
+  const envoy = envoyCheck(new EnvoyApi(readEnvoyImage()));
+  // Whole proxies hold no objects, and the validator takes a while to load.
+  if (target === "envoy") return [envoy];
+  const { ObjectSchemas } = await import("../generate/check/object-schemas.js");
+  return [envoy, objectCheck(new ObjectSchemas(readObjectSchemas()))];
+}

@@ -1,0 +1,104 @@
+const perSecond = "{unit: second, requests_per_unit: 10}";
+
+/**
+ * Policies that are wrong in one way, and what is right in their place. Each is checked by a test:
+ * the wrong one has the id, and the right one has nothing.
+ */
+export const problemExamples: Readonly<
+  Partial<Record<string, { readonly wrong: string; readonly right: string }>>
+> = {
+  HG101: limits("{key: user, rate_limit: {unit: second", "{key: user, rate_limit: PERSECOND}"),
+  HG103: limits(
+    "{key: user, key: plan, rate_limit: PERSECOND}",
+    "{key: user, rate_limit: PERSECOND}",
+  ),
+  HG120: limits(
+    "{key: user, rate_limit: {unit: second, reqests_per_unit: 10}}",
+    "{key: user, rate_limit: {unit: second, requests_per_unit: 10}}",
+  ),
+  HG124: limits("[key, user]", "{key: user, rate_limit: PERSECOND}"),
+  HG125: limits("{rate_limit: PERSECOND}", "{key: user, rate_limit: PERSECOND}"),
+  HG130: limits('{key: "", rate_limit: PERSECOND}', "{key: user, rate_limit: PERSECOND}"),
+  HG140: limits(
+    '{key: user, rate_limit: {unit: second, requests_per_unit: "10"}}',
+    "{key: user, rate_limit: {unit: second, requests_per_unit: 10}}",
+  ),
+  HG141: limits(
+    "{key: user, rate_limit: {unit: second, requests_per_unit: -1}}",
+    "{key: user, rate_limit: {unit: second, requests_per_unit: 10}}",
+  ),
+  HG142: limits(
+    "{key: user, rate_limit: {unit: minut, requests_per_unit: 10}}",
+    "{key: user, rate_limit: {unit: minute, requests_per_unit: 10}}",
+  ),
+  HG151: limits(
+    "{key: user, rate_limit: PERSECOND}\n  - {key: user, rate_limit: PERSECOND}",
+    "{key: user, rate_limit: PERSECOND}\n  - {key: user, value: ann, rate_limit: PERSECOND}",
+  ),
+  HG201: service(
+    "admission: {maxInFlight: 10, queue: {size: 5, maxWait: 1.5s}}",
+    "admission: {maxInFlight: 10, queue: {size: 5, maxWait: 1s500ms}}",
+  ),
+  HG203: service(
+    "concurrency: {law: vegas, limits: {min: 50, initial: 10, max: 40}}",
+    "concurrency: {law: vegas, limits: {min: 5, initial: 10, max: 40}}",
+  ),
+  HG210: service(
+    "priority: {rules: [{when: 'request.path ==', is: low}]}",
+    "priority: {rules: [{when: 'request.path == \"/reports\"', is: low}]}",
+  ),
+  HG222: service("hosts: ['https://orders']", "hosts: [orders.shop.example]"),
+  HG225: service("priority: {bypassPaths: [healthz]}", "priority: {bypassPaths: [/healthz]}"),
+  HG230: service(
+    "rateLimit: {domain: shop, descriptors: [[remote_address]]}",
+    "admission: {maxInFlight: 10}",
+  ),
+  HG260: quota("bucket: [remote_address], ttl: 2500ms", "bucket: [remote_address], ttl: 3s"),
+  HG264: quota("bucket: [{header: x-user, as: usr}]", "bucket: [{header: x-user, as: user}]"),
+  HG269: quota(
+    "bucket: [remote_address], beforeAssignment: limit",
+    "bucket: [remote_address], beforeAssignment: deny",
+  ),
+};
+
+/** One descriptor, wrong and right. */
+function limits(wrong: string, right: string): { readonly wrong: string; readonly right: string } {
+  const whole = (text: string): string =>
+    `domain: shop\ndescriptors:\n  - ${text.replaceAll("PERSECOND", perSecond)}`;
+  return { wrong: whole(wrong), right: whole(right) };
+}
+
+/** One line of a service, wrong and right. */
+function service(wrong: string, right: string): { readonly wrong: string; readonly right: string } {
+  const whole = (text: string): string =>
+    [
+      "apiVersion: headgate.dev/v1alpha1",
+      "kind: Policy",
+      "metadata: {name: shop}",
+      "spec:",
+      "  services:",
+      "    - name: orders",
+      `      ${text}`,
+    ].join("\n");
+  return { wrong: whole(wrong), right: whole(right) };
+}
+
+/** The names of one quota, wrong and right. */
+function quota(wrong: string, right: string): { readonly wrong: string; readonly right: string } {
+  const whole = (text: string): string =>
+    [
+      "apiVersion: headgate.dev/v1alpha1",
+      "kind: Policy",
+      "metadata: {name: shop}",
+      "spec:",
+      "  rateLimits:",
+      "    - domain: shop",
+      "      descriptors:",
+      `        - {key: user, rate_limit: ${perSecond}}`,
+      `        - {key: remote_address, rate_limit: ${perSecond}}`,
+      "  quotas:",
+      `    - {name: callers, domain: shop, ${text}}`,
+      "",
+    ].join("\n");
+  return { wrong: whole(wrong), right: whole(right) };
+}

@@ -1,0 +1,99 @@
+import { create } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import {
+  type Limit,
+  type ListRulesResponse,
+  ListRulesResponseSchema,
+  type Rule,
+} from "../gen/headgate/admin/v1/admin_pb.js";
+import { addAdminCommandFlags, adminExitCodes, runAdmin } from "./admin-command.js";
+import type { CommandContext } from "./context.js";
+import { many } from "./many.js";
+import { eachPage } from "./pages.js";
+import type { Drawing } from "./print.js";
+import { countText, periodText, safeText } from "./quantity.js";
+import { drawTable } from "./text-table.js";
+
+/** Adds `headgate rules`: what the policy in force limits, and how often. */
+export function addRules(program: Command, context: CommandContext): void {
+  const command = program
+    .command("rules")
+    .description("list the rules of the policy in force, and what they have counted")
+    .argument("[DOMAIN]", "only of this domain");
+  addAdminCommandFlags(command)
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate rules
+  headgate rules shop
+  headgate rules -o json | jq '.rules[] | select(.counts.overLimitHits > 0)'
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+Counts are of the replica that answers, since it started.
+
+${adminExitCodes}`,
+    )
+    .action((domain: string | undefined) =>
+      runAdmin(command, context, async ({ client, printer }) => {
+        const all = create(ListRulesResponseSchema);
+        await eachPage(
+          (page) => client.limits.listRules({ domain: domain ?? "", ...page }),
+          (page) => {
+            all.rules.push(...page.rules);
+            all.policyVersion = page.policyVersion;
+            return "more";
+          },
+        );
+        printer.print(ListRulesResponseSchema, all, drawRules);
+        return undefined;
+      }),
+    );
+}
+
+/** The list for people. */
+function drawRules(
+  { rules, policyVersion }: ListRulesResponse,
+  { style, columnsMax }: Drawing,
+): readonly string[] {
+  if (rules.length === 0) return ["The policy in force has no rules."];
+  const number = { align: "right", paint: (cell: string) => cell } as const;
+  const table = drawTable(
+    [
+      { title: "domain", isFlexible: true },
+      { title: "rule", isFlexible: true, paint: style.bold },
+      { title: "limits", isFlexible: true, isWrapped: true },
+      { ...number, title: "asked" },
+      { ...number, title: "over", paint: (cell) => (cell.trim() === "0" ? cell : style.bad(cell)) },
+      { ...number, title: "near" },
+    ],
+    rules.flatMap((rule) => {
+      const [first = "none", ...others] = limitsOf(rule);
+      const { hits = 0n, overLimitHits = 0n, nearLimitHits = 0n } = rule.counts ?? {};
+      const counts = [hits, overLimitHits, nearLimitHits].map(countText);
+      const row = [safeText(rule.domain), safeText(rule.label), first, ...counts];
+      return [row, ...others.map((limit) => ["", "", limit])];
+    }),
+    columnsMax,
+  );
+  const version = style.dim(`${many(rules.length, "rule")} of policy ${safeText(policyVersion)}`);
+  return [...table, version];
+}
+
+function limitsOf({ limits, isUnlimited }: Rule): readonly string[] {
+  if (isUnlimited) return ["unlimited"];
+  return limits.map((limit) => {
+    return limit.name === "" ? limitText(limit) : `${safeText(limit.name)}: ${limitText(limit)}`;
+  });
+}
+
+/** A limit in one line: `5 per 10s, burst 20, shadow`. */
+export function limitText({ hits, period, burst, role, algorithm }: Limit): string {
+  const words = [`${countText(hits)} per ${periodText(period)}`];
+  if (burst !== hits && algorithm !== "fixed_window") words.push(`burst ${countText(burst)}`);
+  if (algorithm === "fixed_window") words.push("windows");
+  if (role !== "" && role !== "enforce") words.push(role);
+  return words.join(", ");
+}

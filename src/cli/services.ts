@@ -1,0 +1,35 @@
+import type { Command } from "commander";
+import { ListServicesResponseSchema } from "../gen/headgate/admin/v1/admin_pb.js";
+import { addAdminCommandFlags, adminExitCodes, runAdmin } from "./admin-command.js";
+import type { CommandContext } from "./context.js";
+import { drawServices } from "./services-report.js";
+
+/** Adds `headgate services`: what stands before each service, and how full it is. */
+export function addServices(program: Command, context: CommandContext): void {
+  const command = program
+    .command("services")
+    .description("list services: their concurrency, gate, and what is shed");
+  addAdminCommandFlags(command)
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate services
+  headgate services -o json | jq '.services[] | {name, gate, waiting}'
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+\`headgate fleet\` shows how Envoys share a limit; \`headgate gate\` when a gate
+opens.
+
+${adminExitCodes}`,
+    )
+    .action(() =>
+      runAdmin(command, context, async ({ client, printer }) => {
+        const answer = await client.fleet.listServices({});
+        printer.print(ListServicesResponseSchema, answer, drawServices);
+        return undefined;
+      }),
+    );
+}

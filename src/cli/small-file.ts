@@ -1,0 +1,29 @@
+import { readFileSync, statSync } from "node:fs";
+import { exitCodes } from "../app/failure.js";
+import { readErrorWords } from "../app/policy-files.js";
+import { visibleText } from "../policy/problem.js";
+import { CommandFailure } from "./admin-errors.js";
+
+/** The largest file of a token, a certificate or a key, in bytes. */
+export const smallFileBytesMax = 65_536;
+
+/**
+ * A small file's text.
+ *
+ * @throws CommandFailure
+ */
+export function readSmallFile(path: string): string {
+  try {
+    if (statSync(path).size > smallFileBytesMax) {
+      throw new CommandFailure(
+        exitCodes.failure,
+        `${visibleText(path)} has more than ${smallFileBytesMax} bytes; it is another file.`,
+      );
+    }
+    return readFileSync(path, "utf8");
+  } catch (thrown) {
+    if (thrown instanceof CommandFailure) throw thrown;
+    const words = visibleText(readErrorWords(thrown));
+    throw new CommandFailure(exitCodes.failure, `${visibleText(path)}: ${words}`);
+  }
+}

@@ -1,0 +1,147 @@
+import { type Command, Option } from "commander";
+import { systemClock } from "../app/clock.js";
+import {
+  NearLimitKeysResponseSchema,
+  TopKeysResponseSchema,
+  TopOrder,
+} from "../gen/headgate/admin/v1/admin_pb.js";
+import {
+  type AdminCall,
+  addAdminCommandFlags,
+  adminExitCodes,
+  runAdmin,
+  usageFailure,
+} from "./admin-command.js";
+import type { CommandContext } from "./context.js";
+import { keepDrawing, readEvery } from "./live-command.js";
+import { runLive } from "./live-screen.js";
+import { readCount } from "./number-flags.js";
+import { drawTop, type TopBy, type TopView } from "./top-report.js";
+
+interface TopFlags {
+  readonly by: TopBy;
+  readonly rule?: string;
+  readonly count?: string;
+  readonly every: string;
+  readonly once?: true;
+}
+
+/** The most keys that are asked for. */
+const topCountMax = 100;
+
+const usualCount = 10;
+
+/** Lines of a picture that are no keys: title, empty line, titles of columns, empty line, foot. */
+const otherLines = 5;
+
+/** Adds `headgate top`: who asks, and who is refused, most. */
+export function addTop(program: Command, context: CommandContext): void {
+  const command = program
+    .command("top")
+    .description("watch the keys that ask most, are refused most, or are near their limit")
+    .argument("[DOMAIN]", "only of this domain")
+    .addOption(
+      new Option("--by <order>", "which keys come first")
+        .choices(["hits", "denials", "near"])
+        .default("hits"),
+    )
+    .option("--rule <LABEL>", "only of the rule with this label")
+    .option("-n, --count <COUNT>", `how many keys, at most ${topCountMax}; default: as fit`)
+    .option("--every <DURATION>", "how often it is drawn again", "1s")
+    .option("--once", "print one table and end, as without a terminal");
+  addAdminCommandFlags(command)
+    .addHelpText(
+      "before",
+      `Examples:
+  headgate top
+  headgate top shop --by denials
+  headgate top --by near --once
+  headgate top shop --rule plan.user -o json
+`,
+    )
+    .addHelpText(
+      "after",
+      `
+On a terminal it is drawn again until q or Ctrl-C; h, d and n show hits, denials
+and keys near their limit. What is counted is a sample of the calls that the
+replica that answers has seen; \`100 -4\` means that it may be 4 fewer.
+
+${adminExitCodes}`,
+    )
+    .action((domain: string | undefined, flags: TopFlags) =>
+      runAdmin(command, context, (call) => top(domain ?? "", flags, call)),
+    );
+}
+
+async function top(domain: string, flags: TopFlags, call: AdminCall): Promise<undefined> {
+  const { printer, context } = call;
+  const { terminal } = context;
+  if (flags.rule !== undefined && domain === "") {
+    throw usageFailure("--rule needs a domain before it: headgate top shop --rule plan.user");
+  }
+  const asked =
+    flags.count === undefined ? undefined : readCount("--count", flags.count, topCountMax);
+  const everyMs = readEvery(flags.every);
+  let { by } = flags;
+  const look = (count: number): Promise<TopView> => {
+    return ask(call, { by, domain, ruleLabel: flags.rule ?? "", count });
+  };
+  const isLive = terminal.isScreen && printer.format === "table" && flags.once !== true;
+  if (!isLive) {
+    printOnce(await look(asked ?? usualCount), call);
+    return undefined;
+  }
+  const draw = async (): Promise<readonly string[]> => {
+    const room = Math.max(1, (terminal.rows() ?? 24) - otherLines);
+    const view = await look(Math.min(asked ?? room, room, topCountMax));
+    const foot = printer.drawing().style.dim("q ends   h hits   d denials   n near the limit");
+    return [...drawTop(view, printer.drawing()), "", foot];
+  };
+  await runLive({
+    terminal,
+    clock: systemClock,
+    everyMs,
+    draw: keepDrawing(draw, call),
+    onKey: (key) => {
+      by = keys.get(key) ?? by;
+    },
+  });
+  return undefined;
+}
+
+const keys: ReadonlyMap<string, TopBy> = new Map([
+  ["h", "hits"],
+  ["d", "denials"],
+  ["n", "near"],
+]);
+
+async function ask(
+  { client }: AdminCall,
+  asked: {
+    readonly by: TopBy;
+    readonly domain: string;
+    readonly ruleLabel: string;
+    readonly count: number;
+  },
+): Promise<TopView> {
+  const { by, domain, ruleLabel, count } = asked;
+  if (by === "near") {
+    return { by, answer: await client.limits.nearLimitKeys({ domain, ruleLabel, count }) };
+  }
+  const order = by === "hits" ? TopOrder.HITS : TopOrder.DENIALS;
+  return { by, answer: await client.limits.topKeys({ domain, ruleLabel, order, count }) };
+}
+
+function printOnce(view: TopView, { printer }: AdminCall): void {
+  if (view.by === "near") {
+    const { by } = view;
+    printer.print(NearLimitKeysResponseSchema, view.answer, (answer, drawing) =>
+      drawTop({ by, answer }, drawing),
+    );
+  } else {
+    const { by } = view;
+    printer.print(TopKeysResponseSchema, view.answer, (answer, drawing) =>
+      drawTop({ by, answer }, drawing),
+    );
+  }
+}

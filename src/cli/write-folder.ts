@@ -1,0 +1,116 @@
+import { lstat, mkdir, rename, rm, rmdir, unlink, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import type { FileStep } from "./generated-folder.js";
+
+/** Steps, and the list of what is there after them. */
+export interface FolderChange {
+  readonly steps: readonly FileStep[];
+  readonly list: { readonly name: string; readonly text: string };
+}
+
+/**
+ * Takes the steps in a folder, all or none: texts go into files beside their places first, which
+ * then take those places, and what was there is put back where one of them cannot. Files that stay
+ * as they are, are not touched. A process that is killed on the way may leave some of the steps
+ * undone; each file is whole at any time, and the same command goes on from there.
+ *
+ * Throws what the file system threw; then nothing has changed.
+ */
+export async function writeFolder(folder: string, change: FolderChange): Promise<void> {
+  const undo: (() => Promise<unknown>)[] = [];
+  try {
+    const prepared: (() => Promise<void>)[] = [];
+    for (const step of change.steps) {
+      if (step.kind === "keep") continue;
+      prepared.push(await prepareStep(folder, step, undo));
+    }
+    const { name, text } = change.list;
+    const listTemporary = await prepareFile(join(folder, name), text, undo);
+    for (const act of prepared) await act();
+    await rename(listTemporary, join(folder, name));
+  } catch (error) {
+    for (const back of undo.reverse()) await back().catch(() => undefined);
+    throw error;
+  }
+  await removeEmptied(folder, change.steps);
+}
+
+/** Makes all ready for a step; answers what takes it. */
+async function prepareStep(
+  folder: string,
+  step: Exclude<FileStep, { kind: "keep" }>,
+  undo: (() => Promise<unknown>)[],
+): Promise<() => Promise<void>> {
+  const path = join(folder, step.path);
+  const putBack = (oldText: string) => async () => {
+    const temporary = temporaryName(path);
+    await writeFile(temporary, oldText);
+    await rename(temporary, path);
+  };
+  if (step.kind === "remove") {
+    return async () => {
+      await unlink(path);
+      undo.push(putBack(step.oldText));
+    };
+  }
+  const temporary = await prepareFile(path, step.text, undo);
+  return async () => {
+    await rename(temporary, path);
+    undo.push(step.kind === "add" ? () => unlink(path) : putBack(step.oldText));
+  };
+}
+
+/** Writes a text beside its place, and makes the folders that it needs. */
+async function prepareFile(
+  path: string,
+  text: string,
+  undo: (() => Promise<unknown>)[],
+): Promise<string> {
+  await makeFolders(dirname(path), undo);
+  const temporary = temporaryName(path);
+  undo.push(() => rm(temporary, { force: true }));
+  // What an earlier process left behind is in nobody's way.
+  await rm(temporary, { force: true });
+  await writeFile(temporary, text, { flag: "wx" });
+  return temporary;
+}
+
+/**
+ * Makes a folder and those that it is in. Node's own `recursive` never ends where a file system has
+ * no such folder and takes none, as /proc.
+ */
+async function makeFolders(folder: string, undo: (() => Promise<unknown>)[]): Promise<void> {
+  const missing: string[] = [];
+  for (let at = resolve(folder); !(await isThere(at)); at = dirname(at)) missing.push(at);
+  for (const at of missing.toReversed()) {
+    await mkdir(at);
+    undo.push(() => rmdir(at));
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Hidden, and of no kind that a tool takes from a folder. */
+function temporaryName(path: string): string {
+  return join(dirname(path), `.headgate-${process.pid}-${path.split("/").at(-1)}.tmp`);
+}
+
+/** Folders that lost their last file. */
+async function removeEmptied(folder: string, steps: readonly FileStep[]): Promise<void> {
+  for (const step of steps) {
+    if (step.kind !== "remove") continue;
+    const names = step.path.split("/").slice(0, -1);
+    for (let count = names.length; count > 0; count -= 1) {
+      const isEmpty = await rmdir(join(folder, ...names.slice(0, count))).then(
+        () => true,
+        () => false,
+      );
+      if (!isEmpty) break;
+    }
+  }
+}

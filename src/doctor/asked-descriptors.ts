@@ -1,0 +1,162 @@
+import type { PlainMap } from "../generate/plain-tree.js";
+import { type Asker, findAskers } from "./askers.js";
+import type { Evidence } from "./look.js";
+import { isOfType, isTrueAt, mapAt, mapsAt, textAt } from "./plain.js";
+
+/** One entry of a descriptor as Envoy will make it. */
+export interface AskedEntry {
+  readonly key: string;
+  /** Undefined: only a request tells. */
+  readonly value: string | undefined;
+  /** Whether the descriptor goes without it where the request has no such part. */
+  readonly isOptional: boolean;
+}
+
+/** A descriptor that an Envoy asks for, and where it says so first. */
+export interface AskedDescriptor {
+  readonly domain: string;
+  /** Undefined where an action is not known here, so that nothing can be said of it. */
+  readonly entries: readonly AskedEntry[] | undefined;
+  readonly where: string;
+}
+
+/** What the routes of an Envoy ask for. */
+export interface Asked {
+  /** Each once. */
+  readonly descriptors: readonly AskedDescriptor[];
+  /** Domains that are asked, or would be by default. */
+  readonly domains: ReadonlySet<string>;
+  /** Clusters that some route leads to, and whether any of these routes asks. */
+  readonly clusters: ReadonlyMap<string, boolean>;
+}
+
+const perRouteType = "envoy.extensions.filters.http.ratelimit.v3.RateLimitPerRoute";
+
+/** Follows the routes behind each rate-limit filter that asks Headgate. */
+export function findAsked(evidence: Evidence): Asked {
+  const descriptors = new Map<string, AskedDescriptor>();
+  const domains = new Set<string>();
+  const clusters = new Map<string, boolean>();
+  const filters = findAskers(evidence).filter(({ kind }) => kind === "ratelimit");
+  for (const asker of filters) {
+    for (const route of routesBehind(asker)) {
+      if (route.isOff) continue;
+      const { domain, limits } = route;
+      if (limits.length > 0) domains.add(domain);
+      for (const limit of limits) {
+        const entries = entriesOf(limit);
+        const key = JSON.stringify([domain, entries]);
+        if (!descriptors.has(key)) descriptors.set(key, { domain, entries, where: route.name });
+      }
+    }
+  }
+  for (const chain of evidence.dump.chains) {
+    const asking = filters.filter((asker) => asker.chain === chain);
+    for (const { cluster, isAsking } of targetsOf(chain.routes, asking)) {
+      clusters.set(cluster, isAsking || clusters.get(cluster) === true);
+    }
+  }
+  return { descriptors: [...descriptors.values()], domains, clusters };
+}
+
+interface AskingRoute {
+  readonly name: string;
+  readonly target: readonly string[];
+  readonly isOff: boolean;
+  readonly domain: string;
+  readonly limits: readonly PlainMap[];
+}
+
+function routesBehind({ chain, filter, config }: Asker): readonly AskingRoute[] {
+  const { routes } = chain;
+  const own = mapsAt(config, "rate_limits");
+  return mapsAt(routes, "virtual_hosts").flatMap((host) =>
+    mapsAt(host, "routes").map((route): AskingRoute => {
+      const settings = [route, host, routes].map((level) =>
+        mapAt(level, "typed_per_filter_config", filter.name),
+      );
+      const nearest = settings.find((setting) => setting !== undefined);
+      const perRoute = isOfType(nearest, perRouteType) ? nearest : undefined;
+      const domain = textAt(perRoute, "domain") ?? textAt(config, "domain") ?? "";
+      const placed = mapsAt(perRoute, "rate_limits");
+      const atRoute = mapsAt(route, "route", "rate_limits");
+      const usual = atRoute.length > 0 ? atRoute : mapsAt(host, "rate_limits");
+      // What stands with the filter, or for it at the route, is in place of both.
+      const [limits = []] = [placed, own, usual].filter((list) => list.length > 0);
+      return {
+        name: textAt(route, "name") ?? `${textAt(host, "name") ?? "?"}, a route without a name`,
+        target: clustersOf(route),
+        isOff: isTrueAt(nearest, "disabled") || (filter.isDisabled && nearest === undefined),
+        domain,
+        limits,
+      };
+    }),
+  );
+}
+
+function clustersOf(route: PlainMap): readonly string[] {
+  const one = textAt(route, "route", "cluster");
+  const weighted = mapsAt(route, "route", "weighted_clusters", "clusters");
+  const names = weighted.map((part) => textAt(part, "name")).filter((name) => name !== undefined);
+  return one === undefined ? names : [one, ...names];
+}
+
+interface Target {
+  readonly cluster: string;
+  readonly isAsking: boolean;
+}
+
+function targetsOf(routes: PlainMap | undefined, asking: readonly Asker[]): readonly Target[] {
+  const known = asking.flatMap((asker) => routesBehind(asker));
+  const asked = known.flatMap(({ target, isOff, limits }) =>
+    target.map((cluster) => ({ cluster, isAsking: !isOff && limits.length > 0 })),
+  );
+  const all = mapsAt(routes, "virtual_hosts").flatMap((host) => mapsAt(host, "routes"));
+  const others = all.flatMap(clustersOf).map((cluster) => ({ cluster, isAsking: false }));
+  return [...asked, ...others];
+}
+
+/** Undefined where one of its actions is not known here. */
+function entriesOf(limit: PlainMap): readonly AskedEntry[] | undefined {
+  const entries = mapsAt(limit, "actions").map(entryOf);
+  return entries.every((entry) => entry !== undefined) ? entries : undefined;
+}
+
+/** Source: envoy.config.route.v3.RateLimit.Action. */
+function entryOf(action: PlainMap): AskedEntry | undefined {
+  const [kind, ...others] = Object.keys(action);
+  if (kind === undefined || others.length > 0) return undefined;
+  const usual = usualKeys[kind];
+  if (usual === undefined && !namedKinds.includes(kind)) return undefined;
+  const settings = mapAt(action, kind);
+  const key =
+    textAt(settings, "descriptor_key") ??
+    textAt(settings, "typed_config", "descriptor_key") ??
+    usual;
+  if (key === undefined) return undefined;
+  const value = textAt(settings, "descriptor_value");
+  return { key, value: value === "" ? undefined : value, isOptional: isOptional(settings) };
+}
+
+function isOptional(settings: PlainMap | undefined): boolean {
+  return isTrueAt(settings, "skip_if_absent");
+}
+
+/** Of actions that may leave their key out. */
+const usualKeys: Readonly<Record<string, string | undefined>> = {
+  source_cluster: "source_cluster",
+  destination_cluster: "destination_cluster",
+  remote_address: "remote_address",
+  masked_remote_address: "masked_remote_address",
+  generic_key: "generic_key",
+  header_value_match: "header_match",
+  query_parameter_value_match: "query_match",
+};
+
+const namedKinds: readonly string[] = [
+  "request_headers",
+  "query_parameters",
+  "dynamic_metadata",
+  "metadata",
+  "extension",
+];

@@ -1,0 +1,27 @@
+import { lookAtAnswers } from "./answer-looks.js";
+import { lookAtDescriptors } from "./descriptor-looks.js";
+import { lookAtExtProc } from "./ext-proc-looks.js";
+import { lookAtLimits } from "./limit-looks.js";
+import { type Evidence, type Examine, type Look, rankLooks } from "./look.js";
+import { lookAtLoop } from "./loop-looks.js";
+import { lookAtRoad } from "./road-looks.js";
+import { lookAtSides } from "./side-looks.js";
+
+const areas: readonly Examine[] = [
+  lookAtRoad,
+  lookAtDescriptors,
+  lookAtAnswers,
+  lookAtExtProc,
+  lookAtLoop,
+  lookAtLimits,
+  lookAtSides,
+];
+
+/**
+ * Compares an Envoy with a policy and with what Headgate says of itself: what hurts most first,
+ * then what is right, then what could not be looked at. Whatever the evidence holds, nothing is
+ * thrown.
+ */
+export function diagnose(evidence: Evidence): readonly Look[] {
+  return rankLooks(areas.flatMap((examine) => examine(evidence)));
+}

@@ -1,0 +1,143 @@
+import { isPlainMap, type PlainMap, type PlainValue } from "../generate/plain-tree.js";
+import { isOfType, mapAt, mapsAt, parsePlain, textAt } from "./plain.js";
+
+/** Longest dump that is read, in UTF-16 units. */
+export const dumpCharsMax = 134_217_728;
+
+/** An HTTP filter as a listener has it. */
+export interface HttpFilter {
+  readonly name: string;
+  readonly isDisabled: boolean;
+  /** Its configuration; undefined where it is discovered and not there yet. */
+  readonly config: PlainMap | undefined;
+}
+
+/** A chain of HTTP filters, and the routes behind it. */
+export interface HttpChain {
+  readonly listener: string;
+  readonly filters: readonly HttpFilter[];
+  /** Undefined where they are discovered and not there yet. */
+  readonly routes: PlainMap | undefined;
+}
+
+/** What an Envoy runs, as far as it says; every value in it is as hostile as its text. */
+export interface EnvoyDump {
+  readonly bootstrap: PlainMap | undefined;
+  readonly chains: readonly HttpChain[];
+  readonly clusters: ReadonlyMap<string, PlainMap>;
+  /** Hosts by cluster, where the dump was asked for them. */
+  readonly endpoints: ReadonlyMap<string, PlainMap>;
+}
+
+/** A dump, or why it is none. */
+export type ReadDump =
+  | { readonly kind: "dump"; readonly dump: EnvoyDump }
+  | { readonly kind: "unreadable"; readonly why: string };
+
+/**
+ * Reads what Envoy's admin port answers to `/config_dump?include_eds`. What a newer Envoy has
+ * beside what is looked at does no harm.
+ *
+ * Source: envoy.admin.v3.ConfigDump.
+ */
+export function readConfigDump(text: string): ReadDump {
+  if (text.length > dumpCharsMax) {
+    return { kind: "unreadable", why: `it is longer than ${dumpCharsMax} characters` };
+  }
+  const read = parsePlain(text);
+  if (read.kind === "unreadable") return read;
+  const parts = mapsAt(read.value, "configs");
+  const known = parts.filter((part) => textAt(part, "@type")?.includes("envoy.admin.") === true);
+  if (known.length === 0) {
+    return { kind: "unreadable", why: "it is no answer to /config_dump: configs is missing" };
+  }
+  return { kind: "dump", dump: arrange(parts) };
+}
+
+function arrange(parts: readonly PlainMap[]): EnvoyDump {
+  const of = (name: string): readonly PlainMap[] =>
+    parts.filter((part) => isOfType(part, `envoy.admin.v3.${name}`));
+  const bootstrap = of("BootstrapConfigDump").map((part) => mapAt(part, "bootstrap"));
+  const discovered = byName(
+    of("EcdsConfigDump").flatMap((part) => inner(part, ["ecds_filters"], ["ecds_filter"])),
+    "name",
+  );
+  const routes = byName(
+    of("RoutesConfigDump").flatMap((part) =>
+      inner(part, ["static_route_configs", "dynamic_route_configs"], ["route_config"]),
+    ),
+    "name",
+  );
+  const listeners = of("ListenersConfigDump").flatMap((part) => [
+    ...inner(part, ["static_listeners"], ["listener"]),
+    ...inner(part, ["dynamic_listeners"], ["active_state", "listener"]),
+  ]);
+  const clusters = of("ClustersConfigDump").flatMap((part) =>
+    inner(part, ["static_clusters", "dynamic_active_clusters"], ["cluster"]),
+  );
+  const endpoints = of("EndpointsConfigDump").flatMap((part) =>
+    inner(part, ["static_endpoint_configs", "dynamic_endpoint_configs"], ["endpoint_config"]),
+  );
+  return {
+    bootstrap: bootstrap.find((one) => one !== undefined),
+    chains: listeners.flatMap((listener) => chainsOf(listener, { routes, discovered })),
+    clusters: byName(clusters, "name"),
+    endpoints: byName(endpoints, "cluster_name"),
+  };
+}
+
+/** Maps below the items of lists. */
+function inner(
+  part: PlainMap,
+  lists: readonly string[],
+  names: readonly string[],
+): readonly PlainMap[] {
+  const items = lists.flatMap((list) => mapsAt(part, list));
+  return items.map((item) => mapAt(item, ...names)).filter((found) => found !== undefined);
+}
+
+function byName(maps: readonly PlainMap[], field: string): ReadonlyMap<string, PlainMap> {
+  return new Map(maps.flatMap((map) => namedPair(map, field)));
+}
+
+function namedPair(map: PlainMap, field: string): readonly (readonly [string, PlainMap])[] {
+  const name = textAt(map, field);
+  return name === undefined ? [] : [[name, map]];
+}
+
+interface Found {
+  readonly routes: ReadonlyMap<string, PlainMap>;
+  readonly discovered: ReadonlyMap<string, PlainMap>;
+}
+
+const managerType =
+  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+
+function chainsOf(listener: PlainMap, found: Found): readonly HttpChain[] {
+  const usual = mapAt(listener, "default_filter_chain");
+  const chains = [...mapsAt(listener, "filter_chains"), ...(usual === undefined ? [] : [usual])];
+  return chains
+    .flatMap((chain) => mapsAt(chain, "filters"))
+    .map((filter) => mapAt(filter, "typed_config"))
+    .filter((config) => config !== undefined)
+    .filter((config) => isOfType(config, managerType))
+    .map((manager) => {
+      const routeName = textAt(manager, "rds", "route_config_name") ?? "";
+      return {
+        listener: textAt(listener, "name") ?? "",
+        filters: mapsAt(manager, "http_filters").map((one) => filterOf(one, found)),
+        routes: mapAt(manager, "route_config") ?? found.routes.get(routeName),
+      };
+    });
+}
+
+function filterOf(filter: PlainMap, { discovered }: Found): HttpFilter {
+  const name = textAt(filter, "name") ?? "";
+  const isDiscovered = isPlainMap(filter["config_discovery"]);
+  const holder: PlainValue | undefined = isDiscovered ? discovered.get(name) : filter;
+  return {
+    name,
+    isDisabled: filter["disabled"] === true,
+    config: mapAt(holder, "typed_config"),
+  };
+}

@@ -1,0 +1,111 @@
+import { isPlainList, isPlainMap, type PlainMap, type PlainValue } from "../generate/plain-tree.js";
+import { visibleText } from "../policy/problem.js";
+
+/** A text of JSON as plain values, or why it is none. */
+export type ReadPlain =
+  | { readonly kind: "read"; readonly value: PlainValue }
+  | { readonly kind: "unreadable"; readonly why: string };
+
+/** Reads JSON; nulls are left out, as proto3's JSON has them for absent. */
+export function parsePlain(text: string): ReadPlain {
+  try {
+    const value: PlainValue | undefined = JSON.parse(text, dropEmpty);
+    return value === undefined ? unreadable("it holds nothing") : { kind: "read", value };
+  } catch (thrown) {
+    const words = thrown instanceof Error ? thrown.message : "";
+    return unreadable(`it is no JSON${placeOf(words, text)}`);
+  }
+}
+
+function unreadable(why: string): ReadPlain {
+  return { kind: "unreadable", why };
+}
+
+function dropEmpty(_: string, value: unknown): unknown {
+  return value ?? undefined;
+}
+
+/** Where, as far as the parser says; it quotes the text too, which no message should. */
+function placeOf(words: string, text: string): string {
+  const [, digits] = /at position (\d+)/.exec(words) ?? [];
+  if (digits === undefined) return ": it ends too early, or begins as something else";
+  const before = text.slice(0, Number(digits)).split("\n");
+  return `: line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
+}
+
+/** What stands below a value by these names; undefined where one is not there. */
+export function valueAt(
+  value: PlainValue | undefined,
+  ...names: readonly string[]
+): PlainValue | undefined {
+  let at = value;
+  for (const name of names) at = isPlainMap(at) && Object.hasOwn(at, name) ? at[name] : undefined;
+  return at;
+}
+
+/** A map below a value. */
+export function mapAt(
+  value: PlainValue | undefined,
+  ...names: readonly string[]
+): PlainMap | undefined {
+  const found = valueAt(value, ...names);
+  return isPlainMap(found) ? found : undefined;
+}
+
+/** The maps of a list below a value; empty where there is none. */
+export function mapsAt(
+  value: PlainValue | undefined,
+  ...names: readonly string[]
+): readonly PlainMap[] {
+  const found = valueAt(value, ...names);
+  return isPlainList(found) ? found.filter(isPlainMap) : [];
+}
+
+/** A text below a value, with nothing in it that acts on a terminal; numbers are none. */
+export function textAt(
+  value: PlainValue | undefined,
+  ...names: readonly string[]
+): string | undefined {
+  const found = valueAt(value, ...names);
+  return typeof found === "string" ? found : undefined;
+}
+
+/** A number below a value, also one in quotes, as JSON has those of 64 bits. */
+export function numberAt(
+  value: PlainValue | undefined,
+  ...names: readonly string[]
+): number | undefined {
+  const found = valueAt(value, ...names);
+  if (typeof found === "number") return found;
+  if (typeof found !== "string" || !/^-?\d{1,20}(\.\d{1,9})?$/.test(found)) return undefined;
+  return Number(found);
+}
+
+/** Whether a value below another is true, in any of the ways in which Envoy reads it. */
+export function isTrueAt(value: PlainValue | undefined, ...names: readonly string[]): boolean {
+  const found = valueAt(value, ...names);
+  return found === true || found === "true";
+}
+
+/** A duration below a value, in milliseconds. Example: `0.250s` is 250. */
+export function millisecondsAt(
+  value: PlainValue | undefined,
+  ...names: readonly string[]
+): number | undefined {
+  const [, digits] = /^(\d{1,12}(?:\.\d{1,9})?)s$/.exec(textAt(value, ...names) ?? "") ?? [];
+  return digits === undefined ? undefined : Number(digits) * 1_000;
+}
+
+/** The message that an `Any` holds, by the end of its type's name. */
+export function isOfType(value: PlainValue | undefined, name: string): boolean {
+  return textAt(value, "@type")?.endsWith(`/${name}`) === true;
+}
+
+/** A name of the configuration's, for people: short, and with nothing in it that acts. */
+export function shownName(text: string): string {
+  const isLong = text.length > shownNameCharsMax;
+  return visibleText(isLong ? `${text.slice(0, shownNameCharsMax)}...` : text);
+}
+
+/** Longest name that a report shows in full. */
+const shownNameCharsMax = 80;

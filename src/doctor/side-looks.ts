@@ -1,0 +1,55 @@
+import {
+  formatMinorVersion,
+  isAtLeastVersion,
+  versionRanges,
+} from "../generate/generate-options.js";
+import { parseEnvoyVersion } from "./envoy-version.js";
+import type { Examine, Look } from "./look.js";
+import { shownName } from "./plain.js";
+
+/** Clocks further apart than that are wrong; the times that are read have whole seconds. */
+const clockDifferenceMsMax = 2_000;
+
+/** Versions and clocks of the two sides. */
+export const lookAtSides: Examine = (evidence) => {
+  const { envoyVersion, headgate, ownVersion } = evidence;
+  const looks: Look[] = [judgeEnvoy(envoyVersion)];
+  const { version } = headgate ?? {};
+  if (version !== undefined) {
+    const seen = `Headgate ${shownName(version)}, and this program is ${ownVersion}`;
+    looks.push(
+      version === ownVersion
+        ? { kind: "pass", id: "HG560", seen }
+        : { kind: "finding", id: "HG560", severity: "warning", seen },
+    );
+  }
+  return [...looks, ...judgeClocks(evidence)];
+};
+
+function judgeEnvoy(text: string | undefined): Look {
+  const id = "HG560";
+  const version = parseEnvoyVersion(text);
+  if (text === undefined || version === undefined) {
+    return { kind: "unseen", id, seen: "Envoy's version: it does not say" };
+  }
+  const { min, max } = versionRanges.envoyVersion;
+  const range = `${formatMinorVersion(min)} to ${formatMinorVersion(max)}`;
+  const isOld = !isAtLeastVersion(version, min);
+  const seen = `Envoy ${shownName(text)}; ${range} are known`;
+  return isOld ? { kind: "finding", id, severity: "warning", seen } : { kind: "pass", id, seen };
+}
+
+const judgeClocks: Examine = ({ clocks: { envoy, headgate } }) => {
+  const id = "HG561";
+  if (envoy === undefined || headgate === undefined) {
+    return [{ kind: "unseen", id, seen: "clocks: both sides have to be asked" }];
+  }
+  const apartMs = Math.abs(envoy.aheadMs - headgate.aheadMs);
+  const errorMs = envoy.errorMs + headgate.errorMs;
+  const ahead = envoy.aheadMs > headgate.aheadMs ? "Envoy" : "Headgate";
+  if (apartMs - errorMs <= clockDifferenceMsMax) {
+    return [{ kind: "pass", id, seen: "clocks agree, as far as whole seconds say" }];
+  }
+  const seen = `${ahead}'s clock is ${(apartMs / 1_000).toFixed(1)} s ahead`;
+  return [{ kind: "finding", id, severity: "warning", seen }];
+};

@@ -1,0 +1,193 @@
+import { type FrequentKey, SpaceSaving } from "../core/space-saving.js";
+import { Trial, type TrialParts } from "../decide/trial.js";
+import type { ServicePolicy } from "../policy/service-policy.js";
+import { type AskedDescriptor, type AskedPart, AskedServices } from "./asked-service.js";
+import { InOrder } from "./in-order.js";
+import type { LoggedRequest } from "./logged-request.js";
+import { Timeline, type TimelineCounts } from "./timeline.js";
+
+/** Requests that are held back to bring them into the order of their beginnings. */
+const heldMax = 4_096;
+
+/** Keys of a rule that are counted at once. */
+const keyCountersMax = 1_000;
+
+/** What a `Replay` is made of. */
+export interface ReplayParts extends TrialParts {
+  /**
+   * Asks the same limits of every request, whatever its host; undefined: as the policy's services
+   * say, each for its own hosts.
+   */
+  readonly forAll: Pick<ServicePolicy, "name" | "rateLimit"> | undefined;
+}
+
+/** What a policy would have made of an access log. */
+export interface ReplayReport {
+  /** Requests that belong to a service which asks for limits. */
+  readonly callCount: number;
+  /** Requests of no service, or of one without limits. */
+  readonly unasked: {
+    readonly count: number;
+    /** Hosts that no service has, the most frequent first. */
+    readonly hosts: readonly FrequentKey<string>[];
+  };
+  readonly deniedCount: number;
+  /** Requests that had been limited when they were logged, and those both then and now. */
+  readonly limitedThenCount: number;
+  readonly limitedBothCount: number;
+  /** Descriptors that only Envoy could have made, by the key of the part. */
+  readonly unknownParts: readonly FrequentKey<string>[];
+  readonly lateCount: number;
+  /** Undefined where there was no call. */
+  readonly calls: TimelineCounts | undefined;
+  readonly denied: TimelineCounts | undefined;
+  /** Those that met anything, the ones that would have denied most first. */
+  readonly rules: readonly ReplayedRule[];
+}
+
+/** What one rule would have done. */
+export interface ReplayedRule {
+  readonly domain: string;
+  readonly label: string;
+  readonly callCount: number;
+  readonly overCount: number;
+  readonly denied: TimelineCounts | undefined;
+  /** Descriptors that were over most often, as `key=value, key=value`. */
+  readonly keys: readonly FrequentKey<string>[];
+}
+
+interface RuleTally {
+  readonly domain: string;
+  readonly label: string;
+  callCount: number;
+  overCount: number;
+  readonly denied: Timeline;
+  readonly keys: SpaceSaving<string>;
+}
+
+/** A request that waits for its turn. */
+interface Held {
+  readonly timeUs: number;
+  readonly wasLimited: boolean;
+  /** Where no limits are asked for it: its host, and undefined otherwise. */
+  readonly unaskedHost: string | undefined;
+  readonly asked: readonly AskedDescriptor[];
+}
+
+/** Runs an access log through a policy. */
+export class Replay {
+  readonly #trial: Trial;
+  readonly #services: AskedServices;
+  readonly #order = new InOrder<Held>(heldMax);
+  readonly #rules = new Map<number, RuleTally>();
+  readonly #unaskedHosts = new SpaceSaving<string>(100);
+  readonly #unknownParts = new SpaceSaving<string>(100);
+  readonly #calls = new Timeline();
+  readonly #denied = new Timeline();
+  #callCount = 0;
+  #deniedCount = 0;
+  #limitedThenCount = 0;
+  #limitedBothCount = 0;
+
+  constructor(parts: ReplayParts) {
+    this.#trial = new Trial(parts);
+    this.#services = new AskedServices({ trial: this.#trial, forAll: parts.forAll });
+  }
+
+  /**
+   * Takes the next request of the log.
+   *
+   * @throws ServiceError STORE_FULL, REQUEST_INVALID; see `Trial`
+   */
+  take(request: LoggedRequest): void {
+    const { timeUs, wasLimited } = request;
+    // Held is only what its descriptors are, which many requests share, and not what it said.
+    const asked = this.#services.asked(request);
+    const next = this.#order.push({
+      timeUs,
+      wasLimited,
+      unaskedHost: asked === undefined ? request.authority : undefined,
+      asked: asked ?? nothingAsked,
+    });
+    if (next !== undefined) this.#decide(next);
+  }
+
+  /** Decides what is left; nothing may be taken after it. */
+  finish(): ReplayReport {
+    for (const request of this.#order.drain()) this.#decide(request);
+    const rules = [...this.#rules.values()].sort(
+      (one, other) => other.overCount - one.overCount || other.callCount - one.callCount,
+    );
+    return {
+      callCount: this.#callCount,
+      unasked: { count: this.#unaskedHosts.totalCount, hosts: this.#unaskedHosts.top(5) },
+      deniedCount: this.#deniedCount,
+      limitedThenCount: this.#limitedThenCount,
+      limitedBothCount: this.#limitedBothCount,
+      unknownParts: this.#unknownParts.top(5),
+      lateCount: this.#order.lateCount,
+      calls: this.#calls.read(),
+      denied: this.#denied.read(),
+      rules: rules.map(({ denied, keys, ...rule }) => ({
+        ...rule,
+        denied: denied.read(),
+        keys: keys.top(10),
+      })),
+    };
+  }
+
+  #decide({ timeUs, wasLimited, unaskedHost, asked }: Held): void {
+    if (unaskedHost !== undefined) {
+      this.#unaskedHosts.add(unaskedHost);
+      return;
+    }
+    this.#callCount += 1;
+    this.#calls.add(timeUs);
+    const isDenied = this.#ask(asked, timeUs);
+    if (wasLimited) this.#limitedThenCount += 1;
+    if (!isDenied) return;
+    this.#deniedCount += 1;
+    this.#denied.add(timeUs);
+    if (wasLimited) this.#limitedBothCount += 1;
+  }
+
+  #ask(asked: readonly AskedDescriptor[], timeUs: number): boolean {
+    for (const one of asked) if (one.kind === "unknown") this.#unknownParts.add(one.key);
+    const parts = asked.every(isAsked) ? asked : asked.filter(isAsked);
+    if (parts.length === 0) return false;
+    const { isDenied, parts: findings } = this.#trial.askParts(parts, timeUs);
+    findings.forEach((finding, i) => {
+      const part = parts[i];
+      if (finding === "unasked" || part?.shape.rule === undefined) return;
+      const tally = this.#tallyOf(part.shape.rule);
+      tally.callCount += 1;
+      if (finding !== "over") return;
+      tally.overCount += 1;
+      tally.denied.add(timeUs);
+      tally.keys.add(part.text);
+    });
+    return isDenied;
+  }
+
+  #tallyOf(rule: { readonly index: number; readonly domain: string; readonly label: string }) {
+    const known = this.#rules.get(rule.index);
+    if (known !== undefined) return known;
+    const { domain, label } = rule;
+    const tally: RuleTally = {
+      domain,
+      label,
+      callCount: 0,
+      overCount: 0,
+      denied: new Timeline(),
+      keys: new SpaceSaving(keyCountersMax),
+    };
+    this.#rules.set(rule.index, tally);
+    return tally;
+  }
+}
+
+function isAsked(descriptor: AskedDescriptor): descriptor is AskedPart {
+  return descriptor.kind === "asked";
+}
+
+const nothingAsked: readonly AskedDescriptor[] = [];

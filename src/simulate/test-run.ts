@@ -1,0 +1,192 @@
+import type { DescriptorQuery, RateLimitQuery } from "../decide/query.js";
+import { serviceQuery } from "../decide/service-query.js";
+import { Trial, type TrialDecision, type TrialParts } from "../decide/trial.js";
+import { findNearestName } from "../policy/nearest-name.js";
+import type { Policy } from "../policy/policy.js";
+import type { PolicyTest, TestedRequest, TestStep } from "../policy/policy-tests.js";
+
+/** How one test ended: what was not as expected, in sentences; none where all was. */
+export interface TestOutcome {
+  readonly name: string;
+  readonly line: number;
+  readonly failures: readonly { readonly line: number; readonly message: string }[];
+  /** Calls that were asked. */
+  readonly callCount: number;
+  /** Rules that some call met, by index. */
+  readonly rules: ReadonlySet<number>;
+}
+
+/** Runs one test on limits that nobody has used yet. */
+export function runPolicyTest(test: PolicyTest, parts: TrialParts): TestOutcome {
+  const run = new TestRun(test, parts);
+  for (const step of test.steps) run.take(step);
+  return run.outcome();
+}
+
+type AskStep = Extract<TestStep, { kind: "ask" }>;
+
+class TestRun {
+  readonly #test: PolicyTest;
+  readonly #policy: Policy;
+  readonly #trial: Trial;
+  readonly #failures: { line: number; message: string }[] = [];
+  readonly #rules = new Set<number>();
+  #nowUs: number;
+  #callCount = 0;
+
+  constructor(test: PolicyTest, parts: TrialParts) {
+    this.#test = test;
+    this.#policy = parts.policy;
+    this.#trial = new Trial(parts);
+    this.#nowUs = test.startUs;
+  }
+
+  take(step: TestStep): void {
+    if (step.kind === "wait") this.#nowUs += step.ms * 1_000;
+    else this.#ask(step);
+  }
+
+  outcome(): TestOutcome {
+    const { name, line } = this.#test;
+    const [failures, callCount, rules] = [this.#failures, this.#callCount, this.#rules];
+    return { name, line, failures, callCount, rules };
+  }
+
+  #ask(step: AskStep): void {
+    const found = queryOf(step.request, this.#policy);
+    if (typeof found === "string") {
+      this.#failures.push({ line: step.line, message: found });
+      return;
+    }
+    const { query } = found;
+    const prepared = query && this.#trial.prepare(query, this.#nowUs);
+    const hits = query?.descriptors.map((descriptor) => descriptor.hits) ?? [];
+    let deniedCount = 0;
+    let last: TrialDecision | undefined;
+    for (let i = 0; i < step.times; i += 1) {
+      if (prepared === undefined) break;
+      last = this.#trial.ask(prepared, hits, this.#nowUs);
+      if (last.verdict.isDenied) deniedCount += 1;
+    }
+    this.#callCount += step.times;
+    const labels: (string | undefined)[] = [];
+    for (const descriptor of prepared?.descriptors ?? []) {
+      const rule = "rule" in descriptor ? descriptor.rule : undefined;
+      if (rule !== undefined) this.#rules.add(rule.index);
+      labels.push(rule?.label);
+    }
+    this.#compare(step, { deniedCount, last, labels });
+  }
+
+  #compare({ line, times, expected }: AskStep, met: Met): void {
+    const { allowedCount, deniedCount, rule, remaining, retryAfterMs } = expected;
+    const fail = (message: string): void => void this.#failures.push({ line, message });
+    const allowed = times - met.deniedCount;
+    const counts = [
+      ["allowed", allowedCount, allowed],
+      ["denied", deniedCount, met.deniedCount],
+    ] as const;
+    for (const [word, wanted, found] of counts) {
+      if (wanted === undefined || wanted === found) continue;
+      if (times === 1) {
+        const other = word === "allowed" ? "denied" : "allowed";
+        const [hoped, was] = wanted === 1 ? [word, other] : [other, word];
+        fail(`expected it to be ${hoped}, and it was ${was}${describe(met)}`);
+      } else fail(`expected ${wanted} of ${times} ${word}, and ${found} were${describe(met)}`);
+      // The other count says the same.
+      break;
+    }
+    const bindingLabels = labelsOf(met);
+    if (rule !== undefined && !bindingLabels.includes(rule)) {
+      const all = this.#policy.rules.map(({ label }) => label);
+      const nearest = all.includes(rule) ? undefined : findNearestName(rule, all);
+      const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+      const what = bindingLabels.length === 0 ? "no rule" : bindingLabels.join(", ");
+      fail(`expected the rule ${rule}, and it was ${what}${hint}`);
+    }
+    const left = Math.min(...statuses(met).map(({ limitRemaining }) => limitRemaining ?? Infinity));
+    if (remaining !== undefined && remaining !== left) {
+      const found = Number.isFinite(left) ? `${left}` : "no limits";
+      fail(`expected ${remaining} hits left, and there are ${found}`);
+    }
+    const retryMs = retryMsOf(met);
+    if (retryAfterMs !== undefined && retryAfterMs !== retryMs) {
+      const found = retryMs === undefined ? "nothing was over" : `it is ${retryMs} ms`;
+      fail(`expected that it fits after ${retryAfterMs} ms, and ${found}`);
+    }
+  }
+}
+
+interface Met {
+  readonly deniedCount: number;
+  /** Of the last call; undefined where nothing was asked. */
+  readonly last: TrialDecision | undefined;
+  /** One a descriptor. */
+  readonly labels: readonly (string | undefined)[];
+}
+
+function statuses({ last }: Met): TrialDecision["verdict"]["statuses"] {
+  return last?.verdict.statuses ?? [];
+}
+
+/** The rules that were over where the call was denied, else all that it met. */
+function labelsOf(met: Met): readonly string[] {
+  const isDenied = met.last?.verdict.isDenied === true;
+  return met.labels.flatMap((label, i) => {
+    if (label === undefined) return [];
+    return isDenied && statuses(met)[i]?.isOver !== true ? [] : [label];
+  });
+}
+
+/** In whole milliseconds, rounded up. */
+function retryMsOf(met: Met): number | undefined {
+  let retryUs: number | undefined;
+  for (const { isOver, durationUntilResetUs = 0 } of statuses(met)) {
+    if (isOver) retryUs = Math.max(retryUs ?? 0, durationUntilResetUs);
+  }
+  return retryUs === undefined ? undefined : Math.ceil(retryUs / 1_000);
+}
+
+/** Which rules had to do with it. */
+function describe(met: Met): string {
+  const labels = labelsOf(met);
+  if (labels.length === 0) return " (no rule met it)";
+  return met.last?.verdict.isDenied === true
+    ? ` (over: ${labels.join(", ")})`
+    : ` (met: ${labels.join(", ")})`;
+}
+
+/** What Envoy would ask; a sentence where that cannot be told. */
+function queryOf(
+  request: TestedRequest,
+  policy: Policy,
+): string | { readonly query: RateLimitQuery | undefined } {
+  if (request.kind === "descriptors") {
+    const { domain } = request;
+    if (!policy.domains.has(domain)) {
+      const nearest = findNearestName(domain, [...policy.domains.keys()]);
+      return `no domain has the name "${domain}"${nearest ? `; did you mean "${nearest}"?` : ""}`;
+    }
+    const descriptors: readonly DescriptorQuery[] = request.descriptors;
+    return { query: { domain, descriptors } };
+  }
+  const { service: name, headers, remoteAddress } = request;
+  const host = headers.get(":authority") ?? "";
+  const indexed =
+    name === undefined ? policy.serviceIndex.at(host) : policy.serviceIndex.named(name);
+  if (indexed === undefined) {
+    return name === undefined
+      ? `no service has the host "${host}"`
+      : `no service is named "${name}"`;
+  }
+  const attributes = new Map(
+    remoteAddress === undefined ? [] : [["source.address", remoteAddress] as const],
+  );
+  const asked = serviceQuery(indexed.service, { headers, attributes });
+  if (asked === undefined) return `the service "${indexed.service.name}" asks for no limits`;
+  const unknown = asked.leftOut.find(({ why }) => why === "unknown");
+  if (unknown !== undefined) {
+    return `only Envoy knows the part "${unknown.key}"; ask by descriptors, with \`ask\``;
+  }
+  return { query: asked.query };
+}

@@ -1,0 +1,385 @@
+import { describe, expect, it } from "vitest";
+import { comparedDescriptorsMax } from "../../../src/doctor/descriptor-looks.js";
+import { diagnose } from "../../../src/doctor/diagnose.js";
+import { doctorProblemIds } from "../../../src/doctor/doctor-problems.js";
+import { type Evidence, findingsMax } from "../../../src/doctor/look.js";
+import {
+  type Dumped,
+  dumpOf,
+  evidenceOf,
+  findingsOf,
+  generatedDump,
+  plainMapOf,
+  rightStats,
+} from "../../support/doctor.js";
+
+interface Parts {
+  readonly bootstrap: Dumped;
+  readonly clusters: Dumped;
+  readonly manager: Dumped;
+}
+
+/** The parts of a dump that tests break. */
+function partsOf(dump: Dumped): Parts {
+  const [bootstrap, clusters, listeners] = dump["configs"] ?? [];
+  const chain = listeners?.["static_listeners"]?.[0]?.["listener"]?.["filter_chains"]?.[0];
+  const manager = chain?.["filters"]?.find((filter) =>
+    filter["name"]?.endsWith("http_connection_manager"),
+  )?.["typed_config"];
+  const own = bootstrap?.["bootstrap"];
+  if (own === undefined || clusters === undefined || manager === undefined) throw new Error("dump");
+  return { bootstrap: own, clusters, manager };
+}
+
+function clusterOf({ clusters }: Parts, name: string): Dumped {
+  const found = clusters["static_clusters"]?.find((one) => one["cluster"]?.["name"] === name);
+  const cluster = found?.["cluster"];
+  if (cluster === undefined) throw new Error(`no cluster ${name}`);
+  return cluster;
+}
+
+function filterOf({ manager }: Parts, name: string): Dumped {
+  const found = manager["http_filters"]?.find((one) => one["name"]?.endsWith(name));
+  if (found === undefined) throw new Error(`no filter ${name}`);
+  return found;
+}
+
+function hostOf({ manager }: Parts): Dumped {
+  const host = manager["route_config"]?.["virtual_hosts"]?.[0];
+  if (host === undefined) throw new Error("no host");
+  return host;
+}
+
+/** Sets what stands at a place, whatever its type. */
+function set(at: Dumped | undefined, name: string, value: unknown): void {
+  Reflect.set(Object(at), name, value);
+}
+
+function remove(at: Dumped | undefined, name: string): void {
+  Reflect.deleteProperty(Object(at), name);
+}
+
+function brokenDump(break_: (parts: Parts) => void): Pick<Evidence, "dump"> {
+  const dump = generatedDump();
+  break_(partsOf(dump));
+  return { dump: dumpOf(dump) };
+}
+
+function statsOf(changes: Readonly<Record<string, number>>): Pick<Evidence, "stats"> {
+  return { stats: [new Map(Object.entries({ ...rightStats, ...changes }))] };
+}
+
+const removeFilters =
+  (...names: readonly string[]) =>
+  ({ manager }: Parts): void => {
+    const left = manager["http_filters"]?.filter(
+      (one) => !names.some((name) => one["name"]?.endsWith(name)),
+    );
+    set(manager, "http_filters", left);
+  };
+
+const rateLimits = "envoy.filters.http.ratelimit";
+
+/** One thing that is wrong, and what is found. */
+const cases: readonly {
+  readonly what: string;
+  readonly wrong: () => Partial<Evidence>;
+  readonly found: readonly string[];
+}[] = [
+  {
+    what: "no filter that asks",
+    wrong: () => brokenDump(removeFilters(".ratelimit", ".ext_proc")),
+    found: ["HG500 error"],
+  },
+  {
+    what: "no rate-limit filter, and a policy with rate limits",
+    wrong: () => brokenDump(removeFilters(".ratelimit")),
+    found: ["HG500 error"],
+  },
+  {
+    what: "a filter behind the router",
+    wrong: () => brokenDump(({ manager }) => manager["http_filters"]?.reverse()),
+    found: ["HG501 error", "HG501 error"],
+  },
+  {
+    what: "no cluster of Headgate's",
+    wrong: () => brokenDump((parts) => set(clusterOf(parts, "headgate"), "name", "somebody")),
+    found: ["HG502 error"],
+  },
+  {
+    what: "a cluster that speaks HTTP/1.1",
+    wrong: () =>
+      brokenDump((parts) =>
+        remove(clusterOf(parts, "headgate"), "typed_extension_protocol_options"),
+      ),
+    found: ["HG503 error"],
+  },
+  {
+    what: "no healthy host",
+    wrong: () => statsOf({ "cluster.headgate.membership_healthy": 0 }),
+    found: ["HG504 error"],
+  },
+  {
+    what: "a domain that the policy does not have",
+    wrong: () =>
+      brokenDump((parts) =>
+        set(hostOf(parts)["typed_per_filter_config"]?.[rateLimits], "domain", "shopp"),
+      ),
+    found: ["HG506 error"],
+  },
+  {
+    what: "a descriptor that meets no limit, so that a limit is not reached",
+    wrong: () =>
+      brokenDump((parts) => {
+        const [limit] =
+          hostOf(parts)["typed_per_filter_config"]?.[rateLimits]?.["rate_limits"] ?? [];
+        limit?.["actions"]?.reverse();
+      }),
+    found: ["HG507 error", "HG509 warning"],
+  },
+  {
+    what: "routes that ask for nothing",
+    wrong: () =>
+      brokenDump((parts) => remove(hostOf(parts)["typed_per_filter_config"], rateLimits)),
+    found: ["HG508 error"],
+  },
+  {
+    what: "rate limits that are enforced for half of the requests at run time",
+    wrong: () => ({
+      runtime: plainMapOf({
+        entries: { "ratelimit.http_filter_enforcing": { final_value: "50" } },
+      }),
+    }),
+    found: ["HG510 warning"],
+  },
+  {
+    what: "another policy in force",
+    wrong: () => {
+      const { headgate } = evidenceOf();
+      return { headgate: headgate && { ...headgate, policyVersion: "other" } };
+    },
+    found: ["HG511 warning"],
+  },
+  {
+    what: "one missed answer of many",
+    wrong: () => statsOf({ "cluster.orders.ratelimit.headgate.error": 1 }),
+    found: ["HG520 warning"],
+  },
+  {
+    what: "many missed answers of rate limits",
+    wrong: () =>
+      statsOf({
+        "cluster.orders.ratelimit.headgate.error": 100,
+        "cluster.orders.ratelimit.headgate.failure_mode_allowed": 100,
+      }),
+    found: ["HG520 error"],
+  },
+  {
+    what: "many missed answers of admission",
+    wrong: () => statsOf({ "http.ingress.ext_proc.headgate.message_timeouts": 500 }),
+    found: ["HG521 error"],
+  },
+  {
+    what: "a breaker before Headgate that refused",
+    wrong: () => statsOf({ "cluster.headgate.upstream_rq_active_overflow": 2 }),
+    found: ["HG522 error"],
+  },
+  {
+    what: "a timeout that is shorter than a decision",
+    wrong: () =>
+      brokenDump((parts) =>
+        set(filterOf(parts, ".ratelimit")["typed_config"], "timeout", "0.001s"),
+      ),
+    found: ["HG523 warning"],
+  },
+  {
+    what: "no timeout at all",
+    wrong: () =>
+      brokenDump((parts) => set(filterOf(parts, ".ratelimit")["typed_config"], "timeout", "0s")),
+    found: ["HG523 error"],
+  },
+  {
+    what: "a queue that is longer than Envoy waits",
+    wrong: () =>
+      brokenDump((parts) =>
+        remove(filterOf(parts, ".ext_proc")["typed_config"], "max_message_timeout"),
+      ),
+    found: ["HG524 error"],
+  },
+  {
+    what: "no guard against resets",
+    wrong: () =>
+      brokenDump(({ bootstrap }) =>
+        set(bootstrap["layered_runtime"]?.["layers"]?.[0], "static_layer", {}),
+      ),
+    found: ["HG525 warning"],
+  },
+  {
+    what: "no trailers of responses",
+    wrong: () =>
+      brokenDump((parts) =>
+        remove(
+          filterOf(parts, ".ext_proc")["typed_config"]?.["processing_mode"],
+          "response_trailer_mode",
+        ),
+      ),
+    found: ["HG526 warning"],
+  },
+  {
+    what: "the usual breaker before ext_proc",
+    wrong: () => brokenDump((parts) => remove(clusterOf(parts, "headgate"), "circuit_breakers")),
+    found: ["HG527 warning"],
+  },
+  {
+    what: "no layer of Headgate's",
+    wrong: () =>
+      brokenDump(({ bootstrap }) => {
+        bootstrap["layered_runtime"]?.["layers"]?.splice(1, 1);
+      }),
+    found: ["HG540 error"],
+  },
+  {
+    what: "no connection for the layer",
+    wrong: () => statsOf({ "runtime.control_plane.connected_state": 0 }),
+    found: ["HG541 error"],
+  },
+  {
+    what: "a layer of long ago",
+    wrong: () => ({ envoyNowMs: 1_100_000 }),
+    found: ["HG542 error"],
+  },
+  {
+    what: "no sink",
+    wrong: () => brokenDump(({ bootstrap }) => remove(bootstrap, "stats_sinks")),
+    found: ["HG543 error"],
+  },
+  {
+    what: "a matcher that leaves out what Headgate reads",
+    wrong: () => {
+      const stats = new Map(Object.entries(rightStats));
+      stats.delete("cluster.orders.upstream_rq_active");
+      return { stats: [stats] };
+    },
+    found: ["HG544 error"],
+  },
+  {
+    what: "a breaker below what is in flight, and a limit below it",
+    wrong: () => statsOf({ "cluster.orders.upstream_rq_active": 150 }),
+    found: ["HG550 warning", "HG551 warning"],
+  },
+  {
+    what: "a limit below what is in flight",
+    wrong: () => statsOf({ "cluster.orders.upstream_rq_active": 45 }),
+    found: ["HG551 warning"],
+  },
+  {
+    what: "outlier detection without a cap",
+    wrong: () =>
+      brokenDump((parts) =>
+        remove(clusterOf(parts, "orders")["outlier_detection"], "max_ejection_percent"),
+      ),
+    found: ["HG552 warning"],
+  },
+  {
+    what: "refusals that are tried again at once",
+    wrong: () =>
+      brokenDump((parts) => set(hostOf(parts), "retry_policy", { retry_on: "envoy-ratelimited" })),
+    found: ["HG553 warning"],
+  },
+  { what: "an old Envoy", wrong: () => ({ envoyVersion: "1.20.1" }), found: ["HG560 warning"] },
+  {
+    what: "another version of Headgate",
+    wrong: () => ({ ownVersion: "2.0.0" }),
+    found: ["HG560 warning"],
+  },
+  {
+    what: "clocks that differ",
+    wrong: () => ({
+      clocks: {
+        envoy: { aheadMs: 9_000, errorMs: 500 },
+        headgate: { aheadMs: 0, errorMs: 500 },
+      },
+    }),
+    found: ["HG561 warning"],
+  },
+  {
+    what: "a Headgate that cannot be asked",
+    wrong: () => ({ headgate: undefined, headgateFailure: "nothing listens there" }),
+    found: ["HG505 error"],
+  },
+];
+
+describe("diagnose()", () => {
+  it("finds nothing in what is generated, and lists what is right", () => {
+    const looks = diagnose(evidenceOf());
+    expect(looks.filter(({ kind }) => kind !== "pass")).toEqual([]);
+    expect(new Set(looks.map(({ id }) => id)).size).toBe(doctorProblemIds.length);
+  });
+
+  it.each(cases)("finds $what, and nothing else", ({ wrong, found }) => {
+    const findings = findingsOf(evidenceOf(wrong()));
+    expect(findings.map(({ id, severity }) => `${id} ${severity}`)).toEqual(found);
+    for (const { seen } of findings) expect(seen).toMatch(/\S/);
+  });
+
+  it("has a case for every id", () => {
+    const covered = new Set(cases.flatMap(({ found }) => found.map((text) => text.slice(0, 5))));
+    expect(doctorProblemIds.filter((id) => !covered.has(id))).toEqual([]);
+  });
+
+  it("puts errors before warnings, and the worst first", () => {
+    const wrong = { ...statsOf({ "cluster.headgate.membership_healthy": 0 }), envoyNowMs: 9e9 };
+    const found = findingsOf(evidenceOf({ ...wrong, ownVersion: "2" }));
+    expect(found.map(({ id }) => id)).toEqual(["HG504", "HG542", "HG560"]);
+  });
+
+  it("shows findings of one id up to a bound, and says how many more there are", () => {
+    const many = brokenDump((parts) => {
+      const limits = hostOf(parts)["typed_per_filter_config"]?.[rateLimits]?.["rate_limits"];
+      for (let i = 0; i < findingsMax + 5; i += 1) {
+        const action = { generic_key: { descriptor_key: `k${i}`, descriptor_value: "v" } };
+        Reflect.apply(Array.prototype.push, limits, [{ actions: [action] }]);
+      }
+    });
+    const found = findingsOf(evidenceOf(many));
+    expect(found).toHaveLength(findingsMax + 1);
+    expect(found.at(-1)?.seen).toBe("and 5 more like these");
+  });
+
+  it("compares descriptors up to a bound, and then says nothing of unreached limits", () => {
+    const many = brokenDump((parts) => {
+      const settings = hostOf(parts)["typed_per_filter_config"]?.[rateLimits];
+      const limits = Array.from({ length: comparedDescriptorsMax + 1 }, (_, i) => ({
+        actions: [{ generic_key: { descriptor_key: `k${i}`, descriptor_value: "v" } }],
+      }));
+      set(settings, "rate_limits", limits);
+    });
+    const found = findingsOf(evidenceOf(many));
+    expect(new Set(found.map(({ id }) => id))).toEqual(new Set(["HG507"]));
+    expect(found.at(-1)?.seen).toBe(`and ${comparedDescriptorsMax - findingsMax} more like these`);
+  });
+
+  it("says what was not looked at where nothing but a dump is known", () => {
+    const looks = diagnose(
+      evidenceOf({
+        stats: [],
+        policy: undefined,
+        headgate: undefined,
+        clocks: {},
+        envoyNowMs: undefined,
+      }),
+    );
+    expect(looks.filter(({ kind }) => kind === "finding")).toEqual([]);
+    const unseen = looks.filter(({ kind }) => kind === "unseen").map(({ id }) => id);
+    expect(unseen).toEqual([
+      "HG504",
+      "HG505",
+      "HG507",
+      "HG520",
+      "HG521",
+      "HG524",
+      "HG540",
+      "HG561",
+    ]);
+  });
+});

@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import { createCsvReader, createJsonReader, readNames } from "../../../src/simulate/named-log.js";
+import { logLine } from "../../support/log-line.js";
+
+const startUs = 1_767_600_000_123_000;
+const start = "2026-01-05T08:00:00.123Z";
+const names = {
+  wanted: { headers: ["x-user", ":path"], address: "wanted" as const },
+  renamed: new Map<string, string>(),
+};
+
+describe("createJsonReader()", () => {
+  it("reads the names of Istio, and headers by their own names", () => {
+    const read = createJsonReader(names);
+    const line = logLine(
+      JSON.stringify({
+        start_time: start,
+        method: "GET",
+        path: "/a",
+        authority: "orders.example",
+        response_code: 200,
+        response_flags: "-",
+        downstream_remote_address: "10.0.0.4:99",
+        x_user: "ann",
+      }),
+    );
+    expect(read(line)).toEqual({
+      timeUs: startUs,
+      wasLimited: false,
+      authority: "orders.example",
+      address: "10.0.0.4",
+      headers: ["ann", "/a"],
+    });
+  });
+
+  it("reads other names where it is told them", () => {
+    const renamed = new Map([
+      ["time", "at"],
+      ["x-user", "who"],
+    ]);
+    const request = createJsonReader({ ...names, renamed })(
+      logLine(JSON.stringify({ at: start, start_time: "then", who: "ann", "x-user": "bob" })),
+    );
+    expect(request?.timeUs).toBe(startUs);
+    expect(request?.headers).toEqual(["ann", ""]);
+  });
+
+  it.each(["", "[]", "null", "{", '"a"', "{}", '{"start_time": {}}', '{"__proto__": {}}'])(
+    "does not read %j",
+    (line) => {
+      expect(createJsonReader(names)(logLine(line))).toBeUndefined();
+    },
+  );
+});
+
+describe("readNames()", () => {
+  it("tells parts and wanted headers, and each of them is read by its other name", () => {
+    const wanted = { ...names.wanted, headers: ["x-user", ":path", ":method"] };
+    expect(readNames(wanted)).toEqual([
+      ...["time", "method", "path", "authority", "flags", "x-forwarded-for", "remote-address"],
+      ...["x-user", ":path", ":method"],
+    ]);
+    for (const name of readNames(wanted)) {
+      const value = name === "time" ? start : name === "flags" ? "RL" : "other";
+      const renamed = new Map([[name, "renamed"]]);
+      const read = createJsonReader({ wanted, renamed });
+      const request = read(logLine(JSON.stringify({ ts: start, renamed: value })));
+      const { timeUs, wasLimited, ...texts } = request ?? {};
+      expect(timeUs, name).toBe(startUs);
+      const isRead = name === "time" || wasLimited || JSON.stringify(texts).includes("other");
+      expect(isRead, name).toBe(true);
+    }
+  });
+});
+
+describe("createCsvReader()", () => {
+  it("reads columns by their titles", () => {
+    const read = createCsvReader("time, method,x-user,flags", names);
+    const request = read?.(logLine(`${start},GET,"ann, ""the"" first","UF,RL"`));
+    expect(request).toMatchObject({ timeUs: startUs, wasLimited: true });
+    expect(request?.headers).toEqual(['ann, "the" first', ""]);
+  });
+
+  it("does not read a line without a time", () => {
+    expect(createCsvReader("time,x-user", names)?.(logLine(",ann"))).toBeUndefined();
+  });
+
+  it("wants a title that says the time", () => {
+    expect(createCsvReader("method,x-user", names)).toBeUndefined();
+    const renamed = new Map([["time", "at"]]);
+    expect(createCsvReader("time,x-user", { ...names, renamed })).toBeUndefined();
+    const read = createCsvReader(" at ,x-user", { ...names, renamed });
+    expect(read?.(logLine(`${start},ann`))?.timeUs).toBe(startUs);
+  });
+});
