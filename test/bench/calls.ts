@@ -10,6 +10,8 @@ export interface CallShape {
   readonly keyCount: number;
   /** Descriptors of a request, each with a limit of its own. Default 1. */
   readonly limitCount?: number;
+  /** The number of the first call, for work that goes on with the next keys. Default 0. */
+  readonly first?: number;
 }
 
 /** Digits of a key's number: all messages of a scenario are equally long. */
@@ -75,13 +77,13 @@ class Turn implements UnaryAnswer {
 /** Makes calls, turn after turn, over all keys in an order that caches cannot foresee. */
 export async function decideMany(
   handle: UnaryHandler,
-  { keyCount, limitCount = 1 }: CallShape,
+  { keyCount, limitCount = 1, first = 0 }: CallShape,
   count: number,
 ): Promise<void> {
   const requests = new Requests(limitCount);
   const turn = new Turn();
-  let next = 0;
-  while (next < count) {
+  let next = first;
+  while (next < first + count) {
     const ended = turn.begin(inFlight);
     for (let place = 0; place < inFlight; place += 1, next += 1) {
       handle(requests.write(place, (next * 7_919) % keyCount), call, turn);

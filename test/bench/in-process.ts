@@ -1,11 +1,11 @@
 import { systemClock, systemRandom } from "../../src/app/clock.js";
 import { sha256 } from "../../src/app/digest.js";
 import type { Charge } from "../../src/core/bucket.js";
-import type { Clock } from "../../src/core/clock.js";
 import type { Verdict } from "../../src/core/verdict.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
-import { Decider } from "../../src/decide/decider.js";
+import { Decider, type DeciderParts } from "../../src/decide/decider.js";
 import { Pressure } from "../../src/decide/pressure.js";
+import { SeenCalls } from "../../src/decide/seen-calls.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
 import { createRateLimitService, type DecidesPrepared } from "../../src/rpc/rls.js";
@@ -55,53 +55,33 @@ export const inProcessScenarios: readonly InProcessScenario[] = [
   { name: "Redis, 20,000 keys, two limits", keyCount: 20_000, limitCount: 2, store: "redis" },
 ];
 
-/** Measures the work of decisions, with the embedded store or with a Redis of their own. */
-export async function measureInProcess(
+/** Decisions before the first that counts: by then what runs often is compiled for good. */
+const warmUpDecisionsMin = 100_000;
+
+/** Measures the work of decisions with a Redis of their own. */
+export async function measureWithRedis(
   scenario: InProcessScenario,
   decisionCount: number,
 ): Promise<InProcessRow> {
-  if (scenario.store !== "redis") {
-    const store = new MemoryLimitStore({ clock: systemClock, keysMax: 4_000_000 });
-    const row = await measureWith(store, { scenario, decisionCount });
-    if (scenario.hasParts !== true) return row;
-    return { ...row, parts: await measureParts(scenario, { decisionCount, row }) };
-  }
   const redis = await RedisServer.start({ engine: "redis" });
   try {
     const { store } = await openTestStore(redis);
-    return await measureWith(store, { scenario, decisionCount, redisPid: redis.pid });
+    const handle = createHandler(createPolicy(scenario), store);
+    await decideMany(handle, scenario, Math.max(warmUpDecisionsMin, decisionCount / 4));
+    const redisBeforeUs = processCpuUs(redis.pid);
+    const cpuUsPerDecision = await cpuUsPer(decisionCount, () =>
+      decideMany(handle, scenario, decisionCount),
+    );
+    const redisCpuUsPerDecision = (processCpuUs(redis.pid) - redisBeforeUs) / decisionCount;
+    await store.close();
+    return { name: scenario.name, cpuUsPerDecision, redisCpuUsPerDecision };
   } finally {
     await redis.stop();
   }
 }
 
-interface Order {
-  readonly scenario: InProcessScenario;
-  readonly decisionCount: number;
-  readonly redisPid?: number;
-}
-
-async function measureWith(
-  store: LimitStore,
-  { scenario, decisionCount, redisPid }: Order,
-): Promise<InProcessRow> {
-  const handle = createHandler(createPolicy(scenario), store, systemClock);
-  // Every key once, so that the row is about keys in use and not about new ones.
-  const warmUpCount = Math.max(decisionCount / 4, scenario.keyCount);
-  await decideMany(handle, scenario, warmUpCount);
-  const redisBeforeUs = redisPid === undefined ? 0 : processCpuUs(redisPid);
-  const cpuUsPerDecision = await cpuUsPer(decisionCount, () =>
-    decideMany(handle, scenario, decisionCount),
-  );
-  const redisUs = redisPid === undefined ? 0 : processCpuUs(redisPid) - redisBeforeUs;
-  await store.close();
-  const row = { name: scenario.name, cpuUsPerDecision };
-  if (redisPid === undefined) return row;
-  return { ...row, redisCpuUsPerDecision: redisUs / decisionCount };
-}
-
 /** CPU of this process while the work is done, in microseconds divided by the count. */
-async function cpuUsPer(count: number, work: () => Promise<unknown>): Promise<number> {
+export async function cpuUsPer(count: number, work: () => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage();
   await work();
   const used = process.cpuUsage(before);
@@ -112,9 +92,9 @@ async function cpuUsPer(count: number, work: () => Promise<unknown>): Promise<nu
  * The whole in three parts: bytes to a known request and a verdict to bytes (a decider that answers
  * at once), the store's own work (batches of charges), and what is left for the decider.
  */
-async function measureParts(
+export async function measureParts(
   scenario: InProcessScenario,
-  { decisionCount, row }: { readonly decisionCount: number; readonly row: InProcessRow },
+  { decisionCount, wholeUs }: { readonly decisionCount: number; readonly wholeUs: number },
 ): Promise<Readonly<Record<string, number>>> {
   const codec = createCodec(createPolicy(scenario));
   await decideMany(codec, scenario, decisionCount / 4);
@@ -127,7 +107,7 @@ async function measureParts(
   return {
     "bytes in and out": codecUs,
     "store and law": storeUs,
-    decider: row.cpuUsPerDecision - codecUs - storeUs,
+    decider: wholeUs - codecUs - storeUs,
   };
 }
 
@@ -135,7 +115,7 @@ async function measureParts(
 function createCodec(policy: Policy): UnaryHandler {
   const counters = new DecisionCounters();
   const store = new MemoryLimitStore({ clock: systemClock });
-  const known = createDecider(policy, store, counters);
+  const known = createDecider({ policy, store, counters });
   let verdict: Verdict | undefined;
   const decider: DecidesPrepared = {
     prepare: (query, isKept) => known.prepare(query, isKept),
@@ -168,11 +148,11 @@ function createCodec(policy: Policy): UnaryHandler {
 }
 
 function createBatches(scenario: InProcessScenario): readonly (readonly Charge[])[] {
-  const decider = createDecider(
-    createPolicy(scenario),
-    new MemoryLimitStore({ clock: systemClock }),
-    new DecisionCounters(),
-  );
+  const decider = createDecider({
+    policy: createPolicy(scenario),
+    store: new MemoryLimitStore({ clock: systemClock }),
+    counters: new DecisionCounters(),
+  });
   return Array.from({ length: scenario.keyCount }, (_, i) => {
     const entries = [{ key: "user", value: `user-${String(i).padStart(7, "0")}` }];
     const descriptors = [{ entries, hits: 1, isRefund: false }];
@@ -197,9 +177,14 @@ async function takeMany(
 }
 
 /** The service's handler over a store, as the app composes it. */
-export function createHandler(policy: Policy, store: LimitStore, clock: Clock): UnaryHandler {
+export function createHandler(
+  policy: Policy,
+  store: LimitStore,
+  watched: Watched = { seen: new SeenCalls({ clock: systemClock, random: systemRandom }) },
+): UnaryHandler {
   const counters = new DecisionCounters();
-  const decider = createDecider(policy, store, counters);
+  const clock = systemClock;
+  const decider = createDecider({ policy, store, counters, watched });
   const random = systemRandom;
   return handlerOf(
     createRateLimitService({ decider, clock, random, counters, extras: plainExtras }),
@@ -211,8 +196,19 @@ function handlerOf({ methods: [method] }: ServiceHandlers): UnaryHandler {
   return method.handle;
 }
 
-function createDecider(policy: Policy, store: LimitStore, counters: DecisionCounters): Decider {
+/** What operators see and have changed. */
+export type Watched = Pick<DeciderParts, "seen" | "overrides">;
+
+interface BenchDecider {
+  readonly policy: Policy;
+  readonly store: LimitStore;
+  readonly counters: DecisionCounters;
+  readonly watched?: Watched;
+}
+
+function createDecider({ policy, store, counters, watched }: BenchDecider): Decider {
   return new Decider({
+    ...watched,
     policies: { current: () => policy },
     store,
     createLocalStore: () => new MemoryLimitStore({ clock: systemClock }),

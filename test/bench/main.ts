@@ -2,28 +2,39 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { keepNewObjectsYoung } from "../../src/app/collector.js";
 import { admissionScenarios, measureAdmission } from "./admission.js";
+import { tellControlPort } from "./control-port.js";
+import { tellFeedback } from "./feedback.js";
 import { tellFleets } from "./fleet-loop.js";
 import { runFuzz } from "./fuzz.js";
 import { measureGateways } from "./gateway-rows.js";
-import { type InProcessRow, inProcessScenarios, measureInProcess } from "./in-process.js";
+import { type InProcessRow, inProcessScenarios, measureWithRedis } from "./in-process.js";
+import { type InTurn, measureInTurn } from "./in-turn.js";
 import { tellLaws } from "./laws.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
 import { tellOverload } from "./overload.js";
+import { measureOverrides, type OverrideRow } from "./override-rows.js";
 import { tellQueueing } from "./queueing.js";
+import { tellQuotas } from "./quota.js";
 import { measureRedisScript, redisScriptScenarios } from "./redis-script.js";
+import { tellReplay } from "./replay.js";
 import {
   formatAdmission,
   formatComparisons,
   formatGateways,
   formatInProcess,
   formatMemory,
+  formatOverrides,
   formatRedisScript,
   formatServers,
+  formatWatched,
 } from "./report.js";
+import { measureRlqs } from "./rlqs.js";
 import { measureServers, type RowsOrder } from "./server-rows.js";
 import { runSeeds } from "./simulation.js";
 import { compare } from "./targets.js";
+import { measureWatched } from "./watched.js";
 
 const help = `Usage: npm run bench -- [options]
 
@@ -42,8 +53,14 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --queueing N    instead of all this: N requests against Erlang's formula, and queues in overload
   --overload N    instead of all this: N seconds each of an upstream under 3 and 10 times its load,
                   by what protects it, with pictures in test-output
+  --feedback N    instead of all this: Envoys before a service that loses half of itself, N seconds
+                  after it, by what sets their limits; pictures in test-output/
   --fleet N       instead of all this: N seeds of the fleet's loop, big fleets, and its cost
-  --first SEED    the first seed of --simulation, --fuzz and --fleet (default 1), for parts of it
+  --control N     instead of all this: N seconds of a control port with 1,000 Envoys of 20 services
+  --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
+  --replay N      instead of all this: headgate replay over logs of N lines, in each format
+  --quotas N      instead of all this: N seeds of quotas in foul weather, big fleets, and their cost
+  --first SEED    the first seed of --simulation, --fuzz, --fleet and --quotas (default 1)
   -h, --help      this text`;
 
 /** Options of what runs instead of the rows, as texts. */
@@ -52,9 +69,15 @@ interface InsteadValues {
   readonly fuzz?: string;
   readonly laws?: string;
   readonly queueing?: string;
+  readonly feedback?: string;
   readonly fleet?: string;
+  readonly control?: string;
+  readonly quotas?: string;
   readonly overload?: string;
+  readonly rlqs?: string;
+  readonly replay?: string;
   readonly first: string;
+  readonly profile?: string;
 }
 
 async function main(): Promise<void> {
@@ -68,8 +91,13 @@ async function main(): Promise<void> {
       fuzz: { type: "string" },
       laws: { type: "string" },
       queueing: { type: "string" },
+      feedback: { type: "string" },
       fleet: { type: "string" },
+      control: { type: "string" },
+      quotas: { type: "string" },
       overload: { type: "string" },
+      rlqs: { type: "string" },
+      replay: { type: "string" },
       first: { type: "string", default: "1" },
       help: { type: "boolean", short: "h", default: false },
     },
@@ -81,16 +109,23 @@ async function main(): Promise<void> {
   if (await runInstead(values)) return;
   const measureMs = Number(values.seconds) * 1_000;
   if (!(measureMs >= 500)) throw new Error("--seconds must be a number of at least 0.5");
+  // As the service does.
+  keepNewObjectsYoung();
   const directory = await mkdtemp(join(tmpdir(), "headgate-bench-"));
   try {
     const nodeOptions = profileOptions(values.profile);
     const order = { directory, measureMs, only: values.only, nodeOptions };
     const servers = await measureServers(order);
     const gateways = await measureGateways(order);
-    const comparisons = compare({ servers, gateways });
     // First, while this process holds nothing else.
     const memory = await runMemory({ measureMs, only: values.only });
-    const inProcess = await runInProcess({ measureMs, only: values.only });
+    const { rows: inProcess, comparisons: inTurn } = await runInProcess({
+      measureMs,
+      only: values.only,
+    });
+    const comparisons = [...compare({ servers, gateways }), ...inTurn];
+    const overrides = await runOverrides(values.only);
+    const watched = await measureWatched(measureMs * decisionsPerMs * 2, values.only);
     const admission = admissionScenarios
       .filter(({ name }) => `admission, ${name}`.includes(values.only))
       .map((scenario) => measureAdmission(scenario, measureMs * decisionsPerMs));
@@ -98,28 +133,42 @@ async function main(): Promise<void> {
       redisScriptScenarios.filter(({ name }) => `script, ${name}`.includes(values.only)),
       measureMs,
     );
-    const text =
-      values.output === "json"
-        ? JSON.stringify(
-            { servers, gateways, comparisons, inProcess, admission, memory, redisScript },
-            undefined,
-            2,
-          )
-        : [
-            formatServers(servers),
-            formatGateways(gateways),
-            formatComparisons(comparisons),
-            formatInProcess(inProcess),
-            formatAdmission(admission),
-            ...memory.map(formatMemory),
-            formatRedisScript(redisScript),
-          ]
-            .filter((part) => part !== "")
-            .join("\n\n");
+    const rows = { servers, gateways, comparisons, inProcess, overrides, watched, admission };
+    const all = { ...rows, memory, redisScript };
+    const text = values.output === "json" ? JSON.stringify(all, undefined, 2) : formatAll(all);
     process.stdout.write(`${text}\n`);
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+interface AllRows {
+  readonly servers: Parameters<typeof formatServers>[0];
+  readonly gateways: Parameters<typeof formatGateways>[0];
+  readonly comparisons: Parameters<typeof formatComparisons>[0];
+  readonly inProcess: readonly InProcessRow[];
+  readonly overrides: readonly OverrideRow[];
+  readonly watched: Parameters<typeof formatWatched>[0];
+  readonly admission: Parameters<typeof formatAdmission>[0];
+  readonly memory: readonly MemoryRow[];
+  readonly redisScript: Parameters<typeof formatRedisScript>[0];
+}
+
+/** The rows as tables; what was not measured has none. */
+function formatAll(rows: AllRows): string {
+  return [
+    formatServers(rows.servers),
+    formatGateways(rows.gateways),
+    formatComparisons(rows.comparisons),
+    formatInProcess(rows.inProcess),
+    ...rows.overrides.map(formatOverrides),
+    formatWatched(rows.watched),
+    formatAdmission(rows.admission),
+    ...rows.memory.map(formatMemory),
+    formatRedisScript(rows.redisScript),
+  ]
+    .filter((part) => part !== "")
+    .join("\n\n");
 }
 
 /** What runs instead of the rows, where that is asked for. @returns whether it was */
@@ -132,10 +181,20 @@ async function runInstead(values: InsteadValues): Promise<boolean> {
     process.stdout.write(`${tellLaws(Number(values.laws))}\n`);
   } else if (values.queueing !== undefined) {
     queueing(Number(values.queueing));
+  } else if (values.feedback !== undefined) {
+    await feedback(Number(values.feedback) * 1_000);
   } else if (values.fleet !== undefined) {
     fleets(Number(values.fleet), Number(values.first));
+  } else if (values.control !== undefined) {
+    await control(Number(values.control) * 1_000, profileOptions(values.profile));
+  } else if (values.quotas !== undefined) {
+    quotas(Number(values.quotas), Number(values.first));
   } else if (values.overload !== undefined) {
     await overload(Number(values.overload) * 1_000);
+  } else if (values.rlqs !== undefined) {
+    await rlqs(Number(values.rlqs) * 1_000);
+  } else if (values.replay !== undefined) {
+    await replay(Number(values.replay));
   } else return false;
   return true;
 }
@@ -171,9 +230,38 @@ async function overload(durationMs: number): Promise<void> {
   process.stdout.write(`${await tellOverload(durationMs)}\n`);
 }
 
+async function rlqs(measureMs: number): Promise<void> {
+  if (!(measureMs >= 3_000)) throw new Error("--rlqs takes seconds, at least 3");
+  process.stdout.write(`${await measureRlqs(measureMs)}\n`);
+}
+
+async function replay(lineCount: number): Promise<void> {
+  if (!(lineCount >= 1)) throw new Error("--replay takes a whole number");
+  process.stdout.write(`${await tellReplay(lineCount)}\n`);
+}
+
+async function feedback(afterMs: number): Promise<void> {
+  if (!(afterMs >= 10_000)) throw new Error("--feedback takes seconds, at least 10");
+  process.stdout.write(`${await tellFeedback(afterMs)}\n`);
+}
+
 function fleets(count: number, first: number): void {
   if (!(count >= 1 && first >= 0)) throw new Error("--fleet and --first take whole numbers");
   const { text, isSound } = tellFleets({ first, count });
+  process.stdout.write(`${text}\n`);
+  if (!isSound) process.exitCode = 1;
+}
+
+async function control(measureMs: number, nodeOptions: readonly string[]): Promise<void> {
+  if (!(measureMs >= 1_000)) throw new Error("--control takes seconds, at least 1");
+  const { text, isSound } = await tellControlPort({ measureMs, nodeOptions });
+  process.stdout.write(`${text}\n`);
+  if (!isSound) process.exitCode = 1;
+}
+
+function quotas(count: number, first: number): void {
+  if (!(count >= 1 && first >= 0)) throw new Error("--quotas and --first take whole numbers");
+  const { text, isSound } = tellQuotas({ first, count });
   process.stdout.write(`${text}\n`);
   if (!isSound) process.exitCode = 1;
 }
@@ -182,20 +270,30 @@ function fleets(count: number, first: number): void {
 async function runInProcess({
   measureMs,
   only,
-}: Pick<RowsOrder, "measureMs" | "only">): Promise<readonly InProcessRow[]> {
-  const rows: InProcessRow[] = [];
-  for (const scenario of inProcessScenarios) {
-    if (!`in process, ${scenario.name}`.includes(only)) continue;
+}: Pick<RowsOrder, "measureMs" | "only">): Promise<InTurn> {
+  const wanted = inProcessScenarios.filter(({ name }) => `in process, ${name}`.includes(only));
+  const decisionCount = measureMs * decisionsPerMs;
+  const embedded = wanted.filter(({ store }) => store !== "redis");
+  if (embedded.length > 0) process.stderr.write("in process, embedded store, in turn ...\n");
+  const { rows: inTurn, comparisons } = await measureInTurn(embedded, decisionCount);
+  const rows: InProcessRow[] = [...inTurn];
+  for (const scenario of wanted.filter(({ store }) => store === "redis")) {
     process.stderr.write(`in process, ${scenario.name} ... `);
-    const row = await measureInProcess(scenario, measureMs * decisionsPerMs);
+    const row = await measureWithRedis(scenario, decisionCount);
     process.stderr.write(`${row.cpuUsPerDecision.toFixed(2)} us\n`);
     rows.push(row);
   }
   process.stderr.write(`${cpus().length} cores, Node ${process.version}\n\n`);
-  return rows;
+  return { rows, comparisons };
 }
 
 const decisionsPerMs = 50;
+
+async function runOverrides(only: string): Promise<readonly OverrideRow[]> {
+  if (!"in process, overrides".includes(only)) return [];
+  process.stderr.write("in process, overrides ...\n");
+  return [await measureOverrides()];
+}
 
 /** Ten steps; at the default of five seconds they are ten million decisions. */
 async function runMemory({

@@ -21,7 +21,7 @@ export async function measureMemory(
 ): Promise<MemoryRow> {
   const scenario = { name: "memory", keyCount };
   const store = new MemoryLimitStore({ clock: systemClock });
-  const handle = createHandler(createPolicy(scenario), store, systemClock);
+  const handle = createHandler(createPolicy(scenario), store);
   await decideMany(handle, scenario, decisionsPerStep);
   const residentMegabytes: number[] = [];
   for (let step = 0; step < stepCount; step += 1) {

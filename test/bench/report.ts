@@ -1,9 +1,11 @@
 import type { AdmissionRow } from "./admission.js";
 import type { InProcessRow } from "./in-process.js";
 import type { MemoryRow } from "./memory-row.js";
+import type { OverrideRow } from "./override-rows.js";
 import type { RedisScriptRow } from "./redis-script.js";
 import type { GatewayRow, Row, ServerRows } from "./row.js";
 import type { Comparison } from "./targets.js";
+import type { WatchedRow } from "./watched.js";
 
 interface Column {
   readonly title: string;
@@ -83,6 +85,26 @@ export function formatInProcess(rows: readonly InProcessRow[]): string {
   ]);
   const header = ["bytes to bytes in process", "CPU us/decision", "Redis us/decision"];
   return layOut([header, ...cells]);
+}
+
+/** What it costs a decision that operators look on, both sides in turn in one process. */
+export function formatWatched(rows: readonly WatchedRow[]): string {
+  if (rows.length === 0) return "";
+  const cells = rows.map(({ name, withoutUs, withUs }) => [
+    name,
+    withoutUs.toFixed(2),
+    withUs.toFixed(2),
+    `${((withUs / withoutUs - 1) * 100).toFixed(1)} %`,
+  ]);
+  return layOut([["seen keys, 100,000 overrides", "without us", "with us", "more"], ...cells]);
+}
+
+/** What as many overrides as there may be cost a replica. */
+export function formatOverrides({ count, megabytes, changeMs }: OverrideRow): string {
+  return layOut([
+    ["overrides in a replica", "MB", "ms a change"],
+    [count.toLocaleString("en-US"), megabytes.toFixed(1), changeMs.toFixed(1)],
+  ]);
 }
 
 /** What admission costs a request from headers to its end, without codec and transport. */

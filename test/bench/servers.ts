@@ -59,6 +59,13 @@ export async function startScript(
 export interface HeadgateServerOptions extends ServerOptions {
   readonly policyFile: string;
   readonly redisPort?: number;
+  /** Where Envoys are told and tell; absent: nowhere. */
+  readonly controlPort?: number;
+}
+
+/** A Headgate under load, with what it says of itself. */
+export interface HeadgateServer extends BenchServer {
+  readonly httpPort: number;
 }
 
 /** The built service as a user runs it, with the embedded store or with Redis. */
@@ -67,7 +74,8 @@ export async function startHeadgate({
   transport,
   nodeOptions,
   redisPort,
-}: HeadgateServerOptions): Promise<BenchServer> {
+  controlPort,
+}: HeadgateServerOptions): Promise<HeadgateServer> {
   const port = await freePort();
   const httpPort = await freePort();
   const program = new ChildProgram({
@@ -82,13 +90,14 @@ export async function startHeadgate({
       LOG_LEVEL: "warn",
       HEADGATE_TRANSPORT: transport,
       ...(redisPort === undefined ? {} : { REDIS_URL: `127.0.0.1:${redisPort}` }),
+      ...(controlPort === undefined ? {} : { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}` }),
     },
   });
   await waitFor("headgate is ready", async () => {
     if (!program.isRunning) throw new Error(`headgate ended:\n${program.output}`);
     return (await fetch(`http://127.0.0.1:${httpPort}/readyz`)).ok;
   });
-  return { pid: program.pid, port, stop: () => stop(program) };
+  return { pid: program.pid, port, httpPort, stop: () => stop(program) };
 }
 
 async function stop(program: ChildProgram): Promise<void> {
