@@ -22,8 +22,8 @@ const checks: readonly string[] = ["lint", "typecheck"];
 const kinds: Readonly<Record<string, readonly ProgramName[]>> = {
   tidy: [],
   unit: [],
-  golden: [],
-  contract: ["redis", "valkey"],
+  golden: ["envoy", "promtool"],
+  contract: ["redis", "valkey", "envoy"],
   simulation: ["redis", "valkey"],
   fault: ["redis", "valkey"],
   e2e: programNames,

@@ -33,7 +33,7 @@ async function startExample() {
     policy: { path: "envoy/admission/policy.yaml" },
   });
   const ports = { listener: await freePort(), admin: await freePort() };
-  const text = readFileSync("envoy/admission/envoy.yaml", "utf8")
+  const text = readFileSync("envoy/admission/edge/envoy.yaml", "utf8")
     .replace("port_value: 9901", `port_value: ${ports.admin}`)
     .replace("port_value: 10000", `port_value: ${ports.listener}`)
     .replace("port_value: 10080", `port_value: ${(upstream.address() as AddressInfo).port}`)

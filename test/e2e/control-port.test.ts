@@ -2,14 +2,17 @@ import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defaultPushTimes, type PushTimes } from "../../src/rpc/layer-pusher.js";
+import { standbyLoadReportSeconds } from "../../src/rpc/load-report.js";
 import { ControlPortProcess } from "../support/control-port.js";
 import { Envoy } from "../support/envoy.js";
 import type { Json } from "../support/envoy-config.js";
 import { type EnvoyControl, joinedTo } from "../support/envoy-control.js";
+import { FakeRandom } from "../support/fake-random.js";
 import { type HoldingUpstream, startHoldingUpstream } from "../support/holding-upstream.js";
 import { type HttpAnswer, HttpClient } from "../support/http-client.js";
 import { policyOf } from "../support/service-texts.js";
 import { useStage } from "../support/stage.js";
+import { TcpFaultProxy } from "../support/tcp-fault-proxy.js";
 import { waitFor } from "../support/wait.js";
 import { readYamlFile } from "../support/yaml-file.js";
 
@@ -54,18 +57,38 @@ async function startRig(
 ): Promise<Rig> {
   const upstream = await startHoldingUpstream(stage);
   const port = await ControlPortProcess.start(stage, { port: 0, policy, times });
-  const envoy = await Envoy.start(stage, {
-    upstreamPort: upstream.port,
-    headgatePorts: [],
-    rateLimits: [],
-    upstreamCluster: breakers,
-    ...joinedTo({ port: port.port, nodeId: "edge-1", ...control }),
-  });
+  const envoy = await startEnvoy(upstream, { port: port.port, ...control });
   const http = new HttpClient();
   stage.atEnd(() => http.close());
   const send = (count: number) =>
     Array.from({ length: count }, () => http.send({ port: envoy.port }));
   return { port, envoy, upstream, send };
+}
+
+function startEnvoy(
+  upstream: HoldingUpstream,
+  control: Partial<EnvoyControl> & Pick<EnvoyControl, "port">,
+): Promise<Envoy> {
+  return Envoy.start(stage, {
+    upstreamPort: upstream.port,
+    headgatePorts: [],
+    rateLimits: [],
+    upstreamCluster: breakers,
+    ...joinedTo({ nodeId: "edge-1", ...control }),
+  });
+}
+
+/** Asks, again and again, how many flushes have come since the last load report. */
+function betweenLoads(
+  port: ControlPortProcess,
+  isEnough: (flushCount: number) => boolean,
+): () => Promise<boolean> {
+  let last: Readonly<Record<"metrics" | "load_stats", number>> | undefined;
+  return async () => {
+    const { messages } = await port.look();
+    if (last?.load_stats !== messages.load_stats) last = messages;
+    return isEnough(messages.metrics - last.metrics);
+  };
 }
 
 /** How many of so many requests are let into work at once. */
@@ -169,11 +192,13 @@ describe("a real Envoy on the control port", () => {
   });
 
   it.each([
-    { told: "statistics", reportsLoad: false, pushesMetrics: true, emitsLabels: false },
-    { told: "labelled statistics", reportsLoad: false, pushesMetrics: true, emitsLabels: true },
-    { told: "load reports", reportsLoad: true, pushesMetrics: false, emitsLabels: false },
-    { told: "both", reportsLoad: true, pushesMetrics: true, emitsLabels: false },
-  ])("tells what it does by $told", async ({ told, ...control }) => {
+    { told: "statistics", reportsLoad: false },
+    { told: "statistics with buckets", reportsLoad: false, times: "SUMMARY_AND_HISTOGRAM" },
+    { told: "statistics of buckets", reportsLoad: false, times: "HISTOGRAM" },
+    { told: "labelled statistics", reportsLoad: false, emitsLabels: true },
+    { told: "load reports", pushesMetrics: false },
+    { told: "both" },
+  ] as const)("tells what it does by $told", async ({ told, ...control }) => {
     const rig = await startRig(control);
     await rig.port.say({ version: 1, services: { upstream: { shares: { "edge-1": 10 } } } });
     await acknowledged(rig, "1.1");
@@ -217,8 +242,47 @@ describe("a real Envoy on the control port", () => {
     }
   });
 
+  it("reports load seldom while statistics come, and each second without", async () => {
+    const upstream = await startHoldingUpstream(stage);
+    const port = await ControlPortProcess.start(stage, { port: 0, policy, times: quickTimes });
+    const wire = await TcpFaultProxy.start(stage, {
+      targetPort: port.port,
+      random: new FakeRandom(1),
+    });
+    const envoy = await startEnvoy(upstream, { port: port.port, metricsPort: wire.port });
+    const http = new HttpClient();
+    stage.atEnd(() => http.close());
+    // Twice a second come statistics: so many between two load reports are far apart.
+    await waitFor(
+      "load reports stand by",
+      betweenLoads(port, (flushCount) => flushCount >= 7),
+    );
+    wire.setFault({ kind: "reset" });
+    const answers = Array.from({ length: 4 }, () => http.send({ port: envoy.port }));
+    await waitFor("four are in work", () => upstream.heldCount === 4);
+    const silent = (await port.look()).messages.metrics;
+    await waitFor("load reports say so", async () => {
+      const { reports } = await port.look();
+      return reports.at(-1)?.inFlight === 4;
+    });
+    await waitFor("load reports come each second", async () => {
+      const before = (await port.look()).messages.load_stats;
+      const fromMs = performance.now();
+      await waitFor("two more", async () => (await port.look()).messages.load_stats >= before + 2);
+      return performance.now() - fromMs < standbyLoadReportSeconds * 1_000;
+    });
+    expect((await port.look()).messages.metrics).toBe(silent);
+    wire.setFault({ kind: "none" });
+    await waitFor(
+      "load reports stand by again",
+      betweenLoads(port, (count) => count >= 7),
+    );
+    upstream.release();
+    await Promise.all(answers);
+  });
+
   it("works with the configuration that envoy/control shows", async () => {
-    const [example] = readYamlFile("envoy/control/envoy.yaml");
+    const [example] = readYamlFile("envoy/control/edge/envoy.yaml");
     const { node, stats_flush_interval, stats_config, stats_sinks, ...rest } = shape.parse(example);
     const { cluster_manager, layered_runtime, static_resources } = rest;
     const [orders, control] = static_resources.clusters;
@@ -242,7 +306,7 @@ describe("a real Envoy on the control port", () => {
     const send = (count: number) =>
       Array.from({ length: count }, () => http.send({ port: envoy.port }));
     const rig = { port, envoy, upstream, send };
-    await port.say({ version: 1, services: { orders: { shares: { "edge-1": 6 } } } });
+    await port.say({ version: 1, services: { orders: { shares: { "control-edge": 6 } } } });
     await acknowledged(rig, "1.1");
     expect(await letIn(rig, 20)).toBe(6);
     await waitFor("latencies and refusals are reported", async () => {

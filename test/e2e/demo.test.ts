@@ -174,7 +174,7 @@ describe("headgate demo with Envoy", () => {
   it("leaves no Envoy behind when the process that started it crashes", async () => {
     const built = pathToFileURL(join(dirname(main), ".."));
     const [module, clock] = [`${built}/dev/demo-envoy.js`, `${built}/app/clock.js`];
-    const config = await readFile("envoy/demo/envoy.yaml", "utf8");
+    const config = await readFile("envoy/demo/edge/envoy.yaml", "utf8");
     const ports = { envoy: await freePort(), upstream: 1, headgate: 1 };
     const script = `
       import { Envoy, renderEnvoyConfig } from ${JSON.stringify(module)};

@@ -136,6 +136,19 @@ describe("differences in what limits do", () => {
     });
   });
 
+  it("named-refusals: dynamic metadata of a refusal names its rule", async () => {
+    const env = { RESPONSE_DYNAMIC_METADATA: "false" };
+    const { headgate } = await startDropIn(stage, { policy, env });
+    const descriptors = [{ entries: [{ key: "other", value: "named" }] }];
+    let told: unknown;
+    for (let i = 0; i < 11; i += 1) {
+      expect(told).toBeUndefined();
+      const { body } = await headgate.postJson({ domain: "edge", descriptors });
+      told = JSON.parse(body).dynamicMetadata;
+    }
+    expect(told).toEqual({ domain: "edge", rule: "other" });
+  });
+
   it("bounded-keys: values that a caller makes up share one bucket after a while", async () => {
     const env = { HEADGATE_NEW_KEYS_PER_SECOND_MAX: "1" };
     const service = await startDropIn(stage, { policy, env });

@@ -155,6 +155,8 @@ describe("endpoints of envoyproxy/ratelimit", () => {
         { entries: ["few=metadata"] },
       ],
       metadata: { team: "edge", tier: 1 },
+      // Ours alone: which rule refused it.
+      rule: "few",
     });
   });
 
@@ -250,10 +252,8 @@ describe("sources of envoyproxy/ratelimit's policy", () => {
 
 /** Runs what a step of the image's build runs, with its paths in folders of this machine. */
 async function buildStep(name: string, paths: Readonly<Record<string, string>>): Promise<void> {
-  const compose = await readFile("docker-compose.yml", "utf8");
-  const [, line = ""] = new RegExp(`^ *RUN (.*${name}.*)$`, "m").exec(compose) ?? [];
-  // Compose takes one dollar for a variable of its own.
-  let command = line.replaceAll("$$", "$");
+  const dockerfile = await readFile("Dockerfile", "utf8");
+  let [, command = ""] = new RegExp(`^RUN (.*${name}.*)$`, "m").exec(dockerfile) ?? [];
   for (const [from, to] of Object.entries(paths)) command = command.replaceAll(from, to);
   await promisify(execFile)("sh", ["-c", command]);
 }
@@ -261,7 +261,11 @@ async function buildStep(name: string, paths: Readonly<Record<string, string>>):
 describe("the image of envoyproxy/ratelimit", () => {
   it("is started as /bin/ratelimit, and so is ours", async () => {
     const program = join(stage.folder, "ratelimit");
-    await buildStep("/bin/ratelimit", { "/bin/ratelimit": program, "/app/": `${resolve(".")}/` });
+    await buildStep("/app/ratelimit", {
+      "/app/ratelimit": program,
+      "/app/": `${resolve(".")}/`,
+      "/nodejs/bin/node": process.execPath,
+    });
     const root = join(stage.folder, "image");
     await mkdir(join(root, "config"), { recursive: true });
     await writeFile(join(root, "config", "edge.yaml"), yearly(5));
@@ -277,13 +281,13 @@ describe("the image of envoyproxy/ratelimit", () => {
         PORT: String(port),
         GRPC_PORT: "0",
         DEBUG_PORT: "0",
+        HEADGATE_ADMIN_ADDR: "127.0.0.1:0",
         HEADGATE_CONTROL_ADDR: "127.0.0.1:0",
       },
     });
     await waitFor("it is ready", async () => {
       return (await fetch(`http://127.0.0.1:${port}/healthcheck`)).status === 200;
     });
-    // The shell became the program, so that signals reach it.
     started.signal("SIGTERM");
     expect(await within("it ends", 20_000, started.exited)).toEqual({ code: 0 });
   });

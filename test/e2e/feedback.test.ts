@@ -2,12 +2,12 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import {
   configuredMaxRequests,
-  drawFeedback,
   type FeedbackFleet,
   feedbackLoad,
   startFeedbackFleet,
 } from "../support/feedback-run.js";
-import { HttpClient } from "../support/http-client.js";
+import { halvedWorkerCount, runHalved } from "../support/halved-capacity-run.js";
+import type { HeadgateProcess } from "../support/headgate-process.js";
 import { sampleDuring } from "../support/sample-during.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -15,8 +15,9 @@ import { waitFor } from "../support/wait.js";
 const stage = useStage("test");
 
 const workerCount = 20;
-/** Of workers that take 50 ms. */
-const perWorkerSecond = 20;
+
+/** For how long nobody may lead: two leases of three seconds. */
+const leaderlessMsMax = 6_000;
 
 /** The sum of what the Envoys let in. */
 async function sumOfLimits({ envoys, maxRequestsOf }: FeedbackFleet): Promise<number> {
@@ -24,90 +25,107 @@ async function sumOfLimits({ envoys, maxRequestsOf }: FeedbackFleet): Promise<nu
   return limits.reduce((one, other) => one + other, 0);
 }
 
+/** Places of the one that leads, and of one that does not. */
+async function leaderOf(headgates: readonly HeadgateProcess[]): Promise<number> {
+  return waitFor("one leads", async () => {
+    const leading = await Promise.all(headgates.map((one) => one.metric("headgate_fleet_leading")));
+    const place = leading.indexOf(1);
+    return place < 0 ? undefined : place;
+  });
+}
+
 describe("a fleet of Envoys whose breakers Headgate sets", { timeout: 120_000 }, () => {
-  it("follows when the service loses half of its capacity", async () => {
-    const fleet = await startFeedbackFleet(stage, { envoyCount: 2, workerCount });
-    const capacity = workerCount * perWorkerSecond;
-    const durationMs = 24_000;
-    const halvedMs = 10_000;
-    const startMs = performance.now();
-    const load = feedbackLoad(fleet.envoys, { perSecond: capacity * 0.9, durationMs });
-    const limits = sampleDuring(load, () => sumOfLimits(fleet));
-    await waitFor("it is time", () => performance.now() - startMs >= halvedMs, {
-      withinMs: 60_000,
-    });
-    await fleet.upstream.setWorkers(workerCount / 2);
-    const answers = await load;
-    const svg = drawFeedback("two Envoys, half of the capacity lost after 10 s", {
-      answers,
-      durationMs,
-      capacities: [
-        [0, capacity],
-        [halvedMs / 1_000, capacity],
-        [halvedMs / 1_000, capacity / 2],
-        [durationMs / 1_000, capacity / 2],
-      ],
-      limits: await limits,
+  // Of 25 simulated runs one follows later, where its first dip was just over.
+  it("follows when half of the capacity goes, and loses next to nothing", {
+    retry: 1,
+  }, async () => {
+    const result = await runHalved(stage, {
+      protection: "headgate",
+      loadRatio: 1.25,
+      // Its limit is found by then; and a dip or two fall into what is measured afterwards.
+      halvedMs: 20_000,
+      durationMs: 55_000,
     });
     await mkdir("test-output", { recursive: true });
-    await writeFile("test-output/feedback-half-capacity.svg", svg);
-    const goodput = (fromMs: number, untilMs: number): number => {
-      const served = answers.filter(
-        ({ status, atMs }) => status === 200 && atMs >= fromMs && atMs < untilMs,
-      );
-      return served.length / ((untilMs - fromMs) / 1_000);
-    };
+    await writeFile("test-output/feedback-half-capacity.svg", result.svg);
+    const { goodputBefore, goodputAfter, followedMs, inFlightAfter, unansweredCount } = result;
     process.stdout.write(
-      `goodput before ${Math.round(goodput(2_000, halvedMs))} of ${capacity}, ` +
-        `after ${Math.round(goodput(halvedMs + 5_000, durationMs))} of ${capacity / 2} a second\n`,
+      `goodput ${goodputBefore.toFixed(2)} before, ${goodputAfter.toFixed(2)} after, followed in ` +
+        `${followedMs?.toFixed(0)} ms, ${inFlightAfter.toFixed(0)} in flight\n`,
     );
-    // A queue of a hundred at ten workers would take half of the callers' patience.
-    const settled = (await limits).filter(([seconds]) => seconds * 1_000 >= halvedMs + 8_000);
-    expect(Math.max(...settled.map(([, sum]) => sum))).toBeLessThan(100);
-    const unanswered = answers.filter(
-      ({ status, atMs }) => status === 0 && atMs >= halvedMs + 5_000,
-    );
-    expect(unanswered.length).toBe(0);
-    expect(goodput(halvedMs + 5_000, durationMs) / (capacity / 2)).toBeGreaterThan(0.5);
+    expect(followedMs).toBeLessThanOrEqual(5_000);
+    expect(goodputAfter).toBeGreaterThanOrEqual(0.9);
+    expect(inFlightAfter).toBeLessThan(2 * halvedWorkerCount);
+    expect(unansweredCount).toBe(0);
   });
 
-  it("gives most to the Envoy that has most of the traffic", async () => {
+  it("gives most to who has most traffic, and goes on when its leader dies, or all", async () => {
     const fleet = await startFeedbackFleet(stage, { envoyCount: 2, workerCount });
-    const [busy, quiet] = fleet.envoys;
+    const { headgates, envoys, maxRequestsOf } = fleet;
+    const leading = await leaderOf(headgates);
+    // Envoys are joined to Headgates in their order: the busy one to the one that goes on.
+    const [busy, quiet] = leading === 0 ? [envoys[1], envoys[0]] : envoys;
+    const [dying, other] = leading === 0 ? headgates : [headgates[1], headgates[0]];
     if (busy === undefined || quiet === undefined) throw new Error("there are two");
+    if (dying === undefined || other === undefined) throw new Error("there are two");
     const nine = new Array(9).fill(busy);
-    const load = feedbackLoad([...nine, quiet], { perSecond: 600, durationMs: 14_000 });
+    const load = feedbackLoad([...nine, quiet], { perSecond: 500, durationMs: 30_000 });
     await waitFor(
       "its share is several times the other's",
       async () => {
-        const [most, least] = [await fleet.maxRequestsOf(busy), await fleet.maxRequestsOf(quiet)];
-        return most < configuredMaxRequests && most >= least * 3;
+        const [most, least] = [await maxRequestsOf(busy), await maxRequestsOf(quiet)];
+        // Two gauges of a busy Envoy add up to a few more or less than its limit.
+        return most < configuredMaxRequests * 0.75 && most >= least * 3;
       },
-      { withinMs: 13_000, everyMs: 100 },
+      { withinMs: 22_000, everyMs: 100 },
     );
+    dying.process.signal("SIGKILL");
+    const killedMs = performance.now();
+    const outlived = waitFor(
+      "two leases are over",
+      () => performance.now() - killedMs >= leaderlessMsMax,
+      { withinMs: 2 * leaderlessMsMax },
+    );
+    const shares = sampleDuring(outlived, () => maxRequestsOf(busy));
+    await waitFor(
+      "the other one leads",
+      async () => (await other.metric("headgate_fleet_leading")) === 1,
+      { withinMs: leaderlessMsMax, everyMs: 50 },
+    );
+    process.stdout.write(`nobody led for ${Math.round(performance.now() - killedMs)} ms\n`);
+    expect(await other.metric("headgate_fleet_sheet_age_seconds")).toBeLessThan(2);
+    // What is set for who renews it never goes, whoever leads.
+    const most = Math.max(...(await shares).map(([, share]) => share));
+    expect(most).toBeLessThan(configuredMaxRequests);
+    other.process.signal("SIGKILL");
+    // What they have runs out after 15 seconds: of the quiet one since the leader is gone.
+    for (const envoy of [quiet, busy]) {
+      await waitFor(
+        "it is back at what it was configured with",
+        async () => (await maxRequestsOf(envoy)) === configuredMaxRequests,
+        { withinMs: 18_000, everyMs: 100 },
+      );
+    }
     await load;
   });
 
-  it("leaves Envoys at their configured breakers when all Headgates die", async () => {
+  it("gives a dying Envoy's share to the other one within its lease", async () => {
     const fleet = await startFeedbackFleet(stage, { envoyCount: 2, workerCount });
-    const load = feedbackLoad(fleet.envoys, { perSecond: 500, durationMs: 8_000 });
-    await waitFor("both have a share", async () => {
-      const limits = await Promise.all(fleet.envoys.map(fleet.maxRequestsOf));
-      return limits.every((limit) => limit > 0 && limit < configuredMaxRequests);
-    });
-    await load;
-    const http = new HttpClient();
-    stage.atEnd(() => http.close());
-    for (const { process: headgate } of fleet.headgates) headgate.signal("SIGKILL");
+    const [stays, dies] = fleet.envoys;
+    if (stays === undefined || dies === undefined) throw new Error("there are two");
+    await feedbackLoad(fleet.envoys, { perSecond: 500, durationMs: 8_000 });
+    const shared = await sumOfLimits(fleet);
+    expect(shared).toBeLessThan(configuredMaxRequests);
+    const before = await fleet.maxRequestsOf(stays);
+    await dies.kill();
+    const alone = feedbackLoad([stays], { perSecond: 500, durationMs: 20_000 });
     await waitFor(
-      "both are back at what they were configured with",
-      async () => {
-        // Envoy's statistics of a breaker move with its requests.
-        for (const { port } of fleet.envoys) await http.send({ port });
-        const limits = await Promise.all(fleet.envoys.map(fleet.maxRequestsOf));
-        return limits.every((limit) => limit === configuredMaxRequests);
-      },
-      { withinMs: 30_000, everyMs: 200 },
+      "it has what the other one had",
+      async () => (await fleet.maxRequestsOf(stays)) >= before + (shared - before) / 2,
+      // Its lease is 15 seconds.
+      { withinMs: 20_000, everyMs: 100 },
     );
+    expect(await fleet.maxRequestsOf(stays)).toBeLessThan(configuredMaxRequests);
+    await alone;
   });
 });

@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -6,17 +6,27 @@ import { z } from "zod";
 import { type Config, loadConfig } from "../../src/app/config.js";
 import { optionNames, optionRow } from "../../src/app/options.js";
 import { parsePolicy } from "../../src/policy/parse.js";
+import { runHeadgate } from "../support/drop-in.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
-import { KubernetesApi } from "../support/kubernetes.js";
+import { objectProblems, readSchemas } from "../support/object-schemas.js";
 import { useStage } from "../support/stage.js";
 import { readYamlFile } from "../support/yaml-file.js";
 
 const stage = useStage("test");
 
-const manifestFiles = readdirSync("k8s").filter(
-  (name) => name.endsWith(".yaml") && name !== "kustomization.yaml",
-);
-const manifests = manifestFiles.flatMap((name) => readYamlFile(join("k8s", name)));
+/** Written by hand: what the folder is, and what it is made from. */
+const handWritten = ["README.md", "policy.yaml"];
+
+/** What makes the rest; looked at, or with UPDATE_GOLDEN=1 written anew. */
+const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
+const generated = await runHeadgate([
+  ...["generate", "kubernetes", "k8s/policy.yaml", "--replicas", "3", "--out", "k8s"],
+  isUpdating ? "--force" : "--check",
+]);
+
+const [kustomization] = readYamlFile("k8s/kustomization.yaml");
+const { resources } = z.object({ resources: z.array(z.string()) }).parse(kustomization);
+const manifests = resources.flatMap((name) => readYamlFile(join("k8s", name)));
 
 /** The only manifest of that kind, read as `shape` says. */
 function theOne<T>(kind: string, shape: z.ZodType<T>): T {
@@ -45,6 +55,7 @@ const deployment = theOne(
                 args: z.array(z.string()),
                 ports: z.array(z.object({ name: z.string(), containerPort: z.number() })),
                 env: z.array(z.object({ name: z.string(), value: z.string() })),
+                resources: z.object({ limits: z.object({ memory: z.string() }) }),
                 startupProbe: httpProbe,
                 readinessProbe: httpProbe,
                 livenessProbe: httpProbe,
@@ -84,28 +95,37 @@ async function podConfig(): Promise<Config> {
 }
 
 describe("k8s/", () => {
-  it("applies every manifest", () => {
-    const [kustomization] = readYamlFile("k8s/kustomization.yaml");
-    const { resources } = z.object({ resources: z.array(z.string()) }).parse(kustomization);
-    expect([...resources].sort()).toEqual([...manifestFiles].sort());
+  it("is what headgate makes of its policy, and says so by itself", () => {
+    expect(generated.code, generated.output).toBe(0);
+    const readme = readFileSync("k8s/README.md", "utf8");
+    expect(readme).toContain("headgate generate kubernetes k8s/policy.yaml --replicas 3 --out k8s");
+  });
+
+  it("applies every manifest, but what needs the Prometheus operator", () => {
+    const files = readdirSync("k8s").filter((name) => name.endsWith(".yaml"));
+    const applied = [...resources, ...handWritten, "kustomization.yaml", "servicemonitor.yaml"];
+    expect(files.filter((name) => !applied.includes(name))).toEqual([]);
+    expect(files).toEqual(expect.arrayContaining(resources));
   });
 
   it("holds what the API of Kubernetes knows", () => {
-    const api = new KubernetesApi();
-    for (const manifest of manifests) expect(api.problems(manifest)).toEqual([]);
-    expect(manifests.length).toBeGreaterThanOrEqual(manifestFiles.length);
+    const schemas = readSchemas();
+    for (const manifest of manifests) expect(objectProblems(schemas, manifest)).toEqual([]);
+    const [monitor] = readYamlFile("k8s/servicemonitor.yaml");
+    expect(objectProblems(schemas, monitor)).toEqual([]);
+    expect(manifests.length).toBeGreaterThanOrEqual(resources.length);
   });
 
   it("would notice what the API does not know, misses or types otherwise", () => {
-    const api = new KubernetesApi();
+    const schemas = readSchemas();
     const service = { apiVersion: "v1", kind: "Service", spec: { ports: [{ prot: 1 }], type: 2 } };
-    expect(api.problems(service)).toEqual([
-      "Service.spec.ports[0].port is missing",
-      "Service.spec.ports[0].prot is unknown",
-      "Service.spec.type is no string",
+    expect(objectProblems(schemas, service)).toEqual([
+      'Service spec.ports[0]: "port" is missing',
+      'Service spec.ports[0].prot: "prot" is no name that its API has here',
+      "Service spec.type: must be string",
     ]);
-    expect(api.problems({ apiVersion: "v2", kind: "Service" })).toEqual([
-      "there is no Service in v2",
+    expect(objectProblems(schemas, { apiVersion: "v2", kind: "Service" })).toEqual([
+      'Service kind: there is no "Service" in "v2"',
     ]);
   });
 
@@ -114,11 +134,14 @@ describe("k8s/", () => {
       const { env, isSecret } = optionRow(name);
       return isSecret ? [env, `${env}_FILE`] : [env];
     });
+    // For Node, and not for us.
+    known.push("NODE_OPTIONS");
     for (const { name } of container.env) expect(known).toContain(name);
     const config = await podConfig();
     expect(config.store.kind).toBe("redis");
     expect(config.grpcPort).toBe(ports.get("grpc"));
     expect(config.port).toBe(ports.get("http"));
+    expect(config.controlAddress).toEqual({ host: "0.0.0.0", port: ports.get("control") });
   });
 
   it("mounts the directories that its options name", async () => {
@@ -164,6 +187,38 @@ describe("k8s/", () => {
     const { annotations } = deployment.spec.template.metadata;
     expect(annotations["prometheus.io/port"]).toBe(String(ports.get("http")));
     expect((await headgate.get(annotations["prometheus.io/path"] ?? "")).status).toBe(200);
+  });
+
+  it("keeps JavaScript's heap well below the memory that a pod may have", () => {
+    const limitMi = Number(container.resources.limits.memory.replace("Mi", ""));
+    const options = container.env.find(({ name }) => name === "NODE_OPTIONS")?.value ?? "";
+    const heapMi = Number(options.replace("--max-old-space-size=", ""));
+    expect(heapMi).toBeGreaterThanOrEqual(128);
+    expect(heapMi).toBe(limitMi / 2);
+  });
+
+  it("lets proxies in at both of their ports, and the monitoring at its own", () => {
+    const policy = theOne(
+      "NetworkPolicy",
+      z.object({
+        spec: z.object({
+          ingress: z.array(
+            z.object({
+              from: z.array(z.object({ namespaceSelector: z.object({ matchLabels: labels }) })),
+              ports: z.array(z.object({ port: z.string() })),
+            }),
+          ),
+        }),
+      }),
+    );
+    const rules = policy.spec.ingress.map(({ from, ports: open }) => [
+      from.map(({ namespaceSelector }) => Object.keys(namespaceSelector.matchLabels).join()).join(),
+      open.map(({ port }) => port).join(),
+    ]);
+    expect(rules).toEqual([
+      ["headgate.dev/client", "grpc,control"],
+      ["kubernetes.io/metadata.name", "http"],
+    ]);
   });
 
   it("selects the same pods everywhere", () => {

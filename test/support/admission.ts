@@ -10,10 +10,12 @@ import type {
 } from "../../src/decide/admission-call.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
 import type { Decider } from "../../src/decide/decider.js";
+import type { ReadGateSettings } from "../../src/decide/fleet-gate.js";
 import type { ServiceAdmission } from "../../src/decide/service-admission.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
 import { permitsAlone } from "../../src/policy/service-admission.js";
 import type { AdmissionPolicy, ServicePolicy } from "../../src/policy/service-policy.js";
+import { usualUpstream } from "../../src/policy/usual-upstream.js";
 import { createTestDecider } from "./decider.js";
 import { FakeClock } from "./fake-clock.js";
 import { testPolicy } from "./policies.js";
@@ -49,6 +51,8 @@ export function testService(
     },
     admission: admission && testAdmission(admission),
     concurrency: undefined,
+    workloadLabels: { app: "orders" },
+    ...usualUpstream,
     ...fields,
   };
 }
@@ -128,6 +132,7 @@ export interface RigParts {
   readonly shares?: SharesPermits;
   readonly decider?: Decider;
   readonly clock?: FakeClock;
+  readonly gateSettings?: ReadGateSettings;
 }
 
 /** Admission in a test's hand: its time, its draws, its policy. */
@@ -152,6 +157,7 @@ export class AdmissionRig {
       decider:
         parts.decider ?? createTestDecider({ clock, policies, counters: new DecisionCounters() }),
       shares: parts.shares,
+      ...(parts.gateSettings === undefined ? {} : { gateSettings: parts.gateSettings }),
       digest: (text) => `digest-of-${text}`,
       isOverloaded: () => this.isOverloaded,
       onEvent: (event) => this.events.push(event),

@@ -8,7 +8,8 @@ export function sampleOf(given: Partial<ConcurrencySample> = {}): ConcurrencySam
 
 /** A window of a hundred that were served in 50 ms, but for what is given. */
 export function windowOf(given: Partial<WindowedSample> = {}): WindowedSample {
-  return { rttMs: 50, sampleCount: 100, droppedCount: 0, inFlightMax: 10, endMs: 0, ...given };
+  const counts = { sampleCount: 100, droppedCount: 0, inFlightMax: 10 };
+  return { rttMs: 50, ...counts, servedPerMs: undefined, endMs: 0, ...given };
 }
 
 /** Windows a second apart, the first one at a second. */

@@ -7,14 +7,19 @@ import type { Stage } from "./stage.js";
 /** Settings by their environment names. */
 export type Env = Readonly<Record<string, string>>;
 
-/** Free ports on loopback, and no wait at the end. */
+/**
+ * Free ports on loopback, and no wait at the end. What runs in the process of a test shares its
+ * event loop: where that is busy, requests are not to be refused for it.
+ */
 export const quietEnv: Env = {
   HOST: "127.0.0.1",
   GRPC_HOST: "127.0.0.1",
   PORT: "0",
   GRPC_PORT: "0",
+  HEADGATE_ADMIN_ADDR: "127.0.0.1:0",
   HEADGATE_CONTROL_ADDR: "127.0.0.1:0",
   HEADGATE_DRAIN_DELAY_MS: "0",
+  HEADGATE_LOOP_DELAY_MS_MAX: "10000",
 };
 
 /** The configuration that an environment makes; every mistake in it fails the test. */

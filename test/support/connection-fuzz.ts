@@ -76,6 +76,22 @@ export function answersTo(chunks: readonly Buffer[]): Promise<Conversation> {
   return converse(new FuzzedServer(), chunks);
 }
 
+/**
+ * Cuts a connection after each byte of an exchange, on one server that then serves the whole.
+ *
+ * @returns what is wrong after the first cut that harms the server; undefined when none does
+ */
+export async function cutAtEveryByte(bytes: Buffer): Promise<Failure> {
+  const calm = new FuzzedServer();
+  for (let end = 0; end <= bytes.length; end += 1) {
+    await converse(calm, [bytes.subarray(0, end)]);
+    if (calm.bugs.length > 0) return `bugs after ${end} bytes: ${calm.bugs.join()}`;
+    if (calm.openCount > 0) return `${calm.openCount} calls go on after ${end} bytes`;
+  }
+  const [fresh, used] = [await answersTo([bytes]), await converse(calm, [bytes])];
+  return used.lines.join() === fresh.lines.join() ? undefined : "it serves the whole otherwise";
+}
+
 /** What a calm server answers to frames that each come in some pieces. */
 async function converse(
   calm: FuzzedServer,

@@ -3,7 +3,8 @@ import type { AddressInfo } from "node:net";
 import { noSheets, openControlPort, type SheetSource } from "../../src/app/control-port.js";
 import { renderFleet } from "../../src/app/debug-fleet.js";
 import { silentLogger } from "../../src/app/logger.js";
-import type { NodeReport, ShareSheet } from "../../src/core/feedback.js";
+import type { NodeReport } from "../../src/core/feedback.js";
+import type { FleetSheet } from "../../src/fleet/sheet-codec.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder } from "../../src/policy/policy.js";
 import { ControlPlane } from "../../src/rpc/control-plane.js";
@@ -19,11 +20,12 @@ import { testSheet } from "./share-sheets.js";
 const settings: ControlPortSettings = JSON.parse(process.argv[2] ?? "{}");
 
 const reports: NodeReport[] = [];
-let sheet: ShareSheet | undefined;
+let sheet: FleetSheet | undefined;
 let onSheet = (): void => {};
 const sheets: SheetSource = {
   ...noSheets,
-  current: () => sheet,
+  // It does not age: a loop would make another one each second.
+  held: () => sheet && { fleet: sheet, atMs: Number.POSITIVE_INFINITY },
   onSheet: (listener) => {
     onSheet = listener;
     return () => {};
@@ -31,8 +33,11 @@ const sheets: SheetSource = {
   report: (more) => reports.push(...more),
 };
 
-function say({ version, services }: SheetCommand): void {
-  sheet = services === undefined ? undefined : testSheet(version, services);
+function say({ version, services, gates = {} }: SheetCommand): void {
+  const verdicts = new Map(
+    Object.entries(gates).map(([name, state]) => [name, { rejectRatio: 0, state }]),
+  );
+  sheet = services && { sheet: testSheet(version, services), verdicts };
   onSheet();
 }
 
@@ -40,6 +45,8 @@ const parsed = parsePolicy([{ file: "policy.yaml", text: settings.policy }]);
 if (parsed.kind !== "policy") throw new Error(JSON.stringify(parsed));
 const builder = createPolicyBuilder("v1");
 builder.addServices(parsed.services);
+builder.setProxies(parsed.proxies);
+builder.setQuotas(parsed.quotas);
 const policy = builder.finish();
 
 const { times } = settings;
@@ -69,7 +76,8 @@ const port = await openControlPort({
 const control = createServer((request, response) => {
   if (request.method === "GET") {
     const fleet = renderFleet({ plane, nowMs: () => realClock.monotonicMs() }, undefined);
-    response.end(JSON.stringify({ reports, fleet }));
+    const messages = Object.fromEntries(plane.counts.messages);
+    response.end(JSON.stringify({ reports, fleet, messages }));
     return;
   }
   const chunks: Buffer[] = [];

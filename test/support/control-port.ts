@@ -1,5 +1,7 @@
 import { fileURLToPath } from "node:url";
 import type { NodeReport } from "../../src/core/feedback.js";
+import type { GateState } from "../../src/core/gate.js";
+import type { ControlService } from "../../src/rpc/control-stream.js";
 import type { PushTimes } from "../../src/rpc/layer-pusher.js";
 import type { ChildProgram } from "./child-program.js";
 import type { SharesWish } from "./share-sheets.js";
@@ -20,6 +22,8 @@ export interface SheetCommand {
   readonly version: number;
   /** Undefined: there is no sheet any more. */
   readonly services?: Readonly<Record<string, SharesWish>>;
+  /** Of services without a share. */
+  readonly gates?: Readonly<Record<string, GateState>>;
 }
 
 /** What the page of the fleet says of one Envoy. */
@@ -36,6 +40,8 @@ export interface ShownNode {
 export interface ControlPortView {
   /** All reports so far, the oldest first. */
   readonly reports: readonly NodeReport[];
+  /** Messages from Envoys so far, by service. */
+  readonly messages: Readonly<Record<ControlService, number>>;
   readonly fleet: {
     readonly nodes: readonly ShownNode[];
     readonly problems: {

@@ -19,7 +19,7 @@ import {
 } from "../../src/gen/io/prometheus/client/metrics_pb.js";
 import type { ServicePolicy } from "../../src/policy/service-policy.js";
 import { ControlPlane, type ControlPlaneParts } from "../../src/rpc/control-plane.js";
-import { runtimeTypeUrl } from "../../src/rpc/runtime-layers.js";
+import { runtimeTypeUrl } from "../../src/rpc/layer-encoder.js";
 import { GrpcFailure } from "../../src/rpc/status.js";
 import type { BidiAnswers, BidiReader } from "../../src/wire/service.js";
 import { testService } from "./admission.js";
@@ -55,9 +55,12 @@ export function toldService(
   fields: Partial<ServicePolicy> = {},
   concurrency: Partial<NonNullable<ServicePolicy["concurrency"]>> = {},
 ): ServicePolicy {
+  const { priority } = testService(undefined);
   return testService(undefined, {
     name,
     hosts: [],
+    // Nobody may say that a request is critical: no route runs at HIGH.
+    priority: { ...priority, trust: { anyone: false, sources: [], principals: [] } },
     concurrency: {
       settings: { law: "fixed", limits: { initial: 50, min: 1, max: 1_000 } },
       per: undefined,

@@ -21,14 +21,20 @@ export interface EnvoyOptions {
   /** More fields of the upstream's cluster, and of the route to it. */
   readonly upstreamCluster?: Json;
   readonly route?: Json;
+  /** Routes that are tried before the one for everything. */
+  readonly routesBefore?: readonly Json[];
   /** HTTP filters that see a request before it, and after it. */
   readonly filtersBefore?: readonly Json[];
+  /** HTTP filters that see a request before the ext_proc filter does. */
+  readonly filtersFirst?: readonly Json[];
   readonly filtersAfter?: readonly Json[];
   /**
    * Fields of an ext_proc filter in front, and all that goes with one. Source:
    * envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor.
    */
   readonly extProc?: Json;
+  /** What a line of its access log says, in JSON, and the file that takes it. Default: no log. */
+  readonly accessLog?: { readonly path: string; readonly fields: Readonly<Record<string, string>> };
   /** Whether the gRPC health of each Headgate decides where questions go. Default false. */
   readonly isHealthChecked?: boolean;
   /** How Headgate is reached over TLS. Default: plaintext. */
@@ -100,11 +106,13 @@ function connectionManager(options: EnvoyOptions): Json {
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
       ),
       stat_prefix: "ingress",
+      ...(options.accessLog === undefined ? {} : { access_log: [fileLog(options.accessLog)] }),
       route_config: {
         name: "routes",
         virtual_hosts: [{ name: "all", domains: ["*"], routes: routesOf(options) }],
       },
       http_filters: [
+        ...(options.filtersFirst ?? []),
         ...(options.extProc === undefined ? [] : [extProcFilter(options.extProc)]),
         ...(options.filtersBefore ?? []),
         { name: "envoy.filters.http.ratelimit", typed_config: rateLimitFilter(options) },
@@ -114,6 +122,17 @@ function connectionManager(options: EnvoyOptions): Json {
           typed_config: { "@type": typeUrl("envoy.extensions.filters.http.router.v3.Router") },
         },
       ],
+    },
+  };
+}
+
+function fileLog({ path, fields }: NonNullable<EnvoyOptions["accessLog"]>): Json {
+  return {
+    name: "envoy.access_loggers.file",
+    typed_config: {
+      "@type": typeUrl("envoy.extensions.access_loggers.file.v3.FileAccessLog"),
+      path,
+      log_format: { json_format: fields },
     },
   };
 }
@@ -146,9 +165,10 @@ const openStreams: Json = {
   circuit_breakers: { thresholds: [{ max_requests: 100_000, max_pending_requests: 10_000 }] },
 };
 
-function routesOf({ route }: EnvoyOptions): readonly Json[] {
+function routesOf({ route, routesBefore = [] }: EnvoyOptions): readonly Json[] {
   return [
     { match: { prefix: grpcRoutePrefix }, route: { cluster: "headgate" } },
+    ...routesBefore,
     { match: { prefix: "/" }, route: { cluster: "upstream", timeout: "15s", ...route } },
   ];
 }

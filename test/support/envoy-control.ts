@@ -12,13 +12,18 @@ export interface EnvoyControl {
   readonly pushesMetrics?: boolean;
   /** Whether names of statistics are taken apart into labels. Default false. */
   readonly emitsLabels?: boolean;
+  /** How it pushes times. Default as generated: as quantiles. */
+  readonly times?: "SUMMARY" | "HISTOGRAM" | "SUMMARY_AND_HISTOGRAM";
+  /** The port that statistics are pushed to. Default that of the control port. */
+  readonly metricsPort?: number;
 }
 
 /** Envoy's options that make it ask a control port for its layer and tell it what it does. */
 export function joinedTo(control: EnvoyControl): Pick<EnvoyOptions, "bootstrap" | "moreClusters"> {
   const { port, nodeId, over = "rtds", reportsLoad = true, pushesMetrics = true } = control;
+  const clusters = { control: port, statistics: control.metricsPort ?? port };
   return {
-    moreClusters: [controlCluster(port)],
+    moreClusters: Object.entries(clusters).map(([name, at]) => controlCluster(name, at)),
     bootstrap: {
       node: { id: nodeId, cluster: "edge" },
       stats_flush_interval: "0.5s",
@@ -39,7 +44,7 @@ export function joinedTo(control: EnvoyControl): Pick<EnvoyOptions, "bootstrap" 
       },
       ...(over === "ads" ? { dynamic_resources: { ads_config: apiSource } } : {}),
       ...(reportsLoad ? { cluster_manager: { load_stats_config: grpcSource } } : {}),
-      ...(pushesMetrics ? { stats_sinks: [metricsSink(control.emitsLabels ?? false)] } : {}),
+      ...(pushesMetrics ? { stats_sinks: [metricsSink(control)] } : {}),
     },
   };
 }
@@ -59,24 +64,24 @@ const grpcSource: Json = {
 
 const apiSource: Json = { ...grpcSource, set_node_on_first_message_only: true };
 
-function metricsSink(emitsLabels: boolean): Json {
+function metricsSink({ emitsLabels = false, times = "SUMMARY" }: EnvoyControl): Json {
   return {
     name: "envoy.stat_sinks.metrics_service",
     typed_config: {
       "@type": "type.googleapis.com/envoy.config.metrics.v3.MetricsServiceConfig",
       transport_api_version: "V3",
-      grpc_service: { envoy_grpc: { cluster_name: "control" } },
+      grpc_service: { envoy_grpc: { cluster_name: "statistics" } },
       report_counters_as_deltas: true,
       emit_tags_as_labels: emitsLabels,
-      histogram_emit_mode: "SUMMARY_AND_HISTOGRAM",
+      histogram_emit_mode: times,
     },
   };
 }
 
-function controlCluster(port: number): Json {
+function controlCluster(name: string, port: number): Json {
   const address = { socket_address: { address: "127.0.0.1", port_value: port } };
   return {
-    name: "control",
+    name,
     type: "STATIC",
     connect_timeout: "1s",
     typed_extension_protocol_options: {
@@ -86,7 +91,7 @@ function controlCluster(port: number): Json {
       },
     },
     load_assignment: {
-      cluster_name: "control",
+      cluster_name: name,
       endpoints: [{ lb_endpoints: [{ endpoint: { address } }] }],
     },
   };

@@ -41,10 +41,22 @@ export class Envoy {
     return envoy;
   }
 
+  /** Starts one of a configuration that is there, whose ports are these. */
+  static async startFile(
+    stage: Stage,
+    place: { readonly path: string; readonly port: number; readonly adminPort: number },
+  ): Promise<Envoy> {
+    const envoy = new Envoy(stage, place);
+    await envoy.restart();
+    return envoy;
+  }
+
   /** Starts it again on the same ports, after `kill`. */
   async restart(): Promise<void> {
     const words = ["--config-path", this.#configPath, "--concurrency", "1"];
     words.push("--use-dynamic-base-id", "--log-level", "warning");
+    // Ten seconds is what is usual, and what a test that reads an access log would wait for.
+    words.push("--file-flush-interval-msec", "100");
     const file = await requireProgram("envoy");
     const program = this.#stage.spawn({ name: "envoy", file, args: words });
     this.#program = program;
@@ -69,6 +81,22 @@ export class Envoy {
   /** Ends it at once, as a crash does. */
   async kill(): Promise<void> {
     await this.#program?.kill();
+  }
+
+  /** Sets runtime keys of its admin layer, which must be there; an empty value takes a key out. */
+  async setRuntime(values: Readonly<Record<string, string>>): Promise<void> {
+    const path = `/runtime_modify?${new URLSearchParams(values)}`;
+    const { status } = await this.#http.send({ port: this.#adminPort, path, method: "POST" });
+    if (status !== 200) throw new Error(`runtime_modify answered ${status}`);
+  }
+
+  /** What a runtime key is set to; undefined where no layer sets it. */
+  async runtimeValue(key: string): Promise<string | undefined> {
+    const { body } = await this.#http.send({ port: this.#adminPort, path: "/runtime" });
+    const { entries } = JSON.parse(body) as {
+      readonly entries: Readonly<Record<string, { readonly final_value: string } | undefined>>;
+    };
+    return entries[key]?.final_value;
   }
 
   /** A counter or gauge of its own, by its full name; 0 when it has none of that name. */

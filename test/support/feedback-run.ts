@@ -1,14 +1,12 @@
 import { Envoy } from "./envoy.js";
-import type { Json } from "./envoy-config.js";
+import type { EnvoyOptions, Json } from "./envoy-config.js";
 import { joinedTo } from "./envoy-control.js";
 import { freePort } from "./free-port.js";
 import { HeadgateProcess } from "./headgate-process.js";
-import { ratesOver } from "./load-summary.js";
 import { type LoadAnswer, type OpenLoopOrder, runOpenLoop } from "./open-loop-load.js";
 import { RedisServer } from "./redis-server.js";
 import { type SaturableUpstream, startSaturableUpstream } from "./saturable-upstream.js";
 import type { Stage } from "./stage.js";
-import { plotSvg } from "./svg-plot.js";
 
 /** A fleet: Envoys in front of one upstream, each joined to a Headgate of its own. */
 export interface FeedbackFleet {
@@ -36,30 +34,28 @@ spec:
         feedback: [circuitBreakers]
 `;
 
-const breakers: Json = {
-  circuit_breakers: {
-    thresholds: [
-      {
-        max_requests: configuredMaxRequests,
-        max_connections: 10_000,
-        max_pending_requests: 10_000,
-        track_remaining: true,
-      },
-    ],
-  },
-};
+/** Breakers of one Envoy, with all bounds but this one far away. */
+export function breakers(maxRequests: number): Json {
+  return {
+    circuit_breakers: {
+      thresholds: [
+        {
+          max_requests: maxRequests,
+          max_connections: 10_000,
+          max_pending_requests: 10_000,
+          track_remaining: true,
+        },
+      ],
+    },
+  };
+}
 
 /** Starts one whose upstream has so many workers of 50 ms. */
 export async function startFeedbackFleet(
   stage: Stage,
   { envoyCount, workerCount }: { readonly envoyCount: number; readonly workerCount: number },
 ): Promise<FeedbackFleet> {
-  const upstream = await startSaturableUpstream(stage, {
-    workerCount,
-    meanServiceMs: 50,
-    seed: 7,
-    reportsLoad: false,
-  });
+  const upstream = await startFeedbackUpstream(stage, workerCount);
   const redis = await RedisServer.start({ engine: "redis" });
   stage.atEnd(() => redis.stop());
   const headgates: HeadgateProcess[] = [];
@@ -77,21 +73,43 @@ export async function startFeedbackFleet(
   const envoys: Envoy[] = [];
   for (let i = 0; i < envoyCount; i += 1) {
     envoys.push(
-      await Envoy.start(stage, {
-        upstreamPort: upstream.port,
-        headgatePorts: [],
-        rateLimits: [],
-        upstreamCluster: breakers,
+      await startFeedbackEnvoy(stage, upstream, {
+        upstreamCluster: breakers(configuredMaxRequests),
         ...joinedTo({ port: ports[i % ports.length] ?? 0, nodeId: `edge-${i + 1}` }),
       }),
     );
   }
-  const maxRequestsOf = async (envoy: Envoy): Promise<number> => {
-    const prefix = "cluster.upstream";
-    const left = await envoy.stat(`${prefix}.circuit_breakers.default.remaining_rq`);
-    return left + (await envoy.stat(`${prefix}.upstream_rq_active`));
-  };
   return { redis, headgates, envoys, upstream, maxRequestsOf };
+}
+
+/** Exponential times of 50 ms in the mean. */
+export function startFeedbackUpstream(
+  stage: Stage,
+  workerCount: number,
+): Promise<SaturableUpstream> {
+  return startSaturableUpstream(stage, {
+    workerCount,
+    meanServiceMs: 50,
+    seed: 7,
+    reportsLoad: false,
+  });
+}
+
+/** An Envoy before it that asks nobody, but for what is given. */
+export function startFeedbackEnvoy(
+  stage: Stage,
+  upstream: SaturableUpstream,
+  given: Partial<EnvoyOptions>,
+): Promise<Envoy> {
+  const options = { upstreamPort: upstream.port, headgatePorts: [], rateLimits: [] };
+  return Envoy.start(stage, { ...options, ...given });
+}
+
+/** The most that one Envoy lets in now, as its breaker has it. */
+async function maxRequestsOf(envoy: Envoy): Promise<number> {
+  const prefix = "cluster.upstream";
+  const left = await envoy.stat(`${prefix}.circuit_breakers.default.remaining_rq`);
+  return left + (await envoy.stat(`${prefix}.upstream_rq_active`));
 }
 
 /** Load from 200 callers, evenly over these Envoys unless one stands more often. */
@@ -107,50 +125,4 @@ export function feedbackLoad(
     callerCount: 200,
     seed: 7,
   });
-}
-
-/** Served in time, and what could have been, over the time of a run. */
-export function drawFeedback(
-  title: string,
-  run: {
-    readonly answers: readonly LoadAnswer[];
-    readonly durationMs: number;
-    /** Requests a second that the upstream can serve, from when on in seconds. */
-    readonly capacities: readonly (readonly [number, number])[];
-    /** The sum of what Envoys let in, over time. */
-    readonly limits: readonly (readonly [number, number])[];
-  },
-): string {
-  const span = { stepMs: 250, untilMs: run.durationMs };
-  return plotSvg(title, [
-    {
-      title: "requests a second",
-      xLabel: "seconds",
-      yLabel: "a second",
-      series: [
-        { name: "capacity", color: "#888", isBound: true, points: run.capacities },
-        {
-          name: "served in time",
-          color: "#2a7f3f",
-          points: ratesOver(run.answers, span, ({ status }) => status === 200),
-        },
-        {
-          name: "refused by Envoy",
-          color: "#c77700",
-          points: ratesOver(run.answers, span, ({ status }) => status >= 400),
-        },
-        {
-          name: "no answer in time",
-          color: "#b3261e",
-          points: ratesOver(run.answers, span, ({ status }) => status === 0),
-        },
-      ],
-    },
-    {
-      title: "what all Envoys let in at once",
-      xLabel: "seconds",
-      yLabel: "requests",
-      series: [{ name: "sum of shares", color: "#1f5fa8", points: run.limits }],
-    },
-  ]);
 }

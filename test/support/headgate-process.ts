@@ -91,6 +91,7 @@ export class HeadgateProcess {
         GRPC_HOST: "127.0.0.1",
         GRPC_PORT: String(this.grpcPort),
         DEBUG_PORT: "0",
+        HEADGATE_ADMIN_ADDR: "127.0.0.1:0",
         HEADGATE_CONTROL_ADDR: "127.0.0.1:0",
         LOG_FORMAT: "json",
         ...env,

@@ -9,6 +9,8 @@ export interface HoldingUpstream {
   readonly heldCount: number;
   /** Answers all that wait, after that time. */
   release(status?: number, afterMs?: number): void;
+  /** Answers the one that has waited longest. */
+  releaseOne(status: number): void;
 }
 
 /** Starts one; it ends with the stage. */
@@ -35,11 +37,19 @@ export async function startHoldingUpstream(stage: Stage): Promise<HoldingUpstrea
       const all = [...held];
       held.clear();
       setTimeout(() => {
-        for (const response of all) {
-          response.statusCode = status;
-          response.end("released\n");
-        }
+        for (const response of all) answer(response, status);
       }, afterMs);
     },
+    releaseOne(status) {
+      const [first] = held;
+      if (first === undefined) return;
+      held.delete(first);
+      answer(first, status);
+    },
   };
+}
+
+function answer(response: ServerResponse, status: number): void {
+  response.statusCode = status;
+  response.end("released\n");
 }

@@ -60,9 +60,14 @@ export class SimulatedCluster {
     return server;
   }
 
-  /** The server that holds the key now. */
+  /**
+   * The server that holds the key now: where a failover has brought back a key that had left, that
+   * is its slot's owner, as for everybody who asks.
+   */
   serverOf(key: LimitKey): SimulatedServer | undefined {
-    return this.servers.find((server) => server.has(key) && server.holds(key));
+    const { owner, heir } = this.#slotOf(key);
+    const places = heir === undefined ? [owner] : [owner, heir];
+    return places.map((node) => this.servers[node]).find((server) => server?.has(key));
   }
 
   /** What CLUSTER SLOTS replies, of the slots that hold keys of ours. */

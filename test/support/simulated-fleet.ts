@@ -52,13 +52,28 @@ export interface SimulatedFleetParts {
   readonly services: readonly string[];
   readonly configuredShare: number;
   readonly weather: ReportWeather;
+  /** Default: slower than a sound network and store would ever be. */
+  readonly delays?: FleetDelays;
 }
 
-/** How long a replica takes at most from one look for a newer sheet to the next. */
-const sheetReadMsMax = 1_000;
+/** How long what is between a leader and Envoys takes at most, in milliseconds. */
+export interface FleetDelays {
+  /** From one look of a replica for a newer sheet to its next. */
+  readonly sheetReadMsMax: number;
+  /** How old what such a look finds is. */
+  readonly sheetSeenMsMax: number;
+  /** From one report of a replica to its next. */
+  readonly reportEveryMs: number;
+  /** A layer, or its acknowledgement, on its way. */
+  readonly pushMsMax: number;
+}
 
-/** How long a layer or its acknowledgement is on its way at most. */
-const pushMsMax = 500;
+const slowDelays: FleetDelays = {
+  sheetReadMsMax: 1_000,
+  sheetSeenMsMax: 500,
+  reportEveryMs: 1_000,
+  pushMsMax: 500,
+};
 
 const refreshMs = 5_000;
 
@@ -84,6 +99,7 @@ interface Replica {
 export class SimulatedFleet {
   readonly envoys: SimulatedEnvoy[] = [];
   readonly #parts: SimulatedFleetParts;
+  readonly #delays: FleetDelays;
   readonly #replicas: Replica[];
   readonly #late: { readonly atMs: number; readonly report: NodeReport }[] = [];
   #messages: Message[] = [];
@@ -93,12 +109,13 @@ export class SimulatedFleet {
 
   constructor(parts: SimulatedFleetParts) {
     this.#parts = parts;
+    this.#delays = parts.delays ?? slowDelays;
     const { random, nodeCount, replicaCount } = parts;
     this.#replicas = Array.from({ length: replicaCount }, () => ({
       sheet: undefined,
       sheetReadMs: 0,
-      nextReadMs: random.next() * sheetReadMsMax,
-      nextReportMs: random.next() * 1_000,
+      nextReadMs: random.next() * this.#delays.sheetReadMsMax,
+      nextReportMs: random.next() * this.#delays.reportEveryMs,
       ledgers: new Map(),
     }));
     for (let i = 0; i < nodeCount; i += 1) this.addEnvoy();
@@ -182,6 +199,13 @@ export class SimulatedFleet {
     envoy.numbersTo = undefined;
   }
 
+  /** The replica that it was connected to is gone, and with it what anybody knew of this Envoy. */
+  lose(envoy: SimulatedEnvoy): void {
+    this.cutLayers(envoy);
+    this.cutNumbers(envoy);
+    for (const { ledgers } of this.#replicas) ledgers.delete(envoy.id);
+  }
+
   /** It dies; or with `isAlive` set again, another process of its name comes up. */
   kill(envoy: SimulatedEnvoy): void {
     envoy.isAlive = false;
@@ -218,7 +242,7 @@ export class SimulatedFleet {
     const reports: NodeReport[] = [];
     this.#replicas.forEach((replica, i) => {
       if (replica.nextReportMs > this.#nowMs) return;
-      replica.nextReportMs += 1_000;
+      replica.nextReportMs += this.#delays.reportEveryMs;
       for (const report of this.#reportsOf(i)) this.#send(report, reports);
     });
     const late = this.#late.splice(0);
@@ -243,8 +267,9 @@ export class SimulatedFleet {
   #read(replica: Replica): void {
     if (replica.nextReadMs > this.#nowMs) return;
     const { random } = this.#parts;
+    const { sheetReadMsMax, sheetSeenMsMax } = this.#delays;
     replica.nextReadMs = this.#nowMs + random.next() * sheetReadMsMax;
-    const seenMs = this.#nowMs - random.next() * 500;
+    const seenMs = this.#nowMs - random.next() * sheetSeenMsMax;
     const newest = this.#sheets.findLast(({ writtenMs }) => writtenMs <= seenMs);
     if (newest === undefined) return;
     const { epoch = 0, version = 0 } = replica.sheet ?? {};
@@ -279,7 +304,7 @@ export class SimulatedFleet {
   }
 
   #after(envoy: SimulatedEnvoy, deliver: () => void): void {
-    const atMs = this.#nowMs + this.#parts.random.next() * pushMsMax;
+    const atMs = this.#nowMs + this.#parts.random.next() * this.#delays.pushMsMax;
     envoy.streamMs = Math.max(envoy.streamMs, atMs);
     this.#messages.push({ atMs: envoy.streamMs, deliver });
   }

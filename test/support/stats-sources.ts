@@ -27,7 +27,7 @@ export function createTestSources(): TestSources {
     pools: [],
     policies: {
       current: () => sources.policy,
-      status: { ruleCount: 3, domainCount: 1, loadedCount: 2, refusedCount: 1 },
+      status: { ruleCount: 3, domainCount: 1, serviceCount: 0, loadedCount: 2, refusedCount: 1 },
     },
     redisPools: () => sources.pools,
     count(rule, hits) {

@@ -1,0 +1,255 @@
+import { existsSync, readFileSync } from "node:fs";
+import { Ajv } from "ajv";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { loadConfig } from "../../src/app/config.js";
+import { optionNames, optionRow } from "../../src/app/options.js";
+import {
+  ComposeTopology,
+  composeSchema,
+  composeServices,
+  onHost,
+  readComposeFile,
+  servicesNamed,
+} from "../support/compose.js";
+import { runHeadgate } from "../support/drop-in.js";
+import { HeadgateProcess } from "../support/headgate-process.js";
+import { requireProgram } from "../support/programs.js";
+import { useStage } from "../support/stage.js";
+import { waitFor, within } from "../support/wait.js";
+
+const stage = useStage("test");
+const services = composeServices();
+const { "headgate-1": headgate = expect.fail("there is no headgate-1") } = services;
+
+describe("docker-compose.yml", () => {
+  it("is valid by the published schema of compose files", () => {
+    const ajv = new Ajv({ allErrors: true, strict: false, validateFormats: false });
+    const validate = ajv.compile(composeSchema());
+    validate(readComposeFile());
+    expect(validate.errors ?? []).toEqual([]);
+    expect(validate({ services: { a: { image: 1, portz: [] } } })).toBe(false);
+  });
+
+  it("mounts what exists, for reading, and publishes on loopback alone", () => {
+    for (const { volumes = [], ports = [] } of Object.values(services)) {
+      for (const volume of volumes) {
+        expect(existsSync(volume.split(":")[0] ?? ""), volume).toBe(true);
+        expect(volume.endsWith(":ro"), volume).toBe(true);
+      }
+      for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
+    }
+    const published = Object.values(services).flatMap(({ ports = [] }) => ports);
+    const onLoopback = published.map((port) => port.split(":")[1]);
+    expect(new Set(onLoopback).size).toBe(published.length);
+  });
+
+  it("gives nobody a capability, and nobody more than what it began with", () => {
+    for (const [name, { cap_drop: dropped, security_opt: options }] of Object.entries(services)) {
+      // What redis and its entry do as root is to become somebody else.
+      if (name === "redis") continue;
+      expect(dropped, name).toEqual(["ALL"]);
+      expect(options, name).toEqual(["no-new-privileges:true"]);
+    }
+  });
+
+  it("waits for services that it has", () => {
+    const names = Object.keys(services);
+    for (const { depends_on = {} } of Object.values(services)) {
+      for (const name of Object.keys(depends_on)) expect(names).toContain(name);
+    }
+    expect(servicesNamed("headgate")).toEqual(["headgate-1", "headgate-2"]);
+  });
+
+  it("sets options that Headgate has, and a policy that is there", () => {
+    const env = headgate.environment ?? {};
+    const known = optionNames.map((name) => optionRow(name).env);
+    for (const name of Object.keys(env)) expect(known).toContain(name);
+    const loaded = loadConfig({ flags: {}, env });
+    if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
+    const { config } = loaded;
+    expect(config.store.kind).toBe("redis");
+    expect(config.replicas).toBe(servicesNamed("headgate").length);
+    expect(existsSync(onHost(headgate, config.policyPath))).toBe(true);
+    expect(headgate.ports?.every((port) => port.endsWith(`:${config.port}`))).toBe(true);
+    const graceSeconds = Number(headgate.stop_grace_period?.replace("s", ""));
+    expect(graceSeconds * 1_000).toBeGreaterThan(config.drainDelayMs + config.drainGraceMs);
+  });
+
+  it("starts Envoys from what headgate makes of the policy", async () => {
+    const folder = "envoy/compose";
+    const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
+    const { code, output } = await runHeadgate([
+      ...["generate", "envoy", `${folder}/policy.yaml`, "--role", "edge", "--out", folder],
+      isUpdating ? "--force" : "--check",
+    ]);
+    expect(code, output).toBe(0);
+    for (const name of ["envoy-1", "envoy-2"]) {
+      const { [name]: envoy = expect.fail(`there is no ${name}`) } = services;
+      const path = envoy.command?.[envoy.command.indexOf("--config-path") + 1] ?? "";
+      expect(onHost(envoy, path)).toBe(`${folder}/edge/envoy.yaml`);
+    }
+  });
+
+  it("lets Grafana find Prometheus, and the dashboards beside their provider", () => {
+    const [source] = z
+      .object({ datasources: z.array(z.object({ url: z.string() })) })
+      .parse(readYaml("envoy/compose/grafana/datasources/prometheus.yml")).datasources;
+    expect(Object.keys(services)).toContain(new URL(source?.url ?? "").hostname);
+    const [provider] = z
+      .object({ providers: z.array(z.object({ options: z.object({ path: z.string() }) })) })
+      .parse(readYaml("envoy/compose/grafana/dashboards/provider.yml")).providers;
+    const { grafana = expect.fail("there is no grafana") } = services;
+    expect(onHost(grafana, provider?.options.path ?? "")).toBe("envoy/compose/grafana/dashboards");
+  });
+});
+
+describe("what docker-compose.yml starts, as processes", () => {
+  it("shares limits over Redis, and is scraped as Prometheus is told to", async () => {
+    const topology = await ComposeTopology.start(stage);
+    const envoys = [await topology.port("envoy-1", 10_000), await topology.port("envoy-2", 10_000)];
+    const startedMs = performance.now();
+    const answers: { readonly status: number; readonly isDecided: boolean }[][] = [[], []];
+    for (let round = 0; round < 6; round += 1) {
+      for (const [index, port] of envoys.entries()) {
+        const { status, headers } = await topology.http.send({
+          port,
+          headers: { "x-user": "you" },
+        });
+        // On a busy machine an answer may come too late for Envoy, which then lets a request pass.
+        answers[index]?.push({ status, isDecided: headers["x-ratelimit-limit"] !== undefined });
+      }
+    }
+    // Five at once, then one every two seconds, over all of them.
+    const drained = Math.floor((performance.now() - startedMs) / 2_000) + 1;
+    const passed = answers.flat().filter(({ status, isDecided }) => isDecided && status === 200);
+    expect(passed.length).toBeGreaterThan(0);
+    expect(passed.length).toBeLessThanOrEqual(5 + drained);
+    for (const own of answers) expect(own.map(({ status }) => status)).toContain(429);
+    await seeBothAsked(topology, envoys[0] ?? 0);
+    for (const name of ["envoy-1", "envoy-2"]) {
+      const port = await topology.port(name, 9_901);
+      await waitFor(`${name} was given its share`, async () => {
+        const { body } = await topology.http.send({ port, path: "/runtime" });
+        return body.includes("circuit_breakers.upstream.default.max_requests");
+      });
+    }
+    await seeScrapes(topology);
+  });
+});
+
+/** Questions of one kind that each replica gets at least, of a hundred: chance gives about 50. */
+const askedMin = 20;
+
+/** Replicas in turn would get all questions of one kind each, as each request asks for both. */
+async function seeBothAsked(topology: ComposeTopology, port: number): Promise<void> {
+  const counts = async () => {
+    const names = ["headgate_requests_total", "headgate_exchanges_total"];
+    const asked = topology.headgates.flatMap((one) => names.map((name) => one.metric(name)));
+    return Promise.all(asked);
+  };
+  const before = await counts();
+  for (let i = 0; i < 100; i += 1) await topology.http.send({ port });
+  const after = await counts();
+  const gained = after.map((count, index) => count - (before[index] ?? 0));
+  for (const count of gained) expect(count, `${gained}`).toBeGreaterThanOrEqual(askedMin);
+}
+
+const prometheusConfig = z.object({
+  scrape_configs: z.array(
+    z.object({
+      job_name: z.string(),
+      metrics_path: z.string().default("/metrics"),
+      static_configs: z.array(z.object({ targets: z.array(z.string()) })),
+    }),
+  ),
+});
+
+/** Asks every target as Prometheus would. */
+async function seeScrapes(topology: ComposeTopology): Promise<void> {
+  const config = prometheusConfig.parse(readYaml("envoy/compose/prometheus/prometheus.yml"));
+  const seen: string[] = [];
+  for (const { job_name: job, metrics_path: path, static_configs } of config.scrape_configs) {
+    for (const target of static_configs.flatMap(({ targets }) => targets)) {
+      const { hostname, port } = new URL(`http://${target}`);
+      expect(Object.keys(services)).toContain(hostname);
+      const answer = await topology.http.send({
+        port: await topology.port(hostname, Number(port)),
+        path,
+      });
+      expect(answer.status, target).toBe(200);
+      const names = new Set([...answer.body.matchAll(/^(\w+)(?:\{.*\})? \S+/gm)].map(([, n]) => n));
+      expect(names, target).toContain(
+        job === "envoy" ? "envoy_cluster_upstream_rq_completed" : "headgate_exchanges_total",
+      );
+      seen.push(target);
+    }
+  }
+  const watched = [...servicesNamed("headgate"), "envoy-1", "envoy-2"];
+  expect(seen.map((target) => target.split(":")[0])).toEqual(watched);
+}
+
+function readYaml(path: string): unknown {
+  return parse(readFileSync(path, "utf8"));
+}
+
+describe("Dockerfile", () => {
+  const dockerfile = readFileSync("Dockerfile", "utf8");
+  const checkMsMax = 60_000;
+
+  it("has nothing that hadolint minds", async () => {
+    const file = await requireProgram("hadolint");
+    const program = stage.spawn({ name: "hadolint", file, args: ["Dockerfile"] });
+    const exit = await within("hadolint has ended", checkMsMax, program.exited);
+    expect(exit, program.output).toEqual({ code: 0 });
+  });
+
+  it("builds from files and scripts that this repository has, and that are sent along", () => {
+    const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(
+      ([, sources = ""]) => sources.split(" "),
+    );
+    expect(copied).not.toEqual([]);
+    const sent = readFileSync(".dockerignore", "utf8").split("\n");
+    expect(sent).toContain("*");
+    for (const source of copied) {
+      expect(existsSync(source), source).toBe(true);
+      expect(sent).toContain(`!${source}`);
+    }
+    const manifest = z
+      .object({ scripts: z.record(z.string(), z.string()), bin: z.record(z.string(), z.string()) })
+      .parse(JSON.parse(readFileSync("package.json", "utf8")));
+    for (const [, script = ""] of dockerfile.matchAll(/npm run (\S+)/g)) {
+      expect(Object.keys(manifest.scripts)).toContain(script);
+    }
+    const program = `ENTRYPOINT ["/nodejs/bin/node", "/app/${manifest.bin["headgate"]}"]`;
+    expect(dockerfile).toContain(program);
+  });
+
+  it("ends in an image without a shell, as a user that may do nothing", () => {
+    const stages = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image);
+    expect(stages).toHaveLength(2);
+    expect(stages[1]).toMatch(/^gcr\.io\/distroless\/.*:nonroot$/);
+    const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
+    expect(last).toMatch(/^USER 65532:65532$/m);
+    // Nothing there could run a line of a shell's.
+    expect(last).not.toMatch(/^RUN /m);
+    expect(last).not.toMatch(/^(?:CMD|ENTRYPOINT) (?!\[)/m);
+  });
+
+  it("asks for its health with Node, which says so by its exit code", async () => {
+    const [, list = ""] = /^HEALTHCHECK[^[]*(\[.*\])$/m.exec(dockerfile) ?? [];
+    const [program, ...args] = z.array(z.string()).parse(JSON.parse(list));
+    expect(program).toBe("/nodejs/bin/node");
+    const policy = "domain: shop\ndescriptors: []\n";
+    const replica = await HeadgateProcess.start(stage, { policy });
+    const check = async (port: number) => {
+      const env = { PORT: String(port) };
+      const run = stage.spawn({ name: "health", file: process.execPath, args, env });
+      return within("it has ended", checkMsMax, run.exited);
+    };
+    expect(await check(replica.httpPort)).toEqual({ code: 0 });
+    await replica.process.kill();
+    expect(await check(replica.httpPort)).toEqual({ code: 1 });
+  });
+});

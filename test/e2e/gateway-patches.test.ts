@@ -1,0 +1,78 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { generateGateway } from "../../src/generate/gateway/gateway.js";
+import { plainTree } from "../../src/generate/plain-tree.js";
+import { freePort } from "../support/free-port.js";
+import {
+  applyPatchPolicy,
+  gatewayBootstrap,
+  gatewayResources,
+} from "../support/gateway-patches.js";
+import {
+  caseOptions,
+  casePolicy,
+  type GeneratedCase,
+  generatedCases,
+} from "../support/generated.js";
+import { requireProgram } from "../support/programs.js";
+import { useStage } from "../support/stage.js";
+import { within } from "../support/wait.js";
+
+/**
+ * What Envoy Gateway would hand to Envoy, taken by a real Envoy: resources as Envoy Gateway makes
+ * them, patched as it patches them, and its bootstrap with ours merged as it merges it.
+ */
+const stage = useStage("test");
+const checkMsMax = 60_000;
+
+function madeOf(given: GeneratedCase) {
+  const policy = casePolicy(given);
+  const options = caseOptions(given);
+  const { documents } = generateGateway(policy, options);
+  const objects = documents.flatMap(({ parts }) => parts.map((part) => Object(plainTree(part))));
+  return { policy, options, objects };
+}
+
+const cases = generatedCases()
+  .filter(({ target }) => target === "gateway")
+  .filter((given) => madeOf(given).objects.length > 0);
+
+describe("generateGateway() and Envoy", () => {
+  it.each(cases.map((given) => [given.name, given] as const))(
+    "%s: patched resources are valid, with the bootstrap",
+    async (name, given) => {
+      const { policy, options, objects } = madeOf(given);
+      const resources = gatewayResources({
+        listener: `${options.namespace}/shop/http`,
+        port: await freePort(),
+        hosts: policy.services.flatMap((service) => {
+          const namespace = service.namespace ?? options.namespace;
+          const cluster = `httproute/${namespace}/${service.name}/rule/0`;
+          const hosts = service.hosts.length > 0 ? service.hosts : [`${service.name}.test`];
+          return hosts.map((host) => ({ host, cluster }));
+        }),
+        extProcs: objects
+          .filter(({ kind }) => kind === "EnvoyExtensionPolicy")
+          .map(({ metadata }) => {
+            return `envoyextensionpolicy/${metadata.namespace}/${metadata.name}/extproc/0`;
+          }),
+      });
+      const patches = objects.find(({ kind }) => kind === "EnvoyPatchPolicy");
+      const patched = patches === undefined ? resources : applyPatchPolicy(patches, resources);
+      const file = join(stage.folder, `${name.replaceAll("/", "-")}.json`);
+      await writeFile(file, JSON.stringify(gatewayBootstrap(patched)));
+      const proxy = objects.find(({ kind }) => kind === "EnvoyProxy");
+      const merged = proxy === undefined ? [] : ["--config-yaml", proxy.spec.bootstrap.value];
+      await validate(["--config-path", file, ...merged]);
+    },
+  );
+});
+
+async function validate(words: readonly string[]): Promise<void> {
+  const file = await requireProgram("envoy");
+  const args = ["--mode", "validate", "--disable-hot-restart", ...words];
+  const program = stage.spawn({ name: "envoy", file, args });
+  const exit = await within("Envoy has validated", checkMsMax, program.exited);
+  expect(exit, program.output).toEqual({ code: 0 });
+}

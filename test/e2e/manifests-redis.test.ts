@@ -1,0 +1,148 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { policyNeeds } from "../../src/generate/kubernetes/policy-needs.js";
+import { redisUserCommand } from "../../src/generate/kubernetes/redis-rights.js";
+import { adminClients } from "../support/admin.js";
+import { freePort } from "../support/free-port.js";
+import { policyOf } from "../support/generated.js";
+import { HeadgateProcess } from "../support/headgate-process.js";
+import { startRedis } from "../support/redis.js";
+import { useStage } from "../support/stage.js";
+import { waitFor } from "../support/wait.js";
+
+const stage = useStage("test");
+
+/** Everything that replicas keep in Redis: limits, permits, one loop for a fleet, a reading. */
+const policyText = `
+apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: rights}
+spec:
+  rateLimits:
+    - domain: shop
+      descriptors:
+        - key: user
+          rate_limits:
+            - {unit: minute, requests_per_unit: 5}
+            - {unit: day, requests_per_unit: 100, algorithm: fixed_window}
+  services:
+    - name: orders
+      admission: {maxInFlight: 100}
+      concurrency:
+        law: gradient
+        sources: [envoyMetrics]
+        feedback: [circuitBreakers]
+    - name: indexer
+      concurrency:
+        law: signal
+        limits: {min: 10, max: 1000}
+        signal: {redis: "lag:in?dexer", target: 10, critical: 100, every: 1s}
+    - name: mailer
+      concurrency:
+        law: signal
+        limits: {min: 10, max: 1000}
+        signal: {redis: "lag list", target: 10, critical: 100, every: 1s}
+    - name: linearizer
+      concurrency:
+        law: signal
+        limits: {min: 10, max: 1000}
+        signal: {redis: "lag-hash", target: 10, critical: 100, every: 1s}
+        per: {header: x-database, names: [orders]}
+`;
+
+/** A text, a list and a hash; the first would mean more keys if it were a pattern. */
+const readings = ["lag:in?dexer", "lag list", "lag-hash"];
+
+/** What the user may do and this test does not make it do, and what for. */
+const unseen = [
+  // A connection that was idle is asked whether it still lives.
+  "ping",
+  // Which of ten thousand records that were taken away was so first.
+  "zrange",
+];
+
+/** What the test itself sends, and every login. */
+const ofTheTest = ["acl|log", "acl|setuser", "auth", "config|resetstat", "hello", "info"];
+
+/** An operator freezes a key, thinks better of it, and looks at what was done. */
+async function overrideOnce(adminPort: number): Promise<void> {
+  const { limits, fleet } = adminClients(adminPort);
+  const { override } = await limits.setOverride({
+    override: {
+      domain: "shop",
+      entries: [{ key: "user", value: "other" }],
+      effect: { case: "isFrozen", value: true },
+      reason: "a test",
+    },
+  });
+  const { id = "", version: expectedVersion = 0n } = override ?? {};
+  await limits.deleteOverride({ id, expectedVersion, reason: "a test" });
+  expect((await fleet.listAudit({})).entries).toHaveLength(2);
+}
+
+describe("the user of Redis in redis-user.txt", () => {
+  it("has the rights that replicas use, and no others", async () => {
+    const server = await startRedis(stage, { engine: "redis" });
+    const control = server.client();
+    const policy = policyOf([{ file: "policy.yaml", text: policyText }]);
+    const { signalKeys } = policyNeeds(policy);
+    expect(signalKeys).toEqual(readings);
+    const [acl = "", ...words] = redisUserCommand("headgate", signalKeys).split(" ");
+    await control.call(acl, ...words);
+    await control.set("lag:in?dexer", "7");
+    await control.rpush("lag list", "a");
+    await control.hset("lag-hash", { orders: "1" });
+    await control.call("config", "resetstat");
+    const env = {
+      REDIS_URL: `127.0.0.1:${server.port}`,
+      REDIS_AUTH: "headgate:PASSWORD",
+      HEADGATE_DRAIN_DELAY_MS: "0",
+    };
+    const adminPort = await freePort();
+    const HEADGATE_ADMIN_ADDR = `127.0.0.1:${adminPort}`;
+    const open = { ...env, HEADGATE_ADMIN_ADDR, HEADGATE_ADMIN_OPEN: "true" };
+    const replicas = [
+      await HeadgateProcess.start(stage, { policy: policyText, env: open }),
+      await HeadgateProcess.start(stage, { policy: policyText, env }),
+    ];
+    await overrideOnce(adminPort);
+    for (const replica of replicas) {
+      const entries = [{ key: "user", value: "me" }];
+      const answer = await replica.postJson({ domain: "shop", descriptors: [{ entries }] });
+      expect(answer.status).toBe(200);
+    }
+    await waitFor("both are in one fleet", async () => {
+      const seen = await Promise.all(replicas.map((one) => one.metric("headgate_live_replicas")));
+      return seen.every((count) => count === 2);
+    });
+    await waitFor("readings of each kind are there", async () => {
+      const commands = await used(control);
+      return ["get", "llen", "hlen"].every((name) => commands.has(name));
+    });
+    for (const replica of replicas) await replica.terminate();
+    expect(await control.call("acl", "log")).toEqual([]);
+    expect(await control.info("commandstats")).not.toMatch(/rejected_calls=[1-9]/);
+    const commands = [...(await used(control))].filter((name) => !ofTheTest.includes(name));
+    const granted = words.filter((word) => word.startsWith("+")).map((word) => word.slice(1));
+    expect([...commands, ...unseen].sort()).toEqual([...granted].sort());
+    for (const key of ["lag:inXdexer", "other"]) {
+      expect(await control.call("acl", "dryrun", "headgate", "get", key)).not.toBe("OK");
+    }
+  });
+
+  it("is the one of the README, by another name", () => {
+    const readme = readFileSync("README.md", "utf8");
+    const [, command = ""] = /<!-- test: acl -->\n```text\n(.*)\n```/.exec(readme) ?? [];
+    expect(redisUserCommand("gate", [])).toBe(command);
+    const [, more = ""] = /also needs `~KEY (.*)`/.exec(readme) ?? [];
+    const rights = (text: string) => text.split(" ").filter((word) => word.startsWith("+"));
+    const all = new Set([...rights(command), ...rights(more)]);
+    expect(new Set(rights(redisUserCommand("gate", ["lag"])))).toEqual(all);
+  });
+});
+
+/** Commands that the server has run since its counts were reset. */
+async function used(control: { info(part: string): Promise<string> }): Promise<Set<string>> {
+  const info = await control.info("commandstats");
+  return new Set([...info.matchAll(/^cmdstat_([^:]+):/gm)].map(([, name = ""]) => name));
+}

@@ -1,0 +1,297 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { ConnectError } from "@connectrpc/connect";
+import type { AdminScript } from "./admin-server.js";
+
+/** A time that answers hold: 2026-11-21T12:00:00Z. */
+export const scriptedTime = timestampFromMs(1_795_262_400_000);
+
+const seconds = (count: number) => ({ seconds: BigInt(count), nanos: 0 });
+
+const pace = {
+  name: "pace",
+  hits: 5n,
+  period: seconds(10),
+  burst: 20n,
+  algorithm: "gcra",
+  role: "enforce",
+  onStoreFailure: "local",
+};
+
+const ann = [
+  { key: "plan", value: "free" },
+  { key: "user", value: "ann" },
+];
+
+/** A caller's value that would act on a terminal, and one that is long. */
+const wicked = [{ key: "user", value: `\u001b[2J\u202e${"mallory".repeat(20)}` }];
+
+const override = {
+  id: "o-1f2e3d4c",
+  domain: "shop",
+  entries: ann,
+  isPrefix: false,
+  limitName: "",
+  effect: { case: "multiplier", value: 2 },
+  expiresAt: timestampFromMs(1_795_521_600_000),
+  reason: "launch week",
+  author: "ann",
+  createdAt: scriptedTime,
+  version: 7n,
+} as const;
+
+const service = {
+  name: "checkout",
+  law: "gradient",
+  concurrencyLimit: 120n,
+  inFlight: 84n,
+  rttMs: 23.4,
+  minRttMs: 9.6,
+  gradient: 0.8,
+  gate: "limiting",
+  rejectRatio: 0.034,
+  waiting: 12n,
+  shares: [
+    { node: "edge-0", share: 80n, inFlight: 60n, acknowledgedVersion: "4", age: seconds(1) },
+    { node: "edge-1", share: 40n, inFlight: 24n, acknowledgedVersion: "4" },
+  ],
+};
+
+/** Answers of every method that reads, of a system that is busy. */
+export const busyScript = {
+  limits: {
+    listRules: () => ({
+      rules: [
+        {
+          domain: "shop",
+          label: "plan.user",
+          limits: [pace, { ...pace, name: "daily", period: seconds(86_400), burst: 5n }],
+          counts: { hits: 123_456n, overLimitHits: 78n, nearLimitHits: 9n },
+        },
+        { domain: "shop", label: "plan_internal.user", isUnlimited: true },
+      ],
+      policyVersion: "a0d28aa75823",
+    }),
+    getKey: () => ({
+      states: [
+        {
+          ruleLabel: "plan.user",
+          limit: pace,
+          override: { ...override, version: 0n },
+          usedHits: 20,
+          remainingHits: 0n,
+          retryAfter: { seconds: 1n, nanos: 760_000_000 },
+          fullAfter: seconds(40),
+          key: "2g4:shop4:plan4:free4:user3:ann4:pace",
+        },
+      ],
+    }),
+    topKeys: () => ({
+      keys: [
+        { key: { domain: "shop", entries: ann }, ruleLabel: "plan.user", count: 4_200n },
+        {
+          key: { domain: "shop", entries: wicked },
+          ruleLabel: "user",
+          count: 1_000n,
+          errorMax: 12n,
+        },
+      ],
+      since: scriptedTime,
+    }),
+    nearLimitKeys: () => ({
+      keys: [
+        {
+          key: { domain: "shop", entries: ann, limitName: "pace" },
+          ruleLabel: "plan.user",
+          usedRatio: 1,
+          isOver: true,
+          seenAt: scriptedTime,
+        },
+        {
+          key: { domain: "shop", entries: wicked },
+          ruleLabel: "user",
+          usedRatio: 0.85,
+          seenAt: scriptedTime,
+        },
+      ],
+    }),
+    async *tailDecisions(_request, context) {
+      yield {};
+      const usual = { time: scriptedTime, domain: "shop", decidedBy: "store", hits: 1n };
+      yield {
+        decisions: [
+          { ...usual, entries: ann, ruleLabel: "plan.user", remainingHits: 4n },
+          { ...usual, entries: wicked, ruleLabel: "user", isDenied: true, hits: 3n },
+        ],
+        droppedCount: 1_200n,
+      };
+      await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
+    },
+    listOverrides: () => ({ overrides: [override] }),
+    explain: () => ({
+      current: {
+        isDenied: true,
+        policyVersion: "a0d28aa75823",
+        service: "checkout",
+        isDomainKnown: true,
+        descriptors: [
+          {
+            entries: ann,
+            hits: 1n,
+            effect: "limited",
+            matchedLabel: "plan.user",
+            isOver: true,
+            changesAfter: { seconds: 1n, nanos: 760_000_000 },
+            tried: [
+              { label: "plan.user", isMatch: true },
+              {
+                label: "plan_partner.user",
+                why: '"plan" has another value than "partner"',
+              },
+            ],
+            states: [
+              {
+                ruleLabel: "plan.user",
+                limit: pace,
+                usedHits: 20,
+                retryAfter: { seconds: 1n, nanos: 760_000_000 },
+                fullAfter: seconds(40),
+                key: "2g4:shop4:plan4:free4:user3:ann4:pace",
+              },
+            ],
+          },
+        ],
+        leftOut: [{ index: 1, key: "x-tenant", why: "the request has no such part" }],
+      },
+      candidate: {
+        policyVersion: "0123456789ab",
+        service: "checkout",
+        isDomainKnown: true,
+        descriptors: [{ entries: ann, hits: 1n, effect: "unmatched" }],
+      },
+    }),
+  },
+  policies: {
+    getPolicy: () => ({ policy: { version: "a0d28aa75823" }, shadow: { version: "0123456789ab" } }),
+    listPolicies: () => ({
+      policies: [
+        {
+          version: "a0d28aa75823",
+          appliedAt: scriptedTime,
+          author: "ann",
+          reason: "launch week",
+          source: "admin",
+        },
+      ],
+    }),
+    getShadowReport: () => ({
+      policyVersion: "a0d28aa75823",
+      shadowVersion: "0123456789ab",
+      since: scriptedTime,
+      callCount: 10_000n,
+      rules: [
+        { domain: "shop", label: "plan.user", newlyDeniedCount: 250n, sameCount: 9_750n },
+        { domain: "shop", label: "user", newlyAllowedCount: 3n, sameCount: 40n },
+        { domain: "shop", label: "remote_address", sameCount: 10_000n },
+      ],
+    }),
+  },
+  quotas: {
+    listQuotas: () => ({
+      quotas: [
+        {
+          name: "search",
+          domain: "shop",
+          bucketKeys: ["plan", "user"],
+          classHeader: "x-tier",
+          ttl: seconds(10),
+          callsShare: 0.1,
+          beforeAssignment: "allow",
+          poolCount: 2n,
+          bucketCount: 30n,
+          demandRate: 1_530.5,
+          heldRate: 1_000,
+        },
+        { name: "tried", domain: "shop", bucketKeys: ["user"], beforeAssignment: "deny" },
+      ],
+    }),
+    listQuotaPools: () => ({
+      pools: [
+        {
+          quotas: ["search"],
+          domain: "shop",
+          entries: ann,
+          mode: "limited",
+          limits: [{ hits: 1_000n, period: seconds(1), burst: 500n, usedHits: 250 }],
+          lease: { state: "leased", rate: 1_000, left: seconds(12) },
+          demandRate: 1_530.5,
+          heldRate: 990,
+          bucketCount: 30n,
+          shares: [
+            {
+              node: "edge-0",
+              weight: 3,
+              demandRate: 900,
+              assignment: { case: "tokens", value: { rate: 750, tokensMax: 187n } },
+              heldRate: 750,
+              age: seconds(1),
+            },
+            { node: wicked[0]?.value ?? "", weight: 1, demandRate: 630.5, age: seconds(3) },
+            {
+              node: "edge-2",
+              weight: 1,
+              assignment: { case: "blanket", value: "deny" },
+              heldRate: 0,
+              age: seconds(7),
+              isLeft: true,
+            },
+          ],
+        },
+        {
+          quotas: ["search", "tried"],
+          domain: "shop",
+          entries: wicked,
+          mode: "limited",
+          limits: [{ hits: 5n, period: seconds(60), burst: 5n }],
+          lease: { state: "unrenewed", rate: 0.08, left: seconds(4) },
+          demandRate: 0.01,
+          heldRate: 0.08,
+          bucketCount: 1n,
+          shares: [],
+        },
+      ],
+      poolCount: 40n,
+    }),
+  },
+  fleet: {
+    listServices: () => ({ services: [service, { name: "search", law: "off", inFlight: 3n }] }),
+    getFleet: () => ({
+      replica: "headgate-6d4c-x2",
+      leader: "headgate-6d4c-x1",
+      epoch: 12n,
+      replicaCount: 3,
+      store: "redis",
+      isDegraded: true,
+      services: [service],
+    }),
+    getGateThresholds: ({ service: name }) => {
+      if (name !== "checkout") throw new ConnectError("there is no such service", 5);
+      return { thresholds: { service: name, openBelow: 0.7, closeAbove: 0.9, version: 3n } };
+    },
+    listAudit: () => ({
+      entries: [
+        {
+          number: 9n,
+          time: scriptedTime,
+          author: "ann",
+          role: "operator",
+          action: "SetOverride",
+          subject: "o-1f2e3d4c",
+          before: "",
+          after: '{"effect":"twice"}',
+          reason: "launch week, as agreed with everybody in a long meeting",
+          replica: "headgate-6d4c-x2",
+        },
+      ],
+    }),
+  },
+} satisfies AdminScript;

@@ -1,0 +1,77 @@
+import { checkMessage } from "../../src/generate/check/check-message.js";
+import type { Tree } from "../../src/generate/document.js";
+import type { EnvoyContext } from "../../src/generate/envoy/context.js";
+import { usualGenerateOptions } from "../../src/generate/generate-options.js";
+import type { GenerateProblem } from "../../src/generate/generator.js";
+import { plainTree } from "../../src/generate/plain-tree.js";
+import { type ProxyPolicy, usualProxies } from "../../src/policy/proxy-policy.js";
+import type { ServicePolicy } from "../../src/policy/service-policy.js";
+import { testService } from "./admission.js";
+import { readEnvoyApi } from "./envoy-api.js";
+
+/** What a test says of a proxy; everything else is usual. */
+export interface TestProxy {
+  readonly services?: readonly ServicePolicy[];
+  readonly proxies?: Partial<ProxyPolicy>;
+  /** The minor version of Envoy. Default 40. */
+  readonly minor?: number;
+  readonly role?: EnvoyContext["role"];
+  readonly side?: EnvoyContext["side"];
+}
+
+/** What the parts of a proxy are made from, and what they report. */
+export interface TestContext {
+  readonly context: EnvoyContext;
+  readonly problems: readonly GenerateProblem[];
+}
+
+/** Makes one: an edge proxy of one service that has nothing. */
+export function testContext(proxy: TestProxy = {}): TestContext {
+  const { services = [testService(undefined)], proxies = {}, minor = 40 } = proxy;
+  const problems: GenerateProblem[] = [];
+  const context: EnvoyContext = {
+    policy: {
+      name: "tests",
+      hash: "0123456789ab",
+      texts: [],
+      domains: ["edge"],
+      rules: [],
+      quotas: [],
+      services,
+      proxies: { ...usualProxies, ...proxies },
+    },
+    options: { ...usualGenerateOptions, envoyVersion: { major: 1, minor } },
+    role: proxy.role ?? "edge",
+    side: proxy.side ?? "inbound",
+    headgateClusters: {
+      decisions: "headgate",
+      control: "headgate_control",
+      quotas: "headgate_control",
+    },
+    report: (problem) => problems.push(problem),
+  };
+  return { context, problems };
+}
+
+/** A tree without comments; undefined stays. */
+export function plain(tree: Tree | undefined): unknown {
+  return tree === undefined ? undefined : plainTree(tree);
+}
+
+/** The `typed_config` of an HTTP filter, without comments and type. */
+export function filterFields(filter: Tree | undefined): Readonly<Record<string, unknown>> {
+  const { typed_config: config = {} } = (plain(filter) ?? {}) as {
+    typed_config?: Readonly<Record<string, unknown>>;
+  };
+  const { "@type": _type, ...fields } = config;
+  return fields;
+}
+
+const envoyApi = readEnvoyApi();
+
+/** What Envoy's API finds wrong with a message, as texts; it also says which message it is. */
+export function apiProblems(message: string, tree: Tree | undefined): readonly string[] {
+  if (tree === undefined) return [`there is no ${message}`];
+  const { problems } = checkMessage({ message, value: plainTree(tree), path: [] }, envoyApi);
+  return problems.map(({ path, message: words }) => `${path.join(".")}: ${words}`);
+}

@@ -1,0 +1,91 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { generate } from "../../src/generate/generate.js";
+import { usualGenerateOptions } from "../../src/generate/generate-options.js";
+import { renderDocument } from "../../src/generate/render.js";
+import { Envoy } from "./envoy.js";
+import { freePort } from "./free-port.js";
+import { policyOf } from "./generated.js";
+import type { Stage } from "./stage.js";
+
+/** Ports of a generated proxy, as its policy names them. */
+export interface ProxyPorts {
+  readonly port: number;
+  readonly outboundPort: number;
+  readonly adminPort: number;
+}
+
+/** What is generated. */
+export interface GeneratedWish {
+  /** Lines of `services`, from the margin. */
+  readonly services: string;
+  /** Lines of `proxies` beside its listener, from the margin. */
+  readonly proxies?: string;
+  /** More fields of `proxies.listener`. */
+  readonly listener?: Readonly<Record<string, number>>;
+  /** More lines of `spec`, from the margin. */
+  readonly more?: string;
+  /** Which of its documents runs. Default `edge/envoy.yaml`. */
+  readonly document?: string;
+  /** Changes the text before it runs: what no policy can say. */
+  readonly edit?: (text: string) => string;
+}
+
+/** A running proxy, and the policy that it was generated from. */
+export interface GeneratedEnvoy {
+  readonly envoy: Envoy;
+  readonly ports: ProxyPorts;
+  readonly policy: string;
+}
+
+/** Starts an Envoy of what is generated for a policy, as it is printed; it ends with the stage. */
+export async function startGeneratedEnvoy(
+  stage: Stage,
+  wish: GeneratedWish,
+): Promise<GeneratedEnvoy> {
+  const [port, outboundPort, adminPort] = [await freePort(), await freePort(), await freePort()];
+  const ports = { port, outboundPort, adminPort };
+  const policy = policyText(wish, ports);
+  const path = join(stage.folder, `proxy-${port}`, wish.document ?? "edge/envoy.yaml");
+  await mkdir(dirname(path), { recursive: true });
+  const text = generatedText(policy, wish.document ?? "edge/envoy.yaml");
+  await writeFile(path, wish.edit === undefined ? text : wish.edit(text));
+  const envoy = await Envoy.startFile(stage, { path, port, adminPort });
+  return { envoy, ports, policy };
+}
+
+function policyText(wish: GeneratedWish, ports: ProxyPorts): string {
+  const { services, proxies = "", more = "", listener = {} } = wish;
+  return [
+    "apiVersion: headgate.dev/v1alpha1",
+    "kind: Policy",
+    "metadata: {name: tests}",
+    "spec:",
+    ...indented(more, 2),
+    "  proxies:",
+    `    listener: ${JSON.stringify({ ...ports, ...listener })}`,
+    ...indented(proxies, 4),
+    "  services:",
+    ...indented(services, 4),
+    "",
+  ].join("\n");
+}
+
+/** Lines moved so that the leftmost has this margin. */
+function indented(text: string, margin: number): readonly string[] {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  const least = Math.min(...lines.map((line) => line.search(/\S/)));
+  return lines.map((line) => `${" ".repeat(margin)}${line.slice(least)}`);
+}
+
+/** The text of one document; throws where there is a problem. */
+function generatedText(policy: string, document: string): string {
+  const made = policyOf([{ file: "policy.yaml", text: policy }]);
+  const wish = { target: "envoy", policy: made, options: usualGenerateOptions } as const;
+  const { documents, problems } = generate(wish, []);
+  const errors = problems.filter(({ severity }) => severity === "error");
+  if (errors.length > 0) throw new Error(`not generated: ${JSON.stringify(errors)}`);
+  const found = documents.find(({ path }) => path === document);
+  if (found === undefined) throw new Error(`no document is called ${document}`);
+  return renderDocument(found, { target: "envoy", policy: made });
+}

@@ -1,0 +1,168 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { policyVersion } from "../../src/app/policy-files.js";
+import { envoyCheck } from "../../src/generate/check/check-documents.js";
+import { objectCheck } from "../../src/generate/check/check-objects.js";
+import { generate } from "../../src/generate/generate.js";
+import {
+  parseMinorVersion,
+  usualGenerateOptions,
+  versionRanges,
+} from "../../src/generate/generate-options.js";
+import { generatedPolicy } from "../../src/generate/generated-policy.js";
+import {
+  type Generated,
+  type GeneratedPolicy,
+  type GenerateOptions,
+  type GenerateProblem,
+  type Target,
+  targets,
+} from "../../src/generate/generator.js";
+import { renderDocument } from "../../src/generate/render.js";
+import { type PolicyText, parsePolicy } from "../../src/policy/parse.js";
+import { formatProblems } from "../../src/policy/problem.js";
+import { readEnvoyApi } from "./envoy-api.js";
+import { readSchemas } from "./object-schemas.js";
+
+/** The golden cases: `<target>/<case>/policy.yaml`, `options.json`, and `expected/`. */
+const root = fileURLToPath(new URL("../golden/generate", import.meta.url));
+
+/** One golden case. */
+export interface GeneratedCase {
+  readonly target: Target;
+  /** `<target>/<folder>`. */
+  readonly name: string;
+  readonly folder: string;
+}
+
+/** Names in `options.json` are those of `GenerateOptions`; versions are texts such as "1.35". */
+const optionsShape = z
+  .strictObject({
+    envoyVersion: z.string(),
+    istioVersion: z.string(),
+    gatewayVersion: z.string(),
+    form: z.enum(["bootstrap", "fragments"]),
+    roles: z.array(z.enum(["sidecar", "edge"])),
+    namespace: z.string(),
+    replicas: z.int(),
+  })
+  .partial();
+
+/** All golden cases, in the order of their names. */
+export function generatedCases(): readonly GeneratedCase[] {
+  return targets.flatMap((target) => {
+    const folder = join(root, target);
+    return foldersIn(folder).map((name) => {
+      return { target, name: `${target}/${name}`, folder: join(folder, name) };
+    });
+  });
+}
+
+/** Folders of golden cases that belong to no target. */
+export function strayFolders(): readonly string[] {
+  const known: readonly string[] = targets;
+  return foldersIn(root).filter((name) => !known.includes(name));
+}
+
+/** The case's policy; throws, with all problems, where it is not understood. */
+export function casePolicy({ folder }: GeneratedCase): GeneratedPolicy {
+  const text = readFileSync(join(folder, "policy.yaml"), "utf8");
+  return policyOf([{ file: "policy.yaml", text }]);
+}
+
+/** A policy's texts as generators take them; throws, with all problems, where they are wrong. */
+export function policyOf(texts: readonly PolicyText[]): GeneratedPolicy {
+  const parsed = parsePolicy(texts);
+  if (parsed.kind === "problems") throw new Error(`a wrong policy:\n${formatProblems(parsed)}`);
+  return generatedPolicy(parsed, { texts, hash: policyVersion(texts) });
+}
+
+/** The case's options: what is usual, but for what `options.json` says. */
+export function caseOptions({ folder }: GeneratedCase): GenerateOptions {
+  const file = join(folder, "options.json");
+  const given = optionsShape.parse(existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {});
+  const { envoyVersion, istioVersion, gatewayVersion, ...others } = given;
+  const version = (name: keyof typeof versionRanges, text: string | undefined) => {
+    if (text === undefined) return usualGenerateOptions[name];
+    const parsed = parseMinorVersion(text, versionRanges[name]);
+    if (parsed === undefined) throw new Error(`${file}: ${name} ${text} is not in range`);
+    return parsed;
+  };
+  const { form, roles, namespace, replicas } = usualGenerateOptions;
+  return {
+    envoyVersion: version("envoyVersion", envoyVersion),
+    istioVersion: version("istioVersion", istioVersion),
+    gatewayVersion: version("gatewayVersion", gatewayVersion),
+    form: others.form ?? form,
+    roles: others.roles ?? roles,
+    namespace: others.namespace ?? namespace,
+    replicas: others.replicas ?? replicas,
+  };
+}
+
+const checks = [envoyCheck(readEnvoyApi()), objectCheck(readSchemas())];
+
+/** What the case gives now: texts by path; problems, if any, in `problems.txt`. */
+export function renderCase(given: GeneratedCase): ReadonlyMap<string, string> {
+  const policy = casePolicy(given);
+  return renderGenerated(generateCase(given), { target: given.target, policy });
+}
+
+/** What the case gives now, as documents. */
+export function generateCase(given: GeneratedCase): Generated {
+  const policy = casePolicy(given);
+  return generate({ target: given.target, policy, options: caseOptions(given) }, checks);
+}
+
+function renderGenerated(
+  { documents, problems }: Generated,
+  origin: { readonly target: Target; readonly policy: GeneratedPolicy },
+): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>();
+  for (const document of documents) {
+    if (texts.has(document.path)) throw new Error(`two documents are called ${document.path}`);
+    texts.set(document.path, renderDocument(document, origin));
+  }
+  if (problems.length > 0) texts.set("problems.txt", problems.map(renderProblem).join(""));
+  return texts;
+}
+
+function renderProblem({ id, severity, spot, message, hint }: GenerateProblem): string {
+  const place = [spot.service ?? "policy", ...spot.path].join(".");
+  return `${place}: ${severity} ${id} ${message}\n  ${hint}\n`;
+}
+
+/** The files of `expected`, by path with `/`. */
+export function expectedFiles({ folder }: GeneratedCase): ReadonlyMap<string, string> {
+  const expected = join(folder, "expected");
+  if (!existsSync(expected)) return new Map();
+  const entries = readdirSync(expected, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  return new Map(
+    files.map(({ parentPath, name }) => {
+      const path = join(parentPath, name);
+      return [relative(expected, path).split(sep).join("/"), readFileSync(path, "utf8")];
+    }),
+  );
+}
+
+/** Writes `expected` anew; what is no longer made is gone. */
+export function writeExpected({ folder }: GeneratedCase, files: ReadonlyMap<string, string>): void {
+  const expected = join(folder, "expected");
+  rmSync(expected, { recursive: true, force: true });
+  for (const [path, text] of files) {
+    const file = join(expected, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+}
+
+function foldersIn(folder: string): readonly string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+    .sort();
+}

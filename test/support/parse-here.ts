@@ -1,0 +1,21 @@
+import type { PolicyParsing, PolicyParsingOptions } from "../../src/app/policy-parsing.js";
+import { parsePolicy } from "../../src/policy/parse.js";
+import { createPolicyBuilder } from "../../src/policy/policy.js";
+
+/**
+ * Parses a policy in this thread: to start one that loads TypeScript takes a second, which tests
+ * with many policies have not. `policy-parsing.test.ts` is about the thread itself.
+ */
+export async function parseHere(options: PolicyParsingOptions): Promise<PolicyParsing> {
+  const { input, parse, version } = options;
+  if (input.kind !== "texts") throw new Error("only texts are parsed here");
+  const parsed = parsePolicy(input.sources, parse);
+  if (parsed.kind === "problems") return parsed;
+  const builder = createPolicyBuilder(version);
+  builder.addDomains(parsed.domains);
+  builder.setProxies(parsed.proxies);
+  builder.setQuotas(parsed.quotas);
+  builder.addServices(parsed.services);
+  builder.add(parsed.rules);
+  return { kind: "policy", policy: builder.finish(), chunkCount: 1 };
+}

@@ -1,0 +1,225 @@
+import { Envoy } from "./envoy.js";
+import { httpFilter, type Json } from "./envoy-config.js";
+import { freePort } from "./free-port.js";
+import { HeadgateProcess } from "./headgate-process.js";
+import { HttpClient } from "./http-client.js";
+import type { Stage } from "./stage.js";
+import { startUpstream, type Upstream } from "./upstream.js";
+
+/** What the quota filter of an Envoy of the tests is about. */
+export interface QuotaFilterOptions {
+  readonly domain: string;
+  readonly quota: string;
+  /** Parts of the bucket: each the value of the header `x-<key>`. */
+  readonly keys: readonly string[];
+  /** What the Envoy is called. */
+  readonly node: string;
+  /** More fields of the settings of its buckets. */
+  readonly settings?: Json;
+}
+
+const filterPackage = "type.googleapis.com/envoy.extensions.filters.http.rate_limit_quota.v3";
+const headerInput = "type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput";
+
+function headerOf(name: string): Json {
+  return { name, typed_config: { "@type": headerInput, header_name: name } };
+}
+
+/** The filter, by hand: buckets of all requests that have the first of the headers. */
+export function quotaFilter(options: QuotaFilterOptions): Json {
+  const { domain, quota, keys, node, settings } = options;
+  const parts = keys.map((key) => [key, { custom_value: headerOf(`x-${key}`) }]);
+  const bucketSettings = {
+    "@type": `${filterPackage}.RateLimitQuotaBucketSettings`,
+    reporting_interval: "5s",
+    bucket_id_builder: {
+      bucket_id_builder: { quota: { string_value: quota }, ...Object.fromEntries(parts) },
+    },
+    no_assignment_behavior: { fallback_rate_limit: { blanket_rule: "ALLOW_ALL" } },
+    expired_assignment_behavior: {
+      expired_assignment_behavior_timeout: "600s",
+      fallback_rate_limit: { blanket_rule: "DENY_ALL" },
+    },
+    ...settings,
+  };
+  const predicate = {
+    single_predicate: {
+      input: headerOf(`x-${keys[0]}`),
+      value_match: { safe_regex: { google_re2: {}, regex: ".+" } },
+    },
+  };
+  const matcher = {
+    predicate,
+    on_match: { action: { name: quota, typed_config: bucketSettings } },
+  };
+  return httpFilter("rate_limit_quota", "RateLimitQuotaFilterConfig", {
+    domain,
+    rlqs_server: {
+      envoy_grpc: { cluster_name: "headgate_control" },
+      initial_metadata: [{ key: "x-headgate-node", value: node }],
+    },
+    bucket_matchers: { matcher_list: { matchers: [matcher] } },
+  });
+}
+
+/** The cluster of control ports; the next one is asked where the one before it does not listen. */
+export function controlCluster(ports: readonly number[]): Json {
+  return {
+    name: "headgate_control",
+    type: "STATIC",
+    connect_timeout: "1s",
+    typed_extension_protocol_options: {
+      "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+        "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+        explicit_http_config: { http2_protocol_options: {} },
+      },
+    },
+    health_checks: [
+      {
+        timeout: "1s",
+        interval: "0.2s",
+        no_traffic_interval: "0.2s",
+        unhealthy_threshold: 1,
+        healthy_threshold: 1,
+        tcp_health_check: {},
+      },
+    ],
+    common_lb_config: { update_merge_window: "0s", healthy_panic_threshold: { value: 0 } },
+    load_assignment: {
+      cluster_name: "headgate_control",
+      endpoints: ports.map((port, priority) => {
+        const address = { socket_address: { address: "127.0.0.1", port_value: port } };
+        return { priority, lb_endpoints: [{ endpoint: { address } }] };
+      }),
+    },
+  };
+}
+
+/** What stands in a `QuotaFleet`. */
+export interface QuotaFleetOptions {
+  readonly policy: string;
+  /** Settings of each Headgate. */
+  readonly headgateEnvs: readonly Readonly<Record<string, string>>[];
+  /** By Envoy, which Headgate it asks first. */
+  readonly homes: readonly number[];
+  readonly filter: Omit<QuotaFilterOptions, "node">;
+  /** More of the Envoys' settings. */
+  readonly rateLimits?: readonly Json[];
+}
+
+/** Envoys with quotas, Headgates beside them, one upstream. */
+export interface QuotaFleet {
+  readonly envoys: readonly Envoy[];
+  readonly headgates: readonly HeadgateProcess[];
+  readonly upstream: Upstream;
+  /** Traffic of requests with these headers through one of the Envoys. */
+  drive(envoy: number, headers: Readonly<Record<string, string>>): QuotaTraffic;
+}
+
+/** Starts one; all of it ends with the stage. */
+export async function startQuotaFleet(
+  stage: Stage,
+  { policy, headgateEnvs, homes, filter, rateLimits = [] }: QuotaFleetOptions,
+): Promise<QuotaFleet> {
+  const upstream = await startUpstream(stage);
+  const ports = await Promise.all(headgateEnvs.map(() => freePort()));
+  const headgates = await Promise.all(
+    headgateEnvs.map((env, i) => {
+      const control = { HEADGATE_CONTROL_ADDR: `127.0.0.1:${ports[i]}` };
+      return HeadgateProcess.start(stage, { policy, env: { ...env, ...control } });
+    }),
+  );
+  const envoys: Envoy[] = [];
+  for (const [i, home] of homes.entries()) {
+    const inOrder = ports.map((_, step) => ports[(home + step) % ports.length] ?? 0);
+    envoys.push(
+      await Envoy.start(stage, {
+        upstreamPort: upstream.port,
+        headgatePorts: headgates.map(({ grpcPort }) => grpcPort),
+        rateLimits,
+        domain: filter.domain,
+        filtersBefore: [quotaFilter({ ...filter, node: `envoy-${i}` })],
+        moreClusters: [controlCluster(inOrder)],
+      }),
+    );
+  }
+  return {
+    envoys,
+    headgates,
+    upstream,
+    drive: (place, headers) => {
+      const port = envoys[place]?.port;
+      if (port === undefined) throw new Error(`there is no Envoy ${place}`);
+      return QuotaTraffic.start(stage, { port, headers });
+    },
+  };
+}
+
+/** Requests at a pace of their own, whatever becomes of them. */
+export class QuotaTraffic {
+  readonly #http = new HttpClient();
+  readonly #port: number;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #timer: NodeJS.Timeout;
+  /** When requests that passed were sent. */
+  readonly #passedMs: number[] = [];
+  readonly statuses = new Map<number, number>();
+  #perSecond = 0;
+  #due = 0;
+  #atMs = performance.now();
+  failedCount = 0;
+
+  private constructor(port: number, headers: Readonly<Record<string, string>>) {
+    this.#port = port;
+    this.#headers = headers;
+    this.#timer = setInterval(() => this.#sendDue(), 5);
+  }
+
+  /** Begins without any; `pace` says how many. */
+  static start(
+    stage: Stage,
+    {
+      port,
+      headers,
+    }: { readonly port: number; readonly headers: Readonly<Record<string, string>> },
+  ): QuotaTraffic {
+    const traffic = new QuotaTraffic(port, headers);
+    stage.atEnd(() => traffic.stop());
+    return traffic;
+  }
+
+  /** So many requests a second from now on. */
+  pace(perSecond: number): void {
+    this.#sendDue();
+    this.#perSecond = perSecond;
+  }
+
+  /** How many of those that were sent in a time have passed. */
+  passed(fromMs: number, untilMs: number): number {
+    return this.#passedMs.filter((ms) => ms >= fromMs && ms < untilMs).length;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#http.close();
+  }
+
+  #sendDue(): void {
+    const nowMs = performance.now();
+    this.#due += (this.#perSecond * (nowMs - this.#atMs)) / 1_000;
+    this.#atMs = nowMs;
+    for (; this.#due >= 1; this.#due -= 1) this.#send(nowMs);
+  }
+
+  #send(sentMs: number): void {
+    this.#http.send({ port: this.#port, headers: this.#headers }).then(
+      ({ status }) => {
+        this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
+        if (status === 200) this.#passedMs.push(sentMs);
+      },
+      () => {
+        this.failedCount += 1;
+      },
+    );
+  }
+}

@@ -1,0 +1,38 @@
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Stage } from "./stage.js";
+
+/** What a server answers. */
+export interface ScriptedAnswer {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A server whose answers a test writes. */
+export interface ScriptedUpstream {
+  readonly port: number;
+  /** Requests that it has seen, and when, in milliseconds of a monotonic clock. */
+  readonly arrivalsMs: readonly number[];
+  /** What it answers from now on, by how many requests came before this one. */
+  answer: (index: number, request: IncomingMessage) => ScriptedAnswer;
+}
+
+/** Starts one that answers 200; it ends with the stage. */
+export async function startScriptedUpstream(stage: Stage): Promise<ScriptedUpstream> {
+  const arrivalsMs: number[] = [];
+  const server = createServer((request, response) => {
+    arrivalsMs.push(performance.now());
+    request.resume();
+    const { status, headers = {} } = upstream.answer(arrivalsMs.length - 1, request);
+    response.writeHead(status, headers).end(`answer ${status}\n`);
+  });
+  server.keepAliveTimeout = 0;
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  stage.atEnd(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const upstream: ScriptedUpstream = { port, arrivalsMs, answer: () => ({ status: 200 }) };
+  return upstream;
+}
