@@ -3,8 +3,7 @@ import { expectedTimeoutHeader, grpcTimeoutHeader } from "../core/deadline.js";
 import { orcaHeader } from "../core/orca.js";
 import type { SignalUpdate } from "../core/signal-update.js";
 import type { Policy } from "../policy/policy.js";
-import type { IndexedService } from "../policy/service-index.js";
-import type { ServicePolicy } from "../policy/service-policy.js";
+import { addRequestNeeds, type RequestNeeds } from "../policy/request-needs.js";
 import type {
   AdmissionCall,
   AdmissionRequest,
@@ -12,7 +11,6 @@ import type {
   Admits,
   Admitted,
 } from "./admission-call.js";
-import { type RequestKey, requestKeySource } from "./callers.js";
 import type { PolicySource } from "./policy-source.js";
 import {
   passedTicket,
@@ -129,19 +127,22 @@ export class Admission implements Admits {
     this.#policy = policy;
     const before = this.#services;
     const services = new Map<string, ServiceAdmission>();
-    const wanted = new WantedOfRequests();
+    const needs: RequestNeeds = {
+      headers: new Set(commonHeaderNames),
+      attributes: new Set(),
+    };
     for (const { name } of policy?.services ?? []) {
       const indexed = policy?.serviceIndex.named(name);
       if (indexed === undefined) continue;
-      wanted.add(indexed);
+      addRequestNeeds(indexed.service, indexed.classifier, needs);
       const known = before.get(name);
       known?.configure(indexed);
       services.set(name, known ?? new ServiceAdmission(this.#parts, indexed));
     }
     for (const [name, service] of before) if (!services.has(name)) service.close();
     this.#services = services;
-    this.#requestHeaderNames = wanted.headers;
-    this.#attributeNames = wanted.attributes;
+    this.#requestHeaderNames = needs.headers;
+    this.#attributeNames = needs.attributes;
   }
 
   #scheduleTick(): Cancel {
@@ -164,34 +165,3 @@ const passing: Admitted = {
   responseHeaders: undefined,
   isFollowed: false,
 };
-
-/** Names of what has to be seen of requests to decide on them. */
-class WantedOfRequests {
-  readonly headers = new Set<string>(commonHeaderNames);
-  readonly attributes = new Set<string>();
-
-  add({ service, classifier }: IndexedService): void {
-    for (const name of classifier.headerNames) this.headers.add(name);
-    for (const name of classifier.attributeNames) this.attributes.add(name);
-    for (const key of requestKeysOf(service)) {
-      const source = requestKeySource(key);
-      if ("header" in source) this.headers.add(source.header);
-      else this.attributes.add(source.attribute);
-    }
-    const deadlineHeader = service.admission?.deadline?.header;
-    if (deadlineHeader !== undefined) this.headers.add(deadlineHeader);
-    const keyHeader = service.concurrency?.per?.header;
-    if (keyHeader !== undefined) this.headers.add(keyHeader);
-  }
-}
-
-function requestKeysOf({ admission, rateLimit }: ServicePolicy): readonly RequestKey[] {
-  const keys: RequestKey[] = [];
-  if (admission !== undefined) keys.push(admission.caller);
-  if (admission?.maxInFlightPer !== undefined) keys.push(admission.maxInFlightPer.per);
-  if (rateLimit?.inExtProc !== true) return keys;
-  for (const part of rateLimit.descriptors.flatMap(({ parts }) => parts)) {
-    if (part.kind === "header" || part.kind === "remoteAddress") keys.push(part);
-  }
-  return keys;
-}

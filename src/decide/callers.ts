@@ -1,19 +1,13 @@
-import { addressAttribute } from "../policy/request-facts.js";
-import type { AskablePart, CallerKey, KeyedPermits } from "../policy/service-policy.js";
+import { addressAttribute, routeAttribute } from "../policy/request-facts.js";
+import type { AskablePart, KeyedPermits } from "../policy/service-policy.js";
 import type { AdmissionRequest } from "./admission-call.js";
-
-/** Envoy's attribute with the name of the route. */
-const routeAttribute = "xds.route_name";
-
-/** What tells requests apart: who sent them, or by which route they came. */
-export type RequestKey = CallerKey | KeyedPermits["per"];
 
 /**
  * Who sent a request, or by which route it came. Empty where the request does not say it: all of
  * those are one.
  */
 export function requestKey(
-  by: RequestKey,
+  by: KeyedPermits["per"],
   { headers, attributes }: Pick<AdmissionRequest, "headers" | "attributes">,
 ): string {
   switch (by.kind) {
@@ -46,14 +40,6 @@ export function descriptorText(
       return address === "" || isSocketPath(address) ? undefined : address;
     }
   }
-}
-
-/** The header or the attribute that `requestKey` reads. */
-export function requestKeySource(
-  by: RequestKey,
-): { readonly header: string } | { readonly attribute: string } {
-  if (by.kind === "header") return { header: by.header };
-  return { attribute: by.kind === "route" ? routeAttribute : addressAttribute };
 }
 
 /**

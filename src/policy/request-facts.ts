@@ -47,6 +47,9 @@ export const pathHeader = ":path";
 /** Where a connection comes from, with its port. */
 export const addressAttribute = "source.address";
 
+/** The name of the route. */
+export const routeAttribute = "xds.route_name";
+
 /** The first URI in the caller's certificate. */
 export const principalAttribute = "connection.uri_san_peer_certificate";
 

@@ -1,8 +1,8 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../core/deadline.js";
 import { orcaHeader } from "../../core/orca.js";
 import { createPriorityClassifier } from "../../policy/priority-classifier.js";
-import { addressAttribute } from "../../policy/request-facts.js";
-import type { KeyedPermits, ServicePolicy } from "../../policy/service-policy.js";
+import { addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
+import type { ServicePolicy } from "../../policy/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "./context.js";
 import { hasFeature } from "./envoy-features.js";
@@ -44,7 +44,8 @@ export function extProcFilter(
   const asking = services.filter(usesExtProc);
   if (asking.length === 0) return undefined;
   const { deniesWithoutAnswer } = context.policy.proxies.headgate;
-  const { headers, attributes } = wantedOf(asking);
+  const needs = needsOf(asking);
+  const [headers, attributes] = [[...needs.headers].sort(), [...needs.attributes].sort()];
   const isSampled = asking.some(({ admission }) => (admission?.sampleRatio ?? 1) < 1);
   return httpFilter("ext_proc", "ExternalProcessor", {
     grpc_service: envoyGrpc(context.headgateClusters.decisions),
@@ -143,11 +144,6 @@ function mutationRules(services: readonly ServicePolicy[]): Tree {
   return noted(why, { disallow_all: true, allow_expression: { regex } });
 }
 
-interface Wanted {
-  readonly headers: readonly string[];
-  readonly attributes: readonly string[];
-}
-
 /** Headers of every request and response that admission looks at. */
 const commonHeaders: readonly string[] = [
   ":authority",
@@ -162,34 +158,11 @@ const commonHeaders: readonly string[] = [
   "x-envoy-overloaded",
 ];
 
-/** What admission to these services looks at, sorted; a test holds it to what admission says. */
-function wantedOf(services: readonly ServicePolicy[]): Wanted {
-  const headers = new Set(commonHeaders);
-  const attributes = new Set<string>();
+/** What admission to these services looks at; a test holds it to what admission says. */
+function needsOf(services: readonly ServicePolicy[]): RequestNeeds {
+  const needs = { headers: new Set(commonHeaders), attributes: new Set<string>() };
   for (const service of services) {
-    const classifier = createPriorityClassifier(service.priority);
-    for (const name of classifier.headerNames) headers.add(name);
-    for (const name of classifier.attributeNames) attributes.add(name);
-    for (const key of keysOf(service)) {
-      if (key.kind === "header") headers.add(key.header);
-      else attributes.add(key.kind === "route" ? "xds.route_name" : addressAttribute);
-    }
-    const deadlineHeader = service.admission?.deadline?.header;
-    if (deadlineHeader !== undefined) headers.add(deadlineHeader);
-    const splitBy = service.concurrency?.per?.header;
-    if (splitBy !== undefined) headers.add(splitBy);
+    addRequestNeeds(service, createPriorityClassifier(service.priority), needs);
   }
-  return { headers: [...headers].sort(), attributes: [...attributes].sort() };
-}
-
-/** By what requests of a service are told apart. */
-function keysOf({ admission, rateLimit }: ServicePolicy): readonly KeyedPermits["per"][] {
-  const keys: KeyedPermits["per"][] = [];
-  if (admission !== undefined) keys.push(admission.caller);
-  if (admission?.maxInFlightPer !== undefined) keys.push(admission.maxInFlightPer.per);
-  if (rateLimit?.inExtProc !== true) return keys;
-  for (const part of rateLimit.descriptors.flatMap(({ parts }) => parts)) {
-    if (part.kind === "header" || part.kind === "remoteAddress") keys.push(part);
-  }
-  return keys;
+  return needs;
 }

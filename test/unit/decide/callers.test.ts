@@ -1,10 +1,7 @@
 import { describe, expect, it } from "vitest";
-import {
-  callerHashRatio,
-  descriptorText,
-  type RequestKey,
-  requestKey,
-} from "../../../src/decide/callers.js";
+import { callerHashRatio, descriptorText, requestKey } from "../../../src/decide/callers.js";
+
+type RequestKey = Parameters<typeof requestKey>[0];
 
 function keyOf(by: RequestKey, fields: Readonly<Record<string, string>>): string {
   const map = new Map(Object.entries(fields));
