@@ -34,6 +34,11 @@ async function failure(call: Promise<unknown>): Promise<readonly [Code, string]>
   return [thrown.code, thrown.rawMessage];
 }
 
+/** Ends with the first message of a stream, or its failure. */
+async function firstOf(stream: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of stream) return;
+}
+
 async function accessFile(text: string): Promise<string> {
   const path = join(stage.folder, "access");
   await writeFile(path, text);
@@ -61,15 +66,20 @@ describe.each(adminProtocols)("access over %s", (protocol) => {
     const guess = adminClients(port, { protocol, token: "wrong" });
     expect((await failure(guess.limits.listRules({})))[0]).toBe(Code.Unauthenticated);
     const stream = adminClients(port, { protocol }).limits.tailDecisions({});
-    const read = (async () => {
-      for await (const _ of stream) return;
-    })();
-    expect((await failure(read))[0]).toBe(Code.Unauthenticated);
+    expect((await failure(firstOf(stream)))[0]).toBe(Code.Unauthenticated);
     const { limits, policies, fleet } = adminClients(port, { protocol, token });
     expect((await limits.listRules({})).rules.map(({ domain }) => domain)).toEqual(["shop"]);
     expect((await failure(limits.listRules({ domain: "pay" })))[0]).toBe(Code.PermissionDenied);
     expect((await failure(limits.setOverride(freeze("pay"))))[0]).toBe(Code.PermissionDenied);
     expect((await failure(policies.getPolicy({})))[0]).toBe(Code.PermissionDenied);
+    // Nobody learns from a refusal which domains and rules others have.
+    const refused = [Code.PermissionDenied, "this needs the role reader in this domain"];
+    for (const other of [{ domain: "pa" }, { domain: "pay", ruleLabel: "use" }]) {
+      expect(await failure(limits.topKeys(other))).toEqual(refused);
+      expect(await failure(limits.nearLimitKeys(other))).toEqual(refused);
+      expect(await failure(limits.listOverrides(other))).toEqual(refused);
+      expect(await failure(firstOf(limits.tailDecisions(other)))).toEqual(refused);
+    }
     const { override } = await limits.setOverride(freeze("shop"));
     expect(override?.author).toBe("ann");
     expect((await fleet.listAudit({})).entries).toMatchObject([{ author: "ann" }]);

@@ -1,4 +1,4 @@
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { auditEntry, reasonCharsMax } from "../../core/audit-entry.js";
 import type { Rule } from "../../core/limit.js";
 import type { KeyLookup, KeySelector } from "../../decide/key-inspector.js";
@@ -41,11 +41,8 @@ export function keyMethods(
     listRules: (request, context) => {
       const reader = new RequestReader();
       const countMax = reader.count("page_size", request.pageSize, pageRule);
-      const domain = reader.text("domain", request.domain, nameRule);
-      reader.end();
-      const domains = askedDomains(context, domain);
+      const { domains } = readAsked(parts, request, { reader, context });
       const policy = policyOf(parts);
-      if (domain !== "") demandDomain(policy, domain, undefined);
       return listRules(parts, policy, {
         domains,
         countMax,
@@ -73,12 +70,10 @@ function sightingMethods(
       const sightings = demandPart(parts.sightings);
       const reader = new RequestReader();
       const countMax = reader.count("count", request.count, keysRule);
-      const selector = readRuleSelector(parts, request, reader);
       const order = request.order === TopOrder.DENIALS ? "denials" : "hits";
       if (TopOrder[request.order] === undefined) reader.report("order", "it is none of the orders");
-      reader.end();
-      const domains = askedDomains(context, request.domain);
-      const { keys, sinceEpochMs } = sightings.top({ ...selector, domains }, { order, countMax });
+      const asked = readAsked(parts, request, { reader, context });
+      const { keys, sinceEpochMs } = sightings.top(asked, { order, countMax });
       return {
         since: timeOf(sinceEpochMs),
         keys: keys.map(({ domain, entries, ruleLabel, count, errorMax }) => ({
@@ -95,10 +90,8 @@ function sightingMethods(
       const countMax = reader.count("count", request.count, keysRule);
       const ratioRule = { max: 1, usual: 0.8 };
       const usedRatioMin = reader.part("used_ratio_min", request.usedRatioMin, ratioRule);
-      const selector = readRuleSelector(parts, request, reader);
-      reader.end();
-      const domains = askedDomains(context, request.domain);
-      const keys = sightings.near({ ...selector, domains }, { usedRatioMin, countMax });
+      const asked = readAsked(parts, request, { reader, context });
+      const keys = sightings.near(asked, { usedRatioMin, countMax });
       return {
         keys: keys.map(({ domain, entries, limitName = "", seenEpochMs, ...key }) => ({
           key: { domain, entries: encodeEntries(entries), limitName },
@@ -204,18 +197,40 @@ export function demandDomain(policy: Policy, domain: string, label: string | und
   if (!labels.includes(label)) throw notFound("rule", label, labels);
 }
 
-/** Of which rule something is asked; the domain is looked at by the caller. */
-export function readRuleSelector(
+/** Of what in the policy something is asked. */
+interface Asked {
+  /** Undefined: all that there are. */
+  readonly domains: readonly string[] | undefined;
+  readonly ruleLabel: string | undefined;
+}
+
+/**
+ * Reads of which domain and rule something is asked, as the last of a request. Whether they are
+ * there is told only to who may look there.
+ *
+ * @throws AdminFailure invalid for all that the reader has found, then forbidden, then notFound
+ */
+export function readAsked(
   parts: Pick<AdminServiceParts, "policies">,
+  request: { readonly domain: string; readonly ruleLabel?: string },
+  { reader, context }: { readonly reader: RequestReader; readonly context: HandlerContext },
+): Asked {
+  const domain = reader.text("domain", request.domain, nameRule);
+  const label = readRuleLabel({ domain, ruleLabel: request.ruleLabel ?? "" }, reader);
+  reader.end();
+  const domains = askedDomains(context, domain);
+  if (domain !== "") demandDomain(policyOf(parts), domain, label);
+  return { domains, ruleLabel: label };
+}
+
+/** The name of a rule of that domain; undefined: none is named. */
+export function readRuleLabel(
   { domain, ruleLabel }: { readonly domain: string; readonly ruleLabel: string },
   reader: RequestReader,
-): { readonly ruleLabel: string | undefined } {
-  reader.text("domain", domain, nameRule);
+): string | undefined {
   const label = reader.text("rule_label", ruleLabel, nameRule);
   if (label !== "" && domain === "") reader.report("rule_label", "it needs a domain");
-  reader.end();
-  if (domain !== "") demandDomain(policyOf(parts), domain, label === "" ? undefined : label);
-  return { ruleLabel: label === "" ? undefined : label };
+  return label === "" ? undefined : label;
 }
 
 /** A key as a request names it. */

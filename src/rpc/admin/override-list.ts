@@ -5,7 +5,7 @@ import type { Override } from "../../core/override.js";
 import { overrideFromJson } from "../../fleet/override-record.js";
 import type { LimitService } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { askedDomains, notFound } from "./call.js";
-import { nameRule, policyOf, readRuleSelector } from "./key-methods.js";
+import { demandDomain, nameRule, policyOf, readRuleLabel } from "./key-methods.js";
 import { encodeOverride } from "./messages.js";
 import { concernsRule } from "./override-checks.js";
 import { nextOf, pageRule, pageToken, readPageToken } from "./pages.js";
@@ -26,12 +26,12 @@ export function listMethod(parts: ListParts): ServiceImpl<typeof LimitService>["
     const countMax = reader.count("page_size", request.pageSize, pageRule);
     const beginsWith =
       request.beginsWith.length === 0 ? [] : reader.entries("begins_with", request.beginsWith);
-    const label = reader.text("rule_label", request.ruleLabel, nameRule);
+    const label = readRuleLabel({ domain, ruleLabel: request.ruleLabel }, reader);
     reader.end();
     const domains = askedDomains(context, domain);
     if (domain !== "") demandKnown(parts, domain);
     const after = readPageToken(request.pageToken);
-    const rule = label === "" ? undefined : ruleOf(parts, domain, label);
+    const rule = label === undefined ? undefined : ruleOf(parts, domain, label);
     const wanted = { domains, beginsWith, rule, isFrozenOnly: request.frozenOnly };
     const page = readPage(parts, wanted, { after, countMax });
     const nextPageToken = page.next === undefined ? "" : pageToken(page.next);
@@ -41,9 +41,9 @@ export function listMethod(parts: ListParts): ServiceImpl<typeof LimitService>["
 
 /** The rule of a name, as there is one. */
 function ruleOf(parts: ListParts, domain: string, ruleLabel: string): Rule | undefined {
-  readRuleSelector(parts, { domain, ruleLabel }, new RequestReader());
-  const { rules } = policyOf(parts);
-  return rules.find((rule) => rule.domain === domain && rule.label === ruleLabel);
+  const policy = policyOf(parts);
+  demandDomain(policy, domain, ruleLabel);
+  return policy.rules.find((rule) => rule.domain === domain && rule.label === ruleLabel);
 }
 
 /** Of a domain that the policy has no more there may be overrides left; of no other. */

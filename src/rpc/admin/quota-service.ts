@@ -9,8 +9,8 @@ import type {
   QuotaShareSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import type { QuotaPolicy } from "../../policy/quota-policy.js";
-import { askedDomains, demandPart, notFound } from "./call.js";
-import { demandDomain, nameRule, policyOf } from "./key-methods.js";
+import { demandPart, notFound } from "./call.js";
+import { nameRule, policyOf, readAsked } from "./key-methods.js";
 import { durationOf, encodeEntries, wideOf } from "./messages.js";
 import { pageRule, readVersionedToken, versionedToken } from "./pages.js";
 import { RequestReader } from "./request-reader.js";
@@ -32,11 +32,8 @@ export function quotaService(parts: QuotaServiceParts): ServiceImpl<typeof Quota
       const view = demandPart(parts.quotas).view();
       const reader = new RequestReader();
       const countMax = reader.count("page_size", request.pageSize, pageRule);
-      const domain = reader.text("domain", request.domain, nameRule);
-      reader.end();
-      const domains = askedDomains(context, domain);
+      const { domains } = readAsked(parts, request, { reader, context });
       const policy = policyOf(parts);
-      if (domain !== "") demandDomain(policy, domain, undefined);
       const quotas = policy.quotas.filter((one) => domains?.includes(one.domain) ?? true);
       const after = readVersionedToken(request.pageToken, policy.version);
       const shown = quotas.slice(after, after + countMax);
@@ -53,12 +50,9 @@ export function quotaService(parts: QuotaServiceParts): ServiceImpl<typeof Quota
       const reader = new RequestReader();
       const countMax = reader.count("count", request.count, poolsRule);
       const sharesMax = reader.count("shares_per_pool", request.sharesPerPool, sharesRule);
-      const domain = reader.text("domain", request.domain, nameRule);
       const name = reader.text("quota", request.quota, nameRule);
-      reader.end();
-      const domains = askedDomains(context, domain);
+      const { domains } = readAsked(parts, request, { reader, context });
       const policy = policyOf(parts);
-      if (domain !== "") demandDomain(policy, domain, undefined);
       const quotas = policy.quotas.filter((one) => domains?.includes(one.domain) ?? true);
       const names = quotas.map((one) => one.name);
       if (name !== "" && !names.includes(name)) throw notFound("quota", name, names);

@@ -2,9 +2,9 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Clock } from "../../core/clock.js";
 import type { DecisionSample, TailFilter, TailFollower } from "../../decide/decision-tail.js";
 import type { LimitService, TailDecisionsRequest } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { adminCallKey, askedDomains, demandPart } from "./call.js";
+import { adminCallKey, demandPart } from "./call.js";
 import { AdminFailure } from "./failures.js";
-import { readRuleSelector } from "./key-methods.js";
+import { readAsked } from "./key-methods.js";
 import { encodeEntries, timeOf, wideOf } from "./messages.js";
 import { RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
@@ -48,10 +48,9 @@ function readFilter(
   const paceRule = { max: 1_000, usual: 50 };
   const perSecondMax = reader.count("per_second_max", request.perSecondMax, paceRule);
   const having = request.having.length === 0 ? [] : reader.entries("having", request.having);
-  const { ruleLabel } = readRuleSelector(parts, request, reader);
-  const domains = askedDomains(context, request.domain);
+  const asked = readAsked(parts, request, { reader, context });
   const { deniedOnly: isDeniedOnly } = request;
-  return { domains, ruleLabel, isDeniedOnly, having, sampleRatio, perSecondMax };
+  return { ...asked, isDeniedOnly, having, sampleRatio, perSecondMax };
 }
 
 async function* sendDecisions(clock: Clock, follower: TailFollower, context: HandlerContext) {
