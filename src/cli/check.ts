@@ -1,9 +1,8 @@
-import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { decisionOptionRows } from "../app/decision-options.js";
 import { exitCodes } from "../app/failure.js";
 import type { OptionRow, ParsedOption } from "../app/option.js";
-import { type PolicyFileStyle, readErrorWords, readPolicyFiles } from "../app/policy-files.js";
+import type { PolicyFileStyle } from "../app/policy-files.js";
 import { policyStartOptionRows } from "../app/xds-options.js";
 import type { LimitDefaults } from "../core/limit.js";
 import { compareWithReference } from "../policy/comparison.js";
@@ -12,6 +11,7 @@ import { formatProblems, visibleText } from "../policy/problem.js";
 import type { CommandContext } from "./context.js";
 import { checkEnvoyFiles } from "./envoy-check.js";
 import { many } from "./many.js";
+import { readFilesOrInput } from "./policy-texts.js";
 import { renderQuotas, summarizeQuotas } from "./quota-report.js";
 import { renderComparison } from "./ratelimit-report.js";
 import { renderServices, summarizeServices } from "./service-report.js";
@@ -164,24 +164,11 @@ async function readAll(paths: readonly string[], style: PolicyFileStyle): Promis
   const sources: PolicyText[] = [];
   const unreadable: string[] = [];
   for (const path of new Set(paths)) {
-    const read = path === "-" ? readStandardInput() : await readPolicyFiles(path, style);
+    const read = await readFilesOrInput(path, style);
     if (read.kind === "sources") sources.push(...read.sources);
     else unreadable.push(read.message);
   }
   return { sources, unreadable };
-}
-
-function readStandardInput():
-  | { readonly kind: "sources"; readonly sources: readonly PolicyText[] }
-  | { readonly kind: "unreadable"; readonly message: string } {
-  try {
-    return { kind: "sources", sources: [{ file: "<stdin>", text: readFileSync(0, "utf8") }] };
-  } catch (error) {
-    return {
-      kind: "unreadable",
-      message: `standard input cannot be read: ${readErrorWords(error)}`,
-    };
-  }
 }
 
 function asText(sources: readonly PolicyText[], parsed: ParsedPolicy): string {

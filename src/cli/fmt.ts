@@ -1,11 +1,11 @@
-import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { exitCodes } from "../app/failure.js";
-import { readErrorWords, readPolicyFiles } from "../app/policy-files.js";
+import { readErrorWords } from "../app/policy-files.js";
 import { formatPolicy } from "../policy/format-policy.js";
 import type { PolicyText } from "../policy/parse.js";
 import { formatProblems, visibleText } from "../policy/problem.js";
 import type { CommandContext } from "./context.js";
+import { readFilesOrInput } from "./policy-texts.js";
 import { writeWholeFile } from "./whole-file.js";
 
 interface FmtOptions {
@@ -58,7 +58,7 @@ async function readAll(
 ): Promise<readonly PolicyText[] | undefined> {
   const sources: PolicyText[] = [];
   for (const path of new Set(paths)) {
-    const read = path === "-" ? readStandardInput() : await readPolicyFiles(path, "yamlFiles");
+    const read = await readFilesOrInput(path, "yamlFiles");
     if (read.kind === "unreadable") {
       output.err(`headgate fmt: ${visibleText(read.message)}`);
       return undefined;
@@ -66,17 +66,6 @@ async function readAll(
     sources.push(...read.sources);
   }
   return sources;
-}
-
-function readStandardInput():
-  | { readonly kind: "sources"; readonly sources: readonly PolicyText[] }
-  | { readonly kind: "unreadable"; readonly message: string } {
-  try {
-    return { kind: "sources", sources: [{ file: "<stdin>", text: readFileSync(0, "utf8") }] };
-  } catch (error) {
-    const message = `standard input cannot be read: ${readErrorWords(error)}`;
-    return { kind: "unreadable", message };
-  }
 }
 
 /** Nothing is written where a file has no form; answers the exit code. */

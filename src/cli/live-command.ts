@@ -1,6 +1,8 @@
+import { systemClock } from "../app/clock.js";
 import { parseDurationMs } from "../policy/duration.js";
 import { type AdminCall, usageFailure } from "./admin-command.js";
 import { commandFailure } from "./admin-errors.js";
+import { runLive } from "./live-screen.js";
 import { cutText } from "./text-width.js";
 
 /** Pictures do not come faster, in milliseconds. */
@@ -19,11 +21,45 @@ export function readEvery(text: string): number {
   return everyMs;
 }
 
+/** Whether somebody looks on: pictures are drawn again and again, instead of one table. */
+export function isWatched(
+  { printer, context }: AdminCall,
+  { once }: { readonly once?: true },
+): boolean {
+  return context.terminal.isScreen && printer.format === "table" && once !== true;
+}
+
+/** What `watch` shows. */
+export interface WatchedParts {
+  readonly everyMs: number;
+  readonly draw: () => Promise<readonly string[]>;
+  /** Told each key but those that end it. Default: nothing. */
+  readonly onKey?: (key: string) => void;
+}
+
+/** The lines that a picture has room for, beside so many others; at least one. */
+export function roomBeside(otherLineCount: number, { context }: AdminCall): number {
+  return Math.max(1, (context.terminal.rows() ?? 24) - otherLineCount);
+}
+
+/**
+ * Shows pictures until somebody ends it.
+ *
+ * @throws CommandFailure where the first one fails
+ */
+export function watch(
+  { everyMs, draw, onKey = () => {} }: WatchedParts,
+  call: AdminCall,
+): Promise<void> {
+  const { terminal } = call.context;
+  return runLive({ terminal, clock: systemClock, everyMs, draw: keepDrawing(draw, call), onKey });
+}
+
 /**
  * Pictures whose first failure ends it; later ones stand below the last picture until it works
  * again.
  */
-export function keepDrawing(
+function keepDrawing(
   draw: () => Promise<readonly string[]>,
   { client, printer }: AdminCall,
 ): () => Promise<readonly string[]> {

@@ -1,5 +1,7 @@
+import { readFileSync } from "node:fs";
 import { exitCodes } from "../app/failure.js";
-import { readPolicyFiles } from "../app/policy-files.js";
+import { type PolicyFileStyle, readErrorWords, readPolicyFiles } from "../app/policy-files.js";
+import type { PolicyText } from "../policy/parse.js";
 import { visibleText } from "../policy/problem.js";
 import { CommandFailure } from "./admin-errors.js";
 
@@ -20,4 +22,20 @@ export async function readPolicyTexts(
     texts.push(...read.sources.map(({ file, text }) => ({ file, text })));
   }
   return texts;
+}
+
+/** Texts of policy files, or why there are none. */
+export type ReadTexts =
+  | { readonly kind: "sources"; readonly sources: readonly PolicyText[] }
+  | { readonly kind: "unreadable"; readonly message: string };
+
+/** Reads a policy file, the files of a directory, or standard input, which `-` stands for. */
+export async function readFilesOrInput(path: string, style: PolicyFileStyle): Promise<ReadTexts> {
+  if (path !== "-") return readPolicyFiles(path, style);
+  try {
+    return { kind: "sources", sources: [{ file: "<stdin>", text: readFileSync(0, "utf8") }] };
+  } catch (error) {
+    const message = `standard input cannot be read: ${readErrorWords(error)}`;
+    return { kind: "unreadable", message };
+  }
 }

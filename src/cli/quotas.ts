@@ -1,14 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
-import { systemClock } from "../app/clock.js";
 import {
   ListQuotaPoolsResponseSchema,
   ListQuotasResponseSchema,
 } from "../gen/headgate/admin/v1/admin_pb.js";
 import { type AdminCall, addAdminCommandFlags, adminExitCodes, runAdmin } from "./admin-command.js";
 import type { CommandContext } from "./context.js";
-import { keepDrawing, readEvery } from "./live-command.js";
-import { runLive } from "./live-screen.js";
+import { isWatched, readEvery, roomBeside, watch } from "./live-command.js";
 import { readCount } from "./number-flags.js";
 import { eachPage } from "./pages.js";
 import { drawQuotaPools, drawQuotas } from "./quotas-report.js";
@@ -61,7 +59,7 @@ ${adminExitCodes}`,
 }
 
 async function quotas(quota: string, flags: QuotasFlags, call: AdminCall): Promise<undefined> {
-  const { printer, context, client } = call;
+  const { printer, client } = call;
   const { domain = "" } = flags;
   const count =
     flags.count === undefined ? usualPoolCount : readCount("--count", flags.count, poolCountMax);
@@ -80,23 +78,15 @@ async function quotas(quota: string, flags: QuotasFlags, call: AdminCall): Promi
     return undefined;
   }
   const look = () => client.quotas.listQuotaPools({ domain, quota, count });
-  const { terminal } = context;
-  if (!terminal.isScreen || printer.format !== "table" || flags.once === true) {
+  if (!isWatched(call, flags)) {
     printer.print(ListQuotaPoolsResponseSchema, await look(), drawQuotaPools);
     return undefined;
   }
   const draw = async (): Promise<readonly string[]> => {
     const drawing = printer.drawing();
-    const room = Math.max(1, (terminal.rows() ?? 24) - 2);
-    const lines = drawQuotaPools(await look(), drawing).slice(0, room);
+    const lines = drawQuotaPools(await look(), drawing).slice(0, roomBeside(2, call));
     return [...lines, "", drawing.style.dim("q ends")];
   };
-  await runLive({
-    terminal,
-    clock: systemClock,
-    everyMs,
-    draw: keepDrawing(draw, call),
-    onKey: () => {},
-  });
+  await watch({ everyMs, draw }, call);
   return undefined;
 }

@@ -1,5 +1,4 @@
 import { type Command, Option } from "commander";
-import { systemClock } from "../app/clock.js";
 import {
   NearLimitKeysResponseSchema,
   TopKeysResponseSchema,
@@ -13,8 +12,7 @@ import {
   usageFailure,
 } from "./admin-command.js";
 import type { CommandContext } from "./context.js";
-import { keepDrawing, readEvery } from "./live-command.js";
-import { runLive } from "./live-screen.js";
+import { isWatched, readEvery, roomBeside, watch } from "./live-command.js";
 import { readCount } from "./number-flags.js";
 import { drawTop, type TopBy, type TopView } from "./top-report.js";
 
@@ -74,8 +72,7 @@ ${adminExitCodes}`,
 }
 
 async function top(domain: string, flags: TopFlags, call: AdminCall): Promise<undefined> {
-  const { printer, context } = call;
-  const { terminal } = context;
+  const { printer } = call;
   if (flags.rule !== undefined && domain === "") {
     throw usageFailure("--rule needs a domain before it: headgate top shop --rule plan.user");
   }
@@ -86,26 +83,20 @@ async function top(domain: string, flags: TopFlags, call: AdminCall): Promise<un
   const look = (count: number): Promise<TopView> => {
     return ask(call, { by, domain, ruleLabel: flags.rule ?? "", count });
   };
-  const isLive = terminal.isScreen && printer.format === "table" && flags.once !== true;
-  if (!isLive) {
+  if (!isWatched(call, flags)) {
     printOnce(await look(asked ?? usualCount), call);
     return undefined;
   }
   const draw = async (): Promise<readonly string[]> => {
-    const room = Math.max(1, (terminal.rows() ?? 24) - otherLines);
+    const room = roomBeside(otherLines, call);
     const view = await look(Math.min(asked ?? room, room, topCountMax));
     const foot = printer.drawing().style.dim("q ends   h hits   d denials   n near the limit");
     return [...drawTop(view, printer.drawing()), "", foot];
   };
-  await runLive({
-    terminal,
-    clock: systemClock,
-    everyMs,
-    draw: keepDrawing(draw, call),
-    onKey: (key) => {
-      by = keys.get(key) ?? by;
-    },
-  });
+  const onKey = (key: string): void => {
+    by = keys.get(key) ?? by;
+  };
+  await watch({ everyMs, draw, onKey }, call);
   return undefined;
 }
 
