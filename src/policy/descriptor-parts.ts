@@ -6,6 +6,7 @@ import {
   descriptorPartShape,
   maskShape,
   metadataPartShape,
+  partSources,
   textMatchShape,
 } from "./service-shapes.js";
 import { readDescribedHeader, readRegex } from "./service-texts.js";
@@ -26,17 +27,6 @@ export const partWords = [
   "masked_remote_address",
   "source_cluster",
   "destination_cluster",
-] as const;
-
-/** What a part is made from: one of these names, beside `as` and what belongs to it. */
-export const partSources = [
-  "header",
-  "query",
-  "headerMatch",
-  "queryMatch",
-  "metadata",
-  "cel",
-  "maskedRemoteAddress",
 ] as const;
 
 const wholeMask = { v4PrefixBits: 32, v6PrefixBits: 128 } as const;

@@ -48,8 +48,8 @@ export const serviceDescriptorShape = shape("a service's descriptor", [
 /** `hits` of a service's descriptor, where Envoy finds the number. */
 export const hitsShape = shape("hits", ["format"]);
 
-/** A part of a service's descriptor that is a map. */
-export const descriptorPartShape = shape("a part of a descriptor", [
+/** What a part is made from: one of these names, beside `as` and what belongs to it. */
+export const partSources = [
   "header",
   "query",
   "headerMatch",
@@ -57,6 +57,11 @@ export const descriptorPartShape = shape("a part of a descriptor", [
   "metadata",
   "cel",
   "maskedRemoteAddress",
+] as const;
+
+/** A part of a service's descriptor that is a map. */
+export const descriptorPartShape = shape("a part of a descriptor", [
+  ...partSources,
   "value",
   "expectMatch",
   "as",
