@@ -6,24 +6,11 @@ import { type LogEvent, silentLogger } from "../../src/app/logger.js";
 import { configOf, quietEnv } from "../support/configured-store.js";
 import { sumOfSeries } from "../support/headgate-process.js";
 import { startRedis } from "../support/redis.js";
+import { gatePolicyText } from "../support/service-texts.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
-
-const policyText = `apiVersion: headgate.dev/v1alpha1
-kind: Policy
-metadata: {name: shop}
-spec:
-  services:
-    - name: orders
-      hosts: [orders.example]
-      admission:
-        maxInFlight: 10
-        queue: {size: 20}
-        estimatedWait: {sigmoid: {midpoint: 1s, slope: 5}}
-        gate: {}
-`;
 
 interface Running {
   readonly app: App;
@@ -34,7 +21,7 @@ interface Running {
 
 async function start(port: number): Promise<Running> {
   const path = join(stage.folder, "policy.yaml");
-  await writeFile(path, policyText);
+  await writeFile(path, gatePolicyText);
   const events: LogEvent[] = [];
   const note = (event: LogEvent): void => {
     events.push(event);

@@ -24,6 +24,7 @@ import type { PolicyChange } from "../../src/rpc/admin/admin-parts.js";
 import { parseHere as parser } from "../support/parse-here.js";
 import { realClock } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";
+import { gatePolicyText } from "../support/service-texts.js";
 import { waitFor } from "../support/wait.js";
 
 const actor = { name: "ann", role: "operator" } as const;
@@ -37,24 +38,7 @@ descriptors:
   return [{ file: "shop.yaml", text }];
 }
 
-const gateFiles = [
-  {
-    file: "gate.yaml",
-    text: `apiVersion: headgate.dev/v1alpha1
-kind: Policy
-metadata: {name: shop}
-spec:
-  services:
-    - name: orders
-      hosts: [orders.example]
-      admission:
-        maxInFlight: 10
-        queue: {size: 20}
-        estimatedWait: {sigmoid: {midpoint: 1s, slope: 5}}
-        gate: {}
-`,
-  },
-];
+const gateFiles = [{ file: "gate.yaml", text: gatePolicyText }];
 
 const versionOf = (hits: number): string => policyVersion(files(hits));
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parsePolicy } from "../../src/policy/parse.js";
-import { requireProgram } from "../support/programs.js";
+import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { useStage } from "../support/stage.js";
 import { within } from "../support/wait.js";
 
@@ -28,12 +28,9 @@ describe("envoy/", () => {
   });
 
   it.each(envoyFiles)("%s is valid for Envoy itself", async (path) => {
-    const file = await requireProgram("envoy");
-    const args = ["--mode", "validate", "--config-path", path, "--disable-hot-restart"];
-    const program = stage.spawn({ name: "envoy", file, args });
-    const exit = await within("Envoy has validated", checkMsMax, program.exited);
-    expect(exit, program.output).toEqual({ code: 0 });
-    expect(program.output).not.toMatch(/deprecated|unknown field/i);
+    const { exit, output } = await validateWithEnvoy(stage, ["--config-path", path]);
+    expect(exit, output).toEqual({ code: 0 });
+    expect(output).not.toMatch(/deprecated|unknown field/i);
   });
 
   it.each(policyFiles)("%s is valid for headgate check", async (path) => {

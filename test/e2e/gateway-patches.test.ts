@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { generateGateway } from "../../src/generate/gateway/gateway.js";
 import { plainTree } from "../../src/generate/plain-tree.js";
+import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { freePort } from "../support/free-port.js";
 import {
   applyPatchPolicy,
@@ -15,16 +16,13 @@ import {
   type GeneratedCase,
   generatedCases,
 } from "../support/generated.js";
-import { requireProgram } from "../support/programs.js";
 import { useStage } from "../support/stage.js";
-import { within } from "../support/wait.js";
 
 /**
  * What Envoy Gateway would hand to Envoy, taken by a real Envoy: resources as Envoy Gateway makes
  * them, patched as it patches them, and its bootstrap with ours merged as it merges it.
  */
 const stage = useStage("test");
-const checkMsMax = 60_000;
 
 function madeOf(given: GeneratedCase) {
   const policy = casePolicy(given);
@@ -64,15 +62,8 @@ describe("generateGateway() and Envoy", () => {
       await writeFile(file, JSON.stringify(gatewayBootstrap(patched)));
       const proxy = objects.find(({ kind }) => kind === "EnvoyProxy");
       const merged = proxy === undefined ? [] : ["--config-yaml", proxy.spec.bootstrap.value];
-      await validate(["--config-path", file, ...merged]);
+      const { exit, output } = await validateWithEnvoy(stage, ["--config-path", file, ...merged]);
+      expect(exit, output).toEqual({ code: 0 });
     },
   );
 });
-
-async function validate(words: readonly string[]): Promise<void> {
-  const file = await requireProgram("envoy");
-  const args = ["--mode", "validate", "--disable-hot-restart", ...words];
-  const program = stage.spawn({ name: "envoy", file, args });
-  const exit = await within("Envoy has validated", checkMsMax, program.exited);
-  expect(exit, program.output).toEqual({ code: 0 });
-}

@@ -3,14 +3,12 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { TestAuthority } from "../support/certificates.js";
-import { requireProgram } from "../support/programs.js";
+import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { useStage } from "../support/stage.js";
-import { within } from "../support/wait.js";
 
 const stage = useStage("test");
 
 /** How long one check by Envoy may take, in milliseconds. */
-const checkMsMax = 60_000;
 
 /** Whole Envoys of the golden folders; fragments are none, and are checked as messages. */
 const root = "test/golden/generate/envoy";
@@ -26,12 +24,9 @@ describe("test/golden/generate/envoy", () => {
   it.each(bootstraps)("%s is valid for Envoy itself", async (path) => {
     const configPath = join(stage.folder, "envoy.yaml");
     await writeFile(configPath, await withFiles(readFileSync(join(root, path), "utf8")));
-    const args = ["--mode", "validate", "--config-path", configPath, "--disable-hot-restart"];
-    const file = await requireProgram("envoy");
-    const program = stage.spawn({ name: "envoy", file, args });
-    const exit = await within("Envoy has validated", checkMsMax, program.exited);
-    expect(exit, program.output).toEqual({ code: 0 });
-    expect(program.output).not.toMatch(/deprecated|unknown field/i);
+    const { exit, output } = await validateWithEnvoy(stage, ["--config-path", configPath]);
+    expect(exit, output).toEqual({ code: 0 });
+    expect(output).not.toMatch(/deprecated|unknown field/i);
   });
 });
 

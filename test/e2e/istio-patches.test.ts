@@ -6,20 +6,20 @@ import { generateIstio } from "../../src/generate/istio/istio.js";
 import { plainTree } from "../../src/generate/plain-tree.js";
 import { memberOf } from "../../src/generate/tree-members.js";
 import { TestAuthority } from "../support/certificates.js";
+import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { freePort } from "../support/free-port.js";
 import { caseOptions, casePolicy, generatedCases } from "../support/generated.js";
 import { HttpClient } from "../support/http-client.js";
 import { applyEnvoyFilter, type MeshProxy, meshBootstrap } from "../support/istio-mesh.js";
 import { requireProgram } from "../support/programs.js";
 import { useStage } from "../support/stage.js";
-import { waitFor, within } from "../support/wait.js";
+import { waitFor } from "../support/wait.js";
 
 /**
  * What Istio would hand to Envoy, taken by a real Envoy: proxies as Istio makes them, patched as it
  * patches them, and the bootstrap with the override that Istio's agent gives as `--config-yaml`.
  */
 const stage = useStage("test");
-const checkMsMax = 60_000;
 
 const clusters = ["orders", "search", "users"].flatMap((name) => [
   { name: `outbound|8080||${name}.shop.svc.cluster.local`, service: hostOf(name) },
@@ -74,14 +74,6 @@ async function proxyFor(path: string): Promise<MeshProxy> {
   };
 }
 
-async function validate(words: readonly string[]): Promise<void> {
-  const file = await requireProgram("envoy");
-  const args = ["--mode", "validate", "--disable-hot-restart", ...words];
-  const program = stage.spawn({ name: "envoy", file, args });
-  const exit = await within("Envoy has validated", checkMsMax, program.exited);
-  expect(exit, program.output).toEqual({ code: 0 });
-}
-
 function generatedOf(name: string) {
   const given = generatedCases().find((one) => one.name === name);
   if (given === undefined) throw new Error(`there is no case ${name}`);
@@ -121,7 +113,9 @@ describe("generateIstio() and Envoy", () => {
       const [map] = documents.find((one) => one.path === bootstrap)?.parts ?? [];
       const data = map && plainTree(map);
       const override = textOf(data).replaceAll("/etc/headgate", stage.folder);
-      await validate(["--config-path", file, "--config-yaml", override]);
+      const words = ["--config-path", file, "--config-yaml", override];
+      const { exit, output } = await validateWithEnvoy(stage, words);
+      expect(exit, output).toEqual({ code: 0 });
     }
   });
 

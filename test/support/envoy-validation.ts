@@ -11,7 +11,24 @@ import {
   plainTree,
 } from "../../src/generate/plain-tree.js";
 import { TestAuthority } from "./certificates.js";
+import type { ProgramExit } from "./child-program.js";
 import { requireProgram } from "./programs.js";
+import type { Stage } from "./stage.js";
+import { within } from "./wait.js";
+
+const checkMsMax = 60_000;
+
+/** How a real Envoy ends that only looks at its configuration, and all that it says. */
+export async function validateWithEnvoy(
+  stage: Stage,
+  words: readonly string[],
+): Promise<{ readonly exit: ProgramExit; readonly output: string }> {
+  const file = await requireProgram("envoy");
+  const args = ["--mode", "validate", "--disable-hot-restart", ...words];
+  const program = stage.spawn({ name: "envoy", file, args });
+  const exit = await within("Envoy has validated", checkMsMax, program.exited);
+  return { exit, output: program.output };
+}
 
 /**
  * What a real Envoy says against documents: one line for each that it refuses. Whole configurations

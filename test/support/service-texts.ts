@@ -11,3 +11,18 @@ export function policyOf(...services: readonly string[]): string {
     "",
   ].join("\n");
 }
+
+/** A policy of one service that has a gate. */
+export const gatePolicyText = `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: shop}
+spec:
+  services:
+    - name: orders
+      hosts: [orders.example]
+      admission:
+        maxInFlight: 10
+        queue: {size: 20}
+        estimatedWait: {sigmoid: {midpoint: 1s, slope: 5}}
+        gate: {}
+`;

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { runCli } from "../../../src/cli/program.js";
+import { type CliRun, captureCli } from "../../support/cli.js";
 import { policyOf } from "../../support/service-texts.js";
 
 let folder: string;
@@ -22,20 +22,7 @@ async function write(name: string, text: string): Promise<string> {
   return path;
 }
 
-async function check(...args: readonly string[]) {
-  let out = "";
-  let err = "";
-  const output = {
-    out: (text: string) => {
-      out += text;
-    },
-    err: (text: string) => {
-      err += text;
-    },
-  };
-  const code = await runCli(["check", ...args], output);
-  return { code, out, err };
-}
+const check = (...args: readonly string[]): Promise<CliRun> => captureCli(["check", ...args]);
 
 const ratelimitText = `domain: edge
 descriptors:

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { runCli } from "../../../src/cli/program.js";
+import { type CliRun, captureCli } from "../../support/cli.js";
 import { doctorPolicyText, generatedDump, rightStats } from "../../support/doctor.js";
 
 const folder = mkdtempSync(join(tmpdir(), "headgate-doctor-"));
@@ -15,20 +15,8 @@ function fileOf(name: string, text: string): string {
   return path;
 }
 
-async function run(...words: readonly string[]) {
-  let out = "";
-  let err = "";
-  const output = {
-    out: (text: string) => {
-      out += text;
-    },
-    err: (text: string) => {
-      err += text;
-    },
-  };
-  const code = await runCli(["doctor", ...words], output, { env: {} });
-  return { code, out, err };
-}
+const run = (...words: readonly string[]): Promise<CliRun> =>
+  captureCli(["doctor", ...words], { env: {} });
 
 const dump = fileOf("dump.json", JSON.stringify(generatedDump()));
 const policy = fileOf("policy.yaml", doctorPolicyText);

@@ -1,23 +1,10 @@
 import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { createProgram, runCli } from "../../../src/cli/program.js";
+import { createProgram } from "../../../src/cli/program.js";
 import { processTerminal } from "../../../src/cli/terminal.js";
+import { type CliRun, captureCli } from "../../support/cli.js";
 
-/** Runs a command line and answers all that it did. */
-async function run(...args: readonly string[]) {
-  let out = "";
-  let err = "";
-  const output = {
-    out: (text: string) => {
-      out += text;
-    },
-    err: (text: string) => {
-      err += text;
-    },
-  };
-  const code = await runCli(args, output);
-  return { code, out, err };
-}
+const run = (...args: readonly string[]): Promise<CliRun> => captureCli(args);
 
 describe("headgate", () => {
   it("shows commands and examples without arguments, as wrong usage", async () => {
