@@ -26,7 +26,7 @@ export interface AdminPeer {
 const streamsMax = 100;
 
 /** How long headers may take to come, in milliseconds. */
-const headersMsMax = 10_000;
+const defaultHeadersMsMax = 10_000;
 
 /** How long a request with its body may take to come, in milliseconds. */
 export const requestMsMax = 60_000;
@@ -52,13 +52,22 @@ export class AdminConnections {
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #peers = new WeakMap<object, AdminPeer>();
 
-  constructor(clock: Clock, handle: AdminRequestHandler) {
+  /** @param headersMsMax how long headers may take to come, in milliseconds. Default 10 s */
+  constructor(clock: Clock, handle: AdminRequestHandler, headersMsMax = defaultHeadersMsMax) {
     this.#clock = clock;
     this.#http1 = createHttp1(
-      { headersTimeout: headersMsMax, requestTimeout: requestMsMax, keepAliveTimeout: silentMsMax },
+      {
+        headersTimeout: headersMsMax,
+        requestTimeout: requestMsMax,
+        keepAliveTimeout: silentMsMax,
+        connectionsCheckingInterval: headersMsMax / 10,
+      },
       (request, response) => handle(request, response, this.#peerOf(request.socket)),
     );
     this.#http1.on("clientError", (_error, socket) => socket.destroy());
+    // It is handed its connections; only one that listens holds them to the times above, and knows
+    // which of them are idle.
+    this.#http1.emit("listening");
     this.#http2 = createHttp2(
       { settings: { maxConcurrentStreams: streamsMax, enablePush: false } },
       (request, response) => {
@@ -99,10 +108,10 @@ export class AdminConnections {
     socket.on("readable", onReadable);
   }
 
-  /** Ends connections that are idle, and lets the others finish what they do. */
+  /** Ends connections that are idle by now, and lets the others finish what they do. */
   finish(): void {
     for (const session of this.#sessions) session.close();
-    this.#http1.closeIdleConnections();
+    this.#http1.close();
   }
 
   /** Cuts what is still open. */

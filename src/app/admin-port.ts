@@ -90,12 +90,12 @@ export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
         access.close();
         server.close();
         stopping.abort();
-        connections.finish();
         await closed(connections, clock);
       },
     };
   } catch (thrown) {
     access.close();
+    connections.finish();
     if (!isServiceError(thrown)) throw thrown;
     logger.warn({ event: "adminPortFailed" }, `There is no admin port: ${thrown.message}`);
     return { close: async () => {} };
@@ -134,6 +134,8 @@ function closed(connections: AdminConnections, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
     const startMs = clock.monotonicMs();
     const look = (): void => {
+      // Again and again: who is answered meanwhile is idle then.
+      connections.finish();
       const isLate = clock.monotonicMs() - startMs >= closeMsMax;
       if (isLate) connections.destroy();
       if (isLate || connections.openCount === 0) resolve();

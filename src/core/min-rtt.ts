@@ -119,6 +119,11 @@ export function isMostlyLate(counts: {
  * the law's least limit: where that is more than the service takes, its queue is the baseline. Nor
  * is there one while much of what is in use is at Envoys that nobody hears of: those do not follow.
  *
+ * A dip is followed by a wait, so that all of them take no more than a quarter of the throughput.
+ * Servers may be lost in it, too, and steps alone would take half a minute to follow. So one dip
+ * may begin early, where latency looks like queueing now and the last such suspicion was right; the
+ * dip after it waits again.
+ *
  * Against Envoy's measuring (a few permits for 50 requests, each minute): it costs nothing without
  * overload, else about a fifth of the throughput for a second or two each half minute; half of it
  * the first time. It finds a slower release within seconds.
@@ -143,6 +148,8 @@ export class MinRtt {
   #dip: Dip | undefined;
   #dipCount = 0;
   #noDipUntilMs = Number.NEGATIVE_INFINITY;
+  /** Whether the last dip began before that. */
+  #wasEarly = false;
   #gapMs = dipGapMsMin;
   #settledMs = Number.NEGATIVE_INFINITY;
   #leftMs = Number.NEGATIVE_INFINITY;
@@ -231,12 +238,15 @@ export class MinRtt {
       this.#isDoubted = false;
       return;
     }
-    if ((!isOld && !isSuspected) || endMs < this.#noDipUntilMs) return;
+    const isEarly = endMs < this.#noDipUntilMs;
+    if (!isOld && !isSuspected) return;
+    if (isEarly && !(isSuspectedNow && this.#mayHurry)) return;
     // Where many gave up, the served are those who were quick: that is no latency to compare with.
     const before = isLate || rttMs === undefined ? undefined : { rttMs, inFlight };
     const known = this.#known(before, window.servedPerMs);
     this.#dipCount += 1;
     this.#isDoubted = false;
+    this.#wasEarly = isEarly;
     this.#dip = {
       limit,
       limitMin,
@@ -254,6 +264,11 @@ export class MinRtt {
   /** Whether the baseline was measured where nothing queues, and is no guess from first windows. */
   get #isVerified(): boolean {
     return Number.isFinite(this.#measuredMs);
+  }
+
+  /** Whether a dip may begin before its time: after one that kept it, and no suspicion in vain. */
+  get #mayHurry(): boolean {
+    return this.#isVerified && !this.#wasEarly && this.#gapMs === dipGapMsMin;
   }
 
   /** The most in use need not have been in use all the time, so what was served tells more. */

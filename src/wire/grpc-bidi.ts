@@ -145,6 +145,8 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
         if (isCompressed) this.#decompress(message);
         else this.#handOver(message);
       } else if (read === "partial") {
+        // What was read may have been large, and the call may stay open for long.
+        if (this.#waitingBytes === 0) this.#waiting = undefined;
         this.#payWindow();
         if (this.#hasEnded) this.#tellEnd();
         return;

@@ -201,16 +201,17 @@ describe("MinRtt", () => {
   });
 
   it("spends a twentieth of the permits on regular dips, a quarter on suspected ones", () => {
-    for (const { isSuspect, share } of [
-      { isSuspect: false, share: dipShareMax },
-      { isSuspect: true, share: suspectedDipShareMax },
+    for (const { isSuspect, share, shortMs } of [
+      { isSuspect: false, share: dipShareMax, shortMs: 1_000 },
+      { isSuspect: true, share: suspectedDipShareMax, shortMs: 1_000 },
+      { isSuspect: true, share: suspectedDipShareMax, shortMs: 50 },
     ]) {
       const rig = new Rig();
       let dippedCount = 0;
       for (let second = 0; second < 2_000; second += 1) {
         dippedCount += 1 - (rig.minRtt.dipLimit ?? 20) / 20;
         // Each dip finds another baseline, which is news.
-        const rttMs = rig.minRtt.dipCount % 2 === 0 ? 1_000 : 3_000;
+        const rttMs = rig.minRtt.dipCount % 2 === 0 ? shortMs : 3 * shortMs;
         rig.see({ rttMs, inFlightMax: rig.minRtt.dipLimit ?? 20, sampleCount: 20 }, isSuspect);
       }
       expect(rig.minRtt.dipCount).toBeGreaterThan(3);
@@ -309,7 +310,7 @@ describe("MinRtt", () => {
     expect(gapsMs).toEqual(gapsMs.toSorted((a, b) => a - b));
   });
 
-  /** A first dip of many levels: none may follow it for long. */
+  /** A first dip of many levels, after which none is due for long, and a suspicion. */
   function searched(): Rig {
     const rig = new Rig();
     rig.limit = 60;
@@ -318,29 +319,50 @@ describe("MinRtt", () => {
       const inFlightMax = rig.minRtt.dipLimit;
       rig.see({ rttMs: Math.max(50, inFlightMax * 5), inFlightMax });
     }
-    rig.limit = 20;
-    rig.see({ rttMs: 100, inFlightMax: 20 }, true);
-    rig.see({ rttMs: 100, inFlightMax: 20 }, true);
-    rig.see({ rttMs: 100, inFlightMax: 20 }, true);
     expect([rig.minRtt.minRttMs, rig.minRtt.dipCount]).toEqual([50, 1]);
+    rig.limit = 20;
+    suspect(rig);
     return rig;
   }
 
-  it("remembers a suspicion until it may dip, though the law has found a limit by then", () => {
+  /** Three windows that look like queueing. */
+  function suspect(rig: Rig): void {
+    for (let i = 0; i < 3; i += 1) rig.see({ rttMs: 100, inFlightMax: 20 }, true);
+  }
+
+  /** As `searched`, and one dip before its time found nothing: the next one has to wait. */
+  function hurried(): Rig {
     const rig = searched();
+    while (rig.minRtt.dipLimit !== undefined) rig.see({ rttMs: 50, inFlightMax: 8 });
+    suspect(rig);
+    expect([rig.minRtt.minRttMs, rig.minRtt.dipCount]).toEqual([50, 2]);
+    return rig;
+  }
+
+  /**
+   * Half of the servers went right after a long dip: for half a minute there was no other one, and
+   * the law went down by steps of a twentieth a second.
+   */
+  it("dips once before its time, where something looks like queueing right after a dip", () => {
+    const rig = searched();
+    expect([rig.minRtt.dipCount, rig.minRtt.dipLimit]).toEqual([2, 8]);
+  });
+
+  it("remembers a suspicion until it may dip, though the law has found a limit by then", () => {
+    const rig = hurried();
     // It was lowered as if servers had gone. But it is a slower release: no queue is left.
     rig.limit = 10;
-    for (let doneMs = 0; doneMs < baselineMsMax / 2; doneMs += 1_000) {
+    for (let doneMs = 0; doneMs < baselineMsMax; doneMs += 1_000) {
       rig.see({ rttMs: 100, inFlightMax: rig.minRtt.dipLimit ?? 10 });
     }
     expect(rig.minRtt.minRttMs).toBe(100);
   });
 
   it("forgets it where the limit is not reached any more", () => {
-    const rig = searched();
+    const rig = hurried();
     rig.see({ rttMs: 50, inFlightMax: 5 });
-    rig.pass(baselineMsMax / 2, { rttMs: 50, inFlightMax: 20 });
-    expect(rig.minRtt.dipCount).toBe(1);
+    rig.pass(baselineMsMax - 10_000, { rttMs: 50, inFlightMax: 20 });
+    expect(rig.minRtt.dipCount).toBe(2);
   });
 
   it("does not suspect few samples of a slow service", () => {
