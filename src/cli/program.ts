@@ -1,23 +1,10 @@
 import { Command, CommanderError } from "commander";
 import { exitCodes } from "../app/failure.js";
 import { readVersion } from "../app/version.js";
-import { addChangeCommands, addLookCommands } from "./admin-commands.js";
-import { addCheck } from "./check.js";
-import { addCompletion } from "./completion.js";
+import { addCommands } from "./commands.js";
 import type { CommandContext } from "./context.js";
-import { addDemo } from "./demo.js";
-import { addDiff } from "./diff.js";
-import { addDoctor } from "./doctor.js";
-import { addFmt } from "./fmt.js";
-import { addGenerate } from "./generate.js";
-import { addHelp } from "./help.js";
-import { addInit } from "./init.js";
 import { type Output, processOutput } from "./output.js";
-import { addReplay } from "./replay.js";
-import { addSchema } from "./schema.js";
-import { addServe } from "./serve.js";
 import { processTerminal } from "./terminal.js";
-import { addTest } from "./test.js";
 
 /** What a command line finds around it. */
 export type Surroundings = Pick<CommandContext, "env" | "terminal">;
@@ -35,7 +22,7 @@ export async function runCli(
   const exitWith = (code: number): void => {
     exitCode = code;
   };
-  const program = createProgram({ output, env, terminal, exitWith });
+  const program = await createProgram({ output, env, terminal, exitWith }, args[0]);
   try {
     await program.parseAsync([...args], { from: "user" });
   } catch (thrown) {
@@ -46,8 +33,12 @@ export async function runCli(
   return exitCode;
 }
 
-/** The whole command line, as commander has it. */
-export function createProgram(context: CommandContext): Command {
+/**
+ * The command line as commander has it.
+ *
+ * @param word what it begins with, where only a command of that name is needed
+ */
+export async function createProgram(context: CommandContext, word?: string): Promise<Command> {
   const { output } = context;
   const program = new Command("headgate")
     .description("Decides, for fleets of Envoy proxies, which requests go in.")
@@ -74,7 +65,7 @@ export function createProgram(context: CommandContext): Command {
 Exit codes: 0 ok, 1 failure, 2 usage, 3 invalid policy, 4 stale files,
 5 no Headgate can be reached.`,
     );
-  addCommands(program, context);
+  await addCommands(program, context, word);
   for (const command of program.commands) command.copyInheritedSettings(program);
   return program;
 }
@@ -86,34 +77,4 @@ function subcommandTerm(command: Command): string {
     return argument.required ? `<${name}>` : `[${name}]`;
   });
   return [command.name(), ...words].join(" ");
-}
-
-/** Adds all commands, in groups as help shows them. */
-function addCommands(program: Command, context: CommandContext): void {
-  program.commandsGroup("Run:");
-  addServe(program, context);
-  addDemo(program, context);
-  program.commandsGroup("Write a policy:");
-  addInit(program, context);
-  addCheck(program, context);
-  addFmt(program, context);
-  addDiff(program, context);
-  addTest(program, context);
-  addReplay(program, context);
-  addGenerate(program, context);
-  addSchema(program, context);
-  program.commandsGroup("Look at what runs:");
-  addLookCommands(program, context);
-  addDoctor(program, context);
-  program.commandsGroup("Change what runs:");
-  addChangeCommands(program, context);
-  program.commandsGroup("More:");
-  addCompletion(program, context);
-  addHelp(program, context);
-  program
-    .command("version")
-    .description("print the version of this program and of Node")
-    .addHelpText("before", "Examples:\n  headgate version\n")
-    .addHelpText("after", "\nExit codes: 0 printed, 2 usage.")
-    .action(() => context.output.out(`headgate ${readVersion()} (node ${process.versions.node})`));
 }

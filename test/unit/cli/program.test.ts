@@ -49,12 +49,13 @@ describe("headgate", () => {
   });
 });
 
-const wholeProgram = createProgram({
+const context = {
   output: { out: () => {}, err: () => {} },
   env: {},
   terminal: processTerminal,
   exitWith: () => {},
-});
+};
+const wholeProgram = await createProgram(context);
 
 /** Every command that does something, by the words that lead to it. */
 function commandsBelow(
@@ -109,4 +110,22 @@ describe("every command of headgate", () => {
       expect([long, description.length > 3]).toEqual([long, true]);
     }
   });
+});
+
+describe("createProgram()", () => {
+  const names = wholeProgram.commands.map((one) => one.name());
+  const others = names.filter((name) => !["help", "completion"].includes(name));
+
+  it.each(others)("has %s alone where the command line begins so", async (name) => {
+    const { commands: alone } = await createProgram(context, name);
+    expect(alone.map((one) => one.name())).toEqual([name]);
+  });
+
+  it.each(["help", "completion", "--help", "chek"])(
+    "has all where it begins with %s",
+    async (word) => {
+      const { commands: all } = await createProgram(context, word);
+      expect(all.map((one) => one.name())).toEqual(names);
+    },
+  );
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { comparedPairsMax, diffTexts, shownLinesMax } from "../../../src/cli/text-diff.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 describe("diffTexts()", () => {
   it("shows what changes, with some lines around it", () => {
@@ -47,6 +48,7 @@ describe("diffTexts()", () => {
           expect(kept("-")).toEqual(after.length === 0 ? [""] : after);
         }
       }),
+      propertyRuns(100),
     );
   });
 });
