@@ -14,7 +14,7 @@ import type { Logger } from "./logger.js";
 import type { OperatorRecords } from "./operator-records.js";
 import type { OpenPolicies } from "./policies.js";
 import { policyVersion } from "./policy-files.js";
-import { parsePolicyInWorker } from "./policy-parsing.js";
+import type { ParsesPolicies } from "./policy-parsing.js";
 import type { OpenStore } from "./store.js";
 import type { OpenTls } from "./tls.js";
 
@@ -25,6 +25,7 @@ export interface AdminParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  readonly parser: ParsesPolicies;
   readonly policies: OpenPolicies;
   readonly opened: OpenStore;
   readonly operator: OperatorRecords;
@@ -62,7 +63,7 @@ function createServices(parts: AdminParts): AdminServiceParts {
     overrides,
     explainer,
     peek: (key) => store.peek(key, clock.monotonicMs() + inspectionMsMax),
-    readCandidate: (files) => readCandidate(files, { clock, policies }),
+    readCandidate: (files) => readCandidate(files, parts),
     fleet: createFleetView({
       replica,
       policies: feed,
@@ -83,12 +84,12 @@ function createServices(parts: AdminParts): AdminServiceParts {
   };
 }
 
-/** Reads a policy as one in force would be, in a thread of its own. */
+/** Reads a policy as one in force would be. */
 async function readCandidate(
   files: readonly PolicyFile[],
-  { clock, policies }: Pick<AdminParts, "clock" | "policies">,
+  { clock, policies, parser }: Pick<AdminParts, "clock" | "policies" | "parser">,
 ): Promise<ReadCandidate> {
-  const parsing = await parsePolicyInWorker({
+  const parsing = await parser({
     input: { kind: "texts", sources: files },
     parse: policies.parse,
     version: policyVersion(files),

@@ -17,7 +17,7 @@ import { remedyOf } from "./store-remedies.js";
 
 /** What admission is opened with. */
 export interface AdmissionAppParts {
-  readonly config: Pick<Config, "keyPrefix" | "signals">;
+  readonly config: Pick<Config, "keyPrefix" | "signals" | "timings">;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -103,6 +103,8 @@ function openShares(
     clock,
     random,
     keyPrefix: config.keyPrefix,
+    heartbeatMs: config.timings.permitHeartbeatMs,
+    leaseMs: config.timings.permitLeaseMs,
     replicaCount,
     onEvent: (event) => logShares(event, logger),
   });

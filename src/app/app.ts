@@ -14,6 +14,7 @@ import { type ListenAddress, listen } from "./listen.js";
 import { type Logger, silentLogger } from "./logger.js";
 import { type OperatorRecords, openOperatorRecords } from "./operator-records.js";
 import { followStore, isHealthyWith, type OpenPolicies, openPolicies } from "./policies.js";
+import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
 import { openStatsListeners, type StatsListeners } from "./stats-listeners.js";
 import { type OpenStore, openStore } from "./store.js";
 import { type OpenTls, openTls } from "./tls.js";
@@ -45,6 +46,8 @@ export interface AppParts {
   readonly clock?: Clock;
   readonly random?: Random;
   readonly logger?: Logger;
+  /** Reads policies. Default: a worker thread, so that a long one holds up no call. */
+  readonly parser?: ParsesPolicies;
 }
 
 /** The most HTTP connections at a time. */
@@ -62,11 +65,12 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   const clock = given.clock ?? systemClock;
   const random = given.random ?? systemRandom;
   const logger = given.logger ?? silentLogger;
+  const parser = given.parser ?? parsePolicyInWorker;
   for (const notice of config.notices) logger.warn({ event: "configNotice" }, notice);
   const tls = config.tls && (await openTls(config.tls, { clock, logger }));
   const { admin: choice } = config;
   const access = choice && (await openAdminAccess({ choice, clock, logger }));
-  const first = await openPolicies(config, { clock, random, logger });
+  const first = await openPolicies(config, { clock, random, logger, parser });
   const processCounts = { bugCount: 0, badValueCount: 0 };
   const onBadBuckets = (count: number): void => {
     processCounts.badValueCount += count;
@@ -74,7 +78,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   const opened = await openStore({ config, clock, random, logger, onBadBuckets });
   const operator = openOperatorRecords({ opened, config, clock, random, logger });
   const { records } = operator;
-  const policies = await followStore(first, { records, clock, logger }).catch(
+  const policies = await followStore(first, { records, clock, logger, parser }).catch(
     async (thrown: unknown) => {
       operator.close();
       await opened.store.close();
@@ -89,6 +93,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     clock,
     random,
     logger,
+    parser,
     policies,
     opened,
     operator,
@@ -105,8 +110,8 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     await fleet.leave();
     await opened.store.close();
   };
-  const whole = { config, clock, random, logger, policies, opened, operator, replicaCount, access };
-  const parts = { ...whole, core, closeStore, tls };
+  const whole = { config, clock, random, logger, parser, policies, opened, operator, access };
+  const parts = { ...whole, core, closeStore, tls, replicaCount };
   try {
     await core.settled();
     return await serve(parts);
@@ -123,6 +128,7 @@ interface Serving {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  readonly parser: ParsesPolicies;
   readonly policies: OpenPolicies;
   readonly opened: OpenStore;
   readonly operator: OperatorRecords;

@@ -8,6 +8,7 @@ import type { PolicyFileStyle } from "./policy-files.js";
 import { chooseSignals, type SignalChoice } from "./signal-choice.js";
 import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.js";
 import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
+import { parseTimings, type Timings, testTimingsName } from "./test-timings.js";
 import { chooseTls, type TlsChoice, type TlsValues } from "./tls-choice.js";
 import { chooseTracing, type TracingChoice, type TracingValues } from "./tracing-choice.js";
 import { chooseXds, type XdsChoice } from "./xds-choice.js";
@@ -50,6 +51,8 @@ export interface Config
   readonly stats: StatsChoice;
   /** Absent where decisions are not traced. */
   readonly tracing?: TracingChoice;
+  /** The fleet's times; other ones than the defaults only in tests. */
+  readonly timings: Timings;
   /** Directories besides the policy's own that are watched for swaps. */
   readonly watchedDirectories: readonly string[];
   /** What the user should know about settings that were accepted; holds no values. */
@@ -153,8 +156,12 @@ function unknownNames(env: ConfigSources["env"]): readonly string[] {
   });
   const known = [...options, ...commandLineNames];
   const ours = known.filter((name) => name.startsWith(ourPrefix));
+  // It is accepted, and never suggested.
+  const accepted = [...known, testTimingsName];
   return Object.keys(env)
-    .filter((name) => name.startsWith(ourPrefix) && !known.includes(name) && !isServiceLink(name))
+    .filter(
+      (name) => name.startsWith(ourPrefix) && !accepted.includes(name) && !isServiceLink(name),
+    )
     .map((name) => {
       const nearest = findNearestName(name, ours);
       const hint =
@@ -182,7 +189,9 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const stats = chooseStats(values, sources.env);
   const signals = chooseSignals(values);
   const admin = chooseAdmin(values);
+  const timings = parseTimings(sources.env[testTimingsName]);
   if (
+    timings.kind === "problem" ||
     store.kind === "problem" ||
     tls.kind === "problems" ||
     xds.kind === "problems" ||
@@ -194,6 +203,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
       one.kind === "problems" ? one.problems : [],
     );
     if (store.kind === "problem") problems.unshift(store.message);
+    if (timings.kind === "problem") problems.push(`${testTimingsName} ${timings.message}`);
     return { kind: "problems", problems };
   }
   const runtimeDirectory = join(values.runtimeRoot, values.runtimeSubdirectory);
@@ -210,6 +220,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     signals: signals.signals,
     stats: stats.stats,
     ...(tracing === undefined ? {} : { tracing }),
+    timings: timings.timings,
     watchedDirectories:
       isRuntime && values.runtimeWatchRoot
         ? [join(values.runtimeRoot, ".."), runtimeDirectory]
@@ -220,6 +231,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
       ...(tls.kind === "plaintext" ? tls.notices : []),
       ...(xds.kind === "xds" ? xds.notices : []),
       ...admin.notices,
+      ...(sources.env[testTimingsName] === undefined ? [] : [testTimingsNotice]),
     ],
   };
   return { kind: "config", config };
@@ -232,6 +244,10 @@ function runtimeStyle({ runtimeIgnoreDotFiles }: OptionValues): PolicyFileStyle 
 const lonePolicyNotice =
   "HEADGATE_POLICY_SOURCE is store, and the store is this process: a policy that is applied ends " +
   "with it. Set REDIS_URL to keep it.";
+
+const testTimingsNotice =
+  `${testTimingsName} is set, which only tests may do: leases and lifetimes differ from the ` +
+  "documented ones, and replicas with other values cannot work with this one.";
 
 /** Settings that change nothing: what they say must not be taken for done. */
 function notices({ flags, env }: ConfigSources, store: StoreChoice): readonly string[] {

@@ -1,9 +1,22 @@
-import type { OptionRow } from "./option.js";
+import { defaultLayerTtlMs } from "../core/feedback-settings.js";
+import { type OptionRow, wholeNumberOption } from "./option.js";
 import { type ListenText, parseListenText } from "./stats-options.js";
 
 /** Where Envoys listen to us and tell us what they do. */
 export const controlPortOptionRows = {
   controlAddress: controlAddressOption(),
+  layerTtlMs: wholeNumberOption({
+    section: "Listening",
+    env: "HEADGATE_LAYER_TTL_MS",
+    flag: "layer-ttl-ms",
+    min: 3_000,
+    max: 3_600_000,
+    defaultValue: defaultLayerTtlMs,
+    docs:
+      "How long Envoys keep the limits that the control port sent when no Headgate renews them, " +
+      "and how long the last ones are handed out while Redis is away. After that Envoys use " +
+      "their configured limits. Set the same value on all replicas.",
+  }),
 } as const;
 
 /**

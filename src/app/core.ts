@@ -14,6 +14,7 @@ import type { DecisionTracer } from "../rpc/decision-trace.js";
 import { createExternalProcessorService } from "../rpc/ext-proc.js";
 import { ExtProcCodec } from "../rpc/ext-proc-codec.js";
 import { createHealthService, Health } from "../rpc/health.js";
+import { pushTimesFor } from "../rpc/layer-pusher.js";
 import type { BadBucketId } from "../rpc/quota-stream.js";
 import { createRateLimitService } from "../rpc/rls.js";
 import { ResponseExtras } from "../rpc/rls-extras.js";
@@ -32,6 +33,7 @@ import { createMetrics, type Metrics, type ProcessCounts } from "./metrics.js";
 import type { OperatorRecords } from "./operator-records.js";
 import type { OpenPolicies } from "./policies.js";
 import { openPolicyOperations, type PolicyOperations } from "./policy-admin-open.js";
+import type { ParsesPolicies } from "./policy-parsing.js";
 import { openQuotas } from "./quotas.js";
 import { createRefusalLog } from "./refusal-lines.js";
 import type { SignalSources } from "./signal-sources.js";
@@ -48,6 +50,7 @@ export interface CoreParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  readonly parser: ParsesPolicies;
   readonly policies: OpenPolicies;
   readonly opened: OpenStore;
   /** What operators have changed. */
@@ -213,9 +216,10 @@ function createDecider(
   });
 }
 
-function createControlPlane({ clock, random }: CoreParts, quotas: QuotaBook): ControlPlane {
+function createControlPlane({ config, clock, random }: CoreParts, quotas: QuotaBook): ControlPlane {
   const onBadId = (fault: BadBucketId): void => quotas.noteIgnored(fault);
-  return new ControlPlane({ clock, random, quotas: { quotas, onBadId } });
+  const times = pushTimesFor(config.layerTtlMs);
+  return new ControlPlane({ clock, random, times, quotas: { quotas, onBadId } });
 }
 
 function createCoreTransport(

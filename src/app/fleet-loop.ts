@@ -1,6 +1,7 @@
 import type { Clock, Random } from "../core/clock.js";
 import type { SignalReading } from "../core/concurrency-limit.js";
 import type { NodeReport, ShareSheet } from "../core/feedback.js";
+import { loopTimesFor } from "../core/feedback-settings.js";
 import type { Admission } from "../decide/admission.js";
 import type { ServiceAdmission } from "../decide/service-admission.js";
 import type { GateVerdict } from "../fleet/fleet-gates.js";
@@ -23,7 +24,7 @@ import type { OpenStore } from "./store.js";
 
 /** What the loop of the fleet is opened with. */
 export interface FleetLoopAppParts {
-  readonly config: Pick<Config, "keyPrefix">;
+  readonly config: Pick<Config, "keyPrefix" | "layerTtlMs" | "timings">;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -126,16 +127,19 @@ export class FleetLoopApp {
   #open(): SharedLoop | LoneLoop {
     const { opened, config, clock, random, policies, gates, onBug } = this.#parts;
     const changed = gates === undefined ? {} : { gates };
+    const times = loopTimesFor(config.layerTtlMs);
     const parts: LoopParts = {
       clock,
       id: random.id(),
       createMaker: (start) =>
-        new PolicyMaker({ policies, start, readings: this.#readings, ...changed }),
+        new PolicyMaker({ policies, start, times, readings: this.#readings, ...changed }),
       pressures: () => this.#pressures(),
       gateSettings: () =>
         gateSettings(policies.current()?.services ?? [], (name, own) =>
           gates === undefined ? own : gates.settingsOf(name, own),
         ),
+      // As long as Envoys keep what they were sent.
+      ageMsMax: config.layerTtlMs,
       onBug,
     };
     if (opened.kind === "memory") return new LoneLoop(parts);
@@ -145,6 +149,8 @@ export class FleetLoopApp {
       // Megabytes on the one for heartbeats would make them late.
       bulkConnection: opened.connections.background,
       keyPrefix: config.keyPrefix,
+      heartbeatMs: config.timings.leaderHeartbeatMs,
+      leaseMs: config.timings.leaderLeaseMs,
       onEvent: (event) => this.#journal.note(event),
     });
   }

@@ -2,7 +2,7 @@ import type { GateSettings } from "../core/admission-settings.js";
 import type { SignalReading } from "../core/concurrency-limit.js";
 import type { NodeReport, ShareSheet } from "../core/feedback.js";
 import { FleetLoop } from "../core/feedback-loop.js";
-import type { ServiceLoopSettings } from "../core/feedback-settings.js";
+import type { LoopTimes, ServiceLoopSettings } from "../core/feedback-settings.js";
 import type { ReadGateSettings } from "../decide/fleet-gate.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import type { SheetQueue } from "../fleet/fleet-gates.js";
@@ -16,6 +16,7 @@ import type { ServicePolicy } from "../policy/service-policy.js";
 export interface PolicyMakerParts {
   readonly policies: PolicySource;
   readonly start: ReignStart;
+  readonly times: LoopTimes;
   /** What operators have changed about gates; absent: nothing, ever. */
   readonly gates?: ChangedGates;
   /** The last reading of each service's signal, as far as there is one. */
@@ -44,14 +45,14 @@ export class PolicyMaker implements SheetMaker {
   readonly #taken = new Map<string, KnownReading>();
 
   constructor(parts: PolicyMakerParts) {
-    const { policies, start, gates } = parts;
+    const { policies, start, times, gates } = parts;
     const { epoch, leaderId, nowMs, lastSheet } = start;
     this.#parts = parts;
     this.#policy = policies.current();
     this.#gatesVersion = gates?.version;
     const services = this.#settings();
     const from = lastSheet === undefined ? {} : { from: lastSheet };
-    this.#loop = new FleetLoop({ epoch, leaderId, services, nowMs, ...from });
+    this.#loop = new FleetLoop({ epoch, leaderId, services, nowMs, times, ...from });
   }
 
   noteQueue(service: string, queue: SheetQueue, nowMs: number): void {

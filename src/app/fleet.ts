@@ -31,6 +31,8 @@ export function joinFleet(opened: OpenStore, parts: FleetParts): Fleet {
     clock,
     random,
     keyPrefix: config.keyPrefix,
+    heartbeatMs: config.timings.replicaHeartbeatMs,
+    leaseMs: config.timings.replicaLeaseMs,
     onEvent: (event) => logMembership(event, logger),
   });
   return {

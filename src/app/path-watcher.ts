@@ -14,10 +14,10 @@ export interface PathWatcherParts {
 }
 
 /** Quiet after which a burst of changes counts as over: half-written files are mostly not read. */
-const settleMs = 250;
+export const settleMs = 250;
 
 /** The longest that changes which never stop put off a look. */
-const settleMsMax = 2_000;
+export const settleMsMax = 2_000;
 
 /** A look without any sign of change: file systems without notification need it. */
 export const pollMs = 10_000;

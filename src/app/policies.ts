@@ -43,6 +43,8 @@ export interface PoliciesParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  /** Reads the texts of files and of the store; messages are a worker thread's. */
+  readonly parser?: ParsesPolicies;
 }
 
 /**
@@ -75,10 +77,10 @@ function parseOptionsOf(config: Config): ParseOptions {
   return { mergesDomains: config.mergesDomains, defaults: limitDefaultsOf(config) };
 }
 
-async function openFiles(config: Config, { clock, logger }: PoliciesParts): Promise<OpenPolicies> {
+async function openFiles(config: Config, parts: PoliciesParts): Promise<OpenPolicies> {
   const { policyPath: path, policyStyle: style, watchedDirectories } = config;
   const parse = parseOptionsOf(config);
-  const policies = new PolicyReloader({ path, style, parse, watchedDirectories, clock, logger });
+  const policies = new PolicyReloader({ path, style, parse, watchedDirectories, ...parts });
   const open: OpenPolicies = {
     feed: policies,
     origin: config.policySource,
@@ -91,7 +93,10 @@ async function openFiles(config: Config, { clock, logger }: PoliciesParts): Prom
   if (look.kind !== "refused") return open;
   if (config.forceStart) {
     const event = { event: "policyRefused", cause: look.cause };
-    logger.error(event, `There is no policy yet, and calls fail until there is:\n${look.report}`);
+    parts.logger.error(
+      event,
+      `There is no policy yet, and calls fail until there is:\n${look.report}`,
+    );
     return open;
   }
   const remedy = "Name a file or directory with --policy or HEADGATE_POLICY.";
@@ -111,9 +116,8 @@ async function openFiles(config: Config, { clock, logger }: PoliciesParts): Prom
  */
 export async function followStore(
   files: OpenPolicies,
-  parts: Pick<PoliciesParts, "clock" | "logger"> & {
+  parts: Pick<PoliciesParts, "clock" | "logger" | "parser"> & {
     readonly records: SharedRecords;
-    readonly parser?: ParsesPolicies;
   },
 ): Promise<OpenPolicies> {
   if (files.origin !== "store") return files;

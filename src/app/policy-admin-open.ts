@@ -10,6 +10,7 @@ import type { OperatorRecords } from "./operator-records.js";
 import type { OpenPolicies } from "./policies.js";
 import { PolicyAdmin } from "./policy-admin.js";
 import { PolicyShadow } from "./policy-admin-shadow.js";
+import type { ParsesPolicies } from "./policy-parsing.js";
 import type { OpenStore } from "./store.js";
 
 /** What operators' changes of policies and gates are opened with. */
@@ -18,6 +19,7 @@ export interface PolicyOperationsParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  readonly parser: ParsesPolicies;
   readonly policies: OpenPolicies;
   readonly opened: OpenStore;
   readonly operator: OperatorRecords;

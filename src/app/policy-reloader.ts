@@ -12,7 +12,7 @@ import {
   PolicyInForce,
   type PolicyStatus,
 } from "./policy-in-force.js";
-import { parsePolicyInWorker } from "./policy-parsing.js";
+import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
 
 /** What a `PolicyReloader` is made of. */
 export interface PolicyReloaderParts {
@@ -22,6 +22,8 @@ export interface PolicyReloaderParts {
   readonly style?: PolicyFileStyle;
   /** How the files are read. */
   readonly parse?: ParseOptions;
+  /** Default: a worker thread. */
+  readonly parser?: ParsesPolicies;
   /** Further directories whose changes count. */
   readonly watchedDirectories: readonly string[];
   readonly clock: Clock;
@@ -95,8 +97,8 @@ export class PolicyReloader implements PolicyFeed {
     }
     const { sources, version } = read;
     const input = { kind: "texts", sources } as const;
-    const { clock, parse = {} } = this.#parts;
-    const parsing = await parsePolicyInWorker({ input, parse, version, clock });
+    const { clock, parse = {}, parser = parsePolicyInWorker } = this.#parts;
+    const parsing = await parser({ input, parse, version, clock });
     if (parsing.kind === "policy") this.#texts = sources;
     return this.#inForce.take(parsing);
   }

@@ -9,7 +9,7 @@ import { openGrpcJsAdsStream } from "../rpc/grpc-js-ads-stream.js";
 import { type DiscoveredResource, rateLimitConfigTypeUrl } from "../rpc/rate-limit-config.js";
 import type { Logger } from "./logger.js";
 import { type PolicyFeed, PolicyInForce, type PolicyStatus } from "./policy-in-force.js";
-import { type PolicyParsing, parsePolicyInWorker } from "./policy-parsing.js";
+import { type ParsesPolicies, type PolicyParsing, parsePolicyInWorker } from "./policy-parsing.js";
 import type { XdsChoice } from "./xds-choice.js";
 import { readXdsCredentials } from "./xds-credentials.js";
 
@@ -18,6 +18,8 @@ export interface XdsPoliciesParts {
   readonly xds: XdsChoice;
   /** How the texts of the resources are read. */
   readonly parse: ParseOptions;
+  /** Default: a worker thread. */
+  readonly parser?: ParsesPolicies;
   /** This program's version, for the control plane. */
   readonly programVersion: string;
   readonly clock: Clock;
@@ -113,9 +115,9 @@ export class XdsPolicies implements PolicyFeed {
       this.#inForce.confirm();
       return this.#accept(version, isRepeated);
     }
-    const { clock, parse } = this.#parts;
+    const { clock, parse, parser = parsePolicyInWorker } = this.#parts;
     const input = { kind: "resources", resources: set.resources } as const;
-    const parsing = await parsePolicyInWorker({ input, parse, version, clock });
+    const parsing = await parser({ input, parse, version, clock });
     return this.#take(parsing, { set, version, isRepeated });
   }
 

@@ -54,8 +54,8 @@ function load({ authorityPath, pair, skipsHostName }: RedisTlsChoice, before?: M
     // To parse the authorities of a whole system takes longer than a decision may.
     if (before?.texts.every((text, i) => text === texts[i])) return before;
     if (ca !== undefined) checkAuthorities(ca);
-    const given = { ...(ca === undefined ? {} : { ca }), ...(cert && key ? { cert, key } : {}) };
-    const secureContext = createContext(given);
+    const shown = cert === undefined || key === undefined ? {} : { cert, key };
+    const secureContext = createContext({ ...(ca === undefined ? {} : { ca }), ...shown });
     const checks = skipsHostName ? { checkServerIdentity: () => undefined } : {};
     return { kind: "material", texts, options: { secureContext, ...checks } };
   } catch (thrown) {
@@ -95,8 +95,14 @@ function checkAuthorities(text: string): void {
   throw new FileProblem("REDIS_TLS_CACERT names a file without whole certificates; it must be PEM");
 }
 
-function createContext(given: Parameters<typeof createSecureContext>[0]) {
+function createContext(given: {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+}) {
   try {
+    // Node takes a file that is empty, as it is while it is written, for none at all.
+    if (given.cert === "" || given.key === "") throw new Error("an empty file");
     return createSecureContext({ ...given, minVersion: "TLSv1.2" });
   } catch {
     throw new FileProblem(

@@ -172,6 +172,7 @@ function openSide(
   const common = {
     clock,
     random,
+    silenceMsMax: config.timings.redisSilenceMsMax,
     ...(tls === undefined ? {} : { tls }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   };

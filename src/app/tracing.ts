@@ -18,7 +18,7 @@ export interface TracingParts {
 }
 
 /** How long the last spans may take, in milliseconds. */
-const closeMsMax = 5_000;
+export const closeMsMax = 5_000;
 
 /**
  * Opens a tracer. The libraries are loaded here and now: whoever does not trace pays neither their

@@ -23,9 +23,9 @@ export interface ServiceLoopSettings {
 export interface LoopTimes {
   /** Numbers that are older say nothing of now. Default 3,500: three reports may be lost. */
   readonly numbersMsMax: number;
-  /** How long a silent Envoy keeps its share. Default 15,000, as long as it may be in force. */
+  /** How long a silent Envoy keeps its share: `ttlMs`, as long as it may be in force. */
   readonly nodeLeaseMs: number;
-  /** How long an Envoy keeps what nobody renews. Default 15,000. */
+  /** How long an Envoy keeps what nobody renews. Default `defaultLayerTtlMs`. */
   readonly ttlMs: number;
   /**
    * How long after a sheet any replica may still hand out the one before. Default 2,000; whoever
@@ -46,14 +46,22 @@ export interface LimitPace {
   readonly hysteresisRatio: number;
 }
 
+/** How long an Envoy keeps a layer that nobody renews, in milliseconds. */
+export const defaultLayerTtlMs = 15_000;
+
+/** What holds where layers live that long. */
+export function loopTimesFor(layerTtlMs: number): LoopTimes {
+  return {
+    numbersMsMax: 3_500,
+    nodeLeaseMs: layerTtlMs,
+    ttlMs: layerTtlMs,
+    sheetSpreadMs: 2_000,
+    obeyMsMax: 5_000,
+  };
+}
+
 /** What holds where nobody says otherwise. */
-export const defaultLoopTimes: LoopTimes = {
-  numbersMsMax: 3_500,
-  nodeLeaseMs: 15_000,
-  ttlMs: 15_000,
-  sheetSpreadMs: 2_000,
-  obeyMsMax: 5_000,
-};
+export const defaultLoopTimes: LoopTimes = loopTimesFor(defaultLayerTtlMs);
 
 /** What holds where nobody says otherwise. */
 export const defaultLimitPace: LimitPace = {

@@ -12,9 +12,6 @@ import { prepare, StepError } from "./prepare.mjs";
 const nodeMinimum = [20, 19];
 const program = "dist/cli/main.js";
 
-/** What `npm run all` checks: all that needs no real Envoy and no long simulation. */
-const quickKinds = ["lint", "typecheck", "tidy", "unit", "contract", "golden"];
-
 /**
  * The processes of each command, as arguments of `node`. When one of them ends, the command ends.
  * @type {Record<string, (args: string[]) => string[][]>}
@@ -27,7 +24,7 @@ const commands = {
     ["--watch", "--watch-preserve-output", program, "serve", ...args],
   ],
   test: (args) => [["--import", "tsx", "test/run.ts", ...args]],
-  all: (args) => [["--import", "tsx", "test/run.ts", ...quickKinds, ...args]],
+  all: (args) => [["--import", "tsx", "test/run.ts", "quick", ...args]],
   bench: (args) => [["--import", "tsx", "test/bench/main.ts", ...args]],
 };
 

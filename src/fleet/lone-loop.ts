@@ -1,7 +1,7 @@
 import type { Cancel } from "../core/clock.js";
 import type { NodeReport, ShareSheet } from "../core/feedback.js";
 import { type LoopCounts, type LoopParts, sheetEveryMs } from "./shared-loop.js";
-import { SheetBoard } from "./sheet-board.js";
+import { SheetBoard, sheetAgeMsMax } from "./sheet-board.js";
 import { Reign } from "./sheet-maker.js";
 
 /** Reports that wait for the next sheet; older ones are dropped. One a second is usual. */
@@ -24,9 +24,9 @@ export class LoneLoop {
 
   /** Makes a sheet each second, until `stop`. */
   constructor(parts: LoopParts) {
-    const { clock, id: leaderId, onEvent } = parts;
+    const { clock, id: leaderId, onEvent, ageMsMax = sheetAgeMsMax } = parts;
     this.#parts = parts;
-    this.board = new SheetBoard({ clock, onEvent: (event) => onEvent?.(event) });
+    this.board = new SheetBoard({ clock, ageMsMax, onEvent: (event) => onEvent?.(event) });
     const nowMs = clock.monotonicMs();
     this.#reign = new Reign({ ...parts, epoch: loneEpoch, leaderId, nowMs, last: undefined });
     this.#schedule();

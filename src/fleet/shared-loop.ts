@@ -4,7 +4,7 @@ import type { NodeReport, ShareSheet } from "../core/feedback.js";
 import type { StoreConnection } from "../store/connection.js";
 import { Leader, type LeaderEvent } from "./leader.js";
 import { decodeReport, encodeReport, type ServicePressure } from "./report-codec.js";
-import { SheetBoard, type SheetEvent } from "./sheet-board.js";
+import { SheetBoard, type SheetEvent, sheetAgeMsMax } from "./sheet-board.js";
 import { decodeSheet, encodeSheet, type FleetSheet } from "./sheet-codec.js";
 import { Reign, type ReignParts } from "./sheet-maker.js";
 import { compareRanks, type SheetRank } from "./sheet-rank.js";
@@ -20,6 +20,8 @@ export interface LoopParts {
   readonly pressures: () => readonly ServicePressure[];
   /** Of services that have a gate, by name. */
   readonly gateSettings: ReignParts["gateSettings"];
+  /** How long a sheet holds that nobody renews. Default `sheetAgeMsMax`. */
+  readonly ageMsMax?: number;
   readonly onEvent?: (event: LoopEvent) => void;
   /** Something threw that is no failure of the environment. */
   readonly onBug: (thrown: unknown) => void;
@@ -86,8 +88,10 @@ export class SharedLoop {
   constructor(options: SharedLoopOptions) {
     this.#options = options;
     const { clock, id, keyPrefix, connection, bulkConnection, heartbeatMs, leaseMs } = options;
-    this.board = new SheetBoard({ clock, onEvent: (event) => options.onEvent?.(event) });
-    this.#store = new SheetStore({ connection: bulkConnection, clock, id, keyPrefix });
+    const { ageMsMax = sheetAgeMsMax } = options;
+    const onEvent = (event: SheetEvent): void => options.onEvent?.(event);
+    this.board = new SheetBoard({ clock, ageMsMax, onEvent });
+    this.#store = new SheetStore({ connection: bulkConnection, clock, id, keyPrefix, ageMsMax });
     this.#leader = new Leader({
       connection,
       clock,

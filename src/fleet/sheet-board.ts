@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.js";
 import type { ShareSheet } from "../core/feedback.js";
+import { defaultLayerTtlMs } from "../core/feedback-settings.js";
 import type { GateVerdict } from "./fleet-gates.js";
 import type { FleetSheet } from "./sheet-codec.js";
 import { compareRanks, lowestRank, type SheetRank } from "./sheet-rank.js";
@@ -28,7 +29,7 @@ export interface SheetBoardOptions {
 }
 
 /** How long a sheet holds that nobody renews: as long as Envoys keep what they were sent. */
-export const sheetAgeMsMax = 15_000;
+export const sheetAgeMsMax = defaultLayerTtlMs;
 
 /**
  * The sheet that holds at one replica. Once a sheet of some reign was seen, none of an older reign

@@ -19,6 +19,8 @@ export interface SheetStoreOptions {
   /** This replica: lower-case hexadecimal. */
   readonly id: string;
   readonly keyPrefix: string;
+  /** How long a sheet is kept that nobody renews. Default `sheetAgeMsMax`. */
+  readonly ageMsMax?: number;
 }
 
 /** One replica's report, as the leader finds it. */
@@ -89,7 +91,8 @@ export class SheetStore {
    */
   async publish(rank: SheetRank, bytes: Buffer, untilMs: number): Promise<boolean> {
     const { epoch, leaderId, version } = rank;
-    const numbers = [String(version), String(sheetAgeMsMax)];
+    const { ageMsMax = sheetAgeMsMax } = this.#options;
+    const numbers = [String(version), String(ageMsMax)];
     const args = [String(epoch), leaderId, ...numbers, bytes];
     const keys = ["lease", "sheet", "rank"];
     return (await this.#run(publishScript, { keys, args, untilMs })) === 1;

@@ -102,7 +102,7 @@ export interface TimeoutPolicy {
 export type ProtectionTime =
   /** Always. */
   | "always"
-  /** While no Headgate renews the proxy's runtime layer, and 15 s at most after it went. */
+  /** While no Headgate renews the proxy's runtime layer, once its time to live is over. */
   | "withoutHeadgate";
 
 /** A token bucket in each proxy. Source: envoy.extensions.filters.http.local_ratelimit.v3. */

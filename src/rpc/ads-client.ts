@@ -59,7 +59,7 @@ export const connectMsMax = 20_000;
  * The least time between two answers to the same content. Servers there are that send a set again
  * as soon as it is refused; without this they and we would do nothing else.
  */
-const repeatedAnswerMs = 1_000;
+export const repeatedAnswerMs = 1_000;
 
 /** A stream, and what was said on it. */
 interface Conversation {

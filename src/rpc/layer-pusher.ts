@@ -1,4 +1,5 @@
 import type { Cancel, Clock } from "../core/clock.js";
+import { defaultLayerTtlMs } from "../core/feedback-settings.js";
 import type { ControlCounts, ControlStream } from "./control-stream.js";
 import { encodeLayers } from "./layer-encoder.js";
 import type { NodeLayer } from "./layer-ledger.js";
@@ -7,7 +8,7 @@ import { isSameLayer } from "./runtime-layers.js";
 
 /** When layers are sent. */
 export interface PushTimes {
-  /** How long an Envoy keeps a layer that nobody renews, in whole seconds as milliseconds. */
+  /** How long an Envoy keeps a layer that nobody renews. */
   readonly ttlMs: number;
   /** After that long an unchanged layer is sent again, whole: nothing else renews it. */
   readonly refreshMs: number;
@@ -17,13 +18,21 @@ export interface PushTimes {
   readonly unacknowledgedMsMax: number;
 }
 
-/** Two refreshes may be lost before a layer ends; at most ten layers a second go to an Envoy. */
-export const defaultPushTimes: PushTimes = {
-  ttlMs: 15_000,
-  refreshMs: 5_000,
-  gapMs: 100,
-  unacknowledgedMsMax: 30_000,
-};
+/** Refreshes in the time that a layer lives: two of them may be lost. */
+const refreshCount = 3;
+
+/** What holds where layers live that long; at most ten of them a second go to an Envoy. */
+export function pushTimesFor(layerTtlMs: number): PushTimes {
+  return {
+    ttlMs: layerTtlMs,
+    refreshMs: Math.floor(layerTtlMs / refreshCount),
+    gapMs: 100,
+    unacknowledgedMsMax: 30_000,
+  };
+}
+
+/** What holds where nobody says otherwise. */
+export const defaultPushTimes: PushTimes = pushTimesFor(defaultLayerTtlMs);
 
 /** Where layers come from. */
 export interface LayerSource {

@@ -48,7 +48,8 @@ export function localRateLimitPerRoute(
     },
     filter_enabled: isBackstop
       ? noted(
-          "While Headgate lives its layer says 0 here; 15 s at most after it has gone this holds.",
+          "While Headgate lives its layer says 0 here; HEADGATE_LAYER_TTL_MS (15 s) after it has " +
+            "gone this holds.",
           all,
         )
       : all,

@@ -259,7 +259,8 @@ export const alertWords = {
     severity: "critical",
     summary: "No replica of {{ $labels.job }} leads the fleet",
     means:
-      "Nobody computes limits. Envoys keep theirs for 15 s, then what they are configured with.",
+      "Nobody computes limits. Envoys keep theirs for HEADGATE_LAYER_TTL_MS (15 s), then what " +
+      "they are configured with.",
     look: "HeadgateStoreAway: with Redis down nobody leads. The log line leaderChanged.",
     act: "Bring Redis back; a leader is found within seconds.",
   },
@@ -273,7 +274,9 @@ export const alertWords = {
   HeadgateSheetsStale: {
     severity: "critical",
     summary: "{{ $labels.instance }} has no new sheet of limits",
-    means: "What it hands to its Envoys is old; after 15 s it hands out nothing.",
+    means:
+      "What it hands to its Envoys is old; after HEADGATE_LAYER_TTL_MS (15 s) it hands out " +
+      "nothing.",
     look: "HeadgateNoLeader; headgate_fleet_failed_calls_total; the replica's way to Redis.",
     act: "Mend its way to Redis, or restart it.",
   },

@@ -12,6 +12,8 @@ export interface ClusterNodesOptions {
   readonly isTls: boolean;
   readonly tls?: TlsSource;
   readonly clientName: string;
+  /** How long a node may be silent that owes a reply. Default `defaultSilenceMsMax`. */
+  readonly silenceMsMax?: number;
   /** Calls whose reply one node owes, and the longest wait before a reconnect, by role. */
   readonly limits: Readonly<Record<ConnectionRole, ConnectionLimits>>;
   readonly clock: Clock;
@@ -109,7 +111,8 @@ export class ClusterNodes {
   }
 
   #open(address: NodeAddress, role: ConnectionRole): NodeConnection {
-    const { credentials, isTls, tls, clientName, limits, clock, random, onEvent } = this.#options;
+    const { credentials, isTls, tls, clientName, silenceMsMax, limits } = this.#options;
+    const { clock, random, onEvent } = this.#options;
     const { host, port } = splitAddress(address) ?? { host: "", port: 0 };
     let isReady = false;
     const waiters = new Set<() => void>();
@@ -118,6 +121,7 @@ export class ClusterNodes {
       target: { ...credentials, address: { kind: "tcp", host, port, isTls }, database: 0 },
       ...(tls === undefined ? {} : { tls }),
       clientName,
+      ...(silenceMsMax === undefined ? {} : { silenceMsMax }),
       ...limits[role],
       clock,
       random,

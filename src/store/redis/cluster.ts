@@ -49,6 +49,7 @@ export function openRedisCluster(options: OpenClusterOptions): RedisConnections 
     isTls,
     ...(options.tls === undefined ? {} : { tls: options.tls }),
     clientName: options.clientName ?? "headgate",
+    ...(options.silenceMsMax === undefined ? {} : { silenceMsMax: options.silenceMsMax }),
     limits: {
       decision: {
         callsInFlightMax: batchesInFlightMax * tagsPerNode,

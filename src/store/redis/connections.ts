@@ -15,6 +15,8 @@ export interface OpenRedisOptions {
   readonly isPrimaryOnly?: boolean;
   /** The longest that one call waits, whatever its deadline. Default and most: a minute. */
   readonly timeoutMs?: number;
+  /** How long a server may be silent that owes a reply. Default `defaultSilenceMsMax`. */
+  readonly silenceMsMax?: number;
   /** How CLIENT LIST shows our connections: no blanks. Default `headgate`. */
   readonly clientName?: string;
   readonly clock: Clock;

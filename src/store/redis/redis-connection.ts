@@ -50,6 +50,8 @@ export interface RedisConnectionOptions {
   readonly callsInFlightMax: number;
   /** The longest that one call waits, whatever its deadline. Default and most: `callMsMax`. */
   readonly timeoutMs?: number;
+  /** How long a server may be silent that owes a reply. Default `defaultSilenceMsMax`. */
+  readonly silenceMsMax?: number;
   /** The longest wait before a reconnect, from twice `reconnectMsMin`. */
   readonly reconnectMsMax: number;
   readonly clock: Clock;
@@ -101,7 +103,7 @@ export class RedisConnection implements StoreConnection {
   constructor(options: RedisConnectionOptions) {
     this.#options = options;
     this.#redis = new Redis(libraryOptions(options, () => this.#nextDelayMs()));
-    this.#silence = this.#watchSilence(options.clock);
+    this.#silence = this.#watchSilence(options);
     this.#listen();
   }
 
@@ -314,9 +316,10 @@ export class RedisConnection implements StoreConnection {
   }
 
   /** Not the library's own time-out, which counts by the clock: see `SilenceWatch`. */
-  #watchSilence(clock: Clock): SilenceWatch {
+  #watchSilence({ clock, silenceMsMax }: RedisConnectionOptions): SilenceWatch {
     return new SilenceWatch({
       clock,
+      ...(silenceMsMax === undefined ? {} : { silenceMsMax }),
       isOwed: () => this.#redis.status !== "ready" || !this.#isConfirmed || this.#inFlightCount > 0,
       arrivedBytes: () => this.#redis.stream.bytesRead,
       onSilence: () => this.#redis.stream.destroy(new Error("the server is silent")),

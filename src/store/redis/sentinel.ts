@@ -67,7 +67,15 @@ interface Sentinel {
 }
 
 function openSentinel(
-  { target, clientName = "headgate", tls, clock, random, onEvent }: OpenSentinelOptions,
+  {
+    target,
+    clientName = "headgate",
+    tls,
+    silenceMsMax,
+    clock,
+    random,
+    onEvent,
+  }: OpenSentinelOptions,
   { place, onConnected }: Sentinel,
 ): RedisConnection {
   const { sentinelLogin, isTls } = target;
@@ -75,6 +83,7 @@ function openSentinel(
     role: "sentinel",
     target: { ...sentinelLogin, database: 0, address: { kind: "tcp", ...place, isTls } },
     ...(tls === undefined ? {} : { tls }),
+    ...(silenceMsMax === undefined ? {} : { silenceMsMax }),
     clientName,
     callsInFlightMax: questionsInFlightMax,
     reconnectMsMax,

@@ -3,6 +3,8 @@ import type { Cancel, Clock } from "../../core/clock.js";
 /** What a `SilenceWatch` is made of. */
 export interface SilenceWatchParts {
   readonly clock: Clock;
+  /** The longest silence while a reply is owed. Default `defaultSilenceMsMax`. */
+  readonly silenceMsMax?: number;
   /** Whether the server owes us a reply. */
   readonly isOwed: () => boolean;
   /** Bytes that have arrived over this connection so far; another number means that some did. */
@@ -12,14 +14,14 @@ export interface SilenceWatchParts {
 }
 
 /**
- * The longest silence while a reply is owed. Then the connection is dropped and made anew: a
+ * Default of `SilenceWatchParts.silenceMsMax`. After it the connection is dropped and made anew: a
  * stopped server, and a partition that sends no reset, look just like this, also amid the
  * handshake.
  */
-export const silenceMsMax = 1_000;
+export const defaultSilenceMsMax = 1_000;
 
-/** Time between two looks, each of which adds as much to a silence, however late it comes. */
-const lookMs = 100;
+/** Looks in a row that find nothing new: then a server has been silent for too long. */
+const looksPerSilence = 10;
 
 /**
  * Tells when a server has been silent for `silenceMsMax` although it owes a reply: at most two
@@ -31,18 +33,22 @@ const lookMs = 100;
  */
 export class SilenceWatch {
   readonly #parts: SilenceWatchParts;
+  /** Time between two looks, each of which adds as much to a silence, however late it comes. */
+  readonly #lookMs: number;
   #cancel: Cancel | undefined;
   #arrivedBytes = 0;
-  #silentMs = 0;
+  #silentLookCount = 0;
 
   constructor(parts: SilenceWatchParts) {
+    const { silenceMsMax = defaultSilenceMsMax } = parts;
     this.#parts = parts;
+    this.#lookMs = silenceMsMax / looksPerSilence;
   }
 
   /** Looks from now on, until nothing is owed any more; without effect while it does. */
   begin(): void {
     if (this.#cancel !== undefined) return;
-    this.#silentMs = 0;
+    this.#silentLookCount = 0;
     this.#arrivedBytes = this.#parts.arrivedBytes();
     this.#lookLater();
   }
@@ -55,7 +61,7 @@ export class SilenceWatch {
 
   #lookLater(): void {
     const { clock } = this.#parts;
-    this.#cancel = clock.schedule(lookMs, () => {
+    this.#cancel = clock.schedule(this.#lookMs, () => {
       this.#cancel = clock.scheduleTurn(() => this.#look());
     });
   }
@@ -65,9 +71,9 @@ export class SilenceWatch {
     this.#cancel = undefined;
     if (!isOwed()) return;
     const bytes = arrivedBytes();
-    this.#silentMs = bytes === this.#arrivedBytes ? this.#silentMs + lookMs : 0;
+    this.#silentLookCount = bytes === this.#arrivedBytes ? this.#silentLookCount + 1 : 0;
     this.#arrivedBytes = bytes;
-    if (this.#silentMs >= silenceMsMax) onSilence();
+    if (this.#silentLookCount >= looksPerSilence) onSilence();
     else this.#lookLater();
   }
 }
