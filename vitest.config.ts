@@ -1,28 +1,71 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
-/** One project a kind of test, so that each kind also runs alone: `npm run unit`, `npm run e2e`. */
-const kinds: ReadonlyArray<{ name: string; include: string; testTimeout: number }> = [
-  { name: "tidy", include: "test/tidy.test.ts", testTimeout: 30_000 },
+interface Kind {
+  readonly name: string;
+  readonly include: string | readonly string[];
+  readonly exclude?: readonly string[];
+  readonly testTimeout: number;
+}
+
+/** What computes: one file at a time for each core, and nothing beside it. */
+const computing: readonly Kind[] = [
+  { name: "tidy", include: "test/tidy.test.ts", testTimeout: 60_000 },
   { name: "unit", include: "test/unit/**/*.test.ts", testTimeout: 30_000 },
-  { name: "contract", include: "test/contract/**/*.test.ts", testTimeout: 60_000 },
   { name: "golden", include: "test/golden/**/*.test.ts", testTimeout: 30_000 },
   { name: "simulation", include: "test/simulation/**/*.test.ts", testTimeout: 120_000 },
-  { name: "fault", include: "test/fault/**/*.test.ts", testTimeout: 120_000 },
-  { name: "e2e", include: "test/e2e/**/*.test.ts", testTimeout: 180_000 },
 ];
 
-export default defineConfig({
-  test: {
-    projects: kinds.map(({ name, include, testTimeout }) => ({
-      test: {
-        name,
-        include: [include],
-        testTimeout,
-        hookTimeout: 120_000,
-        pool: "forks",
-        // Real servers share two cores: the kinds that start processes run one file at a time.
-        fileParallelism: !["contract", "simulation", "fault", "e2e"].includes(name),
-      },
-    })),
-  },
-});
+/**
+ * What judges how much of an upstream's capacity is served, or how soon calls are answered: the load
+ * that it makes needs the machine for itself.
+ */
+const loadFiles = [
+  "test/e2e/admission.test.ts",
+  "test/e2e/feedback.test.ts",
+  "test/e2e/fleet-breakers.test.ts",
+  "test/e2e/generated-protection-headgate.test.ts",
+  "test/fault/network-faults.test.ts",
+  "test/fault/overload.test.ts",
+];
+
+/** What starts servers and waits for them most of the time: one file more than there are cores. */
+const waiting: readonly Kind[] = [
+  { name: "contract", include: "test/contract/**/*.test.ts", testTimeout: 60_000 },
+  { name: "fault", include: "test/fault/**/*.test.ts", exclude: loadFiles, testTimeout: 120_000 },
+  { name: "e2e", include: "test/e2e/**/*.test.ts", exclude: loadFiles, testTimeout: 180_000 },
+];
+
+const loading: Kind = { name: "load", include: loadFiles, testTimeout: 180_000 };
+
+const coreCount = Math.max(2, availableParallelism());
+
+/** A project for each kind of test, so that each also runs alone: `npm run unit`, `npm run e2e`. */
+const projects = [
+  ...computing.map((kind) => projectOf(kind, { groupOrder: 0, maxWorkers: coreCount })),
+  ...waiting.map((kind) => projectOf(kind, { groupOrder: 1, maxWorkers: coreCount + 1 })),
+  projectOf(loading, { groupOrder: 2, maxWorkers: 1 }),
+];
+
+export default defineConfig({ test: { projects } });
+
+function projectOf(
+  { name, include, exclude = [], testTimeout }: Kind,
+  { groupOrder, maxWorkers }: { readonly groupOrder: number; readonly maxWorkers: number },
+) {
+  return {
+    test: {
+      name,
+      include: [include].flat(),
+      exclude: [...exclude],
+      testTimeout,
+      hookTimeout: 120_000,
+      pool: "forks" as const,
+      // No module of ours has state, so files that share a process do not meet in it; to import
+      // everything anew for each of them took most of the time.
+      isolate: false,
+      maxWorkers,
+      sequence: { groupOrder },
+    },
+  };
+}

@@ -97,3 +97,47 @@ export function conclude(tally: Tally, { isCi }: { readonly isCi: boolean }): Co
 function section(title: string, lines: readonly string[]): readonly string[] {
   return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`), ""];
 }
+
+/** When a test file ran, on one monotonic clock, in milliseconds. */
+export interface FileTime {
+  readonly kind: string;
+  readonly path: string;
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/** How many of the slowest files are told. */
+const slowestCount = 10;
+
+/**
+ * Where the time went: for each kind the time from its first file's start to its last one's end,
+ * in which files run side by side; then the slowest files.
+ */
+export function timeLines(times: readonly FileTime[], totalSeconds: number): readonly string[] {
+  const kinds = [...new Set(times.map(({ kind }) => kind))];
+  const rows = kinds.map((kind) => {
+    const own = times.filter((time) => time.kind === kind);
+    const startMs = Math.min(...own.map((time) => time.startMs));
+    const endMs = Math.max(...own.map((time) => time.endMs));
+    const workMs = own.reduce((sum, time) => sum + tookMs(time), 0);
+    const work = `${own.length} files of ${seconds(workMs).trim()} in all`;
+    return `${seconds(endMs - startMs)}  ${kind.padEnd(10)}  ${work}`;
+  });
+  const slowest = [...times].sort((a, b) => tookMs(b) - tookMs(a)).slice(0, slowestCount);
+  return [
+    "Time by kind:",
+    ...rows.map((row) => `  ${row}`),
+    `  ${seconds(1_000 * totalSeconds)}  in all`,
+    "",
+    "Slowest files:",
+    ...slowest.map((time) => `  ${seconds(tookMs(time))}  ${time.path}`),
+  ];
+}
+
+function tookMs({ startMs, endMs }: FileTime): number {
+  return endMs - startMs;
+}
+
+function seconds(durationMs: number): string {
+  return `${(durationMs / 1_000).toFixed(1).padStart(7)} s`;
+}

@@ -1,63 +1,121 @@
 /**
- * The whole suite: finds or installs the programs that tests run, then runs the checks and every
- * kind of test, one after the other. Usage: npm test [-- KIND...]
+ * The suite: finds or installs the programs that tests run, then runs the checks and every kind of
+ * test, and says where the time went.
+ *
+ * Usage: npm test [-- KIND...], npm test -- changed [REVISION]
  */
 import { spawn } from "node:child_process";
 import { startVitest, type TestCase, type TestModule, type TestSuite } from "vitest/node";
 import { type ProgramName, programNames, programRows } from "../src/dev/programs.js";
 import { provisionAll } from "../src/dev/provision.js";
+import { changedPaths, testsReaching } from "./run-changed.js";
 import {
   addTallies,
   conclude,
   type FileOutcome,
+  type FileTime,
   type Tally,
   tallyCheck,
   tallyFile,
+  timeLines,
 } from "./run-report.js";
+import { readProject } from "./tidy/project.js";
 
 /** The npm scripts that count as one test each. */
 const checks: readonly string[] = ["lint", "typecheck"];
 
-/** vitest's projects, quick ones first, with the programs that their tests run. */
-const kinds: Readonly<Record<string, readonly ProgramName[]>> = {
-  tidy: [],
-  unit: [],
-  golden: ["envoy", "promtool"],
-  contract: ["redis", "valkey", "envoy"],
-  simulation: ["redis", "valkey"],
-  fault: ["redis", "valkey"],
-  e2e: programNames,
+/** A kind of tests: a project of vitest.config.ts, which says which files of a folder are its. */
+interface Kind {
+  /** What the paths of its files begin with. */
+  readonly folder: string;
+  /** The programs that its tests run. */
+  readonly programs: readonly ProgramName[];
+}
+
+const kinds: Readonly<Record<string, Kind>> = {
+  tidy: { folder: "test/tidy.test.ts", programs: [] },
+  unit: { folder: "test/unit/", programs: [] },
+  golden: { folder: "test/golden/", programs: ["envoy", "promtool"] },
+  simulation: { folder: "test/simulation/", programs: ["redis", "valkey"] },
+  contract: { folder: "test/contract/", programs: ["redis", "valkey", "envoy"] },
+  fault: { folder: "test/fault/", programs: ["redis", "valkey"] },
+  e2e: { folder: "test/e2e/", programs: programNames },
+  load: { folder: "test/", programs: ["envoy", "redis"] },
 };
+
+/** What is checked before every commit: all that starts no server. */
+const quick: Readonly<Record<string, readonly string[]>> = {
+  tidy: ["test/tidy.test.ts"],
+  unit: ["test/unit/"],
+  golden: ["test/golden/"],
+  contract: ["test/contract/memory"],
+};
+
+/** What to run. */
+interface Plan {
+  readonly checks: readonly string[];
+  /** Beginnings of paths of test files, by kind; a kind that is not named does not run. */
+  readonly paths: Readonly<Record<string, readonly string[]>>;
+}
 
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: readonly string[]): Promise<number> {
+  const plan = planOf(args);
+  if (typeof plan === "string") {
+    console.error(plan);
+    return 2;
+  }
+  Object.assign(process.env, await provision(Object.keys(plan.paths)));
+  const startedMs = performance.now();
+  const checked = await Promise.all(plan.checks.map(runCheck));
+  const tested = await runTests(plan.paths);
+  const ci = process.env["CI"] ?? "";
+  const { exitCode, lines } = conclude(addTallies([...checked, tested.tally]), {
+    isCi: ci !== "" && ci !== "false" && ci !== "0",
+  });
+  const times = timeLines(tested.times, (performance.now() - startedMs) / 1_000);
+  console.log(`\n${[...times, "", ...lines].join("\n")}`);
+  return exitCode;
+}
+
+/** The plan, or what is wrong with the arguments. */
+function planOf(args: readonly string[]): Plan | string {
+  const [first = "", ...rest] = args;
+  if (first === "quick") return { checks, paths: quick };
+  if (first === "changed") return planChanged(rest);
   const known = [...checks, ...Object.keys(kinds)];
   const unknown = args.filter((arg) => !known.includes(arg));
   if (unknown.length > 0) {
-    console.error(`unknown: ${unknown.join(" ")}; the kinds of tests are ${known.join(", ")}`);
-    return 2;
+    const words = [...known, "changed", "quick"].join(", ");
+    return `unknown: ${unknown.join(" ")}; run all, or name some of: ${words}`;
   }
   const chosen = known.filter((name) => args.length === 0 || args.includes(name));
-  Object.assign(process.env, await provision(chosen));
-  const tallies: Tally[] = [];
-  for (const name of chosen) {
-    const startedMs = performance.now();
-    console.log(`\n== ${name}`);
-    tallies.push(checks.includes(name) ? await runCheck(name) : await runKind(name));
-    console.log(`== ${name} took ${((performance.now() - startedMs) / 1_000).toFixed(1)} s`);
-  }
-  const ci = process.env["CI"] ?? "";
-  const { exitCode, lines } = conclude(addTallies(tallies), {
-    isCi: ci !== "" && ci !== "false" && ci !== "0",
-  });
-  console.log(`\n${lines.join("\n")}`);
-  return exitCode;
+  const entries = Object.entries(kinds).filter(([name]) => chosen.includes(name));
+  return {
+    checks: checks.filter((name) => chosen.includes(name)),
+    paths: Object.fromEntries(entries.map(([name, { folder }]) => [name, [folder]])),
+  };
+}
+
+function planChanged([revision = "HEAD", ...more]: readonly string[]): Plan | string {
+  if (more.length > 0) return "usage: npm test -- changed [REVISION]";
+  const root = process.cwd();
+  const changed = changedPaths(root, revision);
+  if (typeof changed === "string") return changed;
+  const tests = testsReaching(changed, readProject(root));
+  console.log(`${changed.length} changed files reach ${tests.length} test files`);
+  const entries = Object.entries(kinds).map(
+    ([name, { folder }]) => [name, tests.filter((path) => path.startsWith(folder))] as const,
+  );
+  return { checks, paths: Object.fromEntries(entries.filter(([, paths]) => paths.length > 0)) };
 }
 
 /** The variables that tell tests, and what they start, where the programs are. */
 async function provision(chosen: readonly string[]): Promise<Record<string, string>> {
-  const wanted = programNames.filter((name) => chosen.some((kind) => kinds[kind]?.includes(name)));
+  const wanted = programNames.filter((name) =>
+    chosen.some((kind) => kinds[kind]?.programs.includes(name)),
+  );
   const variables: Record<string, string> = {};
   for (const [name, program] of await provisionAll(wanted)) {
     if (program.kind === "missing") {
@@ -75,18 +133,33 @@ async function runCheck(name: string): Promise<Tally> {
 }
 
 /** Through vitest's own interface: its JSON report does not tell why a hook failed. */
-async function runKind(kind: string): Promise<Tally> {
-  const vitest = await startVitest("test", [], {
+async function runTests(
+  paths: Plan["paths"],
+): Promise<{ readonly tally: Tally; readonly times: readonly FileTime[] }> {
+  if (Object.keys(paths).length === 0) return { tally: addTallies([]), times: [] };
+  const startsMs = new Map<string, number>();
+  const times: FileTime[] = [];
+  const stopwatch = {
+    onTestModuleQueued: ({ moduleId }: TestModule) => {
+      startsMs.set(moduleId, performance.now());
+    },
+    onTestModuleEnd: ({ moduleId, relativeModuleId, project }: TestModule) => {
+      const endMs = performance.now();
+      const startMs = startsMs.get(moduleId) ?? endMs;
+      times.push({ kind: project.name, path: relativeModuleId, startMs, endMs });
+    },
+  };
+  const vitest = await startVitest("test", Object.values(paths).flat(), {
     run: true,
-    project: kind,
+    project: Object.keys(paths),
     passWithNoTests: true,
-    reporters: ["default"],
+    reporters: ["default", stopwatch],
   });
   const tallies = vitest.state.getTestModules().map((file) => tallyFile(outcomeOf(file)));
   const strays = vitest.state.getUnhandledErrors().map((error) => messageOf(error));
   await vitest.close();
-  const failures = strays.map((message) => `${kind}: outside of any test: ${message}`);
-  return addTallies([...tallies, { passedCount: 0, failures, notRun: [] }]);
+  const failures = strays.map((message) => `outside of any test: ${message}`);
+  return { tally: addTallies([...tallies, { passedCount: 0, failures, notRun: [] }]), times };
 }
 
 function outcomeOf(file: TestModule): FileOutcome {

@@ -1,16 +1,25 @@
 import { isBuiltin } from "node:module";
 import { posix } from "node:path";
 
+/** Some dozens of patterns, each of them asked for thousands of times. */
+const expressions = new Map<string, RegExp>();
+
 /**
  * True when a path is what a pattern says: `*` is any part of one segment, `**` any rest, and
  * `{a,b}` one of several words.
  */
 export function matches(pattern: string, path: string): boolean {
+  const expression = expressions.get(pattern) ?? expressionOf(pattern);
+  expressions.set(pattern, expression);
+  return expression.test(path);
+}
+
+function expressionOf(pattern: string): RegExp {
   const expression = pattern
     .replace(/[.+()[\]^$|\\]/g, "\\$&")
     .replace(/\{([^}]*)\}/g, (_, words: string) => `(?:${words.replaceAll(",", "|")})`)
     .replace(/\*\*|\*/g, (stars) => (stars === "**" ? ".*" : "[^/]*"));
-  return new RegExp(`^${expression}$`).test(path);
+  return new RegExp(`^${expression}$`);
 }
 
 /** True when one of the patterns says this path. */

@@ -29,7 +29,7 @@ export function checkUnreachedFiles(
     const source = byPath.get(path);
     if (source === undefined || reached.has(path)) continue;
     reached.add(path);
-    waiting.push(...(graph.get(path) ?? []), ...mentionedFiles(source));
+    waiting.push(...(graph.get(path) ?? []), ...namedCode(source));
     // Types of plain JavaScript stand beside it.
     waiting.push(path.replace(/\.mjs$/, ".d.mts"));
   }
@@ -39,20 +39,32 @@ export function checkUnreachedFiles(
     .map((path) => ({ path, line: 1, message }));
 }
 
-/** Files that a string names, from here or from the top: workers and child processes. */
-function mentionedFiles(source: Source): readonly string[] {
+/** Code that a string names, from here or from the top: workers and child processes. */
+export function namedCode(source: Source): readonly string[] {
+  return fromHereAndTop(source, textsOf(source).flatMap(pathsIn)).map(sourcePath);
+}
+
+/** Paths that a whole string may be, from here or from the top; a folder's end without a slash. */
+export function namedPaths(source: Source): readonly string[] {
+  const texts = textsOf(source).filter((text) => /^[\w./-]*\w[\w./-]*$/.test(text));
+  return fromHereAndTop(source, texts).map((path) => path.replace(/\/$/, ""));
+}
+
+function fromHereAndTop(source: Source, paths: readonly string[]): readonly string[] {
+  const folder = posix.dirname(source.path);
+  return paths.flatMap((path) => [posix.join(folder, path), posix.normalize(path)]);
+}
+
+/** All texts of literals. */
+function textsOf(source: Source): readonly string[] {
   const found: string[] = [];
   visit(source, {
     Literal: ({ value }) => {
-      if (typeof value === "string") found.push(...pathsIn(value));
+      if (typeof value === "string") found.push(value);
     },
-    TemplateElement: ({ value }) => void found.push(...pathsIn(value.raw)),
+    TemplateElement: ({ value }) => void found.push(value.raw),
   });
-  const folder = posix.dirname(source.path);
-  return found.flatMap((path) => [
-    sourcePath(posix.join(folder, path)),
-    sourcePath(posix.normalize(path)),
-  ]);
+  return found;
 }
 
 function pathsIn(text: string): readonly string[] {
@@ -110,7 +122,7 @@ export function checkPackages(sources: readonly Source[], manifest: Manifest): V
       const place = isSource ? "dependencies" : "dependencies or devDependencies";
       found.push({ path: source.path, line, message: `${name} is not in the ${place}` });
     }
-    if (isSource) for (const text of stringsOf(source)) inSource.add(text);
+    if (isSource) for (const text of textsOf(source)) inSource.add(text);
   }
   for (const name of dependencies) {
     if (inSource.has(name)) continue;
@@ -123,16 +135,6 @@ export function checkPackages(sources: readonly Source[], manifest: Manifest): V
     const message = `nothing uses ${name}: no import, script or configuration; remove it`;
     found.push({ path, line: 1, message });
   }
-  return found;
-}
-
-function stringsOf(source: Source): readonly string[] {
-  const found: string[] = [];
-  visit(source, {
-    Literal: ({ value }) => {
-      if (typeof value === "string") found.push(value);
-    },
-  });
   return found;
 }
 

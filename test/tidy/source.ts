@@ -1,4 +1,4 @@
-import { type Node, type Program, parseSync, Visitor, type VisitorObject } from "oxc-parser";
+import { type Node, type Program, parseSync, type VisitorObject, visitorKeys } from "oxc-parser";
 
 // TypeScript 7 has no stable parser for programs, and a check by regular expressions mistakes
 // strings for code. oxc-parser reads TypeScript into a typed ESTree in a tenth of a second for the
@@ -33,6 +33,10 @@ export interface Source {
   readonly text: string;
   readonly lines: readonly string[];
   readonly program: Program;
+  /** All nodes, parents before children: collected once, for every rule goes through them. */
+  readonly nodes: readonly Node[];
+  /** The offset of each line's first character. */
+  readonly lineStarts: readonly number[];
   readonly comments: readonly Comment[];
   readonly imports: readonly ImportEdge[];
   readonly exports: readonly ExportedName[];
@@ -51,11 +55,15 @@ export function parseSource(path: string, text: string): Source {
   const parsed = parseSync(path, text, { astType: "ts", preserveParens: false });
   const [error] = parsed.errors;
   if (error !== undefined) throw new Error(`${path}: ${error.message}`);
+  const lines = text.split("\n");
+  const { program } = parsed;
   const source = {
     path,
     text,
-    lines: text.split("\n"),
-    program: parsed.program,
+    lines,
+    lineStarts: startsOf(lines),
+    program,
+    nodes: nodesOf(program),
     comments: parsed.comments.map(({ type, value, start, end }) => {
       return { kind: type, text: value, start, end };
     }),
@@ -63,13 +71,39 @@ export function parseSource(path: string, text: string): Source {
   return { ...source, imports: importsOf(source), exports: exportsOf(source) };
 }
 
-/** The line of an offset into the text, counted from 1. */
-export function lineAt({ text }: Pick<Source, "text">, offset: number): number {
-  let line = 1;
-  for (let at = text.indexOf("\n"); at !== -1 && at < offset; at = text.indexOf("\n", at + 1)) {
-    line += 1;
+function startsOf(lines: readonly string[]): readonly number[] {
+  const starts: number[] = [];
+  let start = 0;
+  for (const line of lines) {
+    starts.push(start);
+    start += line.length + 1;
   }
-  return line;
+  return starts;
+}
+
+function nodesOf(program: Program): readonly Node[] {
+  const nodes: Node[] = [];
+  const add = (node: Node): void => {
+    nodes.push(node);
+    for (const key of visitorKeys[node.type] ?? []) {
+      const child: unknown = Reflect.get(node, key);
+      for (const one of Array.isArray(child) ? child : [child]) if (one) add(one);
+    }
+  };
+  add(program);
+  return nodes;
+}
+
+/** The line of an offset into the text, counted from 1. */
+export function lineAt({ lineStarts }: Pick<Source, "lineStarts">, offset: number): number {
+  let line = 0;
+  let above = lineStarts.length;
+  while (above - line > 1) {
+    const middle = (line + above) >> 1;
+    if ((lineStarts[middle] ?? 0) <= offset) line = middle;
+    else above = middle;
+  }
+  return line + 1;
 }
 
 /** A violation at a node, a comment or anything else that has an offset. */
@@ -78,8 +112,9 @@ export function violationAt(source: Source, start: number, message: string): Vio
 }
 
 /** Calls back for the nodes of the whole file, parents before children. */
-export function visit({ program }: Pick<Source, "program">, visitor: VisitorObject): void {
-  new Visitor(visitor).visit(program);
+export function visit({ nodes }: Pick<Source, "nodes">, visitor: VisitorObject): void {
+  const handlers = visitor as Readonly<Record<string, ((node: Node) => void) | undefined>>;
+  for (const node of nodes) handlers[node.type]?.(node);
 }
 
 /** The name of an import or export, which may also be written as a string. */
@@ -126,7 +161,7 @@ export function rootName(node: Node): string | undefined {
   }
 }
 
-function importsOf(source: Pick<Source, "text" | "program">): ImportEdge[] {
+function importsOf(source: Pick<Source, "nodes" | "lineStarts">): ImportEdge[] {
   const edges: ImportEdge[] = [];
   const add = (literal: Node | null, names: readonly string[]): void => {
     if (literal?.type !== "Literal" || typeof literal.value !== "string") return;
@@ -155,7 +190,7 @@ function importsOf(source: Pick<Source, "text" | "program">): ImportEdge[] {
   return edges;
 }
 
-function exportsOf(source: Pick<Source, "text" | "program">): ExportedName[] {
+function exportsOf(source: Pick<Source, "lineStarts" | "program">): ExportedName[] {
   const found: ExportedName[] = [];
   for (const node of source.program.body) {
     if (node.type !== "ExportNamedDeclaration" || node.source !== null) continue;

@@ -3,9 +3,11 @@ import {
   addTallies,
   conclude,
   type FileOutcome,
+  type FileTime,
   type Tally,
   tallyCheck,
   tallyFile,
+  timeLines,
 } from "../../run-report.js";
 
 const missing = "MISSING PROGRAM envoy: there is no usable envoy on PATH; install it";
@@ -110,5 +112,34 @@ describe("conclude()", () => {
       "",
       "1 passed, 1 failed, 1 skipped",
     ]);
+  });
+});
+
+describe("timeLines()", () => {
+  it("tells each kind from its first start to its last end, and the slowest files first", () => {
+    const times: readonly FileTime[] = [
+      { kind: "unit", path: "test/unit/a.test.ts", startMs: 1_000, endMs: 1_250 },
+      { kind: "unit", path: "test/unit/b.test.ts", startMs: 1_000, endMs: 3_000 },
+      { kind: "e2e", path: "test/e2e/c.test.ts", startMs: 3_000, endMs: 13_000 },
+    ];
+    expect(timeLines(times, 14)).toEqual([
+      "Time by kind:",
+      "      2.0 s  unit        2 files of 2.3 s in all",
+      "     10.0 s  e2e         1 files of 10.0 s in all",
+      "     14.0 s  in all",
+      "",
+      "Slowest files:",
+      "     10.0 s  test/e2e/c.test.ts",
+      "      2.0 s  test/unit/b.test.ts",
+      "      0.3 s  test/unit/a.test.ts",
+    ]);
+  });
+
+  it("names ten files at most", () => {
+    const times = Array.from({ length: 11 }, (_, i) => {
+      return { kind: "unit", path: String(i), startMs: 0, endMs: i };
+    });
+    const lines = timeLines(times, 1);
+    expect(lines.slice(lines.indexOf("Slowest files:"))).toHaveLength(11);
   });
 });

@@ -43,7 +43,7 @@ describe("parseSource()", () => {
 
 describe("lineAt()", () => {
   it("counts from 1, also for the characters around a line's end", () => {
-    const source = { text: "ab\ncd\n\ne" };
+    const source = parseSource("a.ts", "ab\ncd\n\ne");
     expect([0, 2, 3, 6, 7].map((offset) => lineAt(source, offset))).toEqual([1, 1, 2, 3, 4]);
   });
 });
