@@ -7,15 +7,15 @@ const seeds = Array.from({ length: 12 }, (_, i) => i + 1);
 
 const workerCount = 20;
 
-/** Two Envoys, and at the start nearly twice as many requests as 20 workers of 50 ms can serve. */
-function overload(seed: number): QueueFleetRun {
+/** Two Envoys before 20 workers of 50 ms: they serve 400 a second, and by default 720 come. */
+function overload(seed: number, perSecond = 720): QueueFleetRun {
   return new QueueFleetRun(
     {
       law: lawOf("gradient", { min: 2, initial: 20, max: 400 }),
       envoyCount: 2,
       workerCount,
       serviceMs: 50,
-      perSecond: 720,
+      perSecond,
       patienceMs: 1_000,
       configuredShare: 200,
     },
@@ -53,6 +53,27 @@ describe("FleetLoop, before a queue of single requests", () => {
     expect(served).toBeGreaterThan(0.93);
     // A limit for ten workers is 18: before, it was 37.
     expect(mean(followed)).toBeLessThan(1.8 * (workerCount / 2));
+  });
+
+  /**
+   * After a dip none was due for up to half a minute, and steps alone took up to 28 seconds: of
+   * these runs, one in four took more than five.
+   */
+  it("follows as soon when that happens at any time, right after a dip too", () => {
+    const followedSeconds = [42, 46, 50, 54, 58].flatMap((settledSeconds) =>
+      seeds.map((seed) => {
+        const run = overload(seed, 500);
+        run.span(settledSeconds);
+        run.change({ workerCount: workerCount / 2 });
+        const after = run.span(35);
+        expect(goodput(after.slice(5)), `seed ${seed}`).toBeGreaterThan(0.85);
+        const at = after.findIndex(({ inFlight }) => inFlight <= workerCount);
+        return at < 0 ? after.length : at;
+      }),
+    );
+    const late = followedSeconds.filter((seconds) => seconds > 5);
+    expect(late.length / followedSeconds.length).toBeLessThanOrEqual(0.1);
+    expect(Math.max(...followedSeconds)).toBeLessThanOrEqual(10);
   });
 
   it("learns the latency of a release that takes twice as long, and keeps to it", () => {

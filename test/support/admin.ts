@@ -1,19 +1,17 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import {
   createConnectTransport,
   createGrpcTransport,
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
-import { type App, startApp } from "../../src/app/app.js";
 import {
   FleetService,
   LimitService,
   PolicyService,
   QuotaService,
 } from "../../src/gen/headgate/admin/v1/admin_pb.js";
-import { configOf, type Env, quietEnv } from "./configured-store.js";
+import { startTestApp, type TestApp } from "./app.js";
+import type { Env } from "./configured-store.js";
 import type { Stage } from "./stage.js";
 
 /** The protocols of the admin port. */
@@ -76,8 +74,7 @@ function bearer(token: string): Interceptor {
 }
 
 /** A running service of this process with an admin port, until the stage's end. */
-export interface AdminApp {
-  readonly app: App;
+export interface AdminApp extends TestApp {
   readonly port: number;
 }
 
@@ -87,11 +84,8 @@ export async function startAdminApp(
   policy: string,
   env: Env = {},
 ): Promise<AdminApp> {
-  const path = join(stage.folder, "policy.yaml");
-  await writeFile(path, policy);
-  const app = await startApp(configOf({ ...quietEnv, HEADGATE_POLICY: path, ...env }));
-  stage.atEnd(() => app.close(0));
-  const port = app.adminAddress?.port;
+  const started = await startTestApp(stage, policy, env);
+  const port = started.app.adminAddress?.port;
   if (port === undefined) throw new Error("there is no admin port");
-  return { app, port };
+  return { ...started, port };
 }

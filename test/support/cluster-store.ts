@@ -20,7 +20,7 @@ export interface TestClusterStore {
 /** Opens a store on the cluster that these are nodes of. */
 export async function openClusterStore(
   seeds: readonly Pick<RedisServer, "port">[],
-  options: { readonly isVerified?: boolean } = {},
+  options: { readonly isVerified?: boolean; readonly silenceMsMax?: number } = {},
 ): Promise<TestClusterStore> {
   const events: TestClusterStore["events"] = [];
   const connections = openRedisCluster({
@@ -28,6 +28,7 @@ export async function openClusterStore(
     clock: realClock,
     random: realRandom,
     onEvent: (event, address) => events.push({ event, address }),
+    ...(options.silenceMsMax === undefined ? {} : { silenceMsMax: options.silenceMsMax }),
   });
   const store = createRedisStore({
     main: { connections, tagCount: testTagCount },

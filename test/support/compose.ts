@@ -79,7 +79,7 @@ export class ComposeTopology {
   readonly #stage: Stage;
   readonly #services = composeServices();
   /** Free ports by `service:port`. */
-  readonly #ports = new Map<string, number>();
+  readonly #ports = new Map<string, number | Promise<number>>();
 
   private constructor(stage: Stage) {
     this.#stage = stage;
@@ -90,18 +90,21 @@ export class ComposeTopology {
   static async start(stage: Stage): Promise<ComposeTopology> {
     const topology = new ComposeTopology(stage);
     const [, ...redisArgs] = topology.#service("redis").command ?? [];
-    const redis = await startRedis(stage, { args: redisArgs });
+    const [redis, upstream] = await Promise.all([
+      startRedis(stage, { args: redisArgs }),
+      startUpstream(stage),
+    ]);
     topology.#ports.set("redis:6379", redis.port);
-    topology.#ports.set("upstream:10080", (await startUpstream(stage)).port);
-    for (const name of servicesNamed("headgate")) await topology.#startHeadgate(name);
-    for (const name of ["envoy-1", "envoy-2"]) await topology.#startEnvoy(name);
+    topology.#ports.set("upstream:10080", upstream.port);
+    await Promise.all(servicesNamed("headgate").map((name) => topology.#startHeadgate(name)));
+    await Promise.all(["envoy-1", "envoy-2"].map((name) => topology.#startEnvoy(name)));
     return topology;
   }
 
   /** The port of loopback that stands for one of a service. */
   async port(name: string, port: number): Promise<number> {
     const key = `${name}:${port}`;
-    const found = this.#ports.get(key) ?? (await freePort());
+    const found = this.#ports.get(key) ?? freePort();
     this.#ports.set(key, found);
     return found;
   }
@@ -146,6 +149,8 @@ export class ComposeTopology {
       `${name} has found both Headgates`,
       async () => {
         if (!program.isRunning) throw new Error(`${name} ended: ${program.output.slice(-2_000)}`);
+        const { status } = await this.http.send({ port: adminPort, path: "/ready" });
+        if (status !== 200) return false;
         const { body } = await this.http.send({ port: adminPort, path: "/clusters" });
         return body.match(/^headgate::.*::health_flags::healthy$/gm)?.length === 2;
       },

@@ -41,7 +41,7 @@ export async function fuzzConnections(run: FuzzRun): Promise<Failure> {
     const failure = dice.chance(0.8)
       ? await new FuzzedClient(dice, server).run()
       : await compareCuts(dice, calm);
-    if (failure !== undefined) return `TEST_SEED=${run.seed}, connection ${done}: ${failure}`;
+    if (failure !== undefined) return `seed ${run.seed}, connection ${done}: ${failure}`;
     if (done % 1_000 === 999) run.onProgress?.(done + 1);
   }
   return undefined;

@@ -1,24 +1,21 @@
-import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
 import {
   type RateLimitResponse_DescriptorStatus as DescriptorStatus,
   RateLimitResponse_Code,
 } from "../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
-import type { ProgramExit } from "./child-program.js";
 import { storeBudgetEnv } from "./failure-modes.js";
-import { type HeadgateOptions, HeadgateProcess } from "./headgate-process.js";
+import { type HeadgateOptions, HeadgateProcess, type RunningHeadgate } from "./headgate-process.js";
+import { HostedHeadgate } from "./hosted-headgate.js";
 import { type HttpAnswer, HttpClient } from "./http-client.js";
 import { type RlsAnswer, type RlsAsk, RlsClient } from "./rls-client.js";
 import type { Stage } from "./stage.js";
-import { within } from "./wait.js";
 
 /** Settings of a Headgate that ends without waiting for load balancers. */
 export const quickDrain = { HEADGATE_DRAIN_DELAY_MS: "0" };
 
 /** A Headgate in the place of envoyproxy/ratelimit, and one who asks it over gRPC. */
-export interface DropIn {
-  readonly headgate: HeadgateProcess;
+export interface DropIn<Headgate extends RunningHeadgate = RunningHeadgate> {
+  readonly headgate: Headgate;
   readonly client: RlsClient;
   /** Asks for one descriptor of these `key=value` entries; answers as `told` writes it. */
   readonly ask: (...entries: readonly string[]) => Promise<string>;
@@ -26,10 +23,31 @@ export interface DropIn {
   readonly askAll: (question: RlsAsk) => Promise<string>;
 }
 
-/** Starts one; resolves when it is ready. */
-export async function startDropIn(stage: Stage, options: HeadgateOptions): Promise<DropIn> {
-  const env = { ...quickDrain, ...storeBudgetEnv, ...options.env };
-  const headgate = await HeadgateProcess.start(stage, { ...options, env });
+/** Starts one in a process of its own; resolves when it is ready. */
+export async function startDropInProcess(
+  stage: Stage,
+  options: HeadgateOptions,
+): Promise<DropIn<HeadgateProcess>> {
+  return dropInOf(stage, await HeadgateProcess.start(stage, quickOptions(options)));
+}
+
+/** Starts one beside others in one process; resolves when it is ready. */
+export async function startDropIn(
+  stage: Stage,
+  options: HeadgateOptions,
+): Promise<DropIn<HostedHeadgate>> {
+  return dropInOf(stage, await HostedHeadgate.start(stage, quickOptions(options)));
+}
+
+function quickOptions({ env, ...options }: HeadgateOptions): HeadgateOptions {
+  const patient = { ...storeBudgetEnv, HEADGATE_LOOP_DELAY_MS_MAX: "10000" };
+  return { ...options, env: { ...quickDrain, ...patient, ...env } };
+}
+
+function dropInOf<Headgate extends RunningHeadgate>(
+  stage: Stage,
+  headgate: Headgate,
+): DropIn<Headgate> {
   const client = new RlsClient(headgate.grpcPort);
   stage.atEnd(() => client.close());
   const askAll = async (question: RlsAsk): Promise<string> => told(await client.ask(question));
@@ -54,53 +72,18 @@ function toldStatus({ code, currentLimit, limitRemaining }: DescriptorStatus): s
   return limitRemaining === 0 ? `${over}-` : `${over}${limitRemaining}`;
 }
 
-/** What a command of Headgate's printed, and its exit code. */
-export interface CommandEnd {
-  readonly code: number;
-  readonly output: string;
-}
-
-/** Runs `headgate` with these words until it ends. */
-export function runHeadgate(
-  words: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): Promise<CommandEnd> {
-  const { PATH = "", HOME = "" } = process.env;
-  const args = [resolve("dist/cli/main.js"), ...words];
-  return new Promise((done) => {
-    const options = { env: { PATH, HOME, ...env }, timeout: 20_000 };
-    execFile(process.execPath, args, options, (error, stdout, stderr) => {
-      const code = typeof error?.code === "number" ? error.code : error === null ? 0 : -1;
-      done({ code, output: stdout + stderr });
-    });
-  });
-}
-
-/** Starts a Headgate that is expected to end by itself. */
-export async function startThatEnds(
-  stage: Stage,
-  options: HeadgateOptions,
-): Promise<ProgramExit & { readonly output: string }> {
-  const headgate = await HeadgateProcess.prepare(stage, options);
-  const program = headgate.spawn();
-  const exit = await within("the process ends", 20_000, program.exited);
-  return { ...exit, output: program.output };
-}
-
 /** A page of its debug port. */
-export async function debugPage({ process }: HeadgateProcess, path: string): Promise<HttpAnswer> {
-  const line = process.output.split("\n").find((one) => one.includes('"debugListening"'));
-  if (line === undefined) throw new Error("there is no debug port");
+export async function debugPage(headgate: RunningHeadgate, path: string): Promise<HttpAnswer> {
   const http = new HttpClient();
   try {
-    return await http.send({ port: JSON.parse(line).address.port, path });
+    return await http.send({ port: headgate.portOf("debug"), path });
   } finally {
     http.close();
   }
 }
 
 /** All statistics by the names of envoyproxy/ratelimit. */
-export async function statistics(headgate: HeadgateProcess): Promise<ReadonlyMap<string, number>> {
+export async function statistics(headgate: RunningHeadgate): Promise<ReadonlyMap<string, number>> {
   const { body } = await debugPage(headgate, "/stats");
   const lines = body.trim().split("\n");
   return new Map(

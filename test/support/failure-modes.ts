@@ -3,6 +3,7 @@ import { edgePolicy } from "./gateway.js";
 import type { Stage } from "./stage.js";
 import { type CallOutcome, Traffic } from "./traffic.js";
 import { waitFor } from "./wait.js";
+import type { WithheldTime } from "./withheld-time.js";
 
 /** What a limit may do while the store cannot answer; each is also a key of `failureModePolicy`. */
 export const failureModes = ["local", "allow", "deny", "error"] as const;
@@ -29,7 +30,7 @@ export const recoveryMsMax = 10_000;
  * The store's budget in these tests, in milliseconds: far above the default of 10, so that a
  * machine busy with other work is not taken for a slow store.
  */
-const storeBudgetMs = 250;
+const storeBudgetMs = 500;
 
 /** The budget and ten times the 5 ms that the promise leaves for everything else. */
 export const answerMsMax = storeBudgetMs + 10 * 5;
@@ -43,6 +44,12 @@ export const hangMs = 1_500;
 /** Calls of each mode that show how a phase is answered. */
 const phaseCallsMin = 100;
 
+/** Pause of each caller between two calls while a test waits for what it then looks at. */
+const waitingPauseMs = 5;
+
+/** How long enough calls of every mode may take on a machine that is busy with other work. */
+const phaseMsMax = 60_000;
+
 /** Calls of each mode after which none is under way any more that began before. */
 const settledCallsMin = 10;
 
@@ -52,16 +59,20 @@ export type ModeOutcomes = Readonly<Record<FailureModeName, CallOutcome>>;
 /** Callers of all failure modes at once; none of them ever meets its limit. */
 export class ModeTraffic {
   readonly #byMode: Readonly<Record<FailureModeName, Traffic>>;
+  readonly #withheldMs: WithheldTime;
 
   /**
    * Starts them; they stop with the stage.
    *
    * @param call asks for one hit of the account under the mode's key
+   * @param withheldMs time that is not the answer's, taken off
    */
   constructor(
     stage: Stage,
     call: (mode: FailureModeName, account: string) => Promise<CallOutcome>,
+    withheldMs: WithheldTime = () => 0,
   ) {
+    this.#withheldMs = withheldMs;
     const start = (mode: FailureModeName): Traffic => {
       let asked = 0;
       const callOnce = (): Promise<CallOutcome> => {
@@ -69,7 +80,9 @@ export class ModeTraffic {
         // A new account for every ten calls: a limit of 100 is then never the reason.
         return call(mode, `account-${Math.floor(asked / 10)}`);
       };
-      return Traffic.start(stage, { callersCount: 1, call: callOnce });
+      const traffic = Traffic.start(stage, { callersCount: 1, call: callOnce, withheldMs });
+      traffic.pauseBetweenCalls(waitingPauseMs);
+      return traffic;
     };
     this.#byMode = {
       local: start("local"),
@@ -85,7 +98,7 @@ export class ModeTraffic {
     await waitFor(
       `${JSON.stringify(outcomes)}, seen ${settledCallsMin} times each`,
       () => failureModes.every((mode) => this.#count(mode, outcomes[mode]) >= settledCallsMin),
-      { withinMs },
+      { withinMs, withheldMs: this.#withheldMs },
     ).catch((thrown: unknown) => {
       const seen = failureModes.map((mode) => [mode, this.#byMode[mode].counts.byOutcome]);
       throw new Error(`${JSON.stringify(Object.fromEntries(seen))}`, { cause: thrown });
@@ -95,11 +108,12 @@ export class ModeTraffic {
 
   /** Looks at many calls that begin now: all are answered so, and in time. */
   async expectNothingBut(outcomes: ModeOutcomes): Promise<void> {
+    this.#pause(0);
     await this.#settle();
     this.#beginPhase();
-    await waitFor("every mode is asked often", () =>
-      failureModes.every((mode) => this.#byMode[mode].counts.total >= phaseCallsMin),
-    );
+    const isOver = () => failureModes.every((mode) => this.#total(mode) >= phaseCallsMin);
+    await waitFor("every mode is asked often", isOver, { withinMs: phaseMsMax });
+    this.#pause(waitingPauseMs);
     for (const mode of failureModes) {
       const { byOutcome, slowestMs, p99Ms } = this.#byMode[mode].counts;
       const expected = outcomes[mode].split("|");
@@ -119,13 +133,20 @@ export class ModeTraffic {
   /** Waits until no call is under way that began before now. */
   async #settle(): Promise<void> {
     this.#beginPhase();
-    await waitFor("earlier calls have ended", () =>
-      failureModes.every((mode) => this.#byMode[mode].counts.total >= settledCallsMin),
-    );
+    const isSettled = () => failureModes.every((mode) => this.#total(mode) >= settledCallsMin);
+    await waitFor("earlier calls have ended", isSettled, { withinMs: phaseMsMax });
+  }
+
+  #pause(pauseMs: number): void {
+    for (const mode of failureModes) this.#byMode[mode].pauseBetweenCalls(pauseMs);
   }
 
   #beginPhase(): void {
     for (const mode of failureModes) this.#byMode[mode].beginPhase();
+  }
+
+  #total(mode: FailureModeName): number {
+    return this.#byMode[mode].total;
   }
 
   #count(mode: FailureModeName, outcomes: CallOutcome): number {

@@ -8,6 +8,7 @@ import {
 import { HeadgateProcess } from "./headgate-process.js";
 import { outcomeOf, RlsClient } from "./rls-client.js";
 import type { Stage } from "./stage.js";
+import { withheldTime } from "./withheld-time.js";
 
 /** What every mode answers while the store is well. */
 export const wellOutcomes: ModeOutcomes = { local: "OK", allow: "OK", deny: "OK", error: "OK" };
@@ -37,16 +38,21 @@ export async function startFaultRig(
     env: { ...storeBudgetEnv, ...env },
   });
   const client = startClient(stage, headgate);
-  const traffic = startModeTraffic(stage, client);
+  const traffic = startModeTraffic(stage, headgate, client);
   await traffic.expectFromNowOn(wellOutcomes);
   return { headgate, traffic, client };
 }
 
 /** Traffic of every failure mode that ends with the stage. */
-export function startModeTraffic(stage: Stage, client: RlsClient): ModeTraffic {
-  return new ModeTraffic(stage, async (mode, account) => {
+export function startModeTraffic(
+  stage: Stage,
+  headgate: HeadgateProcess,
+  client = startClient(stage, headgate),
+): ModeTraffic {
+  const ask = async (mode: string, account: string): Promise<string> => {
     return outcomeOf(await client.ask({ descriptors: [[`${mode}=${account}`]] }));
-  });
+  };
+  return new ModeTraffic(stage, ask, withheldTime(stage, headgate.process.pid));
 }
 
 /** A gRPC caller that ends with the stage. */

@@ -1,6 +1,7 @@
 import { Envoy } from "./envoy.js";
 import { type EnvoyOptions, fromHeader, type Json } from "./envoy-config.js";
-import { type HeadgateOptions, HeadgateProcess } from "./headgate-process.js";
+import { type HeadgateOptions, HeadgateProcess, type RunningHeadgate } from "./headgate-process.js";
+import { HostedHeadgate } from "./hosted-headgate.js";
 import { type HttpAnswer, HttpClient } from "./http-client.js";
 import type { Stage } from "./stage.js";
 import { startUpstream, type Upstream } from "./upstream.js";
@@ -20,28 +21,48 @@ export interface GatewayOptions {
 }
 
 /** A running row. */
-export interface Gateway {
+export interface Gateway<Headgate extends RunningHeadgate = HeadgateProcess> {
   readonly envoy: Envoy;
-  readonly headgates: readonly [HeadgateProcess, ...HeadgateProcess[]];
+  readonly headgates: readonly [Headgate, ...Headgate[]];
   readonly upstream: Upstream;
   /** Sends a request whose headers are `x-<key>`, through Envoy. */
   send(values?: Readonly<Record<string, string>>): Promise<HttpAnswer>;
 }
 
-/** Starts upstream, Headgates and Envoy, in that order; all end with the stage. */
-export async function startGateway(stage: Stage, options: GatewayOptions): Promise<Gateway> {
+/** Starts an upstream, Headgates with a process each, and an Envoy; all end with the stage. */
+export function startGateway(stage: Stage, options: GatewayOptions): Promise<Gateway> {
+  return startRow(stage, options, (one) => HeadgateProcess.prepare(stage, one));
+}
+
+/** As `startGateway`, with Headgates that share a process: for all that is not about processes. */
+export function startHostedGateway(
+  stage: Stage,
+  options: GatewayOptions,
+): Promise<Gateway<HostedHeadgate>> {
+  return startRow(stage, options, (one) => HostedHeadgate.prepare(stage, one));
+}
+
+async function startRow<Headgate extends RunningHeadgate & { restart(): Promise<void> }>(
+  stage: Stage,
+  options: GatewayOptions,
+  prepare: (options: HeadgateOptions) => Promise<Headgate>,
+): Promise<Gateway<Headgate>> {
   const { policy, headgateEnvs = [{}], descriptorKeys = [], envoy: envoyOptions = {} } = options;
   const upstream = await startUpstream(stage);
-  const starts = headgateEnvs.map((env) => HeadgateProcess.start(stage, { policy, env }));
-  const [first, ...others] = await Promise.all(starts);
+  const [first, ...others] = await Promise.all(headgateEnvs.map((env) => prepare({ policy, env })));
   if (first === undefined) throw new Error("a gateway has at least one Headgate");
   const headgates = [first, ...others] as const;
-  const envoy = await Envoy.start(stage, {
-    upstreamPort: upstream.port,
-    headgatePorts: headgates.map((headgate) => headgate.grpcPort),
-    ...envoyOptions,
-    rateLimits: [...descriptorKeys.map(rateLimitOf), ...(envoyOptions.rateLimits ?? [])],
-  });
+  const startEnvoy = (): Promise<Envoy> =>
+    Envoy.start(stage, {
+      upstreamPort: upstream.port,
+      headgatePorts: headgates.map((headgate) => headgate.grpcPort),
+      ...envoyOptions,
+      rateLimits: [...descriptorKeys.map(rateLimitOf), ...(envoyOptions.rateLimits ?? [])],
+    });
+  const ready = Promise.all(headgates.map((headgate) => headgate.restart()));
+  // Who checks health would take one that still starts for a broken one, for a while.
+  if (envoyOptions.isHealthChecked === true) await ready;
+  const [envoy] = await Promise.all([startEnvoy(), ready]);
   const http = new HttpClient();
   stage.atEnd(() => http.close());
   const send = (values: Readonly<Record<string, string>> = {}): Promise<HttpAnswer> => {

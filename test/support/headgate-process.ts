@@ -19,92 +19,32 @@ export interface HeadgateOptions {
 const program = resolve("dist/cli/main.js");
 
 /** How long one may take to start or stop, in milliseconds. */
-const startMsMax = 20_000;
+const startMsMax = 60_000;
 const stopMsMax = 30_000;
 
-/** A Headgate as it is shipped: the built program in a process of its own, on loopback. */
-export class HeadgateProcess {
+/** Where one is. */
+export interface HeadgatePlace {
   readonly grpcPort: number;
   readonly httpPort: number;
   readonly policyPath: string;
-  readonly #stage: Stage;
-  readonly #options: HeadgateOptions;
-  readonly #http = new HttpClient();
-  #program: ChildProgram | undefined;
+}
 
-  private constructor(
-    stage: Stage,
-    place: { grpcPort: number; httpPort: number; policyPath: string },
-    options: HeadgateOptions,
-  ) {
-    this.#stage = stage;
-    this.grpcPort = place.grpcPort;
-    this.httpPort = place.httpPort;
-    this.policyPath = place.policyPath;
-    this.#options = options;
+/** A Headgate of the built program, and what anybody may ask it over HTTP. */
+export abstract class RunningHeadgate implements HeadgatePlace {
+  readonly grpcPort: number;
+  readonly httpPort: number;
+  readonly policyPath: string;
+  readonly #http = new HttpClient();
+
+  constructor(stage: Stage, { grpcPort, httpPort, policyPath }: HeadgatePlace) {
+    this.grpcPort = grpcPort;
+    this.httpPort = httpPort;
+    this.policyPath = policyPath;
     stage.atEnd(() => this.#http.close());
   }
 
-  /** Starts one; resolves when it says that it is ready. */
-  static async start(stage: Stage, options: HeadgateOptions): Promise<HeadgateProcess> {
-    const headgate = await HeadgateProcess.prepare(stage, options);
-    await headgate.restart();
-    return headgate;
-  }
-
-  /** One that is not started yet, for starts that go wrong. */
-  static async prepare(stage: Stage, options: HeadgateOptions): Promise<HeadgateProcess> {
-    const grpcPort = await freePort();
-    const httpPort = await freePort();
-    let policyPath = join(stage.folder, `policy-${grpcPort}.yaml`);
-    if (typeof options.policy === "string") await writeFile(policyPath, options.policy);
-    else if (options.policy !== undefined) policyPath = options.policy.path;
-    return new HeadgateProcess(stage, { grpcPort, httpPort, policyPath }, options);
-  }
-
-  /** Starts it, or starts it again on the same ports. */
-  async restart(): Promise<void> {
-    const started = this.spawn();
-    await waitFor(
-      "Headgate is ready",
-      async () => !started.isRunning || (await this.get("/readyz")).status === 200,
-      { withinMs: startMsMax },
-    );
-    if (!started.isRunning) throw new Error(`Headgate ended: ${started.output.slice(-2_000)}`);
-  }
-
-  /** Starts it without waiting for anything. */
-  spawn(): ChildProgram {
-    const { policy, env = {}, logFile } = this.#options;
-    const flags = policy === undefined ? [] : ["--policy", this.policyPath];
-    const words = [process.execPath, program, "serve", ...flags];
-    // The shell becomes the program, so that signals reach it.
-    const intoFile = ["/bin/sh", "-c", 'exec "$@" >"$0"', logFile ?? "", ...words];
-    const [file = "", ...args] = logFile === undefined ? words : intoFile;
-    const started = this.#stage.spawn({
-      name: `headgate on ${this.grpcPort}`,
-      file,
-      args,
-      env: {
-        HOST: "127.0.0.1",
-        PORT: String(this.httpPort),
-        GRPC_HOST: "127.0.0.1",
-        GRPC_PORT: String(this.grpcPort),
-        DEBUG_PORT: "0",
-        HEADGATE_ADMIN_ADDR: "127.0.0.1:0",
-        HEADGATE_CONTROL_ADDR: "127.0.0.1:0",
-        LOG_FORMAT: "json",
-        ...env,
-      },
-    });
-    this.#program = started;
-    return started;
-  }
-
-  get process(): ChildProgram {
-    if (this.#program === undefined) throw new Error("Headgate was never started");
-    return this.#program;
-  }
+  /** All that it wrote since it was started. */
+  abstract get output(): string;
 
   /** Asks its HTTP port. */
   get(path: string): Promise<HttpAnswer> {
@@ -125,6 +65,104 @@ export class HeadgateProcess {
   async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
     const { body } = await this.get("/metrics");
     return sumOfSeries(body, name, labels);
+  }
+
+  /** A port of its own choice, as its log has it. */
+  portOf(what: "admin" | "debug"): number {
+    const lines = this.output.split("\n").filter((line) => line.includes(`"${what}Listening"`));
+    const [, digits] = /"port":(\d+)/.exec(lines.at(-1) ?? "") ?? [];
+    if (digits === undefined) throw new Error(`there is no ${what} port`);
+    return Number(digits);
+  }
+}
+
+/** Ports and a policy of its own for one; without a policy, a path where none is. */
+export async function headgatePlace(
+  stage: Stage,
+  { policy }: Pick<HeadgateOptions, "policy">,
+): Promise<HeadgatePlace> {
+  const grpcPort = await freePort();
+  const httpPort = await freePort();
+  let policyPath = join(stage.folder, `policy-${grpcPort}.yaml`);
+  if (typeof policy === "string") await writeFile(policyPath, policy);
+  else if (policy !== undefined) policyPath = policy.path;
+  return { grpcPort, httpPort, policyPath };
+}
+
+/** The settings that say where one is, and how tests read its log. */
+export function placeEnv({ grpcPort, httpPort }: HeadgatePlace): Readonly<Record<string, string>> {
+  return {
+    HOST: "127.0.0.1",
+    PORT: String(httpPort),
+    GRPC_HOST: "127.0.0.1",
+    GRPC_PORT: String(grpcPort),
+    DEBUG_PORT: "0",
+    HEADGATE_ADMIN_ADDR: "127.0.0.1:0",
+    HEADGATE_CONTROL_ADDR: "127.0.0.1:0",
+    LOG_FORMAT: "json",
+  };
+}
+
+/** A Headgate as it is shipped: the built program in a process of its own, on loopback. */
+export class HeadgateProcess extends RunningHeadgate {
+  readonly #stage: Stage;
+  readonly #options: HeadgateOptions;
+  #program: ChildProgram | undefined;
+
+  private constructor(stage: Stage, place: HeadgatePlace, options: HeadgateOptions) {
+    super(stage, place);
+    this.#stage = stage;
+    this.#options = options;
+  }
+
+  /** Starts one; resolves when it says that it is ready. */
+  static async start(stage: Stage, options: HeadgateOptions): Promise<HeadgateProcess> {
+    const headgate = await HeadgateProcess.prepare(stage, options);
+    await headgate.restart();
+    return headgate;
+  }
+
+  /** One that is not started yet, for starts that go wrong. */
+  static async prepare(stage: Stage, options: HeadgateOptions): Promise<HeadgateProcess> {
+    return new HeadgateProcess(stage, await headgatePlace(stage, options), options);
+  }
+
+  /** Starts it, or starts it again on the same ports. */
+  async restart(): Promise<void> {
+    const started = this.spawn();
+    await waitFor(
+      "Headgate is ready",
+      async () => !started.isRunning || (await this.get("/readyz")).status === 200,
+      { withinMs: startMsMax, everyMs: 50 },
+    );
+    if (!started.isRunning) throw new Error(`Headgate ended: ${started.output.slice(-2_000)}`);
+  }
+
+  /** Starts it without waiting for anything. */
+  spawn(): ChildProgram {
+    const { policy, env = {}, logFile } = this.#options;
+    const flags = policy === undefined ? [] : ["--policy", this.policyPath];
+    const words = [process.execPath, program, "serve", ...flags];
+    // The shell becomes the program, so that signals reach it.
+    const intoFile = ["/bin/sh", "-c", 'exec "$@" >"$0"', logFile ?? "", ...words];
+    const [file = "", ...args] = logFile === undefined ? words : intoFile;
+    const started = this.#stage.spawn({
+      name: `headgate on ${this.grpcPort}`,
+      file,
+      args,
+      env: { ...placeEnv(this), ...env },
+    });
+    this.#program = started;
+    return started;
+  }
+
+  get process(): ChildProgram {
+    if (this.#program === undefined) throw new Error("Headgate was never started");
+    return this.#program;
+  }
+
+  get output(): string {
+    return this.process.output;
   }
 
   /** Memory that it holds, in bytes, as it says itself. */

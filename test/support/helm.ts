@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { requireProgram } from "./programs.js";
@@ -30,7 +30,7 @@ export async function renderChart(
     readonly values: unknown;
   },
 ): Promise<{ readonly run: HelmRun; readonly objects: readonly unknown[] }> {
-  const values = join(stage.folder, "values.json");
+  const values = join(await mkdtemp(join(stage.folder, "values-")), "values.json");
   await writeFile(values, JSON.stringify(chart.values));
   const words = ["template", "headgate", chart.folder, "--namespace", chart.namespace];
   // One that was built from its module takes itself for a Helm of an old Kubernetes.

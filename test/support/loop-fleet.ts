@@ -8,7 +8,6 @@ import type { ScriptCall, ScriptReply, StoreConnection } from "../../src/store/c
 import { FakeClock, settlePromises } from "./fake-clock.js";
 import type { FakeRandom } from "./fake-random.js";
 import { TestMaker } from "./fleet-reports.js";
-import { waitFor } from "./wait.js";
 import { WaywardConnection } from "./wayward-connection.js";
 
 /** What a `LoopFleet` is made of. */
@@ -73,7 +72,7 @@ export class LoopReplica {
   /** All calls to the store are answered, and those that they led to. */
   async settle(): Promise<void> {
     for (let quietRounds = 0; quietRounds < 2; ) {
-      await waitFor("calls end", () => this.connection.pendingCount === 0, { everyMs: 1 });
+      await this.connection.idle();
       this.clock.advance(0);
       await settlePromises();
       quietRounds = this.connection.pendingCount === 0 ? quietRounds + 1 : 0;

@@ -1,6 +1,7 @@
 import type { PolicyParsing, PolicyParsingOptions } from "../../src/app/policy-parsing.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder } from "../../src/policy/policy.js";
+import { readRateLimitConfigs } from "../../src/rpc/rate-limit-config.js";
 
 /**
  * Parses a policy in this thread: to start one that loads TypeScript takes a second, which tests
@@ -8,8 +9,9 @@ import { createPolicyBuilder } from "../../src/policy/policy.js";
  */
 export async function parseHere(options: PolicyParsingOptions): Promise<PolicyParsing> {
   const { input, parse, version } = options;
-  if (input.kind !== "texts") throw new Error("only texts are parsed here");
-  const parsed = parsePolicy(input.sources, parse);
+  const texts = input.kind === "texts" ? input : readRateLimitConfigs(input.resources);
+  if (texts.kind === "unreadable") return { kind: "failed", message: texts.message };
+  const parsed = parsePolicy(texts.sources, parse);
   if (parsed.kind === "problems") return parsed;
   const builder = createPolicyBuilder(version);
   builder.addDomains(parsed.domains);

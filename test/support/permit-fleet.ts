@@ -6,7 +6,6 @@ import type { StoreConnection } from "../../src/store/connection.js";
 import { FakeClock, settlePromises } from "./fake-clock.js";
 import type { FakeRandom } from "./fake-random.js";
 import { TestHolder } from "./permit-holder.js";
-import { waitFor } from "./wait.js";
 import { WaywardConnection } from "./wayward-connection.js";
 
 /** One replica of a `PermitFleet`. */
@@ -37,13 +36,13 @@ const leaseMs = 3_600_000;
 
 /**
  * Replicas that share one limit over a real store, each moved by hand. Whatever happens, what they
- * hold together stays within the limit, or, after it was lowered, within what they held before.
+ * are granted together stays within the limit, or, after it was lowered, within what it was before.
  */
 export class PermitFleet {
   readonly #parts: PermitFleetParts;
   readonly replicas: PermitReplica[] = [];
   #limit: number;
-  #heldCount = 0;
+  #grantedCount = 0;
 
   constructor(parts: PermitFleetParts) {
     this.#parts = parts;
@@ -91,10 +90,11 @@ export class PermitFleet {
     this.#limit = Math.max(...this.live.map(({ holder }) => holder.limit));
   }
 
+  /** What a lower limit keeps from use is granted still: the next one may let it be used again. */
   check(): void {
-    const sum = this.heldCount;
-    expect(sum, "held by all").toBeLessThanOrEqual(Math.max(this.#limit, this.#heldCount));
-    this.#heldCount = sum;
+    const sum = this.live.reduce((all, replica) => all + granted(replica), 0);
+    expect(sum, "granted to all").toBeLessThanOrEqual(Math.max(this.#limit, this.#grantedCount));
+    this.#grantedCount = sum;
   }
 
   /** One heartbeat, whatever becomes of it. */
@@ -102,7 +102,7 @@ export class PermitFleet {
     if (replica.isDead) return;
     const { clock, connection } = replica;
     clock.advance(heartbeatMs);
-    await waitFor("the heartbeat ended", () => connection.pendingCount === 0, { everyMs: 1 });
+    await connection.idle();
     await settlePromises();
     this.check();
   }
@@ -120,7 +120,11 @@ export class PermitFleet {
   }
 }
 
-function held({ share, holder, clock }: PermitReplica): number {
+function held(replica: PermitReplica): number {
+  return Math.min(granted(replica), replica.holder.limit);
+}
+
+function granted({ share, clock }: PermitReplica): number {
   const nowMs = clock.monotonicMs();
-  return share.isLeased(nowMs) ? Math.min(share.permits(nowMs), holder.limit) : 0;
+  return share.isLeased(nowMs) ? share.permits(nowMs) : 0;
 }

@@ -76,7 +76,8 @@ export function controlCluster(ports: readonly number[]): Json {
     },
     health_checks: [
       {
-        timeout: "1s",
+        // A port that nobody listens on refuses at once; a machine that is busy answers late.
+        timeout: "5s",
         interval: "0.2s",
         no_traffic_interval: "0.2s",
         unhealthy_threshold: 1,
@@ -116,6 +117,11 @@ export interface QuotaFleet {
   drive(envoy: number, headers: Readonly<Record<string, string>>): QuotaTraffic;
 }
 
+/** What an Envoy of a fleet is called. */
+export function nodeName(envoy: number): string {
+  return `envoy-${envoy}`;
+}
+
 /** Starts one; all of it ends with the stage. */
 export async function startQuotaFleet(
   stage: Stage,
@@ -129,20 +135,19 @@ export async function startQuotaFleet(
       return HeadgateProcess.start(stage, { policy, env: { ...env, ...control } });
     }),
   );
-  const envoys: Envoy[] = [];
-  for (const [i, home] of homes.entries()) {
-    const inOrder = ports.map((_, step) => ports[(home + step) % ports.length] ?? 0);
-    envoys.push(
-      await Envoy.start(stage, {
+  const envoys = await Promise.all(
+    homes.map((home, i) => {
+      const inOrder = ports.map((_, step) => ports[(home + step) % ports.length] ?? 0);
+      return Envoy.start(stage, {
         upstreamPort: upstream.port,
         headgatePorts: headgates.map(({ grpcPort }) => grpcPort),
         rateLimits,
         domain: filter.domain,
-        filtersBefore: [quotaFilter({ ...filter, node: `envoy-${i}` })],
+        filtersBefore: [quotaFilter({ ...filter, node: nodeName(i) })],
         moreClusters: [controlCluster(inOrder)],
-      }),
-    );
-  }
+      });
+    }),
+  );
   return {
     envoys,
     headgates,
@@ -161,13 +166,15 @@ export class QuotaTraffic {
   readonly #port: number;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #timer: NodeJS.Timeout;
-  /** When requests that passed were sent. */
+  /** When requests were sent that passed, that were refused, and that have no answer yet. */
   readonly #passedMs: number[] = [];
-  readonly statuses = new Map<number, number>();
+  readonly #refusedMs: number[] = [];
+  readonly #open = new Set<{ readonly sentMs: number }>();
   #perSecond = 0;
   #due = 0;
   #atMs = performance.now();
-  failedCount = 0;
+  /** Why requests had no answer. */
+  readonly failures: string[] = [];
 
   private constructor(port: number, headers: Readonly<Record<string, string>>) {
     this.#port = port;
@@ -194,9 +201,25 @@ export class QuotaTraffic {
     this.#perSecond = perSecond;
   }
 
+  /** One request, at once; resolves when it is answered. */
+  async sendOne(): Promise<void> {
+    await this.#send();
+  }
+
   /** How many of those that were sent in a time have passed. */
   passed(fromMs: number, untilMs: number): number {
-    return this.#passedMs.filter((ms) => ms >= fromMs && ms < untilMs).length;
+    return countWithin(this.#passedMs, fromMs, untilMs);
+  }
+
+  /** How many of those that were sent in a time were refused. */
+  refused(fromMs: number, untilMs: number): number {
+    return countWithin(this.#refusedMs, fromMs, untilMs);
+  }
+
+  /** All that was sent before has its answer. */
+  get answeredMs(): number {
+    const [oldest] = this.#open;
+    return oldest?.sentMs ?? performance.now();
   }
 
   stop(): void {
@@ -208,18 +231,23 @@ export class QuotaTraffic {
     const nowMs = performance.now();
     this.#due += (this.#perSecond * (nowMs - this.#atMs)) / 1_000;
     this.#atMs = nowMs;
-    for (; this.#due >= 1; this.#due -= 1) this.#send(nowMs);
+    for (; this.#due >= 1; this.#due -= 1) void this.#send();
   }
 
-  #send(sentMs: number): void {
-    this.#http.send({ port: this.#port, headers: this.#headers }).then(
-      ({ status }) => {
-        this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
-        if (status === 200) this.#passedMs.push(sentMs);
-      },
-      () => {
-        this.failedCount += 1;
-      },
-    );
+  async #send(): Promise<void> {
+    const sentMs = performance.now();
+    const request = { sentMs };
+    this.#open.add(request);
+    try {
+      const { status } = await this.#http.send({ port: this.#port, headers: this.#headers });
+      (status === 200 ? this.#passedMs : this.#refusedMs).push(sentMs);
+    } catch (thrown) {
+      this.failures.push(String(thrown));
+    }
+    this.#open.delete(request);
   }
+}
+
+function countWithin(all: readonly number[], fromMs: number, untilMs: number): number {
+  return all.filter((ms) => ms >= fromMs && ms < untilMs).length;
 }

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { freePort } from "./free-port.js";
-import { type RedisEngine, RedisServer } from "./redis-server.js";
+import { allStarted, type RedisEngine, RedisServer } from "./redis-server.js";
 import { waitFor } from "./wait.js";
 
 const slotCount = 16_384;
@@ -34,14 +34,15 @@ export class RedisCluster {
     nodeCount = 3,
     moreArgs: () => Promise<readonly string[]> = async () => [],
   ): Promise<RedisCluster> {
-    const nodes: RedisServer[] = [];
+    const nodes = await allStarted(
+      Array.from({ length: nodeCount }, async () => startNode(engine, await moreArgs())),
+    );
+    const cluster = new RedisCluster(engine, nodes);
     try {
-      for (let i = 0; i < nodeCount; i += 1) nodes.push(await startNode(engine, await moreArgs()));
-      const cluster = new RedisCluster(engine, nodes);
       await cluster.#join();
       return cluster;
     } catch (error) {
-      for (const node of nodes) await node.stop();
+      await cluster.stop();
       throw error;
     }
   }
@@ -115,15 +116,18 @@ export class RedisCluster {
 
   async #join(): Promise<void> {
     const share = slotCount / this.nodes.length;
-    for (const [i, control] of this.#controls.entries()) {
+    const serve = async (control: Redis, i: number): Promise<void> => {
       const first = Math.ceil(i * share);
       const last = Math.ceil((i + 1) * share) - 1;
       await control.call("cluster", "set-config-epoch", i + 1);
       await control.call("cluster", "addslotsrange", first, last);
-    }
-    for (const other of this.nodes.slice(1)) {
-      const { port } = other;
-      await this.control(0).call("cluster", "meet", "127.0.0.1", port, busPortOf(other));
+    };
+    await Promise.all(this.#controls.map(serve));
+    // Each meets all others: to hear of them from the first one takes longer.
+    for (const [i, control] of this.#controls.entries()) {
+      for (const other of this.nodes.slice(i + 1)) {
+        await control.call("cluster", "meet", "127.0.0.1", other.port, busPortOf(other));
+      }
     }
     await waitFor("all nodes know each other", () => this.#isWhole(), { withinMs: 30_000 });
   }

@@ -5,7 +5,7 @@ import { Redis } from "ioredis";
 import { ChildProgram } from "./child-program.js";
 import { freePort } from "./free-port.js";
 import { requireProgram } from "./programs.js";
-import { RedisServer } from "./redis-server.js";
+import { allStarted, RedisServer } from "./redis-server.js";
 import { waitFor } from "./wait.js";
 
 /** How to start servers that sentinels watch. */
@@ -23,6 +23,13 @@ export const sentinelPrimaryName = "gate-1.limits";
 
 /** Sentinels that must agree that the primary is gone. */
 const quorum = 2;
+
+/**
+ * How often a sentinel tells others of itself, and asks servers for theirs, in milliseconds: while
+ * they get to know each other, and as it is usually, which failovers need. Source: SENTINEL DEBUG.
+ */
+const quickPeriods = ["publish-period", "100", "info-period", "200"];
+const usualPeriods = ["publish-period", "2000", "info-period", "10000"];
 
 /** Silence after which a sentinel gives a server up, in milliseconds. */
 const downAfterMs = 500;
@@ -49,24 +56,22 @@ export class RedisSentinels {
     if (password !== undefined) secrets.push("--masterauth", password);
     const args = [...secrets, "--repl-diskless-sync-delay", "0", "--replica-announce-ip"];
     args.push("127.0.0.1");
-    const servers: RedisServer[] = [];
-    const sentinels: RedisSentinel[] = [];
+    const primary = await RedisServer.start({ engine: "redis", args, ...login });
+    const started: { stop(): Promise<void> }[] = [primary];
     try {
-      const primary = await RedisServer.start({ engine: "redis", args, ...login });
-      servers.push(primary);
-      for (let i = 0; i < 2; i += 1) {
-        const following = ["--replicaof", "127.0.0.1", String(primary.port)];
-        const replica = { engine: "redis", args: [...args, ...following], ...login } as const;
-        servers.push(await RedisServer.start(replica));
-      }
-      for (let i = 0; i < 3; i += 1) {
-        sentinels.push(await RedisSentinel.start(primary.port, options));
-      }
-      const group = new RedisSentinels(servers, sentinels);
+      const following = [...args, "--replicaof", "127.0.0.1", String(primary.port)];
+      const replica = { engine: "redis", args: following, ...login } as const;
+      const replicas = await allStarted([1, 2].map(() => RedisServer.start(replica)));
+      started.push(...replicas);
+      const sentinels = await allStarted(
+        [1, 2, 3].map(() => RedisSentinel.start(primary.port, options)),
+      );
+      started.push(...sentinels);
+      const group = new RedisSentinels([primary, ...replicas], sentinels);
       await group.#settle(primary);
       return group;
     } catch (error) {
-      await Promise.all([...servers, ...sentinels].map((one) => one.stop()));
+      await Promise.all(started.map((one) => one.stop()));
       throw error;
     }
   }
@@ -107,6 +112,7 @@ export class RedisSentinels {
       },
       { withinMs: 30_000 },
     );
+    await Promise.all(this.sentinels.map((sentinel) => sentinel.setPeriods(usualPeriods)));
   }
 }
 
@@ -159,7 +165,14 @@ export class RedisSentinel {
     const args = [file, "--sentinel"];
     const server = await requireProgram("redis");
     const program = new ChildProgram({ name: `sentinel on ${port}`, file: server, args });
-    return new RedisSentinel({ port, folder, program }, sentinelPassword);
+    const sentinel = new RedisSentinel({ port, folder, program }, sentinelPassword);
+    await sentinel.setPeriods(quickPeriods);
+    return sentinel;
+  }
+
+  /** How often it does what it does again and again; before 7.0 that is as it is. */
+  async setPeriods(periods: readonly string[]): Promise<void> {
+    await this.#client.call("sentinel", "debug", ...periods).catch(() => {});
   }
 
   /** What it knows of the primary, by name. Source: SENTINEL MASTER. */

@@ -22,6 +22,20 @@ export interface RedisServerOptions {
 /** Ports tried before giving up: another process may take a free one first. */
 const portTriesMax = 3;
 
+/** Waits for servers that start side by side; where one does not, it stops the others. */
+export async function allStarted<T extends { stop(): Promise<void> }>(
+  starting: readonly Promise<T>[],
+): Promise<readonly T[]> {
+  try {
+    return await Promise.all(starting);
+  } catch (error) {
+    for (const one of await Promise.allSettled(starting)) {
+      if (one.status === "fulfilled") await one.value.stop();
+    }
+    throw error;
+  }
+}
+
 /** A real server in a directory of its own, on a free port of the loopback. Nothing is saved. */
 export class RedisServer {
   readonly port: number;
@@ -58,10 +72,15 @@ export class RedisServer {
     return this.#program.pid;
   }
 
-  /** A connection of the test's own, to set things up and to look at them; closed by `stop`. */
-  client(): Redis {
+  /**
+   * A connection of the test's own, to set things up and to look at them; closed by `stop`.
+   *
+   * @param enableReadyCheck whether calls wait until the server has loaded
+   */
+  client({ enableReadyCheck = true } = {}): Redis {
     const { password } = this.#options;
     const client = new Redis({
+      enableReadyCheck,
       host: "127.0.0.1",
       port: this.port,
       ...(password === undefined ? {} : { password }),

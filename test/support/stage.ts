@@ -7,10 +7,17 @@ import { ChildProgram, type ProgramCommand } from "./child-program.js";
 /** How much of a program's output a failed test prints, in characters. */
 const printedLengthMax = 8_000;
 
+/** Something whose output tells why a test failed. */
+export interface StageOutput {
+  readonly name: string;
+  readonly output: string;
+}
+
 /** Everything a test has started; all of it ends with the test, whatever happened. */
 export class Stage {
   #folder: string | undefined;
   #programs: ChildProgram[] = [];
+  #outputs: StageOutput[] = [];
   #closers: (() => unknown)[] = [];
 
   /** A folder for configuration files, removed at the end. */
@@ -21,6 +28,7 @@ export class Stage {
 
   async open(): Promise<void> {
     this.#programs = [];
+    this.#outputs = [];
     this.#folder = await mkdtemp(join(tmpdir(), "headgate-test-"));
   }
 
@@ -28,7 +36,13 @@ export class Stage {
   spawn(command: ProgramCommand): ChildProgram {
     const program = new ChildProgram(command);
     this.#programs.push(program);
+    this.#outputs.push(program);
     return program;
+  }
+
+  /** Prints what this wrote when a test fails, as it does of programs. */
+  printAtFailure(output: StageOutput): void {
+    this.#outputs.push(output);
   }
 
   /** Runs at the end; the last one first, and programs after all of them. */
@@ -52,7 +66,7 @@ export class Stage {
 
   /** What the programs wrote, for a person who reads about a failed test. */
   printOutput(): void {
-    for (const { name, output } of this.#programs) {
+    for (const { name, output } of this.#outputs) {
       const text = output.slice(-printedLengthMax).trimEnd();
       process.stderr.write(`\n--- output of ${name}\n${text}\n--- end of ${name}\n`);
     }

@@ -1,5 +1,6 @@
 import type { Stage } from "./stage.js";
 import { within } from "./wait.js";
+import type { WithheldTime } from "./withheld-time.js";
 
 /** How a call ended, in a word that tests can count: "200", "OVER_LIMIT", "UNAVAILABLE". */
 export type CallOutcome = string;
@@ -10,6 +11,8 @@ export interface TrafficOptions {
   readonly callersCount: number;
   /** One call; a rejection is counted under "failed: " and its message. */
   readonly call: () => Promise<CallOutcome>;
+  /** Time that is no call's fault, taken off theirs. Default: none. */
+  readonly withheldMs?: WithheldTime;
 }
 
 /** What happened so far. */
@@ -30,17 +33,20 @@ const outcomesMax = 50;
 /** How long calls in flight may still take when traffic stops, in milliseconds. */
 const lastCallsMsMax = 15_000;
 
-/** Callers that ask again as soon as they are answered. */
+/** Callers that ask again as soon as they are answered, or a pause later. */
 export class Traffic {
   readonly #call: TrafficOptions["call"];
+  readonly #withheldMs: WithheldTime;
   readonly #callers: readonly Promise<void>[];
   #isStopping = false;
+  #pauseMs = 0;
   #total = 0;
   #timesMs: number[] = [];
   #byOutcome = new Map<CallOutcome, number>();
 
-  private constructor({ callersCount, call }: TrafficOptions) {
+  private constructor({ callersCount, call, withheldMs = () => 0 }: TrafficOptions) {
     this.#call = call;
+    this.#withheldMs = withheldMs;
     this.#callers = Array.from({ length: callersCount }, () => this.#run());
   }
 
@@ -58,9 +64,22 @@ export class Traffic {
     return { total: this.#total, byOutcome, slowestMs: timesMs.at(-1) ?? 0, p99Ms };
   }
 
+  /** How many calls ended. */
+  get total(): number {
+    return this.#total;
+  }
+
   /** How many calls ended so. */
   count(outcome: CallOutcome): number {
     return this.#byOutcome.get(outcome) ?? 0;
+  }
+
+  /**
+   * Each caller waits for so long after an answer from now on, 0 for not at all: who only waits for
+   * something leaves the machine to others.
+   */
+  pauseBetweenCalls(pauseMs: number): void {
+    this.#pauseMs = pauseMs;
   }
 
   /** Forgets what happened so far: a new phase of the test begins. Answers what is forgotten. */
@@ -81,13 +100,19 @@ export class Traffic {
 
   async #run(): Promise<void> {
     while (!this.#isStopping) {
-      const startMs = performance.now();
+      const startMs = this.#ownMs();
       const outcome = await this.#call().catch(failedOutcome);
       this.#total += 1;
-      if (this.#timesMs.length < timesMax) this.#timesMs.push(performance.now() - startMs);
+      if (this.#timesMs.length < timesMax) this.#timesMs.push(this.#ownMs() - startMs);
       this.#byOutcome.set(outcome, (this.#byOutcome.get(outcome) ?? 0) + 1);
       if (this.#byOutcome.size > outcomesMax) throw new Error("too many different outcomes");
+      const pauseMs = this.#pauseMs;
+      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
+  }
+
+  #ownMs(): number {
+    return performance.now() - this.#withheldMs();
   }
 }
 

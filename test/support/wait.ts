@@ -1,7 +1,9 @@
 /** How `waitFor` looks. */
 export interface WaitOptions {
-  /** The condition must hold within this time, or the test fails. Default 10 s. */
+  /** The condition must hold within this time, or the test fails. Default 20 s. */
   readonly withinMs?: number;
+  /** Time that does not count, in milliseconds since anywhen. Default: none. */
+  readonly withheldMs?: () => number;
   /** Time between two looks. Default 10 ms. */
   readonly everyMs?: number;
 }
@@ -15,9 +17,10 @@ export interface WaitOptions {
 export async function waitFor<T>(
   what: string,
   look: () => T | Promise<T>,
-  { withinMs = 10_000, everyMs = 10 }: WaitOptions = {},
+  { withinMs = 20_000, withheldMs = () => 0, everyMs = 10 }: WaitOptions = {},
 ): Promise<Exclude<T, undefined | false>> {
-  const endMs = performance.now() + withinMs;
+  const ownMs = (): number => performance.now() - withheldMs();
+  const endMs = ownMs() + withinMs;
   let lastError: unknown;
   for (;;) {
     try {
@@ -26,7 +29,7 @@ export async function waitFor<T>(
     } catch (thrown) {
       lastError = thrown;
     }
-    if (performance.now() >= endMs) {
+    if (ownMs() >= endMs) {
       throw new Error(`not within ${withinMs} ms: ${what}`, { cause: lastError });
     }
     await new Promise((resolve) => setTimeout(resolve, everyMs));

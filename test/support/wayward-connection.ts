@@ -22,36 +22,45 @@ export interface WaywardParts {
 export class WaywardConnection implements StoreConnection {
   readonly #parts: WaywardParts;
   readonly #late: ScriptCall[] = [];
+  readonly #pending = new Set<Promise<unknown>>();
   /** What becomes of the next calls. */
   fate: CallFate = "answered";
-  /** Calls that their callers wait for. */
-  pendingCount = 0;
 
   constructor(parts: WaywardParts) {
     this.#parts = parts;
   }
 
-  async run(call: ScriptCall): Promise<ScriptReply> {
-    const { fate } = this;
-    this.pendingCount += 1;
-    try {
-      if (fate === "lost") throw new ServiceError("STORE_TIMEOUT");
-      if (fate === "late") {
-        this.#late.push(call);
-        throw new ServiceError("STORE_TIMEOUT");
-      }
-      const reply = await this.#reach(call);
-      if (fate === "unanswered") throw new ServiceError("STORE_TIMEOUT");
-      return reply;
-    } finally {
-      this.pendingCount -= 1;
-    }
+  /** Calls that their callers wait for. */
+  get pendingCount(): number {
+    return this.#pending.size;
+  }
+
+  run(call: ScriptCall): Promise<ScriptReply> {
+    const running = this.#meet(call, this.fate).finally(() => this.#pending.delete(running));
+    this.#pending.add(running);
+    return running;
+  }
+
+  /** Resolves when no caller waits for a call. */
+  async idle(): Promise<void> {
+    while (this.#pending.size > 0) await Promise.allSettled(this.#pending);
   }
 
   /** Lets one of the calls that are on their way for long arrive, in no order. */
   async deliverOne(): Promise<void> {
     const [call] = this.#late.splice(Math.floor(this.#parts.random.next() * this.#late.length), 1);
     if (call !== undefined) await this.#reach(call);
+  }
+
+  async #meet(call: ScriptCall, fate: CallFate): Promise<ScriptReply> {
+    if (fate === "lost") throw new ServiceError("STORE_TIMEOUT");
+    if (fate === "late") {
+      this.#late.push(call);
+      throw new ServiceError("STORE_TIMEOUT");
+    }
+    const reply = await this.#reach(call);
+    if (fate === "unanswered") throw new ServiceError("STORE_TIMEOUT");
+    return reply;
   }
 
   async #reach(call: ScriptCall): Promise<ScriptReply> {

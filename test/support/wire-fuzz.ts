@@ -58,7 +58,7 @@ export function fuzzWire({ seed, count, onProgress }: FuzzRun): string | undefin
   for (let done = 0; done < count; done += 1) {
     if (blocks.isSpent) blocks = new BlockFuzzer(dice);
     const failure = dice.chance(0.7) ? blocks.next() : fuzzFrames(dice);
-    if (failure !== undefined) return `TEST_SEED=${seed}, input ${done}: ${failure}`;
+    if (failure !== undefined) return `seed ${seed}, input ${done}: ${failure}`;
     if (done % 1_000 === 999) onProgress?.(done + 1);
   }
   return undefined;

@@ -6,6 +6,7 @@ import { type App, startApp } from "../../../src/app/app.js";
 import { type LogEvent, silentLogger } from "../../../src/app/logger.js";
 import { configOf, quietEnv } from "../../support/configured-store.js";
 import { openExchange, requestHeaders } from "../../support/ext-proc.js";
+import { parseHere } from "../../support/parse-here.js";
 import { useStage } from "../../support/stage.js";
 
 const stage = useStage("test");
@@ -27,7 +28,10 @@ async function start(events: LogEvent[] = []): Promise<{ app: App; client: Clien
     events.push(event);
   };
   const logger = { ...silentLogger, info: note, warn: note };
-  const app = await startApp(configOf({ HEADGATE_POLICY: path, ...quietEnv }), { logger });
+  const app = await startApp(configOf({ HEADGATE_POLICY: path, ...quietEnv }), {
+    logger,
+    parser: parseHere,
+  });
   stage.atEnd(() => app.close(0));
   if (app.grpcAddress.kind !== "tcp") throw new Error("the test asked for a port");
   const client = new Client(`127.0.0.1:${app.grpcAddress.port}`, credentials.createInsecure());

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type App, startApp } from "../../../src/app/app.js";
 import { loadConfig } from "../../../src/app/config.js";
+import { parseHere } from "../../support/parse-here.js";
 import { RlsClient } from "../../support/rls-client.js";
 import { useStage } from "../../support/stage.js";
 import { waitFor } from "../../support/wait.js";
@@ -37,7 +38,7 @@ async function start(env: Readonly<Record<string, string>>): Promise<App> {
     },
   });
   if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
-  app = await startApp(loaded.config);
+  app = await startApp(loaded.config, { parser: parseHere });
   return app;
 }
 
@@ -79,7 +80,7 @@ describe("startApp() without a policy", () => {
     await server.requestWith("the subscription", ({ nonce }) => nonce === "");
     expect(await statusOf("/healthcheck")).toBe(500);
     expect(await outcome()).toBe("UNAVAILABLE");
-    await server.hold("1", [{ name: "shop", domain: "shop" }]);
+    server.hold("1", [{ name: "shop", domain: "shop" }]);
     await waitFor("it serves", async () => (await statusOf("/healthcheck")) === 200);
     expect(await outcome()).toBe("decided");
   });
@@ -92,7 +93,7 @@ describe("startApp() without a policy", () => {
     });
     await server.requestWith("the subscription", ({ nonce }) => nonce === "");
     expect(await started.close()).toBe(true);
-    await waitFor("the stream is gone", async () => (await server.streamCount()) === 0);
+    await waitFor("the stream is gone", () => server.streamCount() === 0);
   });
 });
 
@@ -108,12 +109,12 @@ describe("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", () => {
     const healthIs = (status: number): Promise<unknown> =>
       waitFor(`health is ${status}`, async () => (await statusOf("/healthcheck")) === status);
     await healthIs(500);
-    await server.hold("1", [{ name: "shop", domain: "shop" }]);
+    server.hold("1", [{ name: "shop", domain: "shop" }]);
     await healthIs(200);
-    await server.hold("2", []);
+    server.hold("2", []);
     await healthIs(500);
     expect(await statusOf("/readyz")).toBe(503);
-    await server.hold("3", [{ name: "shop", domain: "shop" }]);
+    server.hold("3", [{ name: "shop", domain: "shop" }]);
     await healthIs(200);
   });
 

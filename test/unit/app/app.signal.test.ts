@@ -7,6 +7,7 @@ import type { LogEvent } from "../../../src/app/logger.js";
 import { longWaitMs } from "../../../src/decide/long-waits.js";
 import { configOf, quietEnv } from "../../support/configured-store.js";
 import { openExchange, requestHeaders } from "../../support/ext-proc.js";
+import { parseHere } from "../../support/parse-here.js";
 import { realClock } from "../../support/real-clock.js";
 import { SignalServer } from "../../support/signal-server.js";
 import { useStage } from "../../support/stage.js";
@@ -81,7 +82,7 @@ class SignalRig {
     };
     const app = await startApp(
       configOf({ HEADGATE_POLICY: path, HEADGATE_DRAIN_GRACE_MS: "0", ...quietEnv }),
-      { logger },
+      { logger, parser: parseHere },
     );
     stage.atEnd(() => app.close(0));
     if (app.grpcAddress.kind !== "tcp") throw new Error("the test asked for a port");

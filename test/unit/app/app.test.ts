@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type App, type AppParts, startApp } from "../../../src/app/app.js";
 import { configOf, quietEnv } from "../../support/configured-store.js";
+import { parseHere } from "../../support/parse-here.js";
 import { RlsClient } from "../../support/rls-client.js";
 
 let folder: string;
@@ -31,7 +32,7 @@ descriptors:
 
 async function start(
   env: Readonly<Record<string, string>> = {},
-  { text = policyText, parts = {} }: { text?: string; parts?: AppParts } = {},
+  { text = policyText, parts = { parser: parseHere } }: { text?: string; parts?: AppParts } = {},
 ): Promise<App> {
   const path = join(folder, "policy.yaml");
   await writeFile(path, text);
@@ -52,7 +53,8 @@ function client(app: App): RlsClient {
 
 describe("startApp()", () => {
   it("decides over gRPC and over HTTP, by the same state", async () => {
-    const app = await start();
+    // The policy is parsed by a thread, as in production.
+    const app = await start({}, { parts: {} });
     const question = { descriptors: [["user=a"]] };
     expect(await client(app).ask(question)).toMatchObject({ kind: "decided", isDenied: false });
     const answer = await fetch(`http://127.0.0.1:${app.httpAddress.port}/json`, {

@@ -1,6 +1,32 @@
 import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../../src/app/config.js";
+import { loopTimesFor } from "../../../src/core/feedback-settings.js";
+import { pushTimesFor } from "../../../src/rpc/layer-pusher.js";
 import { configOf } from "../../support/configured-store.js";
+
+describe("HEADGATE_LAYER_TTL_MS", () => {
+  it.each([
+    [undefined, 15_000],
+    ["3000", 3_000],
+    ["3600000", 3_600_000],
+  ])("of %j is %j", (text, ttlMs) => {
+    const env = text === undefined ? {} : { HEADGATE_LAYER_TTL_MS: text };
+    expect(configOf(env).layerTtlMs).toBe(ttlMs);
+  });
+
+  it.each(["2999", "3600001", "15s"])("is refused as %j", (text) => {
+    expect(loadConfig({ flags: {}, env: { HEADGATE_LAYER_TTL_MS: text } })).toEqual({
+      kind: "problems",
+      problems: ["HEADGATE_LAYER_TTL_MS must be a whole number from 3000 to 3600000"],
+    });
+  });
+
+  it("is short enough for two lost refreshes of a layer", () => {
+    const { layerTtlMs } = configOf({ HEADGATE_LAYER_TTL_MS: "4000" });
+    expect(pushTimesFor(layerTtlMs)).toMatchObject({ ttlMs: 4_000, refreshMs: 1_333 });
+    expect(loopTimesFor(layerTtlMs)).toMatchObject({ ttlMs: 4_000, nodeLeaseMs: 4_000 });
+  });
+});
 
 describe("HEADGATE_CONTROL_ADDR", () => {
   it.each([

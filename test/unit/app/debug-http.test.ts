@@ -6,8 +6,20 @@ import { listen } from "../../../src/app/listen.js";
 import { ControlPlane } from "../../../src/rpc/control-plane.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { FakeRandom } from "../../support/fake-random.js";
+import { useStage } from "../../support/stage.js";
 import { createTestSources, type TestSources } from "../../support/stats-sources.js";
 import { waitFor, within } from "../../support/wait.js";
+
+/** A debug port in a process that holds little else. */
+const smallServer = `
+  import { tsImport } from "tsx/esm/api";
+  const module = ${JSON.stringify(new URL("../../../src/app/debug-http.ts", import.meta.url).href)};
+  const { createDebugServer } = await tsImport(module, import.meta.url);
+  const server = createDebugServer({ host: "127.0.0.1", onBug: console.error });
+  server.listen(0, "127.0.0.1", () => console.log(server.address().port));
+`;
+
+const stage = useStage("test");
 
 let sources: TestSources;
 let clock: FakeClock;
@@ -142,8 +154,17 @@ describe("the debug port", () => {
   );
 
   it("streams a heap snapshot, and takes the next one after it", async () => {
+    // The heap of the tests' own process is a hundred times as large.
+    const program = stage.spawn({
+      name: "debug server",
+      file: process.execPath,
+      args: ["--input-type=module", "--eval", smallServer],
+    });
+    const text = await waitFor("its port", () => /^[0-9]+$/m.exec(program.output)?.[0], {
+      withinMs: 20_000,
+    });
     for (let i = 0; i < 2; i += 1) {
-      const answer = await get("/debug/pprof/heap");
+      const answer = await fetch(`http://127.0.0.1:${text}/debug/pprof/heap`);
       expect(answer.status).toBe(200);
       const start = (await answer.text()).slice(0, 11);
       expect(start).toBe('{"snapshot"');

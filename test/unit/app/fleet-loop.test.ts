@@ -7,6 +7,7 @@ import { fleetMetrics } from "../../../src/app/fleet-metrics.js";
 import { silentLogger } from "../../../src/app/logger.js";
 import { addCounter, addGauge } from "../../../src/app/metric-kinds.js";
 import type { OpenStore } from "../../../src/app/store.js";
+import { defaultTimings } from "../../../src/app/test-timings.js";
 import { defaultGateSettings } from "../../../src/core/gate.js";
 import type { Policy } from "../../../src/policy/policy.js";
 import { usualProxies } from "../../../src/policy/proxy-policy.js";
@@ -26,14 +27,14 @@ class LoopRig {
   #policy: Policy | undefined;
   #listeners = new Set<() => void>();
 
-  constructor(services: readonly ServicePolicy[]) {
+  constructor(services: readonly ServicePolicy[], { layerTtlMs = 15_000 } = {}) {
     this.#policy = servicesPolicy(services);
     const { clock } = this;
     const random = new FakeRandom();
     const store = new MemoryLimitStore({ clock, random, keysMax: 10 });
     const opened: OpenStore = { kind: "memory", store, openSpace: () => store };
     this.app = new FleetLoopApp({
-      config: { keyPrefix: "headgate:" },
+      config: { keyPrefix: "headgate:", layerTtlMs, timings: defaultTimings },
       clock,
       random,
       logger: silentLogger,
@@ -109,6 +110,17 @@ describe("FleetLoopApp", () => {
     rig.load([toldService("payments")]);
     rig.pass(3, "payments");
     expect([...(rig.app.held()?.fleet.sheet?.services.keys() ?? [])]).toEqual(["payments"]);
+  });
+
+  it.each([4_000, 15_000])("keeps the share of a silent Envoy for %i ms", (layerTtlMs) => {
+    const rig = new LoopRig([toldService("orders")], { layerTtlMs });
+    const isShared = (): boolean => rig.app.held()?.fleet.sheet?.services.has("orders") === true;
+    rig.pass(1);
+    expect(isShared()).toBe(true);
+    rig.clock.advance(layerTtlMs - 2_000);
+    expect(isShared()).toBe(true);
+    rig.clock.advance(2_000);
+    expect(isShared()).toBe(false);
   });
 
   it("follows readings of the law `signal`", () => {

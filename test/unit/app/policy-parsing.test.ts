@@ -65,7 +65,7 @@ describe("parsePolicyInWorker()", () => {
   });
 
   it("takes a large policy over in many chunks, each in a turn of its own", async () => {
-    const limitCount = 10_000;
+    const limitCount = 2_000;
     let turnCount = 0;
     const clock: Clock = {
       ...realClock,

@@ -5,8 +5,10 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { LogEvent, Logger } from "../../../src/app/logger.js";
 import type { PolicyFileStyle } from "../../../src/app/policy-files.js";
 import { PolicyReloader } from "../../../src/app/policy-reloader.js";
-import { realClock } from "../../support/real-clock.js";
+import { parseHere as parser } from "../../support/parse-here.js";
+import { replaceFile } from "../../support/replace-file.js";
 import { waitFor } from "../../support/wait.js";
+import { watchClock as clock } from "../../support/watch-clock.js";
 
 let folder: string;
 let events: LogEvent[];
@@ -46,7 +48,7 @@ async function watching(
   watchedDirectories: readonly string[] = [],
   style: PolicyFileStyle = "yamlFiles",
 ): Promise<PolicyReloader> {
-  const parts = { path, watchedDirectories, style, clock: realClock, logger };
+  const parts = { path, watchedDirectories, style, parser, clock, logger };
   const reloader = new PolicyReloader(parts);
   reloaders.push(reloader);
   await reloader.look();
@@ -76,7 +78,8 @@ describe("PolicyReloader", () => {
     const reloader = new PolicyReloader({
       path,
       watchedDirectories: [],
-      clock: realClock,
+      parser,
+      clock,
       logger,
     });
     expect(reloader.current()).toBeUndefined();
@@ -107,8 +110,7 @@ describe("PolicyReloader", () => {
     await writeFile(path, policyText(5));
     const reloader = await watching(path);
     for (const wanted of [6, 7]) {
-      await writeFile(join(folder, "next"), policyText(wanted));
-      await rename(join(folder, "next"), path);
+      await replaceFile(path, policyText(wanted));
       await inForce(reloader, wanted);
     }
   });
@@ -164,7 +166,7 @@ describe("PolicyReloader", () => {
     const path = join(folder, "policy.yaml");
     await writeFile(path, policyText(5));
     const reloader = await watching(path);
-    await writeFile(path, brokenText);
+    await replaceFile(path, brokenText);
     await waitFor("it is refused", () => reloader.status.refusedCount === 1);
     expect(hits(reloader)).toBe(5);
     expect(reloader.status.lastProblem).toMatch(/policy\.yaml:\d+:\d+: HG\d+ /);
@@ -182,7 +184,7 @@ describe("PolicyReloader", () => {
     const path = join(folder, "policy.yaml");
     await writeFile(path, policyText(5));
     const reloader = await watching(path);
-    await writeFile(path, brokenText);
+    await replaceFile(path, brokenText);
     await waitFor("it is refused", () => reloader.status.lastProblem !== undefined);
     await writeFile(path, policyText(5));
     await waitFor("it is well again", () => reloader.status.lastProblem === undefined);
@@ -205,7 +207,7 @@ describe("PolicyReloader", () => {
     const path = join(folder, "policy.yaml");
     await writeFile(path, policyText(5));
     const reloader = await watching(path);
-    await writeFile(path, brokenText);
+    await replaceFile(path, brokenText);
     await waitFor("it is refused", () => reloader.status.refusedCount === 1);
     await writeFile(path, await readFile(path, "utf8"));
     expect(await reloader.look()).toEqual({ kind: "unchanged" });
@@ -218,7 +220,8 @@ describe("PolicyReloader", () => {
     const reloader = new PolicyReloader({
       path,
       watchedDirectories: [],
-      clock: realClock,
+      parser,
+      clock,
       logger,
     });
     expect(await reloader.look()).toMatchObject({

@@ -67,6 +67,9 @@ describe("openRedisTls()", () => {
     ["ca.crt", `${begin}\nAA\n-----END CERTIFICATE-----`, /^REDIS_TLS_CACERT/],
     ["tls.crt", "hunter2", /no pair/],
     ["tls.key", "hunter2", /no pair/],
+    // As they are for a moment while somebody writes them: Node would show no certificate then.
+    ["tls.crt", "", /no pair/],
+    ["tls.key", "", /no pair/],
   ])("refuses at the start a file %s of %j, by its setting", (name, text, words) => {
     write(name, text);
     const refusal = refusalOf(choice);

@@ -8,8 +8,10 @@ import { TlsReloader } from "../../../src/app/tls-reloader.js";
 import type { Clock } from "../../../src/core/clock.js";
 import { TestAuthority } from "../../support/certificates.js";
 import { realClock } from "../../support/real-clock.js";
+import { replaceFile } from "../../support/replace-file.js";
 import { TlsFolder } from "../../support/tls-folder.js";
 import { waitFor } from "../../support/wait.js";
+import { watchClock } from "../../support/watch-clock.js";
 
 const authority = new TestAuthority();
 const first = authority.issue();
@@ -43,7 +45,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-function create(clock: Clock = realClock): TlsReloader {
+function create(clock: Clock = watchClock): TlsReloader {
   const reloader = new TlsReloader({ choice: files.choice("known"), clock, logger });
   reloaders.push(reloader);
   return reloader;
@@ -126,14 +128,14 @@ describe("TlsReloader", () => {
 
   it("keeps the old pair while a new one is half written, until it is whole", async () => {
     const reloader = await watching();
-    await writeFile(files.certificatePath, second.certificate);
+    await replaceFile(files.certificatePath, second.certificate);
     await waitFor("it is refused", () => reloader.status.isStale);
     expect(loaded).toEqual([]);
     expect(events.at(-1)).toMatchObject({
       event: "tlsCertificateRefused",
       problems: [expect.stringContaining("GRPC_SERVER_TLS_KEY does not belong")],
     });
-    await writeFile(files.keyPath, second.key);
+    await replaceFile(files.keyPath, second.key);
     await inForce(second.certificate);
     expect(reloader.status).toMatchObject({ isStale: false, loadedCount: 2, refusedCount: 1 });
   });

@@ -1,14 +1,16 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { LogEvent, Logger } from "../../../src/app/logger.js";
-import { type OpenTracing, openTracing } from "../../../src/app/tracing.js";
+import { closeMsMax, type OpenTracing, openTracing } from "../../../src/app/tracing.js";
 import type { TracingChoice } from "../../../src/app/tracing-choice.js";
+import type { Clock } from "../../../src/core/clock.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import { RateLimitRequestSchema } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { createRateLimitService } from "../../../src/rpc/rls.js";
 import type { CallContext, UnaryHandler } from "../../../src/wire/service.js";
 import { createTestDecider } from "../../support/decider.js";
 import { plainExtras } from "../../support/extras.js";
+import { FakeClock, settlePromises } from "../../support/fake-clock.js";
 import {
   type OtlpServer,
   startOtlpGrpcServer,
@@ -48,10 +50,13 @@ const note = (event: LogEvent): void => {
 };
 const logger: Logger = { debug: note, info: note, warn: note, error: note };
 
-async function open(fields: Partial<TracingChoice> = {}): Promise<OpenTracing> {
+async function open(
+  fields: Partial<TracingChoice> = {},
+  clock: Clock = realClock,
+): Promise<OpenTracing> {
   const choice = { protocol: "http", serviceName: "limits", samplingRatio: 1, ...fields } as const;
-  const tracing = await openTracing(choice, { clock: realClock, random: realRandom, logger });
-  closers.push(() => tracing.close());
+  const tracing = await openTracing(choice, { clock, random: realRandom, logger });
+  if (clock === realClock) closers.push(() => tracing.close());
   return tracing;
 }
 
@@ -175,9 +180,18 @@ describe("openTracing()", () => {
   it("ends although the collector is not there", async () => {
     process.env[endpointName] = "http://127.0.0.1:9/v1/traces";
     process.env["OTEL_EXPORTER_OTLP_TIMEOUT"] = "60000";
-    const tracing = await open();
+    const clock = new FakeClock();
+    const tracing = await open({}, clock);
     await ask(serve(tracing));
-    await within("it ends", 10_000, tracing.close());
+    let hasEnded = false;
+    const ending = tracing.close().then(() => {
+      hasEnded = true;
+    });
+    clock.advance(closeMsMax - 1);
+    await settlePromises();
+    expect(hasEnded).toBe(false);
+    clock.advance(1);
+    await within("it ends", 1_000, ending);
   });
 
   it("sends over gRPC where it is told", async () => {

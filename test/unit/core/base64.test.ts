@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeBase64, encodeBase64 } from "../../../src/core/base64.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 describe("encodeBase64()", () => {
   it("agrees with Node's, but for the padding", () => {
@@ -9,6 +10,7 @@ describe("encodeBase64()", () => {
         const padded = Buffer.from(bytes).toString("base64");
         expect(encodeBase64(bytes)).toBe(padded.replaceAll("=", ""));
       }),
+      propertyRuns(100),
     );
   });
 });
@@ -21,6 +23,7 @@ describe("decodeBase64()", () => {
         expect(decodeBase64(padded)).toEqual(bytes);
         expect(decodeBase64(padded.replaceAll("=", ""))).toEqual(bytes);
       }),
+      propertyRuns(100),
     );
   });
 

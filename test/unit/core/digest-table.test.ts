@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DigestTable } from "../../../src/core/digest-table.js";
 import type { Digest } from "../../../src/core/keyed-hash.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 /** Few homes in two parts, so that entries lie in each other's way and behind the end. */
 const digests: fc.Arbitrary<Digest> = fc.record({
@@ -67,7 +68,7 @@ describe("DigestTable", () => {
         expectHeld(table, model);
       });
     });
-    fc.assert(property, { numRuns: 100 });
+    fc.assert(property, propertyRuns(100));
   });
 
   it("begins every entry with zeros, also where another one lay", () => {

@@ -9,6 +9,7 @@ import {
   stepExchange,
 } from "../../../src/core/exchange.js";
 import type { ExchangePart, ExchangeReply, Refusal } from "../../../src/core/exchange-messages.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const terms: AdmissionTerms = {
   setHeaders: [{ name: "x-request-priority", value: "high" }],
@@ -322,7 +323,7 @@ describe("stepExchange()", () => {
         const whole: readonly EventName[] = [...history, "ended"];
         expectOf(run(whole).seen, whole);
       }),
-      { numRuns: 20_000 },
+      propertyRuns(500),
     );
   }
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Expiring, ExpiryHeap } from "../../../src/core/expiry-heap.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 describe("ExpiryHeap", () => {
   it("is as good as a sorted list, whatever goes in and out", () => {
@@ -33,6 +34,7 @@ describe("ExpiryHeap", () => {
           model.map(({ expiresMs }) => expiresMs).toSorted((one, other) => one - other),
         );
       }),
+      propertyRuns(100),
     );
   });
 });

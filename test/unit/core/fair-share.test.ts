@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fairShares, type ShareClaim, shareClaimsMax } from "../../../src/core/fair-share.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 function claims(
   demands: readonly number[],
@@ -48,6 +49,7 @@ describe("fairShares()", () => {
         expect(sum(shares)).toBe(Math.min(limit, asked));
         expect(shares.every((share) => Number.isInteger(share) && share >= 0)).toBe(true);
       }),
+      propertyRuns(100),
     );
   });
 
@@ -61,6 +63,7 @@ describe("fairShares()", () => {
           if (isRoomy) expect(share).toBeGreaterThanOrEqual(floor);
         });
       }),
+      propertyRuns(100),
     );
   });
 
@@ -80,6 +83,7 @@ describe("fairShares()", () => {
           });
         });
       }),
+      propertyRuns(100),
     );
   });
 
@@ -93,6 +97,7 @@ describe("fairShares()", () => {
         const losers = after.filter((share, i) => share < (before[i] ?? 0));
         expect(losers).toEqual([]);
       }),
+      propertyRuns(100),
     );
   });
 

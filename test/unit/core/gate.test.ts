@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { defaultGateSettings, fadingInput, Gate, gateProblem } from "../../../src/core/gate.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 /** A gate's state and share after each input. */
 function gateAfter(inputs: readonly number[]): readonly string[] {
@@ -94,6 +95,7 @@ describe("Gate", () => {
         higher.update(Math.max(some, other));
         expect(higher.passRatio).toBeLessThanOrEqual(lower.passRatio);
       }),
+      propertyRuns(100),
     );
   });
 });

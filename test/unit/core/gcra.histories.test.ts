@@ -24,6 +24,7 @@ import {
 } from "../../support/gcra-histories.js";
 import { assertWithin, GcraModel, units } from "../../support/gcra-model.js";
 import { RecordedTable, type Write } from "../../support/recorded-table.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const startUs = 1_800_000_000_000_000;
 
@@ -226,22 +227,22 @@ describe("decideRequest() on random histories", () => {
       const model = new GcraModel();
       play(history, (event) => seeModel(model, event));
     });
-    fc.assert(property, { numRuns: 700 });
+    fc.assert(property, propertyRuns(200));
   });
 
   it("writes only what was charged, whole and in bounds", () => {
     const property = fc.property(histories(stepsMax), (history) => play(history, seeWrites));
-    fc.assert(property, { numRuns: 500 });
+    fc.assert(property, propertyRuns(200));
   });
 
   it("tells exact counts and times", () => {
     const property = fc.property(histories(stepsMax), (history) => play(history, seeAnswers));
-    fc.assert(property, { numRuns: 300 });
+    fc.assert(property, propertyRuns(200));
   });
 
   it("admits at the promised time and not a microsecond earlier", () => {
     const property = fc.property(histories(stepsMax), (history) => play(history, seeRetry));
-    fc.assert(property, { numRuns: 500 });
+    fc.assert(property, propertyRuns(200));
   });
 
   it("admits at most burst + floor(t * rate) in any interval", () => {
@@ -250,7 +251,7 @@ describe("decideRequest() on random histories", () => {
       play(history, (event) => admissions.see(event, event.nowUs));
       admissions.check();
     });
-    fc.assert(property, { numRuns: 500 });
+    fc.assert(property, propertyRuns(200));
   });
 
   it("decides alike when buckets are forgotten at their time to full", () => {
@@ -274,7 +275,7 @@ describe("decideRequest() on random histories", () => {
         });
       });
     });
-    fc.assert(property, { numRuns: 300 });
+    fc.assert(property, propertyRuns(200));
   });
 });
 
@@ -295,7 +296,7 @@ describe("decideRequest() while limits are edited and the clock steps", () => {
       };
       play(history, see, { limitsAt });
     });
-    fc.assert(property, { numRuns: 500 });
+    fc.assert(property, propertyRuns(200));
   });
 
   it("never lets a step back admit more than true time allows", () => {
@@ -321,7 +322,7 @@ describe("decideRequest() while limits are edited and the clock steps", () => {
       play(history, see, { clockStepUs });
       admissions.check();
     });
-    fc.assert(property, { numRuns: 500 });
+    fc.assert(property, propertyRuns(200));
   });
 
   it("bounds what a step back refuses by the time in which a full bucket drains", () => {
@@ -340,6 +341,6 @@ describe("decideRequest() while limits are edited and the clock steps", () => {
         expect(decideRequest([whole], table, nowUs + drainUs).results[0]?.isOver).toBe(false);
       },
     );
-    fc.assert(property, { numRuns: 500 });
+    fc.assert(property, propertyRuns(200));
   });
 });

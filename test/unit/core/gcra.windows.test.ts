@@ -5,6 +5,7 @@ import { decideRepeated, decideRequest } from "../../../src/core/gcra.js";
 import { epochWindows } from "../../../src/core/window.js";
 import { testCharge } from "../../support/charges.js";
 import { RecordedTable } from "../../support/recorded-table.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const minuteUs = 60_000_000;
 
@@ -71,6 +72,7 @@ describe("a limit in windows", () => {
           if (!result.isOver) expect(remainingHits(one, result.bucket, nowUs)).toBe(left);
         }
       }),
+      propertyRuns(100),
     );
   });
 
@@ -123,6 +125,7 @@ describe("a limit in windows", () => {
         }
         for (const hits of admitted.values()) expect(hits).toBeLessThanOrEqual(5);
       }),
+      propertyRuns(100),
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { GenerationalMap, wantedOneIn } from "../../../src/core/generational-map.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 describe("GenerationalMap", () => {
   it("never holds more than its bound, and always what was looked at last", () => {
@@ -22,6 +23,7 @@ describe("GenerationalMap", () => {
           }
         }
       }),
+      propertyRuns(100),
     );
   });
 

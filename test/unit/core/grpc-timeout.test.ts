@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatGrpcTimeout, parseGrpcTimeout } from "../../../src/core/grpc-timeout.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 describe("parseGrpcTimeout()", () => {
   it.each([
@@ -44,6 +45,7 @@ describe("formatGrpcTimeout()", () => {
         expect(read).toBeLessThanOrEqual(ms);
         expect(ms - read).toBeLessThan(Math.max(1, ms / 27_000));
       }),
+      propertyRuns(100),
     );
   });
 });

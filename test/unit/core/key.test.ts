@@ -10,6 +10,7 @@ import {
   shortKey,
 } from "../../../src/core/key.js";
 import { type Limit, type LimitUnit, unitSeconds } from "../../../src/core/limit.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const minute = { periodUs: 60_000_000 };
 
@@ -115,7 +116,7 @@ describe("limitKey()", () => {
       const keys = new Map(all.map((identity) => [keyOf(identity), meaningOf(identity)]));
       for (const identity of all) expect(keys.get(keyOf(identity))).toBe(meaningOf(identity));
     });
-    fc.assert(property, { numRuns: 2_000 });
+    fc.assert(property, propertyRuns(300));
   });
 
   it("tells entries apart that read alike when joined", () => {
@@ -133,7 +134,7 @@ describe("limitKey()", () => {
         expect(limitKey(domain, other, minute) === mine).toBe(isSame);
       }
     });
-    fc.assert(property, { numRuns: 2_000 });
+    fc.assert(property, propertyRuns(300));
   });
 
   it("stays the same through edits of all but the name, or else the period", () => {
@@ -178,7 +179,7 @@ describe("limitKey()", () => {
       const isSame = JSON.stringify(left) === JSON.stringify(right);
       expect(bytesOf(left) === bytesOf(right)).toBe(isSame);
     });
-    fc.assert(property, { numRuns: 2_000 });
+    fc.assert(property, propertyRuns(300));
   });
 });
 
@@ -193,7 +194,7 @@ describe("overrideKey()", () => {
         expect(override).not.toBe(limitKey(domain, entries, { name: `1${unit}`, periodUs }));
       }
     });
-    fc.assert(property, { numRuns: 500 });
+    fc.assert(property, propertyRuns(200));
   });
 
   it("tells units and multiples apart, even of one length", () => {
@@ -219,7 +220,7 @@ describe("shortKey()", () => {
         expect(read).toEqual(digest);
       },
     );
-    fc.assert(property);
+    fc.assert(property, propertyRuns(100));
   });
 
   it("never meets a key that is spelled out, also where that is as long", () => {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LinkedList, type ListNode } from "../../../src/core/linked-list.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 function values(list: LinkedList<number>): readonly number[] {
   const found: number[] = [];
@@ -24,6 +25,7 @@ describe("LinkedList", () => {
           expect(list.count).toBe(nodes.length);
         }
       }),
+      propertyRuns(100),
     );
   });
 });

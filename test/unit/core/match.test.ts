@@ -4,6 +4,7 @@ import { globMatches, parseGlob } from "../../../src/core/glob.js";
 import type { DescriptorEntry } from "../../../src/core/key.js";
 import { isPattern, type PathStep, type Rule } from "../../../src/core/limit.js";
 import { DescriptorTree } from "../../../src/core/match.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 /** `a=x` as a step or an entry; `a` as a step for any value. */
 function stepOf(text: string): PathStep {
@@ -230,6 +231,6 @@ describe("DescriptorTree", () => {
         expect(tree.match(entries)?.index).toBe(matchFlat(rules, entries)?.index);
       }
     });
-    fc.assert(property, { numRuns: 2_000 });
+    fc.assert(property, propertyRuns(300));
   });
 });

@@ -21,6 +21,7 @@ import {
   orcaRatioMax,
   parseOrcaReport,
 } from "../../../src/core/orca.js";
+import { propertyRuns, seedCount } from "../../support/seeds.js";
 
 const nothing: OrcaReport = {
   cpuRatio: undefined,
@@ -146,7 +147,7 @@ describe("parseOrcaReport()", () => {
           if (ratio !== undefined) expect(ratio > 0 && ratio <= 100).toBe(true);
         }
       }),
-      { numRuns: 2_000 },
+      propertyRuns(300),
     );
   });
 });
@@ -194,6 +195,7 @@ describe("parseOrcaReport(), binary", () => {
         const bytes = Uint8Array.from([...first, ...second]);
         expect(parseOrcaReport(header(bytes))).toEqual(expected(fromBinary(schema, bytes)));
       }),
+      propertyRuns(100),
     );
   });
 
@@ -208,9 +210,9 @@ describe("parseOrcaReport(), binary", () => {
           expect(() => fromBinary(schema, bytes)).toThrow();
         } else expect(mine).toEqual(expected(fromBinary(schema, bytes)));
       }),
-      { numRuns: 1_000 },
+      propertyRuns(200),
     );
-    expect(refusedCount).toBeGreaterThan(100);
+    expect(refusedCount).toBeGreaterThan(seedCount(100));
   });
 
   it.each([

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { DescriptorEntry } from "../../../src/core/key.js";
 import type { Override } from "../../../src/core/override.js";
 import { noOverrides, OverrideTable } from "../../../src/core/override-table.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 function override(text: string, fields: Partial<Override> = {}): Override {
   return {
@@ -81,6 +82,7 @@ describe("OverrideTable", () => {
         const found = new OverrideTable([one], 1, 0).find("shop", asked, undefined);
         expect(found !== undefined).toBe(JSON.stringify(given) === JSON.stringify(asked));
       }),
+      propertyRuns(100),
     );
   });
 });

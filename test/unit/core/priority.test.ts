@@ -9,6 +9,7 @@ import {
   sheds,
   shedThreshold,
 } from "../../../src/core/priority.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 /** Classes that are refused whole at a load, and those of which nobody is. */
 function split(thresholds: typeof defaultShedThresholds, loadRatio: number) {
@@ -54,6 +55,7 @@ describe("sheds()", () => {
           expect(isShed(lower, hash) && !isShed(higher, hash)).toBe(false);
         },
       ),
+      propertyRuns(100),
     );
   });
 
@@ -69,6 +71,7 @@ describe("sheds()", () => {
           expect(passed).toEqual(passed.toSorted((one, other) => Number(other) - Number(one)));
         },
       ),
+      propertyRuns(100),
     );
   });
 });

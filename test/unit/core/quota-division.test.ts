@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { fairShares } from "../../../src/core/fair-share.js";
 import { type DivisionColumns, divideRate } from "../../../src/core/quota-division.js";
 import { FakeRandom } from "../../support/fake-random.js";
+import { seedsFrom } from "../../support/seeds.js";
 
 describe("divideRate()", () => {
   it.each([
@@ -15,7 +16,7 @@ describe("divideRate()", () => {
     expect(divided(rate, columns)).toEqual(shares);
   });
 
-  it.each(Array.from({ length: 50 }, (_, i) => i + 1))(
+  it.each(seedsFrom(1, 50))(
     "gives what fairShares gives, but for a few units (seed %i)",
     (seed) => {
       const random = new FakeRandom(seed);

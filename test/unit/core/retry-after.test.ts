@@ -6,6 +6,7 @@ import {
   retryAfterSeconds,
   retryAfterSecondsMax,
 } from "../../../src/core/retry-after.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const plain = { retryAfterSecondsMin: 1, retryAfterJitterRatio: 0 };
 const jittered = { retryAfterSecondsMin: 1, retryAfterJitterRatio: 0.5 };
@@ -58,6 +59,7 @@ describe("retryAfterSeconds()", () => {
           expect(seconds).toBeLessThanOrEqual(base + Math.ceil(base * retryAfterJitterRatio));
         },
       ),
+      propertyRuns(100),
     );
   });
 });

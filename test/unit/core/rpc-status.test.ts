@@ -12,6 +12,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { encodeRetryStatus } from "../../../src/core/rpc-status.js";
 import { StatusSchema } from "../../../src/gen/google/rpc/status_pb.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 /** The message as protobuf-es has it: the image of Envoy's API leaves it out. */
 function retryInfoSchema(): DescMessage {
@@ -64,6 +65,7 @@ describe("encodeRetryStatus()", () => {
           message: { $typeName: DurationSchema.typeName, seconds: BigInt(s), nanos: 0 },
         });
       }),
+      propertyRuns(100),
     );
   });
 

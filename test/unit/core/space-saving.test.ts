@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SpaceSaving } from "../../../src/core/space-saving.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 describe("SpaceSaving", () => {
   it("counts exactly while there are no more keys than counters", () => {
@@ -49,6 +50,7 @@ describe("SpaceSaving", () => {
           }
         }
       }),
+      propertyRuns(100),
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatTimestamp, parseTimestampUs } from "../../../src/core/timestamp.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 describe("parseTimestampUs()", () => {
   it.each([
@@ -45,6 +46,7 @@ describe("formatTimestamp()", () => {
         const text = formatTimestamp(seconds * 1_000_000 + us);
         expect(parseTimestampUs(text)).toBe(seconds * 1_000_000);
       }),
+      propertyRuns(100),
     );
   });
 });

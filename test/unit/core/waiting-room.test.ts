@@ -8,6 +8,7 @@ import {
   type QueueSettings,
 } from "../../../src/core/admission-settings.js";
 import { type Dismissal, type Place, WaitingRoom } from "../../../src/core/waiting-room.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const anyPosition = Number.POSITIVE_INFINITY;
 
@@ -396,6 +397,7 @@ describe("WaitingRoom, any history", () => {
           });
         },
       ),
+      propertyRuns(100),
     );
   });
 
@@ -417,6 +419,7 @@ describe("WaitingRoom, any history", () => {
           });
         },
       ),
+      propertyRuns(100),
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { epochWindows, windowAt } from "../../../src/core/window.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const windows = { startUs: 1_000, endUs: 1_600, nextEndUs: 2_000 };
 
@@ -32,6 +33,7 @@ describe("epochWindows()", () => {
         expect(startUs % periodUs).toBe(0);
         expect(startUs <= nowUs && nowUs < endUs && endUs - startUs === periodUs).toBe(true);
       }),
+      propertyRuns(100),
     );
   });
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { LimitUnit } from "../../../src/core/limit.js";
 import { calendarWindows } from "../../../src/decide/calendar.js";
 import { epochUsOf, isoTextOf } from "../../support/calendar-time.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 function edges(unit: LimitUnit, timeZone: string, now: string): readonly string[] {
   const { startUs, endUs, nextEndUs } = calendarWindows(unit, timeZone, epochUsOf(now));
@@ -74,7 +75,7 @@ describe("calendarWindows()", () => {
         }
         expect(calendarWindows(unit, zone, endUs).startUs).toBe(endUs);
       }),
-      { numRuns: 300 },
+      propertyRuns(200),
     );
   });
 });

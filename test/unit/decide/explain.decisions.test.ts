@@ -29,9 +29,8 @@ import {
 } from "../../support/envoy-actions.js";
 import { plain, testContext } from "../../support/envoy-parts.js";
 import { FakeClock, settlePromises } from "../../support/fake-clock.js";
+import { propertyRuns } from "../../support/seeds.js";
 import { noSwitches } from "../../support/switches.js";
-
-const seed = Number(process.env["TEST_SEED"] ?? 1);
 
 /** Both services bring requests to the limits that plain descriptors meet, and to each other's. */
 const text = `apiVersion: headgate.dev/v1alpha1
@@ -185,7 +184,7 @@ type Change = typeof change extends fc.Arbitrary<infer T> ? T : never;
 type Ask = typeof step extends fc.Arbitrary<infer T extends { ask: unknown }> ? T["ask"] : never;
 
 describe("Explainer beside Decider", () => {
-  it(`agrees with 10,000 decisions under live overrides (TEST_SEED=${seed})`, async () => {
+  it("agrees with decisions under live overrides", async () => {
     const counts = { asked: 0, denied: 0, http: 0, overridden: 0, frozen: 0, expired: 0 };
     const histories = fc.array(step, { minLength: 20, maxLength: 20 });
     await fc.assert(
@@ -207,16 +206,15 @@ describe("Explainer beside Decider", () => {
           counts.frozen += explained.overrides.includes("frozen") ? 1 : 0;
         }
       }),
-      { numRuns: 500, seed },
+      propertyRuns(60),
     );
-    expect(counts.asked).toBe(10_000);
     // Each of them was there, and none of them alone.
     for (const count of [counts.denied, counts.http, counts.overridden]) {
-      expect(count).toBeGreaterThan(800);
-      expect(count).toBeLessThan(9_200);
+      expect(count / counts.asked).toBeGreaterThan(0.06);
+      expect(count / counts.asked).toBeLessThan(0.94);
     }
-    expect(counts.frozen).toBeGreaterThan(200);
-    expect(counts.expired).toBeGreaterThan(200);
+    expect(counts.frozen / counts.asked).toBeGreaterThan(0.01);
+    expect(counts.expired / counts.asked).toBeGreaterThan(0.01);
   });
 });
 

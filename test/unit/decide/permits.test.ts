@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type KeyCount, KeyedPermits, Permits } from "../../../src/decide/permits.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 describe("Permits", () => {
   it("gives as many as the limit says, and again what was given back", () => {
@@ -100,6 +101,7 @@ describe("KeyedPermits", () => {
         for (const count of held) permits.giveBack(count);
         expect(permits.keyCount).toBe(0);
       }),
+      propertyRuns(100),
     );
   });
 });

@@ -7,6 +7,7 @@ import { longWaitMs } from "../../../src/decide/long-waits.js";
 import { waitTimeoutMarginMs } from "../../../src/decide/service-admission.js";
 import type { AskedVisit } from "../../support/admission.js";
 import { AdmissionRig, testService } from "../../support/admission.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const fifo: QueueSettings = { sizeMax: 3, waitMsMax: 2_000, order: "fifo", codel: undefined };
 
@@ -385,7 +386,7 @@ describe("ServiceAdmission", () => {
         for (const { terms, refusals } of open)
           expect(terms.length + refusals.length).toBeLessThan(2);
       }),
-      { numRuns: 300 },
+      propertyRuns(200),
     );
   });
 });

@@ -10,6 +10,7 @@ import { MemoryLimitStore } from "../../../src/store/memory.js";
 import { createTestDecider } from "../../support/decider.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
+import { propertyRuns } from "../../support/seeds.js";
 import { noSwitches } from "../../support/switches.js";
 
 const policy = testPolicy([
@@ -73,7 +74,7 @@ describe("Trial", () => {
           expect(known(verdict)).toEqual(known(await asked));
         }
       }),
-      { numRuns: 50, examples: [[[...remembered]]] },
+      { ...propertyRuns(50), examples: [[[...remembered]]] },
     );
   });
 
@@ -130,6 +131,7 @@ describe("Trial", () => {
           });
         }
       }),
+      propertyRuns(100),
     );
   });
 
@@ -168,7 +170,7 @@ describe("Trial", () => {
           expect(tight.askParts(asked, nowUs).isDenied).toBe(verdict.isDenied);
         }
       }),
-      { numRuns: 300 },
+      propertyRuns(200),
     );
   });
 

@@ -5,8 +5,9 @@ import { readStats, statsCharsMax } from "../../../src/doctor/envoy-stats.js";
 import { metricsCharsMax, readHeadgate } from "../../../src/doctor/headgate-view.js";
 import { type Dumped, evidenceOf, generatedDump, rightStats } from "../../support/doctor.js";
 import { FakeRandom } from "../../support/fake-random.js";
+import { seedsFrom } from "../../support/seeds.js";
 
-const seed = Number(process.env["SEED"] ?? 20_261_121);
+const firstSeed = 20_261_121;
 
 /** Values that stand where Envoy would have something else. */
 const strangers: readonly unknown[] = [
@@ -73,21 +74,21 @@ const right = evidenceOf();
 describe("the doctor, given what no Envoy says", () => {
   it("never throws for a dump with strangers in it, and shows nothing that acts", () => {
     const whole = JSON.stringify(generatedDump());
-    for (let i = 0; i < 1_500; i += 1) {
-      const chance = new Chance(seed + i);
+    for (const seed of seedsFrom(firstSeed, 200)) {
+      const chance = new Chance(seed);
       const tree: Dumped = JSON.parse(whole);
       for (let count = 1 + chance.below(6); count > 0; count -= 1) mutate(tree, chance);
       const read = readConfigDump(JSON.stringify(tree));
       if (read.kind === "unreadable") continue;
       const looks = diagnose({ ...right, dump: read.dump });
       const shown = looks.map(({ seen }) => seen).join();
-      expect(shown, `seed ${seed + i}`).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+      expect(shown, `seed ${seed}`).not.toMatch(/[\p{Cc}\p{Cf}]/u);
     }
   });
 
   it("never throws for random JSON, as a dump or as statistics", () => {
-    for (let i = 0; i < 3_000; i += 1) {
-      const chance = new Chance(seed + i);
+    for (const seed of seedsFrom(firstSeed, 500)) {
+      const chance = new Chance(seed);
       const text = JSON.stringify(randomTree(chance)) ?? "";
       const cut = text.slice(0, chance.below(2) === 0 ? text.length : chance.below(text.length));
       const [dump, stats] = [readConfigDump(cut), readStats(cut)];

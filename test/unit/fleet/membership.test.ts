@@ -119,9 +119,15 @@ describe("Membership", () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it("stops although the store is away", async () => {
-    const { connection, membership } = createMembership();
+  it("stops although the store is away, and asks it for nothing more", async () => {
+    const { clock, connection, membership } = createMembership();
     connection.answer = { kind: "fails", code: "STORE_UNAVAILABLE" };
     await membership.stop();
+    const names = connection.calls.map((call) => call.script.name);
+    expect(names.filter((name) => name === "fleet-leave")).toHaveLength(1);
+    expect(names.at(-1)).toBe("fleet-leave");
+    expect(clock.timerCount).toBe(0);
+    await clock.advanceAsync(10 * defaultHeartbeatMs, 50);
+    expect(connection.calls).toHaveLength(names.length);
   });
 });

@@ -262,10 +262,17 @@ describe("PermitShares", () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it("stops although the store is away", async () => {
-    const { shares, fail } = createShares();
+  it("stops although the store is away, and asks it for nothing more", async () => {
+    const { clock, connection, shares, fail } = createShares();
     fail();
-    shares.open(new TestHolder("orders", 30));
+    const share = shares.open(new TestHolder("orders", 30));
     await shares.stop();
+    expect(connection.calls.map((call) => call.script.name)).toEqual(["permit-shares-leave"]);
+    // Nobody waits for a share that cannot come, and a limit is divided by the replicas.
+    await shares.settled();
+    expect(share.permits(clock.monotonicMs())).toBe(10);
+    expect(clock.timerCount).toBe(0);
+    await clock.advanceAsync(10 * defaultShareHeartbeatMs, 50);
+    expect(connection.calls).toHaveLength(1);
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { decodeReport, encodeReport, type ReplicaReport } from "../../../src/fleet/report-codec.js";
 import { FakeRandom } from "../../support/fake-random.js";
 import { testPressure, testReport } from "../../support/fleet-reports.js";
+import { firstSeed, seedCount } from "../../support/seeds.js";
 
 const gradientFacts = {
   concurrencyLimit: 40,
@@ -85,9 +86,9 @@ describe("decodeReport()", () => {
   });
 
   it("never throws, and makes no number that is none, whatever the bytes", () => {
-    const seed = 20_261_121;
+    const seed = firstSeed(20_261_121);
     const random = new FakeRandom(seed);
-    for (let round = 0; round < 5_000; round += 1) {
+    for (let round = 0; round < seedCount(1_000); round += 1) {
       const broken = Buffer.from(bytes);
       for (let i = 0; i < 3; i += 1) {
         broken[Math.floor(random.next() * broken.length)] = Math.floor(random.next() * 256);

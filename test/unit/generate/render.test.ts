@@ -8,6 +8,7 @@ import {
   isMarkedGenerated,
   renderDocument,
 } from "../../../src/generate/render.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const origin = { target: "envoy", policy: { name: "shop", hash: "0123456789ab" } } as const;
 
@@ -154,7 +155,7 @@ describe("renderDocument()", () => {
           expect(Array.from(read, (document): unknown => document.toJS())).toEqual(wanted);
         }
       }),
-      { numRuns: 1_000 },
+      propertyRuns(200),
     );
   });
 

@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import { takeComments } from "../../../src/policy/format-comments.js";
 import { formatPolicy, formattedColumnsMax } from "../../../src/policy/format-policy.js";
 import { parsePolicy } from "../../../src/policy/parse.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 function format(text: string): string {
   const formatted = formatPolicy({ file: "a.yaml", text });
@@ -171,6 +172,7 @@ domain: a
         expect(commentsOf(once)).toEqual(commentsOf(text));
         expect(format(once)).toBe(once);
       }),
+      propertyRuns(40),
     );
   });
 });

@@ -7,6 +7,7 @@ import {
   parseNetwork,
   parseSourceAddress,
 } from "../../../src/policy/network.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 describe("parseIpAddress()", () => {
   it.each([
@@ -43,6 +44,7 @@ describe("parseIpAddress()", () => {
       fc.property(texts, (text) => {
         expect(parseIpAddress(text) !== undefined, text).toBe(isIP(text) !== 0);
       }),
+      propertyRuns(100),
     );
   });
 });

@@ -157,8 +157,7 @@ describe("parsePolicy(), its bounds", () => {
       const items = Array.from({ length: rulesMax / 4 }, (_, i) => `- key: k${i}\n`);
       return `domain: d${file}\ndescriptors:\n${items.join("")}`;
     });
-    const parsed = parse(...files);
-    expect(parsed.kind === "policy" && parsed.rules.length).toBe(rulesMax);
+    // The first of the last file is one too many.
     const [problem, ...others] = problemsOf(
       ...files,
       "domain: e\ndescriptors:\n- {key: a, descriptors: [{key: b}]}\n- {key: c}",

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { PathStep } from "../../../src/core/limit.js";
 import { RuleList, stepLabel } from "../../../src/policy/rule-list.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 /** The labels that rules of these labels get, all in one domain. */
 function labelsOf(labels: readonly string[]): readonly string[] {
@@ -39,6 +40,7 @@ describe("RuleList", () => {
         const labels = labelsOf(given);
         expect(new Set(labels).size).toBe(labels.length);
       }),
+      propertyRuns(100),
     );
   });
 });

@@ -19,6 +19,7 @@ import {
   trustShape,
   upstreamShape,
 } from "../../../src/policy/service-shapes.js";
+import { propertyRuns, seedCount } from "../../support/seeds.js";
 import { policyOf } from "../../support/service-texts.js";
 
 /** Every name that a service may hold somewhere. */
@@ -110,9 +111,9 @@ describe("parsePolicy(), of any services", () => {
           expect(serviceIndex.named(name)?.classifier.classify(facts)).toBeTypeOf("string");
         }
       }),
-      { numRuns: 400 },
+      propertyRuns(200),
     );
-    expect(goodCount).toBeGreaterThan(20);
-    expect(wrongCount).toBeGreaterThan(20);
+    expect(goodCount).toBeGreaterThan(seedCount(20));
+    expect(wrongCount).toBeGreaterThan(seedCount(20));
   });
 });

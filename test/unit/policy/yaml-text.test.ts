@@ -4,6 +4,7 @@ import { fileCharsMax, type ParsedPolicy, parsePolicy } from "../../../src/polic
 import { formatProblems, problemRows } from "../../../src/policy/problem.js";
 import { problemsMax } from "../../../src/policy/problem-log.js";
 import { excerptCharsMax } from "../../../src/policy/source-text.js";
+import { propertyRuns, seedCount } from "../../support/seeds.js";
 
 /** What holds of every text: an answer, and every problem inside the text and its bounds. */
 function check(text: string): ParsedPolicy {
@@ -96,7 +97,7 @@ describe("parsePolicy() of any text", () => {
       fc.property(fc.string({ unit: "binary", maxLength: 200 }), (text) => {
         check(text);
       }),
-      { numRuns: 500 },
+      propertyRuns(200),
     );
   });
 
@@ -105,7 +106,7 @@ describe("parsePolicy() of any text", () => {
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         check(new TextDecoder().decode(bytes));
       }),
-      { numRuns: 500 },
+      propertyRuns(200),
     );
   });
 
@@ -114,7 +115,7 @@ describe("parsePolicy() of any text", () => {
       fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
         check(pieces.join(""));
       }),
-      { numRuns: 2_000 },
+      propertyRuns(300),
     );
   });
 
@@ -133,7 +134,7 @@ describe("parsePolicy() of any text", () => {
           check(changed);
         },
       ),
-      { numRuns: 2_000 },
+      propertyRuns(300),
     );
   });
 
@@ -142,9 +143,12 @@ describe("parsePolicy() of any text", () => {
   });
 });
 
-/** `text`, as often as a sixteenth of the largest file holds it. */
+/** Characters of a hostile text: a part of the largest file, and more of it in a soak run. */
+const filledChars = Math.min(fileCharsMax / 4, seedCount(fileCharsMax / 64));
+
+/** `text`, as often as it fits. */
 function fill(text: string): string {
-  return text.repeat(Math.floor(fileCharsMax / 16 / text.length));
+  return text.repeat(Math.floor(filledChars / text.length));
 }
 
 function limitedBy(hits: string): string {

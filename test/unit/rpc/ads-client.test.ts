@@ -6,15 +6,17 @@ import {
   type AdsClientParts,
   type AdsEvent,
   connectMsMax,
+  repeatedAnswerMs,
   type SetVerdict,
 } from "../../../src/rpc/ads-client.js";
 import { type DiscoveredSet, refusalCharsMax } from "../../../src/rpc/ads-messages.js";
 import { type AdsTarget, openGrpcJsAdsStream } from "../../../src/rpc/grpc-js-ads-stream.js";
 import { rateLimitConfigTypeUrl as typeUrl } from "../../../src/rpc/rate-limit-config.js";
-import { FakeClock } from "../../support/fake-clock.js";
+import { FakeClock, settlePromises } from "../../support/fake-clock.js";
 import { FakeRandom } from "../../support/fake-random.js";
 import { realClock } from "../../support/real-clock.js";
 import { useStage } from "../../support/stage.js";
+import { TcpFaultProxy } from "../../support/tcp-fault-proxy.js";
 import { waitFor } from "../../support/wait.js";
 import { XdsServer, xdsSet } from "../../support/xds-server.js";
 
@@ -71,14 +73,14 @@ const two = [...one, { name: "two", domain: "two" }];
 describe("AdsClient", () => {
   it("subscribes to all of its type, and acknowledges sets by version and nonce", async () => {
     const server = await XdsServer.start(stage);
-    await server.hold("v1", one);
+    server.hold("v1", one);
     const headers = new Map([["x-team", "edge"]]);
     const { client, sets } = startClient(server.address, { target: { headers } });
     await server.requestWith("the first set is acknowledged", ({ version }) => version === "v1");
-    await server.hold("v2", two);
+    server.hold("v2", two);
     await server.requestWith("the second one, too", ({ version }) => version === "v2");
 
-    const [subscription, first, second, ...more] = await server.requests();
+    const [subscription, first, second, ...more] = server.requests();
     expect(subscription).toMatchObject({
       version: "",
       nonce: "",
@@ -101,7 +103,7 @@ describe("AdsClient", () => {
 
   it("refuses with the reason, the nonce and the version that stays in force", async () => {
     const server = await XdsServer.start(stage);
-    await server.hold("v1", one);
+    server.hold("v1", one);
     const reason = "x".repeat(refusalCharsMax - 4) + "\u{1f600}".repeat(10);
     const { client } = startClient(server.address, {
       decide: async ({ version }) =>
@@ -110,7 +112,7 @@ describe("AdsClient", () => {
           : { kind: "refused", reason, isRepeated: false },
     });
     await server.requestWith("the first is acknowledged", ({ version }) => version === "v1");
-    await server.tell({ kind: "send", ...xdsSet("v2", two) });
+    server.tell({ kind: "send", ...xdsSet("v2", two) });
     const nack = await server.requestWith("a NACK", ({ refusal }) => refusal !== undefined);
     expect(nack).toMatchObject({ version: "v1", nonce: "nonce-2", code: 3 });
     expect(nack.refusal).toBe(`${"x".repeat(refusalCharsMax - 4)}...`);
@@ -119,39 +121,48 @@ describe("AdsClient", () => {
 
   it("does not race a server that sends a refused set again at once", async () => {
     const server = await XdsServer.start(stage);
-    await server.hold("bad", one);
+    server.hold("bad", one);
     let count = 0;
+    const clock = new FakeClock();
     const { client } = startClient(server.address, {
+      clock,
       decide: async () => {
         count += 1;
         return { kind: "refused", reason: "no", isRepeated: count > 1 };
       },
     });
-    await waitFor("three refusals", () => client.status.nackCount >= 3);
-    const startMs = realClock.monotonicMs();
-    await waitFor("two more", () => client.status.nackCount >= 5);
-    expect(realClock.monotonicMs() - startMs).toBeGreaterThan(1_500);
+    for (let decidedCount = 2; decidedCount <= 5; decidedCount += 1) {
+      await waitFor("it waits", () => count === decidedCount && clock.timerCount === 1);
+      expect(client.status.nackCount).toBe(decidedCount - 1);
+      clock.advance(repeatedAnswerMs - 1);
+      await settlePromises();
+      expect(client.status.nackCount).toBe(decidedCount - 1);
+      clock.advance(1);
+      await settlePromises();
+      expect(client.status.nackCount).toBe(decidedCount);
+    }
     // What is new is not kept waiting.
-    await server.hold("good", two);
-    await waitFor("it is decided on", () => count >= 6, { withinMs: 900 });
+    await waitFor("it waits", () => count === 6 && clock.timerCount === 1);
+    server.hold("good", two);
+    await waitFor("it is decided on", () => count === 7);
   });
 
   it("takes no notice of other types, and counts them", async () => {
     const server = await XdsServer.start(stage);
-    await server.hold("v1", one);
+    server.hold("v1", one);
     const { client, sets } = startClient(server.address);
     await waitFor("the set is acknowledged", () => client.status.ackCount === 1);
-    await server.tell({ kind: "send", ...xdsSet("x", one), typeUrl: "type.googleapis.com/x.Y" });
+    server.tell({ kind: "send", ...xdsSet("x", one), typeUrl: "type.googleapis.com/x.Y" });
     await waitFor("it is counted", () => client.status.ignoredCount === 1);
-    await server.hold("v2", two);
+    server.hold("v2", two);
     await waitFor("the next set is acknowledged", () => client.status.ackCount === 2);
     expect(sets).toHaveLength(2);
-    expect(await server.requests()).toHaveLength(3);
+    expect(server.requests()).toHaveLength(3);
   });
 
   it("decides one at a time, and forgets what was overtaken meanwhile", async () => {
     const server = await XdsServer.start(stage);
-    await server.hold("v1", one);
+    server.hold("v1", one);
     let release = (): void => {};
     let workingCount = 0;
     const { client, sets } = startClient(server.address, {
@@ -166,7 +177,7 @@ describe("AdsClient", () => {
       },
     });
     await waitFor("the first is in work", () => sets.length === 1);
-    for (const version of ["v2", "v3", "v4"]) await server.hold(version, two);
+    for (const version of ["v2", "v3", "v4"]) server.hold(version, two);
     await waitFor("two were overtaken", () => client.status.ignoredCount === 2);
     release();
     await waitFor("the last is in work", () => sets.length === 2);
@@ -177,17 +188,17 @@ describe("AdsClient", () => {
 
   it("comes back after a kill, and asks for the whole set again", async () => {
     const server = await XdsServer.start(stage);
-    await server.hold("v1", one);
+    server.hold("v1", one);
     const { client, sets, events } = startClient(server.address);
     await waitFor("the set is acknowledged", () => client.status.ackCount === 1);
-    await server.kill();
+    server.kill();
     await waitFor("it knows", () => !client.status.isConnected && events.length >= 4);
     expect(client.status.lastEnd).toMatchObject({ reason: "unreachable" });
     await server.restart();
     // The same version, for other content: what a server does that counts from 1.
-    await server.hold("v1", two);
+    server.hold("v1", two);
     await waitFor("the new set is acknowledged", () => client.status.ackCount === 2);
-    const [subscription] = await server.requests();
+    const [subscription] = server.requests();
     expect(subscription).toMatchObject({ stream: 1, version: "", nonce: "" });
     expect(sets.map(({ resources }) => resources.length)).toEqual([1, 2]);
     expect(client.status.lastEnd).toBeUndefined();
@@ -202,10 +213,10 @@ describe("AdsClient", () => {
     ["does not know us", 16, "refused"],
   ])("comes back to a server that %s", async (_what, code, reason) => {
     const server = await XdsServer.start(stage);
-    await server.hold("v1", one);
+    server.hold("v1", one);
     const { client, events } = startClient(server.address);
     await waitFor("the set is acknowledged", () => client.status.ackCount === 1);
-    await server.tell({ kind: "endStreams", code, details: "told to" });
+    server.tell({ kind: "endStreams", code, details: "told to" });
     await waitFor("it is acknowledged again", () => client.status.ackCount === 2);
     expect(client.status.endCounts).toEqual(new Map([[reason, 1]]));
     expect(events[1]).toMatchObject({ kind: "disconnected", end: { reason } });
@@ -213,52 +224,57 @@ describe("AdsClient", () => {
 
   it("breaks off with a server that sends garbage, and comes back", async () => {
     const server = await XdsServer.start(stage);
-    await server.hold("v1", one);
+    server.hold("v1", one);
     const { client } = startClient(server.address);
     await waitFor("the set is acknowledged", () => client.status.ackCount === 1);
-    const garbage = Buffer.from([0xff, 0xff, 0xff, 0xff]).toString("base64");
-    await server.tell({ kind: "sendBytes", base64: garbage });
+    server.tell({ kind: "sendBytes", bytes: Buffer.from([0xff, 0xff, 0xff, 0xff]) });
     await waitFor("it is acknowledged again", () => client.status.ackCount === 2);
     expect(client.status.endCounts).toEqual(new Map([["unreadable", 1]]));
-    await waitFor("one stream is left", async () => (await server.streamCount()) === 1);
+    await waitFor("one stream is left", () => server.streamCount() === 1);
   });
 
   it("takes a message up to the largest size, and no larger one", async () => {
     const server = await XdsServer.start(stage);
     const { client } = startClient(server.address, { target: { messageBytesMax: 50_200 } });
     await waitFor("it is there", () => client.status.isConnected);
-    await server.hold("v1", [{ name: "n".repeat(50_000), domain: "d" }]);
+    server.hold("v1", [{ name: "n".repeat(50_000), domain: "d" }]);
     await waitFor("the set is acknowledged", () => client.status.ackCount === 1);
-    await server.hold("v2", [{ name: "n".repeat(50_200), domain: "d" }]);
+    server.hold("v2", [{ name: "n".repeat(50_200), domain: "d" }]);
     await waitFor("it is refused by its size, again and again", () => {
       return (client.status.endCounts.get("too_large") ?? 0) >= 2;
     });
-    await server.hold("v3", one);
+    server.hold("v3", one);
     await waitFor("the small one is acknowledged", () => client.status.ackCount === 2);
   });
 
   it("notices by pings that a server hangs", async () => {
     const server = await XdsServer.start(stage);
-    await server.hold("v1", one);
-    const { client } = startClient(server.address, {
+    server.hold("v1", one);
+    const random = new FakeRandom();
+    const network = await TcpFaultProxy.start(stage, { targetPort: server.port, random });
+    const { client } = startClient(`127.0.0.1:${network.port}`, {
       target: { keepaliveMs: 200, keepaliveAnswerMs: 300 },
     });
     await waitFor("the set is acknowledged", () => client.status.ackCount === 1);
-    server.process.signal("SIGSTOP");
+    network.setFault({ kind: "partition" });
     await waitFor("it is given up", () => !client.status.isConnected);
-    server.process.signal("SIGCONT");
+    network.setFault({ kind: "none" });
     await waitFor("it is acknowledged again", () => client.status.ackCount === 2);
   });
 
   it("waits longer from try to try while nobody is there, and says so once", async () => {
     const server = await XdsServer.start(stage);
     const { address } = server;
-    await server.kill();
-    const { client, events } = startClient(address);
-    await waitFor("six tries failed", () => (client.status.endCounts.get("unreachable") ?? 0) >= 6);
+    server.kill();
+    const clock = new FakeClock();
+    const { client, events } = startClient(address, { clock });
+    for (let count = 1; count <= 6; count += 1) {
+      await waitFor("a try failed", () => client.status.endCounts.get("unreachable") === count);
+      clock.advance(backoff.maxMs);
+    }
     expect(events.filter(({ kind }) => kind === "disconnected")).toHaveLength(1);
     const waits = events.flatMap((event) => (event.kind === "retry" ? [event.waitMs] : []));
-    expect(waits.slice(0, 5)).toEqual([100, 200, 200, 200, 200]);
+    expect(waits).toEqual([100, 200, 200, 200, 200]);
   });
 
   it("gives up on a server that takes the connection and says nothing", async () => {
@@ -280,7 +296,7 @@ describe("AdsClient", () => {
 
   it("says what is wrong with credentials, and tries them again", async () => {
     const server = await XdsServer.start(stage);
-    await server.hold("v1", one);
+    server.hold("v1", one);
     let openCount = 0;
     const target: AdsTarget = {
       address: server.address,
@@ -300,7 +316,7 @@ describe("AdsClient", () => {
 
   it("is silent after it was closed, whatever was under way", async () => {
     const server = await XdsServer.start(stage);
-    await server.hold("v1", one);
+    server.hold("v1", one);
     let release = (): void => {};
     const { client, sets, events } = startClient(server.address, {
       decide: () =>
@@ -311,8 +327,8 @@ describe("AdsClient", () => {
     await waitFor("the set is in work", () => sets.length === 1);
     client.close();
     release();
-    await waitFor("the stream is gone", async () => (await server.streamCount()) === 0);
-    expect(await server.requests()).toHaveLength(1);
+    await waitFor("the stream is gone", () => server.streamCount() === 0);
+    expect(server.requests()).toHaveLength(1);
     expect(client.status).toMatchObject({ isConnected: false, ackCount: 0 });
     expect(events.map(({ kind }) => kind)).toEqual(["connected"]);
   });

@@ -14,6 +14,7 @@ import {
   ProcessingResponseSchema,
 } from "../../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
 import { ExchangeReplyEncoder } from "../../../src/rpc/ext-proc-encoder.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 type ResponseShape = MessageInitShape<typeof ProcessingResponseSchema>;
 
@@ -150,7 +151,7 @@ describe("ExchangeReplyEncoder", () => {
         // Nothing is written that need not be: only the order of map entries may differ.
         expect(bytes.length).toBe(wanted.length);
       }),
-      { numRuns: 3_000 },
+      propertyRuns(300),
     );
   });
 
@@ -170,7 +171,7 @@ describe("ExchangeReplyEncoder", () => {
           Buffer.from(wanted).toString("hex"),
         );
       }),
-      { numRuns: 2_000 },
+      propertyRuns(300),
     );
   });
 

@@ -1,6 +1,4 @@
 import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { type ServiceError as GrpcError, Metadata } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../../src/core/clock.js";
@@ -421,49 +419,4 @@ function readAll(
   return new Promise((resolve) => {
     call.on("status", ({ code }) => resolve({ answers, code }));
   });
-}
-
-describe("a call with messages each way", () => {
-  it("keeps nothing of a message that was read, however long it stays open", async () => {
-    let readCount = 0;
-    const { port } = await start({
-      kind: "bidi",
-      name: "Ask",
-      open: (_call, answers) => ({
-        onMessage: () => {
-          readCount += 1;
-          answers.next();
-        },
-        onEnd: () => answers.end(),
-        onCancel: () => answers.end(),
-        onDrain: () => {},
-      }),
-    });
-    const message = Buffer.alloc(5 + 60_000);
-    message.writeUInt32BE(message.length - 5, 1);
-    const session = connectHttp2(`http://127.0.0.1:${port}`);
-    const streams = Array.from({ length: 100 }, () => session.request(streamHead));
-    const before = bufferBytes();
-    for (const one of streams) one.write(message);
-    await waitFor("all are read", () => readCount === streams.length);
-    const allBytes = streams.length * message.length;
-    await waitFor("they are given up", () => bufferBytes() - before < allBytes / 4);
-    session.destroy();
-  });
-});
-
-const streamHead = {
-  ":method": "POST",
-  ":path": "/test.Service/Ask",
-  "content-type": "application/grpc",
-  te: "trailers",
-};
-
-setFlagsFromString("--expose-gc");
-const collectGarbage: () => void = runInNewContext("gc");
-
-/** What buffers hold that somebody still needs. */
-function bufferBytes(): number {
-  collectGarbage();
-  return process.memoryUsage().arrayBuffers;
 }

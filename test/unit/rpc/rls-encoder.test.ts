@@ -7,6 +7,7 @@ import { HeaderValueSchema } from "../../../src/gen/envoy/config/core/v3/base_pb
 import { RateLimitResponseSchema } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { toResponse } from "../../../src/rpc/rls-codec.js";
 import { RateLimitResponseEncoder } from "../../../src/rpc/rls-encoder.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const units: readonly LimitUnit[] = ["second", "minute", "hour", "day", "week", "month", "year"];
 const uint32 = fc.oneof(fc.nat(3), fc.integer({ min: 0, max: 0xffffffff }), fc.constant(127));
@@ -47,7 +48,7 @@ describe("RateLimitResponseEncoder", () => {
         // The second time a limit's bytes are the remembered ones.
         expect(Buffer.from(encoder.encode(verdict)).equals(wanted)).toBe(true);
       }),
-      { numRuns: 2_000 },
+      propertyRuns(300),
     );
   });
 
@@ -71,7 +72,7 @@ describe("RateLimitResponseEncoder", () => {
         const plain = Buffer.from(toBinary(RateLimitResponseSchema, toResponse(verdict)));
         expect(Buffer.from(encoder.encode(verdict)).equals(plain)).toBe(true);
       }),
-      { numRuns: 1_000 },
+      propertyRuns(200),
     );
   });
 

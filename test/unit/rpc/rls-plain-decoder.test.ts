@@ -9,6 +9,7 @@ import {
 import { RateLimitRequestSchema } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { decodeRateLimitRequest } from "../../../src/rpc/rls-codec.js";
 import { decodePlainRequest } from "../../../src/rpc/rls-plain-decoder.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const ascii = fc.string({ unit: "binary-ascii", maxLength: 12 });
 const entries = fc.array(fc.record({ key: ascii.map((text) => `k${text}`), value: ascii }), {
@@ -42,6 +43,7 @@ describe("decodePlainRequest()", () => {
       fc.property(requests, (bytes) => {
         expect(decodePlainRequest(bytes)).toEqual(decodeRateLimitRequest(bytes));
       }),
+      propertyRuns(100),
     );
   });
 
@@ -54,14 +56,14 @@ describe("decodePlainRequest()", () => {
         const plain = decodePlainRequest(edited);
         if (plain !== undefined) expect(plain).toEqual(longWay(edited));
       }),
-      { numRuns: 20_000 },
+      propertyRuns(1_000),
     );
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
         const plain = decodePlainRequest(Buffer.from(bytes));
         if (plain !== undefined) expect(plain).toEqual(longWay(Buffer.from(bytes)));
       }),
-      { numRuns: 5_000 },
+      propertyRuns(1_000),
     );
   });
 

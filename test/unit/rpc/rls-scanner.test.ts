@@ -6,6 +6,7 @@ import {
   RateLimitRequestSchema,
 } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { scannedBytesMax, scanRateLimitRequest } from "../../../src/rpc/rls-scanner.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const texts = fc.oneof(
   fc.constantFrom("", "a", "user"),
@@ -59,6 +60,7 @@ describe("scanRateLimitRequest()", () => {
           expect(own === undefined ? undefined : BigInt(own)).toBe(descriptor.hitsAddend);
         });
       }),
+      propertyRuns(100),
     );
   });
 
@@ -70,6 +72,7 @@ describe("scanRateLimitRequest()", () => {
         expect(one).toBeDefined();
         expect(identityOf(encode({ ...request, hitsAddend: other }))).toBe(one);
       }),
+      propertyRuns(100),
     );
   });
 
@@ -85,7 +88,7 @@ describe("scanRateLimitRequest()", () => {
         const decoded = withoutHits(fromBinary(RateLimitRequestSchema, bytes));
         expect(withoutHits(fromBinary(RateLimitRequestSchema, edited))).toEqual(decoded);
       }),
-      { numRuns: 20_000 },
+      propertyRuns(1_000),
     );
   });
 
@@ -162,7 +165,7 @@ describe("scanRateLimitRequest()", () => {
       fc.property(fc.uint8Array({ maxLength: 80 }), (bytes) => {
         scanRateLimitRequest(Buffer.from(bytes));
       }),
-      { numRuns: 5_000 },
+      propertyRuns(1_000),
     );
   });
 });

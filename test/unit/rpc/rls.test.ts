@@ -21,6 +21,7 @@ import { plainExtras } from "../../support/extras.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { FakeRandom } from "../../support/fake-random.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
+import { propertyRuns } from "../../support/seeds.js";
 import { answerOf } from "../../support/unary.js";
 
 type RequestShape = MessageInitShape<typeof RateLimitRequestSchema>;
@@ -332,7 +333,7 @@ describe("bytes that are no request", () => {
           expect(isServiceError(thrown) && thrown.code).toBe("REQUEST_INVALID");
         }
       }),
-      { numRuns: 2_000 },
+      propertyRuns(300),
     );
   });
 

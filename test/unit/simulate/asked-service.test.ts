@@ -14,6 +14,7 @@ import {
   wantedFacts,
 } from "../../../src/simulate/asked-service.js";
 import { testPolicy } from "../../support/policies.js";
+import { propertyRuns } from "../../support/seeds.js";
 import { noSwitches } from "../../support/switches.js";
 
 const parts: readonly DescriptorPart[] = [
@@ -105,7 +106,7 @@ describe("AskedServices", () => {
           );
         }
       }),
-      { numRuns: 300, examples: [[threeHeaders, sameTogether]] },
+      { ...propertyRuns(200), examples: [[threeHeaders, sameTogether]] },
     );
   });
 

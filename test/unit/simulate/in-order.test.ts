@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { InOrder } from "../../../src/simulate/in-order.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 function sortedBy(heldMax: number, times: readonly number[]) {
   const order = new InOrder<{ readonly timeUs: number }>(heldMax);
@@ -23,6 +24,7 @@ describe("InOrder", () => {
         if (lateCount === 0) expect(out).toEqual(inOrder);
         if (times.length <= heldMax) expect(lateCount).toBe(0);
       }),
+      propertyRuns(100),
     );
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { JsonFields } from "../../../src/simulate/json-fields.js";
 import { viewOf } from "../../../src/simulate/log-line.js";
 import { logLine } from "../../support/log-line.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const names = ["time", "a", "length", "__proto__", "toString", "ü"];
 
@@ -112,7 +113,7 @@ describe("JsonFields", () => {
           ).toEqual(expected);
         }
       }),
-      { numRuns: 1_000 },
+      propertyRuns(200),
     );
   });
 

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseTimestampUs } from "../../../src/core/timestamp.js";
 import { LogTimes } from "../../../src/simulate/log-times.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 describe("LogTimes", () => {
   it("reads what a time is read as alone, whatever it has read before", () => {
@@ -30,6 +31,7 @@ describe("LogTimes", () => {
           expect(times.read(text), text).toBe(parseTimestampUs(text));
         }
       }),
+      propertyRuns(100),
     );
   });
 });

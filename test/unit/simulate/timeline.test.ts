@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { alignTimeline, Timeline, timelineStepsMax } from "../../../src/simulate/timeline.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const second = 1_000_000;
 
@@ -33,6 +34,7 @@ describe("Timeline", () => {
           expect(count).toBe(inStep.length);
         });
       }),
+      propertyRuns(100),
     );
   });
 });

@@ -4,6 +4,7 @@ import type { Bucket } from "../../../src/core/bucket.js";
 import type { LimitKey } from "../../../src/core/limit.js";
 import { BucketSlots } from "../../../src/store/bucket-slots.js";
 import { testKey } from "../../support/charges.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 /** What the slots must hold: the plainest form of it. */
 type Model = Map<LimitKey, { readonly bucket: Bucket; readonly drainedUs: number }>;
@@ -67,7 +68,7 @@ describe("BucketSlots", () => {
         expectHeld(slots, model, nowUs);
       }
     });
-    fc.assert(property, { numRuns: 60 });
+    fc.assert(property, propertyRuns(60));
   });
 
   it("uses the room of forgotten keys again, and meets all of them in one round", () => {

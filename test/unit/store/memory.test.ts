@@ -6,6 +6,7 @@ import type { LimitKey } from "../../../src/core/limit.js";
 import { defaultKeysMax, MemoryLimitStore } from "../../../src/store/memory.js";
 import { farDeadlineMs, once, takeOne, testCharge, testKey } from "../../support/charges.js";
 import { FakeClock } from "../../support/fake-clock.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 function createStore(keysMax: number): { clock: FakeClock; store: MemoryLimitStore } {
   const clock = new FakeClock();
@@ -198,7 +199,7 @@ describe("MemoryLimitStore", () => {
 
   it("decides and keeps what a plain Map of buckets would, however keys come and go", async () => {
     const property = fc.asyncProperty(fc.array(steps, { minLength: 1, maxLength: 60 }), playModel);
-    await fc.assert(property, { numRuns: 300 });
+    await fc.assert(property, propertyRuns(200));
   });
 
   it("drops expired keys faster than new ones come", async () => {

@@ -8,6 +8,7 @@ import {
 } from "../../../src/wire/grpc-message.js";
 import { messageBytesMax } from "../../../src/wire/service.js";
 import { framed } from "../../support/recorded-stream.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 function readAll(reader: MessageReader): readonly string[] {
   const found: string[] = [];
@@ -46,6 +47,7 @@ describe("MessageReader", () => {
         }
         expect(found).toEqual(messages);
       }),
+      propertyRuns(100),
     );
   });
 

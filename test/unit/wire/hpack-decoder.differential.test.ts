@@ -26,8 +26,9 @@ import { OutputBuffer } from "../../../src/wire/output-buffer.js";
 import { Dice } from "../../simulation/dice.js";
 import { FakeRandom } from "../../support/fake-random.js";
 import { type PlainField, PlainHpackDecoder, RandomBlocks } from "../../support/plain-hpack.js";
+import { firstSeed, seedCount } from "../../support/seeds.js";
 
-const seed = Number(process.env["TEST_SEED"] ?? 1);
+const seed = firstSeed(1);
 
 const bounds = {
   tableBytesMax: 4_096,
@@ -155,12 +156,12 @@ const requestNames: readonly string[] =
     .trim()
     .split(/\s+/);
 
-describe(`HPACK, with Node's own HTTP/2 as the other end (TEST_SEED=${seed}),`, () => {
+describe(`HPACK, with Node's own HTTP/2 as the other end (seed ${seed}),`, () => {
   it("reads the heads of requests, through changes of the table's size", async () => {
     const dice = new Dice(new FakeRandom(seed));
     const client = new LibraryClient(4_096);
     try {
-      for (let i = 0; i < 300; i += 1) {
+      for (let i = 0; i < seedCount(150); i += 1) {
         if (dice.chance(0.05)) client.announceTable(dice.pick([0, 60, 300, 4_096]));
         const fields: Record<string, string> = {};
         for (let left = dice.below(12); left > 0; left -= 1) {
@@ -182,7 +183,7 @@ describe(`HPACK, with Node's own HTTP/2 as the other end (TEST_SEED=${seed}),`, 
     const dice = new Dice(new FakeRandom(seed));
     const client = new LibraryClient(tableBytes);
     try {
-      for (let i = 0; i < 100; i += 1) {
+      for (let i = 0; i < seedCount(50); i += 1) {
         if (dice.chance(0.1)) {
           client.session.settings({ headerTableSize: dice.pick([0, 60, 300, 4_096]) });
         }
@@ -210,7 +211,7 @@ describe(`HPACK, with Node's own HTTP/2 as the other end (TEST_SEED=${seed}),`, 
   });
 });
 
-describe(`HPACK, with a plain decoder beside it (TEST_SEED=${seed}),`, () => {
+describe(`HPACK, with a plain decoder beside it (seed ${seed}),`, () => {
   it.each([4_096, 256, 40, 0])("reads random blocks, with a table of %i bytes", (tableBytesMax) => {
     const dice = new Dice(new FakeRandom(seed));
     const blocks = new RandomBlocks(dice, tableBytesMax);
@@ -218,7 +219,7 @@ describe(`HPACK, with a plain decoder beside it (TEST_SEED=${seed}),`, () => {
     const decoder = new HpackDecoder(small);
     const plain = new PlainHpackDecoder(small);
     let seen: Buffer = Buffer.alloc(0);
-    for (let i = 0; i < 3_000; i += 1) {
+    for (let i = 0; i < seedCount(500); i += 1) {
       const { block, fields } = blocks.next();
       const expected = plain.decode(block);
       const read = fieldsOf(decoder.decode(block, 0, block.length));

@@ -128,11 +128,11 @@ function echo(client: ClientHttp2Session, body: Buffer): Call["answer"] {
 }
 
 describe("Http2Connection, with Node's client", () => {
-  it("serves 10,000 streams on one connection, 500 at a time", async () => {
+  it("serves 2,000 streams on one connection, 500 at a time", async () => {
     const { port, bugs, connections } = await serve();
     const client = clientOf(port);
     const body = Buffer.from("body of a small request");
-    for (let round = 0; round < 20; round += 1) {
+    for (let round = 0; round < 4; round += 1) {
       const answers = Array.from({ length: 500 }, () => echo(client, body));
       for (const answer of await Promise.all(answers)) {
         expect(answer).toEqual({ body, status: "0" });
@@ -142,16 +142,16 @@ describe("Http2Connection, with Node's client", () => {
     expect(connections[0]?.streamCount).toBe(0);
   });
 
-  it("holds 10,000 open streams on ten connections, and answers each", async () => {
+  it("holds 3,000 open streams on three connections, and answers each", async () => {
     const { port, connections } = await serve();
     const calls: Call[] = [];
-    for (let count = 0; count < 10; count += 1) {
+    for (let count = 0; count < 3; count += 1) {
       const client = clientOf(port);
       for (let i = 0; i < 1_000; i += 1) calls.push(call(client));
     }
     for (const { stream } of calls) stream.write("open");
     await waitFor("every stream to be open", () => {
-      return connections.reduce((sum, { streamCount }) => sum + streamCount, 0) === 10_000;
+      return connections.reduce((sum, { streamCount }) => sum + streamCount, 0) === calls.length;
     });
     for (const { stream } of calls) stream.end("ended");
     for (const { answer } of calls) {

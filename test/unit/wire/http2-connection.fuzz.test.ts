@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { answersTo, cutAtEveryByte, fuzzConnections } from "../../support/connection-fuzz.js";
 import { recordedExchanges } from "../../support/recorded-exchanges.js";
+import { firstSeed, seedCount } from "../../support/seeds.js";
 
-const seed = Number(process.env["TEST_SEED"] ?? 1);
+const seed = firstSeed(1);
 
 /** `npm run bench -- --fuzz 1000000` runs more. */
-const connectionCount = 2_000;
+const connectionCount = seedCount(500);
 
 /** Where the mutations begin: a server that refused these would be fuzzed in vain. */
 describe("a server of the lane, with clients as they are,", () => {
@@ -23,7 +24,7 @@ describe("a server of the lane, with clients as they are,", () => {
   });
 });
 
-describe(`a server of the lane, with clients that send anything (TEST_SEED=${seed}),`, () => {
+describe(`a server of the lane, with clients that send anything (seed ${seed}),`, () => {
   it("ends their connections or serves them, and nobody else is harmed", async () => {
     expect(await fuzzConnections({ seed, count: connectionCount })).toBeUndefined();
   });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { StreamMap } from "../../../src/wire/stream-map.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 interface Stream {
   readonly id: number;
@@ -37,7 +38,7 @@ describe("StreamMap", () => {
         const inOrder = [...model.values()].sort((one, other) => one.id - other.id);
         expect(map.inOrder()).toEqual(inOrder);
       }),
-      { numRuns: 500 },
+      propertyRuns(200),
     );
   });
 

@@ -8,6 +8,7 @@ import {
   readVersionedToken,
   versionedToken,
 } from "../../../../src/rpc/admin/pages.js";
+import { propertyRuns } from "../../../support/seeds.js";
 
 describe("nextOf()", () => {
   it("answers what sorting and cutting would", () => {
@@ -22,6 +23,7 @@ describe("nextOf()", () => {
           expect(nextOf(texts, after, countMax)).toEqual(expected.slice(0, countMax));
         },
       ),
+      propertyRuns(100),
     );
   });
 });

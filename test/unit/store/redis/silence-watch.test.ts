@@ -1,5 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { SilenceWatch, silenceMsMax } from "../../../../src/store/redis/silence-watch.js";
+import {
+  SilenceWatch,
+  defaultSilenceMsMax as silenceMsMax,
+} from "../../../../src/store/redis/silence-watch.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 
 /** Looks are 100 ms apart: a silence is told at most so much later. */
@@ -16,15 +19,20 @@ beforeEach(() => {
   bytes = 0;
   isOwed = true;
   toldCount = 0;
-  watch = new SilenceWatch({
+  watch = open();
+});
+
+function open(silence: { readonly silenceMsMax?: number } = {}): SilenceWatch {
+  return new SilenceWatch({
     clock,
+    ...silence,
     isOwed: () => isOwed,
     arrivedBytes: () => bytes,
     onSilence: () => {
       toldCount += 1;
     },
   });
-});
+}
 
 /** Lets time pass as it does in a process that keeps up. */
 function pass(ms: number): void {
@@ -42,6 +50,14 @@ describe("SilenceWatch", () => {
     pass(10 * silenceMsMax);
     expect(toldCount).toBe(1);
     expect(clock.timerCount).toBe(0);
+  });
+
+  it("waits for as long as it is told to", () => {
+    open({ silenceMsMax: 300 }).begin();
+    pass(299);
+    expect(toldCount).toBe(0);
+    pass(60);
+    expect(toldCount).toBe(1);
   });
 
   it("counts anew from whatever arrives", () => {

@@ -1,0 +1,74 @@
+/** How many times the usual number of seeds the randomized tests use: `npm run soak` sets 20. */
+export const seedsFactorName = "HEADGATE_SEEDS_FACTOR";
+
+/** The first seed of every randomized test, in place of its own: `npm run soak` draws one. */
+export const seedsFirstName = "HEADGATE_SEEDS_FIRST";
+
+/**
+ * How many seeds, or runs of a property, a randomized test uses: the usual number times
+ * HEADGATE_SEEDS_FACTOR (default 1), rounded up, at least one.
+ */
+export function seedCount(usualCount: number): number {
+  return Math.max(1, Math.ceil(usualCount * seedsFactor()));
+}
+
+/** The first seed that a randomized test uses: its usual one, or HEADGATE_SEEDS_FIRST. */
+export function firstSeed(usual: number): number {
+  const text = process.env[seedsFirstName];
+  if (text === undefined) return usual;
+  const first = Number(text);
+  if (!/^[0-9]{1,10}$/.test(text) || first > firstSeedMax) {
+    throw new Error(`${seedsFirstName} is not a whole number from 0 to ${firstSeedMax}`);
+  }
+  return first;
+}
+
+/** Seeds up to a million above it are still what fast-check takes: 32 bits with a sign. */
+export const firstSeedMax = 2_000_000_000;
+
+/** That many seeds, from the first one on: those of a longer run begin with those of the usual. */
+export function seedsFrom(usualFirst: number, usualCount: number): readonly number[] {
+  const first = firstSeed(usualFirst);
+  return Array.from({ length: seedCount(usualCount) }, (_, i) => first + i);
+}
+
+/** Runs a history for each seed, one after the other; a failure tells its seed. */
+export async function runSeeds(
+  seeds: readonly number[],
+  run: (seed: number) => void | Promise<void>,
+): Promise<void> {
+  for (const seed of seeds) {
+    try {
+      await run(seed);
+    } catch (cause) {
+      const words = cause instanceof Error ? cause.message : String(cause);
+      throw new Error(`seed ${seed}: ${words}`, { cause });
+    }
+  }
+}
+
+/**
+ * That many runs of a property, for `fc.assert`: from HEADGATE_SEEDS_FIRST on, or from a seed that
+ * fast-check draws. It prints the seed of a failure, and the smallest case that still fails.
+ */
+export function propertyRuns(usualCount: number): { numRuns: number; seed?: number } {
+  const numRuns = seedCount(usualCount);
+  return process.env[seedsFirstName] === undefined ? { numRuns } : { numRuns, seed: firstSeed(0) };
+}
+
+/**
+ * The time that a test over seeds may take, in milliseconds: as much longer as it has more seeds,
+ * and never shorter.
+ */
+export function seedsTimeoutMs(usualMs: number): number {
+  return usualMs * Math.max(1, seedsFactor());
+}
+
+function seedsFactor(): number {
+  const text = process.env[seedsFactorName] ?? "1";
+  const factor = Number(text);
+  if (text.trim() === "" || !Number.isFinite(factor) || factor <= 0) {
+    throw new Error(`${seedsFactorName} is not a number above 0`);
+  }
+  return factor;
+}
