@@ -138,7 +138,7 @@ describe("access", () => {
 
   it("holds callers to their pace", async () => {
     const env = { HEADGATE_ADMIN_CALLS_PER_SECOND: "1" };
-    const { app, port } = await startAdminApp(stage, policy, env);
+    const { metrics, port } = await startAdminApp(stage, policy, env);
     const { fleet } = adminClients(port);
     const ends: (readonly [Code, string])[] = [];
     await waitFor("a call is too much", async () => {
@@ -149,9 +149,8 @@ describe("access", () => {
     });
     expect(ends[0]?.[0]).toBe(Code.ResourceExhausted);
     expect(ends[0]?.[1]).toContain("too many calls; try again in");
-    const metrics = await (await fetch(`http://127.0.0.1:${app.httpAddress.port}/metrics`)).text();
     const series = 'headgate_admin_requests_total{method="GetFleet",code="resource_exhausted"} 1';
-    expect(metrics).toContain(series);
+    expect(await metrics()).toContain(series);
   });
 
   it("takes tokens of an identity provider, and says of an expired one that alone", async () => {

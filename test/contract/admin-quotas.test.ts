@@ -1,5 +1,4 @@
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { adminClients, adminProtocols, startAdminApp } from "../support/admin.js";
@@ -141,14 +140,14 @@ describe.each(adminProtocols)("quotas in the admin API over %s", (protocol) => {
 
 describe("a page token", () => {
   it("is of one policy: where that has changed between two pages, they begin again", async () => {
-    const { port } = await startAdminApp(stage, policy);
+    const { port, policyPath } = await startAdminApp(stage, policy);
     const { quotas, limits } = adminClients(port);
     const first = await quotas.listQuotas({ pageSize: 1 });
     const rules = await limits.listRules({ pageSize: 1 });
     expect(rules.policyVersion).toBe(first.policyVersion);
     // Now another quota, and another rule, would be the second.
     const changed = policy.replace("    - name: pace\n", "    - name: swift\n");
-    await writeFile(join(stage.folder, "policy.yaml"), changed);
+    await writeFile(policyPath, changed);
     await waitFor("the policy is read again", async () => {
       const { policyVersion } = await quotas.listQuotas({});
       return policyVersion !== first.policyVersion;

@@ -1,11 +1,9 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { Client, credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
-import { type App, startApp } from "../../src/app/app.js";
-import { configOf, quietEnv } from "../support/configured-store.js";
+import { startTestApp } from "../support/app.js";
 import { type ExchangeClient, openExchange, requestHeaders } from "../support/ext-proc.js";
-import { RedisServer } from "../support/redis-server.js";
+import { startRedis } from "../support/redis.js";
+import type { RedisServer } from "../support/redis-server.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -22,22 +20,17 @@ spec:
 `;
 
 interface Replica {
-  readonly app: App;
   readonly client: Client;
   /** Exchanges that were admitted and are open. */
   readonly open: ExchangeClient[];
 }
 
 async function startReplica(redis: RedisServer): Promise<Replica> {
-  const path = join(stage.folder, "policy.yaml");
-  await writeFile(path, policyText);
   const REDIS_URL = `redis://127.0.0.1:${redis.port}`;
-  const app = await startApp(configOf({ HEADGATE_POLICY: path, ...quietEnv, REDIS_URL }));
-  stage.atEnd(() => app.close(0));
-  if (app.grpcAddress.kind !== "tcp") throw new Error("the test asked for a port");
-  const client = new Client(`127.0.0.1:${app.grpcAddress.port}`, credentials.createInsecure());
+  const { grpcPort } = await startTestApp(stage, policyText, { REDIS_URL });
+  const client = new Client(`127.0.0.1:${grpcPort}`, credentials.createInsecure());
   stage.atEnd(() => client.close());
-  return { app, client, open: [] };
+  return { client, open: [] };
 }
 
 /** Asks for one more place. */
@@ -53,10 +46,8 @@ async function ask(replica: Replica): Promise<boolean> {
 
 describe("a fleet of three", () => {
   it("admits no more than the limit together, by need, and gives back who leaves", async () => {
-    const redis = await RedisServer.start({ engine: "redis" });
-    stage.atEnd(() => redis.stop());
-    const replicas = [await startReplica(redis), await startReplica(redis)];
-    replicas.push(await startReplica(redis));
+    const redis = await startRedis(stage);
+    const replicas = await Promise.all([1, 2, 3].map(() => startReplica(redis)));
     const openCount = (): number => replicas.reduce((sum, { open }) => sum + open.length, 0);
     const [first, second, last] = replicas;
     if (first === undefined || second === undefined || last === undefined) throw new Error("three");

@@ -1,14 +1,12 @@
-import { writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
-import { type App, startApp } from "../../src/app/app.js";
-import { type LogEvent, silentLogger } from "../../src/app/logger.js";
 import { controlMessageBytesMax } from "../../src/rpc/control-plane.js";
 import { grpcStatuses } from "../../src/rpc/status.js";
+import { startTestApp, type TestApp } from "../support/app.js";
 import { TestAuthority, type TestCertificate } from "../support/certificates.js";
-import { configOf, type Env, quietEnv } from "../support/configured-store.js";
+import type { Env } from "../support/configured-store.js";
 import { ControlClient } from "../support/control-client.js";
 import { counterFamily, gaugeFamily, testNode } from "../support/control-rig.js";
 import { sumOfSeries } from "../support/headgate-process.js";
@@ -23,22 +21,13 @@ const policy = policyOf(
     "feedback: [circuitBreakers]}}",
 );
 
-interface Started {
-  readonly app: App;
-  readonly events: readonly LogEvent[];
+interface Started extends TestApp {
   readonly port: number;
 }
 
 async function start(env: Env = {}): Promise<Started> {
-  const path = join(stage.folder, "policy.yaml");
-  await writeFile(path, policy);
-  const events: LogEvent[] = [];
-  const note = (event: LogEvent): void => void events.push(event);
-  const logger = { ...silentLogger, info: note, warn: note, error: note };
-  const config = configOf({ HEADGATE_POLICY: path, DEBUG_PORT: "0", ...quietEnv, ...env });
-  const app = await startApp(config, { logger });
-  stage.atEnd(() => app.close());
-  return { app, events, port: app.controlAddress?.port ?? 0 };
+  const started = await startTestApp(stage, policy, { DEBUG_PORT: "0", ...env });
+  return { ...started, port: started.app.controlAddress?.port ?? 0 };
 }
 
 function connect(...args: ConstructorParameters<typeof ControlClient>): ControlClient {
@@ -52,10 +41,6 @@ async function fleetOf({ app }: Started, query = ""): Promise<Record<string, unk
   const response = await fetch(`http://127.0.0.1:${port}/debug/fleet${query}`);
   expect(response.headers.get("content-type")).toBe("application/json");
   return JSON.parse(await response.text());
-}
-
-async function metricsOf({ app }: Started): Promise<string> {
-  return (await fetch(`http://127.0.0.1:${app.httpAddress.port}/metrics`)).text();
 }
 
 describe("the control port", () => {
@@ -86,7 +71,7 @@ describe("the control port", () => {
       servicesWithoutCluster: [],
       failedStreams: { node_without_id: 1 },
     });
-    const text = await metricsOf(started);
+    const text = await started.metrics();
     expect(sumOfSeries(text, "headgate_control_nodes", {})).toBe(1);
     expect(sumOfSeries(text, "headgate_control_node_streams", { stream: "layers" })).toBe(1);
     expect(sumOfSeries(text, "headgate_control_inflight", { service: "orders" })).toBe(7);
@@ -118,7 +103,7 @@ describe("the control port", () => {
     const { code } = await within("it ends", 10_000, tooLarge.ended);
     expect(code).toBe(grpcStatuses.resourceExhausted);
     await waitFor("the large one was read", async () => {
-      const text = await metricsOf(started);
+      const text = await started.metrics();
       return sumOfSeries(text, "headgate_control_messages_total", { service: "metrics" }) === 2;
     });
     large.cancel();
@@ -191,8 +176,7 @@ describe("the control port behind certificates", () => {
       expect(code).toBe(grpcStatuses.unavailable);
     }
     expect((await fleetOf(started))["nodeCount"]).toBe(1);
-    const text = await metricsOf(started);
-    expect(sumOfSeries(text, "headgate_tls_refused_connections_total", {})).toBeGreaterThan(2);
+    expect(await started.metric("headgate_tls_refused_connections_total")).toBeGreaterThan(2);
   });
 
   it("takes renewed certificates, as the gRPC port does", async () => {

@@ -18,11 +18,11 @@ import { drainTimeUsMax, hitsMax, type LimitKey } from "../../src/core/limit.js"
 import type { Windows } from "../../src/core/window.js";
 import type { StoreRequest } from "../../src/store/limit-store.js";
 import { testKey } from "../support/charges.js";
+import { enginesFor, historiesOn } from "../support/engines.js";
 import { realClock } from "../support/real-clock.js";
-import type { RedisEngine } from "../support/redis-server.js";
 import { shareTestStore, soon, storedValue } from "../support/redis-store.js";
+import { seedCount, seedsTimeoutMs } from "../support/seeds.js";
 
-const historyCount = 300;
 const keyCount = 6;
 const second = 1_000_000;
 
@@ -148,12 +148,13 @@ const stepArbitrary = fc.record({
     .map((parts) => parts.flat()),
 });
 
-const engines: readonly RedisEngine[] = ["redis", "valkey"];
-
-describe.each(engines)("the take script on %s", (engine) => {
+describe.each(enginesFor.scripts)("the take script on %s", (engine) => {
   const shared = shareTestStore(engine);
+  const historyCount = seedCount(historiesOn(engine, 300));
 
-  it("decides and stores what core/gcra does, to the last bit", { timeout: 120_000 }, async () => {
+  it("decides and stores what core/gcra does, to the last bit", {
+    timeout: seedsTimeoutMs(120_000),
+  }, async () => {
     const { control, opened } = shared;
     let requestCount = 0;
     const property = fc.asyncProperty(
@@ -179,7 +180,10 @@ describe.each(engines)("the take script on %s", (engine) => {
       },
     );
     // A failure prints its seed and the smallest history that still fails.
-    await fc.assert(property, { numRuns: historyCount, interruptAfterTimeLimit: 90_000 });
+    await fc.assert(property, {
+      numRuns: historyCount,
+      interruptAfterTimeLimit: seedsTimeoutMs(90_000),
+    });
     expect(requestCount).toBeGreaterThan(historyCount * 5);
   });
 });

@@ -2,7 +2,9 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ceilMulDiv, floorMulDiv } from "../../src/core/exact.js";
 import { exactText } from "../../src/store/redis/exact-text.js";
-import { type RedisEngine, RedisServer } from "../support/redis-server.js";
+import { enginesFor, historiesOn } from "../support/engines.js";
+import { RedisServer } from "../support/redis-server.js";
+import { seedCount, seedsTimeoutMs } from "../support/seeds.js";
 
 interface Terms {
   readonly a: number;
@@ -56,9 +58,7 @@ while at <= #ARGV[1] do
 end
 return table.concat(reply)`;
 
-const engines: readonly RedisEngine[] = ["redis", "valkey"];
-
-describe.each(engines)("the script's arithmetic on %s", (engine) => {
+describe.each(enginesFor.scripts)("the script's arithmetic on %s", (engine) => {
   let server: RedisServer;
 
   beforeAll(async () => {
@@ -69,28 +69,34 @@ describe.each(engines)("the script's arithmetic on %s", (engine) => {
     await server?.stop();
   });
 
-  it("equals core/exact on 100,000 triples", async () => {
-    const control = server.client();
-    const property = fc.asyncProperty(
-      fc.array(termsArbitrary, { minLength: 1_000, maxLength: 1_000 }),
-      async (list) => {
-        const packed = Buffer.from(
-          new Float64Array(list.flatMap(({ a, b, c, cap }) => [a, b, c, cap])).buffer,
-        );
-        const reply = await control.callBuffer("eval", [script, "0", packed]);
-        if (!Buffer.isBuffer(reply)) throw new Error("no bytes");
-        const answered = list.map((_, i) => [
-          reply.readDoubleLE(i * 16),
-          reply.readDoubleLE(i * 16 + 8),
-        ]);
-        const expected = list.map(({ a, b, c, cap }) => [
-          floorMulDiv(a, b, c, cap),
-          ceilMulDiv(a, b, c, cap),
-        ]);
-        const wrong = list.find((_, i) => String(answered[i]) !== String(expected[i]));
-        expect(wrong).toBeUndefined();
-      },
-    );
-    await fc.assert(property, { numRuns: 100, endOnFailure: true });
-  });
+  const runCount = seedCount(historiesOn(engine, 100));
+
+  it(
+    `equals core/exact on ${runCount},000 triples`,
+    async () => {
+      const control = server.client();
+      const property = fc.asyncProperty(
+        fc.array(termsArbitrary, { minLength: 1_000, maxLength: 1_000 }),
+        async (list) => {
+          const packed = Buffer.from(
+            new Float64Array(list.flatMap(({ a, b, c, cap }) => [a, b, c, cap])).buffer,
+          );
+          const reply = await control.callBuffer("eval", [script, "0", packed]);
+          if (!Buffer.isBuffer(reply)) throw new Error("no bytes");
+          const answered = list.map((_, i) => [
+            reply.readDoubleLE(i * 16),
+            reply.readDoubleLE(i * 16 + 8),
+          ]);
+          const expected = list.map(({ a, b, c, cap }) => [
+            floorMulDiv(a, b, c, cap),
+            ceilMulDiv(a, b, c, cap),
+          ]);
+          const wrong = list.find((_, i) => String(answered[i]) !== String(expected[i]));
+          expect(wrong).toBeUndefined();
+        },
+      );
+      await fc.assert(property, { numRuns: runCount, endOnFailure: true });
+    },
+    seedsTimeoutMs(60_000),
+  );
 });

@@ -1,10 +1,5 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect, it } from "vitest";
-import { type App, startApp } from "../../src/app/app.js";
-import { type LogEvent, silentLogger } from "../../src/app/logger.js";
-import { configOf, quietEnv } from "../support/configured-store.js";
-import { sumOfSeries } from "../support/headgate-process.js";
+import { startTestApp, type TestApp } from "../support/app.js";
 import { startRedis } from "../support/redis.js";
 import { gatePolicyText } from "../support/service-texts.js";
 import { useStage } from "../support/stage.js";
@@ -12,43 +7,26 @@ import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
 
-interface Running {
-  readonly app: App;
-  readonly events: LogEvent[];
-  metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>;
+interface Running extends TestApp {
   loop(): Promise<Record<string, unknown>>;
 }
 
 async function start(port: number): Promise<Running> {
-  const path = join(stage.folder, "policy.yaml");
-  await writeFile(path, gatePolicyText);
-  const events: LogEvent[] = [];
-  const note = (event: LogEvent): void => {
-    events.push(event);
-  };
-  const env = { HEADGATE_POLICY: path, REDIS_URL: `127.0.0.1:${port}`, DEBUG_PORT: "0" };
-  const config = configOf({ ...quietEnv, ...env });
-  const app = await startApp(config, { logger: { ...silentLogger, info: note, warn: note } });
-  stage.atEnd(() => app.close(0));
-  const read = async (of: number | undefined, page: string): Promise<string> =>
-    (await fetch(`http://127.0.0.1:${of}${page}`)).text();
+  const env = { REDIS_URL: `127.0.0.1:${port}`, DEBUG_PORT: "0" };
+  const started = await startTestApp(stage, gatePolicyText, env);
   return {
-    app,
-    events,
-    metric: async (name, labels = {}) =>
-      sumOfSeries(await read(app.httpAddress.port, "/metrics"), name, labels),
+    ...started,
     loop: async () => {
-      const page: { loop: Record<string, unknown> } = JSON.parse(
-        await read(app.debugAddress?.port, "/debug/fleet"),
-      );
-      return page.loop;
+      const page = await fetch(`http://127.0.0.1:${started.app.debugAddress?.port}/debug/fleet`);
+      const { loop }: { loop: Record<string, unknown> } = JSON.parse(await page.text());
+      return loop;
     },
   };
 }
 
 it("processes that share a Redis have one leader, and the next when that one stops", async () => {
   const server = await startRedis(stage, { engine: "redis" });
-  const running = [await start(server.port), await start(server.port)];
+  const running = await Promise.all([start(server.port), start(server.port)]);
   await waitFor("both follow one leader", async () => {
     const epochs = await Promise.all(running.map((one) => one.metric("headgate_fleet_epoch")));
     return epochs.every((epoch) => epoch === 1);

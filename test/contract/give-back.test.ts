@@ -5,10 +5,10 @@ import { type Compensation, compensate } from "../../src/core/compensation.js";
 import { drainTimeUsMax, hitsMax } from "../../src/core/limit.js";
 import type { Windows } from "../../src/core/window.js";
 import { testKey } from "../support/charges.js";
-import type { RedisEngine } from "../support/redis-server.js";
+import { enginesFor, historiesOn } from "../support/engines.js";
 import { shareTestStore, soon, storedValue } from "../support/redis-store.js";
+import { seedCount, seedsTimeoutMs } from "../support/seeds.js";
 
-const engines: readonly RedisEngine[] = ["redis", "valkey"];
 const keyCount = 3;
 
 /** A bucket, and a compensation, with times told by how long ago they were. */
@@ -32,8 +32,9 @@ function windowsFrom(startUs: number): Windows {
   return { startUs, endUs: startUs + 3_000_000, nextEndUs: startUs + 6_000_000 };
 }
 
-describe.each(engines)("RedisLimitStore.giveBack() on %s", (engine) => {
+describe.each(enginesFor.scripts)("RedisLimitStore.giveBack() on %s", (engine) => {
   const shared = shareTestStore(engine);
+  const runCount = seedCount(historiesOn(engine, 300));
 
   async function nowUs(): Promise<number> {
     const [seconds, micros] = await shared.control.time();
@@ -50,42 +51,46 @@ describe.each(engines)("RedisLimitStore.giveBack() on %s", (engine) => {
     return { level: value.readDoubleLE(0), tUs: value.readDoubleLE(8) };
   }
 
-  it("does what core/compensation says, to the last bit", { timeout: 60_000 }, async () => {
-    let changedCount = 0;
-    const property = fc.asyncProperty(
-      fc.uniqueArray(seedArbitrary, { maxLength: keyCount, selector: ({ key }) => key }),
-      fc.array(compensationArbitrary, { minLength: 1, maxLength: 5 }),
-      async (seeds, asked) => {
-        await shared.control.flushall();
-        const startUs = await nowUs();
-        const model = new Map<string, Bucket>();
-        for (const { key, level, agoUs } of seeds) {
-          model.set(`k${key}`, { level, tUs: startUs - agoUs });
-          await write(`k${key}`, { level, tUs: startUs - agoUs });
-        }
-        const compensations = asked.map(({ key, agoUs, windowAgoUs, ...rest }): Compensation => {
-          const windows = windowAgoUs === null ? undefined : windowsFrom(startUs - windowAgoUs);
-          return { ...rest, windows, key: testKey(`k${key}`), chargedUs: startUs - agoUs };
-        });
-        const givenBack = await shared.opened.store.giveBack(compensations, soon());
-        for (const [i, one] of compensations.entries()) {
-          const before = model.get(one.key);
-          const after = before && compensate(one, before, givenBack.nowUs);
-          if (after !== undefined && after !== before) changedCount += 1;
-          if (after !== undefined) model.set(one.key, after);
-          expect(givenBack.buckets[i]).toEqual(after ?? { level: 0, tUs: givenBack.nowUs });
-        }
-        for (const [key, bucket] of model) {
-          const stored = await read(key);
-          if (stored === undefined) expect(bucket.level).toBe(0);
-          else expect(stored).toEqual(bucket);
-        }
-      },
-    );
-    // A failure prints its seed.
-    await fc.assert(property, { numRuns: 300, interruptAfterTimeLimit: 40_000 });
-    expect(changedCount).toBeGreaterThan(50);
-  });
+  it(
+    "does what core/compensation says, to the last bit",
+    async () => {
+      let changedCount = 0;
+      const property = fc.asyncProperty(
+        fc.uniqueArray(seedArbitrary, { maxLength: keyCount, selector: ({ key }) => key }),
+        fc.array(compensationArbitrary, { minLength: 1, maxLength: 5 }),
+        async (seeds, asked) => {
+          await shared.control.flushall();
+          const startUs = await nowUs();
+          const model = new Map<string, Bucket>();
+          for (const { key, level, agoUs } of seeds) {
+            model.set(`k${key}`, { level, tUs: startUs - agoUs });
+            await write(`k${key}`, { level, tUs: startUs - agoUs });
+          }
+          const compensations = asked.map(({ key, agoUs, windowAgoUs, ...rest }): Compensation => {
+            const windows = windowAgoUs === null ? undefined : windowsFrom(startUs - windowAgoUs);
+            return { ...rest, windows, key: testKey(`k${key}`), chargedUs: startUs - agoUs };
+          });
+          const givenBack = await shared.opened.store.giveBack(compensations, soon());
+          for (const [i, one] of compensations.entries()) {
+            const before = model.get(one.key);
+            const after = before && compensate(one, before, givenBack.nowUs);
+            if (after !== undefined && after !== before) changedCount += 1;
+            if (after !== undefined) model.set(one.key, after);
+            expect(givenBack.buckets[i]).toEqual(after ?? { level: 0, tUs: givenBack.nowUs });
+          }
+          for (const [key, bucket] of model) {
+            const stored = await read(key);
+            if (stored === undefined) expect(bucket.level).toBe(0);
+            else expect(stored).toEqual(bucket);
+          }
+        },
+      );
+      // A failure prints its seed.
+      await fc.assert(property, { numRuns: runCount });
+      expect(changedCount).toBeGreaterThan(runCount / 6);
+    },
+    seedsTimeoutMs(60_000),
+  );
 
   it("keeps what is left for as long as it was kept, and deletes what is empty", async () => {
     const { control, opened } = shared;

@@ -11,9 +11,10 @@ import {
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
 import { type Case, cases, oddKeys } from "./limit-store-cases.js";
 
-/** A store that the suite may use up. */
-export interface StoreUnderTest {
-  readonly store: LimitStore;
+/** Where stores are that the suite may use up. */
+export interface StorePlace {
+  /** Opens one more. */
+  readonly open: () => Promise<LimitStore>;
   /** A deadline that a busy machine keeps, by the store's own clock. */
   readonly soon: () => number;
   /**
@@ -21,20 +22,26 @@ export interface StoreUnderTest {
    * need several of them are decided after those that need one.
    */
   readonly isSplit?: boolean;
+  /** Ends what the stores are on, when they are closed. */
   readonly stop: () => Promise<void>;
 }
 
+type StoreUnderTest = Omit<StorePlace, "stop"> & { readonly store: LimitStore };
+
 /** What every `LimitStore` does, whatever it is made of. */
-export function describeLimitStore(name: string, open: () => Promise<StoreUnderTest>): void {
+export function describeLimitStore(name: string, start: () => Promise<StorePlace>): void {
   describe(name, () => {
+    let place: StorePlace;
     let tested: StoreUnderTest;
 
     beforeAll(async () => {
-      tested = await open();
+      place = await start();
+      tested = { ...place, store: await place.open() };
     });
 
     afterAll(async () => {
-      await tested?.stop();
+      await tested?.store.close();
+      await place?.stop();
     });
 
     it.each(cases)("$name", (testCase) => runCase(tested, testCase));
@@ -42,7 +49,7 @@ export function describeLimitStore(name: string, open: () => Promise<StoreUnderT
     describeBatches(() => tested);
     describeMultiplicity(() => tested);
     describeUpkeep(() => tested);
-    describeClose(open);
+    describeClose(() => tested);
   });
 }
 
@@ -165,10 +172,11 @@ function describeUpkeep(tested: () => StoreUnderTest): void {
   });
 }
 
-function describeClose(open: () => Promise<StoreUnderTest>): void {
+function describeClose(tested: () => StoreUnderTest): void {
   describe("close()", () => {
     it("makes every call reject with STORE_CLOSED, and may be called twice", async () => {
-      const { store, soon, stop } = await open();
+      const { open, soon } = tested();
+      const store = await open();
       await store.close();
       await store.close();
       const calls = [
@@ -178,7 +186,6 @@ function describeClose(open: () => Promise<StoreUnderTest>): void {
         store.ping(soon()),
       ];
       for (const call of calls) await expect(call).rejects.toMatchObject({ code: "STORE_CLOSED" });
-      await stop();
     });
   });
 }

@@ -7,6 +7,7 @@ import { openTestStore } from "../support/redis-store.js";
 export interface LoopOrder {
   readonly port: number;
   readonly keyPrefix: string;
+  readonly leaseMs: number;
 }
 
 /** What it prints, a line each: what happens, and each sheet that it hands out. */
@@ -15,8 +16,8 @@ export type LoopLine =
   | { readonly kind: "sheet"; readonly epoch: number; readonly version: number }
   | LoopEvent;
 
-/** Takes part in the loop with leases as they are by default, until it is killed. */
-async function takePart({ port, keyPrefix }: LoopOrder): Promise<void> {
+/** Takes part in the loop until it is killed. */
+async function takePart({ port, keyPrefix, leaseMs }: LoopOrder): Promise<void> {
   const { connections } = await openTestStore({ port });
   const id = realRandom.id();
   const print = (line: LoopLine): void => {
@@ -26,6 +27,7 @@ async function takePart({ port, keyPrefix }: LoopOrder): Promise<void> {
     clock: realClock,
     id,
     keyPrefix,
+    leaseMs,
     connection: connections.fleet,
     bulkConnection: connections.background,
     createMaker: (start) => new TestMaker(start),

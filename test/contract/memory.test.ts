@@ -4,6 +4,9 @@ import { describeLimitStore } from "./limit-store.js";
 
 describeLimitStore("MemoryLimitStore", async () => {
   const clock = new FakeClock();
-  const store = new MemoryLimitStore({ clock });
-  return { store, soon: () => clock.monotonicMs() + 1_000, stop: () => store.close() };
+  return {
+    open: async () => new MemoryLimitStore({ clock }),
+    soon: () => clock.monotonicMs() + 1_000,
+    stop: async () => {},
+  };
 });

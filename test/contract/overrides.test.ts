@@ -1,13 +1,10 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect, it } from "vitest";
-import { type App, startApp } from "../../src/app/app.js";
-import { type LogEvent, silentLogger } from "../../src/app/logger.js";
+import { silentLogger } from "../../src/app/logger.js";
 import { type OperatorRecords, openOperatorRecords } from "../../src/app/operator-records.js";
 import type { Override } from "../../src/core/override.js";
 import { overrideToJson } from "../../src/fleet/override-record.js";
-import { configOf, type Env, openConfiguredStore, quietEnv } from "../support/configured-store.js";
-import { sumOfSeries } from "../support/headgate-process.js";
+import { startTestApp, type TestApp } from "../support/app.js";
+import { configOf, type Env, openConfiguredStore } from "../support/configured-store.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { startRedis } from "../support/redis.js";
 import { RlsClient } from "../support/rls-client.js";
@@ -28,40 +25,21 @@ const patience: Env = { HEADGATE_STORE_BUDGET_MS: "1000", HEADGATE_LOOP_DELAY_MS
 /** What is known everywhere within that time; it is asked for each 250 ms. */
 const knownMsMax = 1_000;
 
-interface Replica {
-  readonly app: App;
-  readonly client: RlsClient;
-  readonly events: LogEvent[];
+interface Replica extends TestApp {
   isDenied(entry: string): Promise<boolean>;
-  metric(name: string): Promise<number>;
 }
 
 async function start(port: number): Promise<Replica> {
-  const path = join(stage.folder, "policy.yaml");
-  await writeFile(path, policyText);
-  const events: LogEvent[] = [];
-  const note = (event: LogEvent): void => {
-    events.push(event);
-  };
-  const env = { HEADGATE_POLICY: path, REDIS_URL: `127.0.0.1:${port}` };
-  const config = configOf({ ...quietEnv, ...patience, ...env });
-  const app = await startApp(config, { logger: { ...silentLogger, info: note, warn: note } });
-  stage.atEnd(() => app.close(0));
-  if (app.grpcAddress.kind !== "tcp") throw new Error("the test asked for a port");
-  const client = new RlsClient(app.grpcAddress.port);
+  const env = { ...patience, REDIS_URL: `127.0.0.1:${port}` };
+  const started = await startTestApp(stage, policyText, env);
+  const client = new RlsClient(started.grpcPort);
   stage.atEnd(() => client.close());
   return {
-    app,
-    client,
-    events,
+    ...started,
     isDenied: async (entry) => {
       const answer = await client.ask({ descriptors: [[entry]] });
       if (answer.kind === "failed") throw new Error(answer.details);
       return answer.isDenied;
-    },
-    metric: async (name) => {
-      const page = await fetch(`http://127.0.0.1:${app.httpAddress.port}/metrics`);
-      return sumOfSeries(await page.text(), name, {});
     },
   };
 }

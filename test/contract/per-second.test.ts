@@ -1,13 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Charge, unitsPerHit } from "../../src/core/bucket.js";
 import { openRedis } from "../../src/store/redis/connections.js";
 import { createRedisStore } from "../../src/store/redis/split-redis.js";
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
-import { openClusterStore, testTagCount } from "../support/cluster-store.js";
 import { realClock, realRandom } from "../support/real-clock.js";
-import { RedisCluster } from "../support/redis-cluster.js";
-import { RedisServer } from "../support/redis-server.js";
-import { loopbackTarget, openTestStore, soon } from "../support/redis-store.js";
+import { allStarted, RedisServer } from "../support/redis-server.js";
+import { loopbackTarget, soon } from "../support/redis-store.js";
 import { waitFor } from "../support/wait.js";
 import { describeLimitStore } from "./limit-store.js";
 
@@ -34,12 +32,18 @@ async function openPair(
   return store;
 }
 
+async function startPair(): Promise<readonly [RedisServer, RedisServer]> {
+  const start = () => RedisServer.start({ engine: "redis" });
+  const [main, perSecond] = await allStarted([start(), start()]);
+  if (main === undefined || perSecond === undefined) throw new Error("two were started");
+  return [main, perSecond];
+}
+
 describeLimitStore("SplitStore on two Redis servers", async () => {
-  const main = await RedisServer.start({ engine: "redis" });
-  const perSecond = await RedisServer.start({ engine: "redis" });
-  const store = await openPair(main, perSecond);
-  const stop = () => store.close().then(() => Promise.all([main.stop(), perSecond.stop()]));
-  return { store, soon, isSplit: true, stop: () => stop().then(() => {}) };
+  const servers = await startPair();
+  const stop = async (): Promise<void> =>
+    void (await Promise.all(servers.map((one) => one.stop())));
+  return { open: () => openPair(...servers), soon, isSplit: true, stop };
 });
 
 describe("a second Redis for limits by the second", () => {
@@ -47,13 +51,16 @@ describe("a second Redis for limits by the second", () => {
   let perSecond: RedisServer;
   let store: Awaited<ReturnType<typeof openPair>>;
 
-  beforeEach(async () => {
-    main = await RedisServer.start({ engine: "redis" });
-    perSecond = await RedisServer.start({ engine: "redis" });
+  beforeAll(async () => {
+    [main, perSecond] = await startPair();
     store = await openPair(main, perSecond);
   });
 
-  afterEach(async () => {
+  beforeEach(async () => {
+    for (const server of [main, perSecond]) await server.client().flushall();
+  });
+
+  afterAll(async () => {
     await store?.close();
     await main?.stop();
     await perSecond?.stop();
@@ -102,35 +109,5 @@ describe("a second Redis for limits by the second", () => {
     expect(await kinds()).toEqual(["failed", "decided", "failed"]);
     await perSecond.restart();
     await waitFor("all is well again", async () => (await kinds()).every((k) => k === "decided"));
-  });
-});
-
-describe("a cluster beside a second Redis", () => {
-  it("splits a request over tags and both", async () => {
-    const cluster = await RedisCluster.start("redis");
-    const server = await RedisServer.start({ engine: "redis" });
-    const { connections } = await openClusterStore(cluster.nodes);
-    const { connections: second } = await openTestStore(server);
-    const store = createRedisStore({
-      main: { connections, tagCount: testTagCount },
-      perSecond: { connections: second },
-      keyPrefix: "headgate:",
-      onBadBuckets: () => {},
-      clock: realClock,
-    });
-    try {
-      const charges = Array.from({ length: 10 }, (_, i) =>
-        testCharge({ key: `k${i}`, periodUs: i < 2 ? 1_000_000 : 60_000_000, cost: 5 }),
-      );
-      const outcomes = await store.take([once(...charges), once(...charges)], soon());
-      expect(outcomes.map(({ kind }) => kind)).toEqual(["decided", "decided"]);
-      const last = await takeOne(store, charges.slice(2), soon());
-      expect(last.isDenied).toBe(true);
-      expect(await server.client().dbsize()).toBeLessThanOrEqual(2);
-    } finally {
-      await store.close();
-      await cluster.stop();
-      await server.stop();
-    }
   });
 });

@@ -1,19 +1,20 @@
+import type { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
 import { fairShares } from "../../src/core/fair-share.js";
 import type { PermitShare } from "../../src/core/permit-share.js";
 import { shareScript } from "../../src/fleet/permit-script.js";
 import { PermitShares } from "../../src/fleet/permit-shares.js";
 import type { StoreConnection } from "../../src/store/connection.js";
+import { enginesFor, historiesOn } from "../support/engines.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { PermitFleet } from "../support/permit-fleet.js";
 import { TestHolder } from "../support/permit-holder.js";
 import { realClock, realRandom } from "../support/real-clock.js";
-import type { RedisEngine } from "../support/redis-server.js";
 import { shareTestStore, soon } from "../support/redis-store.js";
+import { runSeeds, seedCount, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
 import { waitFor } from "../support/wait.js";
 import type { CallFate } from "../support/wayward-connection.js";
 
-const engines: readonly RedisEngine[] = ["redis", "valkey"];
 const fates: readonly CallFate[] = [
   "answered",
   "answered",
@@ -22,11 +23,12 @@ const fates: readonly CallFate[] = [
   "unanswered",
   "late",
 ];
-const historySteps = 300;
+const historySteps = 40;
+/** The store tells whole milliseconds. */
+const roundingMs = 2;
 const firstSeed = 20_260_401;
-const seedCount = 4;
 
-describe.each(engines)("PermitShares on %s", (engine) => {
+describe.each(enginesFor.behaviour)("PermitShares on %s", (engine) => {
   const store = shareTestStore(engine);
 
   function createFleet(name: string, { limit = 30, seed = 1 } = {}): PermitFleet {
@@ -105,50 +107,142 @@ describe.each(engines)("PermitShares on %s", (engine) => {
     expect(fleet.heldCount).toBeLessThanOrEqual(30);
   });
 
-  it.each(Array.from({ length: seedCount }, (_, i) => firstSeed + i))(
-    "never lets more be held than the limit, in a history of losses, seed %i",
-    async (seed) => {
-      const random = new FakeRandom(seed);
-      const below = (count: number): number => Math.floor(random.next() * count);
-      const fleet = createFleet(`history-${seed}`, { seed: seed + 1_000 });
-      for (let i = 0; i < 3; i += 1) fleet.join();
-      for (let step = 0; step < historySteps; step += 1) {
-        const replica = fleet.live[below(fleet.live.length)];
-        if (replica === undefined) throw new Error("somebody is always alive");
-        const { holder, share, clock, connection } = replica;
-        for (let i = below(30); i > 0; i -= 1) {
-          if (random.next() < 0.4 && holder.inUseCount() > 0) holder.permits.giveBack();
-          else if (share.isLeased(clock.monotonicMs())) {
-            holder.permits.take(Math.min(share.permits(clock.monotonicMs()), holder.limit));
-          }
-        }
-        connection.fate = fates[below(fates.length)] ?? "answered";
-        await fleet.beat(replica);
-        if (random.next() < 0.3) await connection.deliverOne();
-        if (random.next() < 0.05) fleet.learn(replica, 1 + below(60));
-        if (random.next() < 0.02) {
-          replica.isDead = true;
-          await fleet.endLease(replica);
-          fleet.join();
-        }
-      }
-      // With everybody in agreement again, all of the limit is held, and no more.
-      for (const replica of fleet.live) {
-        replica.connection.fate = "answered";
-        fleet.learn(replica, 30);
-        while (replica.holder.inUseCount() > 0) replica.holder.permits.giveBack();
-      }
-      await fleet.beatAll(5);
-      expect(fleet.heldCount).toBe(30);
-    },
-    60_000,
+  const seeds = seedsFrom(firstSeed, 100);
+
+  it(
+    `never lets more be held than the limit, in ${seeds.length} histories of losses`,
+    () => runSeeds(seeds, runHistory),
+    seedsTimeoutMs(60_000),
   );
+
+  async function runHistory(seed: number): Promise<void> {
+    const random = new FakeRandom(seed);
+    const below = (count: number): number => Math.floor(random.next() * count);
+    const fleet = createFleet(`history-${seed}`, { seed: seed + 1_000 });
+    for (let i = 0; i < 3; i += 1) fleet.join();
+    for (let step = 0; step < historySteps; step += 1) {
+      const replica = fleet.live[below(fleet.live.length)];
+      if (replica === undefined) throw new Error("somebody is always alive");
+      const { holder, share, clock, connection } = replica;
+      for (let i = below(30); i > 0; i -= 1) {
+        if (random.next() < 0.4 && holder.inUseCount() > 0) holder.permits.giveBack();
+        else if (share.isLeased(clock.monotonicMs())) {
+          holder.permits.take(Math.min(share.permits(clock.monotonicMs()), holder.limit));
+        }
+      }
+      connection.fate = fates[below(fates.length)] ?? "answered";
+      await fleet.beat(replica);
+      if (random.next() < 0.3) await connection.deliverOne();
+      if (random.next() < 0.05) fleet.learn(replica, 1 + below(60));
+      if (random.next() < 0.02) {
+        replica.isDead = true;
+        await fleet.endLease(replica);
+        fleet.join();
+      }
+    }
+    // With everybody in agreement again, all of the limit is held, and no more.
+    for (const replica of fleet.live) {
+      replica.connection.fate = "answered";
+      fleet.learn(replica, 30);
+      while (replica.holder.inUseCount() > 0) replica.holder.permits.giveBack();
+    }
+    await fleet.beatAll(5);
+    expect(fleet.heldCount).toBe(30);
+  }
+
+  describe("in real time", () => {
+    function join(
+      name: string,
+      given: { readonly connection?: StoreConnection; readonly leaseMs?: number } = {},
+    ) {
+      const { connection = store.opened.connections.fleet, leaseMs = 60_000 } = given;
+      const holder = new TestHolder(name, 30);
+      const shares = new PermitShares({
+        connection,
+        clock: realClock,
+        random: realRandom,
+        keyPrefix: "headgate:",
+        replicaCount: () => 1,
+        heartbeatMs: 30,
+        leaseMs,
+      });
+      return { holder, shares, share: shares.open(holder) };
+    }
+
+    const permits = (share: PermitShare): number => share.permits(realClock.monotonicMs());
+
+    it("gives others what a dead holder held when its lease is over, and not before", async () => {
+      const leaseMs = 300;
+      let isCut = false;
+      let heardMs = 0;
+      const { fleet } = store.opened.connections;
+      const connection: StoreConnection = {
+        run: (call) => {
+          if (isCut) return new Promise(() => {});
+          heardMs = realClock.monotonicMs();
+          return fleet.run(call);
+        },
+      };
+      const dying = join("dying", { connection, leaseMs });
+      await waitFor("it has all", () => permits(dying.share) === 30);
+      const others = [join("dying", { leaseMs }), join("dying", { leaseMs })];
+      await waitFor("each has a third", () =>
+        [dying, ...others].every(({ share }) => permits(share) === 10),
+      );
+      isCut = true;
+      await waitFor("the others have all", () =>
+        others.every(({ share }) => permits(share) === 15),
+      );
+      expect(realClock.monotonicMs() - heardMs).toBeGreaterThan(leaseMs - roundingMs);
+      for (const { shares } of others) await shares.stop();
+    });
+
+    it("gives others at once what somebody held who says goodbye", async () => {
+      const members = [join("goodbye"), join("goodbye")];
+      const [first, last] = members;
+      await waitFor("each has a half", () => members.every(({ share }) => permits(share) === 15));
+      await last?.shares.stop();
+      // Its lease would last for longer than anybody waits here.
+      await waitFor("all is the other's", () => first !== undefined && permits(first.share) === 30);
+      await first?.shares.stop();
+      expect(await store.control.exists("headgate:{permits}:goodbye")).toBe(0);
+    });
+
+    it("gives a record in the future one lease more, and drops what is none", async () => {
+      const key = "headgate:{permits}:stepped";
+      const farMs = (await storeMs(store.control)) + 7_200_000;
+      const leaseMs = 60_000;
+      await store.control.hset(key, { stepped: `1 20 20 ${farMs}`, broken: "what is this" });
+      const member = join("stepped", { leaseMs });
+      await waitFor("it has a lease", () => member.share.isLeased(realClock.monotonicMs()));
+      expect(permits(member.share)).toBe(5);
+      const { stepped = "", broken } = await store.control.hgetall(key);
+      expect(broken).toBeUndefined();
+      const untilMs = Number(stepped.split(" ")[3]);
+      expect(untilMs).toBeLessThanOrEqual((await storeMs(store.control)) + leaseMs);
+      await member.shares.stop();
+    });
+
+    it("leaves keys that go by themselves, should nobody be left to remove them", async () => {
+      const member = join("alone");
+      // It counts on its share before the store has heard of it.
+      const key = "headgate:{permits}:alone";
+      await waitFor("its key is there", async () => (await store.control.exists(key)) === 1);
+      expect(await store.control.pttl(key)).toBeGreaterThan(0);
+      await member.shares.stop();
+    });
+  });
+});
+
+describe.each(enginesFor.scripts)("the script of permits on %s", (engine) => {
+  const store = shareTestStore(engine);
+  const rounds = seedCount(historiesOn(engine, 300));
 
   it("divides as fairShares() does, and evenly what nobody needs", async () => {
     const seed = firstSeed;
     const random = new FakeRandom(seed);
     const below = (count: number): number => Math.floor(random.next() * count);
-    for (let round = 0; round < 300; round += 1) {
+    for (let round = 0; round < rounds; round += 1) {
       const limit = below(3) === 0 ? 1 + below(8) : 1 + below(400);
       const needs = Array.from({ length: 1 + below(9) }, () => below(3) * below(120));
       const me = below(needs.length);
@@ -167,83 +261,12 @@ describe.each(engines)("PermitShares on %s", (engine) => {
       );
     }
   });
-
-  describe("in real time", () => {
-    const leaseMs = 900;
-
-    function join(name: string, connection?: StoreConnection) {
-      const holder = new TestHolder(name, 30);
-      const shares = new PermitShares({
-        connection: connection ?? store.opened.connections.fleet,
-        clock: realClock,
-        random: realRandom,
-        keyPrefix: "headgate:",
-        replicaCount: () => 3,
-        heartbeatMs: 30,
-        leaseMs,
-      });
-      return { holder, shares, share: shares.open(holder) };
-    }
-
-    const permits = (share: PermitShare): number => share.permits(realClock.monotonicMs());
-
-    it("gives others what a dead holder held when its lease is over, and not before", async () => {
-      let isCut = false;
-      const { fleet } = store.opened.connections;
-      const cut: StoreConnection = {
-        run: (call) => (isCut ? new Promise(() => {}) : fleet.run(call)),
-      };
-      const dying = join("dying", cut);
-      await waitFor("it has all", () => permits(dying.share) === 30);
-      const others = [join("dying"), join("dying")];
-      await waitFor("each has a third", () =>
-        [dying, ...others].every(({ share }) => permits(share) === 10),
-      );
-      isCut = true;
-      const cutMs = realClock.monotonicMs();
-      await waitFor("the others have all", () =>
-        others.every(({ share }) => permits(share) === 15),
-      );
-      // The last heartbeat that got through was at most a heartbeat and its way ago.
-      expect(realClock.monotonicMs() - cutMs).toBeGreaterThan(leaseMs / 2);
-      for (const { shares } of others) await shares.stop();
-    });
-
-    it("gives others at once what somebody held who says goodbye", async () => {
-      const members = [join("goodbye"), join("goodbye")];
-      const [first, last] = members;
-      await waitFor("each has a half", () => members.every(({ share }) => permits(share) === 15));
-      await last?.shares.stop();
-      const leftMs = realClock.monotonicMs();
-      await waitFor("all is the other's", () => first !== undefined && permits(first.share) === 30);
-      expect(realClock.monotonicMs() - leftMs).toBeLessThan(leaseMs);
-      await first?.shares.stop();
-      expect(await store.control.exists("headgate:{permits}:goodbye")).toBe(0);
-    });
-
-    it("gives a record in the future one lease more, and drops what is none", async () => {
-      const [seconds] = await store.control.time();
-      const farMs = (Number(seconds) + 7_200) * 1_000;
-      await store.control.hset("headgate:{permits}:stepped", {
-        stepped: `1 20 20 ${farMs}`,
-        broken: "what is this",
-      });
-      const member = join("stepped");
-      await waitFor("it has a lease", () => member.share.isLeased(realClock.monotonicMs()));
-      expect(permits(member.share)).toBe(5);
-      expect(await store.control.hkeys("headgate:{permits}:stepped")).not.toContain("broken");
-      await waitFor("it has all", () => permits(member.share) === 30);
-      await member.shares.stop();
-    });
-
-    it("leaves keys that go by themselves, should nobody be left to remove them", async () => {
-      const member = join("alone");
-      await waitFor("it has all", () => permits(member.share) === 30);
-      expect(await store.control.pttl("headgate:{permits}:alone")).toBeGreaterThan(0);
-      await member.shares.stop();
-    });
-  });
 });
+
+async function storeMs(control: Redis): Promise<number> {
+  const [seconds, micros] = await control.time();
+  return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
+}
 
 /** Who needs most comes first, and so has what does not divide. */
 function expectedShares(limit: number, needs: readonly number[]): readonly number[] {

@@ -1,14 +1,9 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type App, startApp } from "../../src/app/app.js";
-import { type LogEvent, silentLogger } from "../../src/app/logger.js";
 import { bucketsPerStreamMax } from "../../src/decide/quota-sessions.js";
 import { bucketIdBytesMax, bucketIdEntriesMax } from "../../src/rpc/quota-messages.js";
 import { bucketReportsPerSecondMax } from "../../src/rpc/quota-stream.js";
 import { grpcStatuses } from "../../src/rpc/status.js";
-import { configOf, quietEnv } from "../support/configured-store.js";
-import { sumOfSeries } from "../support/headgate-process.js";
+import { startTestApp, type TestApp } from "../support/app.js";
 import { QuotaClient, type SeenAction, usageMessage } from "../support/quota-client.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -36,27 +31,11 @@ spec:
     - {name: tried, domain: edge, bucket: [{header: x-tried, as: tried}]}
 `;
 
-interface Started {
-  readonly client: QuotaClient;
-  readonly events: readonly LogEvent[];
-  metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>;
-}
-
-async function start(): Promise<Started> {
-  const path = join(stage.folder, "policy.yaml");
-  await writeFile(path, policy);
-  const events: LogEvent[] = [];
-  const note = (event: LogEvent): void => void events.push(event);
-  const logger = { ...silentLogger, info: note, warn: note, error: note };
-  const app: App = await startApp(configOf({ HEADGATE_POLICY: path, ...quietEnv }), { logger });
-  stage.atEnd(() => app.close());
-  const client = new QuotaClient(app.controlAddress?.port ?? 0);
+async function start(): Promise<TestApp & { readonly client: QuotaClient }> {
+  const started = await startTestApp(stage, policy);
+  const client = new QuotaClient(started.app.controlAddress?.port ?? 0);
   stage.atEnd(() => client.close());
-  const metric: Started["metric"] = async (name, labels = {}) => {
-    const response = await fetch(`http://127.0.0.1:${app.httpAddress.port}/metrics`);
-    return sumOfSeries(await response.text(), name, labels);
-  };
-  return { client, events, metric };
+  return { ...started, client };
 }
 
 const bucketOf = (tenant: string) => ({ quota: "pace", tenant });

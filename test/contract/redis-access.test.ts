@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseRedisTarget, type RedisTargetText } from "../../src/store/redis/target.js";
 import { once, testCharge } from "../support/charges.js";
-import { type RedisEngine, RedisServer } from "../support/redis-server.js";
+import { enginesFor } from "../support/engines.js";
+import { RedisServer } from "../support/redis-server.js";
 import { openTestStore, soon, type TestRedisStore } from "../support/redis-store.js";
 
-const engines: readonly RedisEngine[] = ["redis", "valkey"];
 const password = "p@ss:w/ord?#%41";
 
 /** What it comes to. */
@@ -15,7 +15,7 @@ const barred = "STORE_ACCESS_DENIED";
 /** Its percent sign would otherwise be read as one of a URL. */
 const inUrl = password.replace("%", "%25");
 
-describe.each(engines)("RedisLimitStore's access to %s", (engine) => {
+describe.each(enginesFor.rights)("RedisLimitStore's access to %s", (engine) => {
   let server: RedisServer;
 
   beforeAll(async () => {

@@ -10,6 +10,7 @@ import { SharedLoop } from "../../src/fleet/shared-loop.js";
 import type { SharedRecords } from "../../src/fleet/shared-records.js";
 import type { RedisConnections } from "../../src/store/redis/connections.js";
 import { takeOne, testCharge, testKey } from "../support/charges.js";
+import { enginesFor } from "../support/engines.js";
 import { TestMaker, testReport } from "../support/fleet-reports.js";
 import { claimHz } from "../support/quota-claims.js";
 import { realClock, realRandom } from "../support/real-clock.js";
@@ -41,7 +42,7 @@ async function changeEverything(records: SharedRecords): Promise<void> {
   expect(await records.change(gone)).toMatchObject({ kind: "changed", version: 2 });
 }
 
-describe.each(["redis", "valkey"] as const)("the rights of a user on %s", (engine) => {
+describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
   it("as the README has them are enough for everything, and no more than that", async () => {
     const server = await startRedis(stage, { engine });
     const control = server.client();

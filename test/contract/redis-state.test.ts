@@ -8,9 +8,9 @@ import {
 import { Membership } from "../../src/fleet/membership.js";
 import { PermitShares } from "../../src/fleet/permit-shares.js";
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
+import { enginesFor } from "../support/engines.js";
 import { TestHolder } from "../support/permit-holder.js";
 import { realClock, realRandom } from "../support/real-clock.js";
-import type { RedisEngine } from "../support/redis-server.js";
 import {
   openTestStore,
   shareTestStore,
@@ -19,10 +19,10 @@ import {
   type TestRedisStore,
 } from "../support/redis-store.js";
 
-const engines: readonly RedisEngine[] = ["redis", "valkey"];
 const hourUs = 3_600_000_000;
 
-describe.each(engines)("RedisLimitStore's state on %s", (engine) => {
+// Scripts that are forgotten, and rights, are for both as well.
+describe.each(enginesFor.expiry)("RedisLimitStore's state on %s", (engine) => {
   const shared = shareTestStore(engine);
 
   beforeEach(async () => {
@@ -98,25 +98,6 @@ describe.each(engines)("RedisLimitStore's state on %s", (engine) => {
     expect((await takeOne(shared.opened.store, [quick], soon())).isDenied).toBe(false);
   });
 
-  it("writes nothing for a refused ask, nor for a peek", async () => {
-    await takeOne(shared.opened.store, [hourly({ cost: 8 })], soon());
-    const before = await shared.control.getBuffer("headgate:k");
-    const expiresBefore = await shared.control.call("pexpiretime", "headgate:k");
-    for (const ask of [hourly({ cost: 3 }), hourly({ cost: 0 }), hourly({ cost: 4_000_000 })]) {
-      await takeOne(shared.opened.store, [ask], soon());
-      expect(await shared.control.getBuffer("headgate:k")).toEqual(before);
-      expect(await shared.control.call("pexpiretime", "headgate:k")).toBe(expiresBefore);
-    }
-    await takeOne(shared.opened.store, [testCharge({ key: "other", cost: 99 })], soon());
-    expect(await shared.control.exists("headgate:other")).toBe(0);
-  });
-
-  it("deletes a bucket that refunds have emptied", async () => {
-    await takeOne(shared.opened.store, [hourly()], soon());
-    await takeOne(shared.opened.store, [hourly({ isRefund: true })], soon());
-    expect(await shared.control.exists("headgate:k")).toBe(0);
-  });
-
   it("clamps a time in the future to now, and writes that back though it refuses", async () => {
     // As it was written two hours from now, to be kept for an hour and more from then.
     const tUs = (await storeUs()) + 2 * hourUs;
@@ -129,48 +110,6 @@ describe.each(engines)("RedisLimitStore's state on %s", (engine) => {
     expect(left?.bucket).toEqual({ level: 10 * unitsPerHit, tUs: nowUs });
     // Else the key would stay for the two hours of the step as well.
     expect(await expiryMs()).toBeLessThanOrEqual(nowUs / 1_000 + 1.25 * (hourUs / 1_000) + 1_000);
-  });
-
-  it("refuses above what the limit holds, and leaves that alone", async () => {
-    await seed(80 * unitsPerHit);
-    const before = await shared.control.getBuffer("headgate:k");
-    const batch = [once(hourly()), once(hourly(), testCharge({ key: "near" }))];
-    for (const outcome of await shared.opened.store.take(batch, soon())) {
-      expect(outcome).toMatchObject({ kind: "decided", result: { grantedCount: 0 } });
-    }
-    expect(await shared.control.getBuffer("headgate:k")).toEqual(before);
-  });
-
-  it.each([
-    ["too short", Buffer.from("short")],
-    ["too long", Buffer.alloc(25)],
-    ["of an older format", Buffer.alloc(16)],
-    ["empty", Buffer.alloc(0)],
-    ["not a number", doubles(Number.NaN, 1)],
-    ["endless", doubles(Number.POSITIVE_INFINITY, 1)],
-    ["negative", doubles(-1, 1)],
-    ["a fraction", doubles(0.5, 1)],
-    ["a time before 1970", doubles(1, -1)],
-    ["a time beyond 2^53", doubles(1, 2 ** 54)],
-    ["more than any limit holds", doubles(levelUnitsMax + 1, 1)],
-    ["text", Buffer.from("twenty-four letters, odd")],
-  ])("takes a value that is not ours for an empty bucket: %s", async (_name, value) => {
-    await shared.control.set("headgate:k", value);
-    expect(await shared.opened.store.peek(testKey("k"), soon())).toBeUndefined();
-    const badBefore = shared.opened.badBuckets.count;
-    const batch = [once(hourly()), once(testCharge({ key: "near" }))];
-    const outcomes = await shared.opened.store.take(batch, soon());
-    expect(outcomes.map(({ kind }) => kind)).toEqual(["decided", "decided"]);
-    expect(shared.opened.badBuckets.count).toBe(badBefore + 1);
-    const left = await shared.opened.store.peek(testKey("k"), soon());
-    expect(left?.bucket.level).toBe(unitsPerHit);
-  });
-
-  it("takes a value of another type for an empty bucket", async () => {
-    await shared.control.lpush("headgate:k", "one");
-    expect(await shared.opened.store.peek(testKey("k"), soon())).toBeUndefined();
-    expect((await takeOne(shared.opened.store, [hourly()], soon())).isDenied).toBe(false);
-    expect(await shared.control.type("headgate:k")).toBe("string");
   });
 
   it("asks again for a script that the server forgot, and fails no call", async () => {
@@ -220,6 +159,69 @@ describe.each(engines)("RedisLimitStore's state on %s", (engine) => {
     expect(await shared.control.exists("headgate:{permits}:orders")).toBe(0);
     await narrow.store.close();
   });
+
+  if (enginesFor.behaviour.includes(engine)) {
+    it("writes nothing for a refused ask, nor for a peek", async () => {
+      await takeOne(shared.opened.store, [hourly({ cost: 8 })], soon());
+      const before = await shared.control.getBuffer("headgate:k");
+      const expiresBefore = await shared.control.call("pexpiretime", "headgate:k");
+      for (const ask of [hourly({ cost: 3 }), hourly({ cost: 0 }), hourly({ cost: 4_000_000 })]) {
+        await takeOne(shared.opened.store, [ask], soon());
+        expect(await shared.control.getBuffer("headgate:k")).toEqual(before);
+        expect(await shared.control.call("pexpiretime", "headgate:k")).toBe(expiresBefore);
+      }
+      await takeOne(shared.opened.store, [testCharge({ key: "other", cost: 99 })], soon());
+      expect(await shared.control.exists("headgate:other")).toBe(0);
+    });
+
+    it("deletes a bucket that refunds have emptied", async () => {
+      await takeOne(shared.opened.store, [hourly()], soon());
+      await takeOne(shared.opened.store, [hourly({ isRefund: true })], soon());
+      expect(await shared.control.exists("headgate:k")).toBe(0);
+    });
+
+    it("refuses above what the limit holds, and leaves that alone", async () => {
+      await seed(80 * unitsPerHit);
+      const before = await shared.control.getBuffer("headgate:k");
+      const batch = [once(hourly()), once(hourly(), testCharge({ key: "near" }))];
+      for (const outcome of await shared.opened.store.take(batch, soon())) {
+        expect(outcome).toMatchObject({ kind: "decided", result: { grantedCount: 0 } });
+      }
+      expect(await shared.control.getBuffer("headgate:k")).toEqual(before);
+    });
+
+    it.each([
+      ["too short", Buffer.from("short")],
+      ["too long", Buffer.alloc(25)],
+      ["of an older format", Buffer.alloc(16)],
+      ["empty", Buffer.alloc(0)],
+      ["not a number", doubles(Number.NaN, 1)],
+      ["endless", doubles(Number.POSITIVE_INFINITY, 1)],
+      ["negative", doubles(-1, 1)],
+      ["a fraction", doubles(0.5, 1)],
+      ["a time before 1970", doubles(1, -1)],
+      ["a time beyond 2^53", doubles(1, 2 ** 54)],
+      ["more than any limit holds", doubles(levelUnitsMax + 1, 1)],
+      ["text", Buffer.from("twenty-four letters, odd")],
+    ])("takes a value that is not ours for an empty bucket: %s", async (_name, value) => {
+      await shared.control.set("headgate:k", value);
+      expect(await shared.opened.store.peek(testKey("k"), soon())).toBeUndefined();
+      const badBefore = shared.opened.badBuckets.count;
+      const batch = [once(hourly()), once(testCharge({ key: "near" }))];
+      const outcomes = await shared.opened.store.take(batch, soon());
+      expect(outcomes.map(({ kind }) => kind)).toEqual(["decided", "decided"]);
+      expect(shared.opened.badBuckets.count).toBe(badBefore + 1);
+      const left = await shared.opened.store.peek(testKey("k"), soon());
+      expect(left?.bucket.level).toBe(unitsPerHit);
+    });
+
+    it("takes a value of another type for an empty bucket", async () => {
+      await shared.control.lpush("headgate:k", "one");
+      expect(await shared.opened.store.peek(testKey("k"), soon())).toBeUndefined();
+      expect((await takeOne(shared.opened.store, [hourly()], soon())).isDenied).toBe(false);
+      expect(await shared.control.type("headgate:k")).toBe("string");
+    });
+  }
 });
 
 function joinFleet({ connections }: TestRedisStore): Membership {

@@ -17,7 +17,8 @@ import {
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
-const stage = useStage("test");
+// Each has servers of its own, and waits for them more than it works: they run side by side.
+const stage = useStage("file");
 const authority = new TestAuthority();
 const stranger = new TestAuthority();
 
@@ -53,7 +54,7 @@ function tlsEnv({ certificate, key, authority: trusted }: CertificateFiles): Env
   };
 }
 
-describe("a Redis over TLS", () => {
+describe.concurrent("a Redis over TLS", () => {
   it.each<[string, CertificateWish, Env, RegExp | "none"]>([
     ["that is trusted", { addresses: ["127.0.0.1"] }, {}, "none"],
     ["of an authority that nobody named", {}, { REDIS_TLS_CACERT: "" }, /not signed by an auth/],
@@ -154,7 +155,7 @@ describe("a Redis over TLS", () => {
   });
 });
 
-describe("the files of TLS with Redis", () => {
+describe.concurrent("the files of TLS with Redis", () => {
   it("are read again for the next connection, when they are good", async () => {
     const { server, tlsPort } = await startTlsRedis(stage, { authority, knowsClients: true });
     const files = await clientFiles({}, stranger);
@@ -188,7 +189,7 @@ describe("the files of TLS with Redis", () => {
   });
 });
 
-describe("a second Redis over TLS", () => {
+describe.concurrent("a second Redis over TLS", () => {
   it("stands beside a first one behind a Unix socket", async () => {
     const { server: first } = await startTlsRedis(stage, { authority });
     const { server: second, tlsPort } = await startTlsRedis(stage, { authority });
@@ -209,7 +210,7 @@ describe("a second Redis over TLS", () => {
   });
 });
 
-describe("a cluster over TLS", () => {
+describe.concurrent("a cluster over TLS", () => {
   it.each<[string, CertificateWish, readonly string[]]>([
     ["by addresses", { addresses: ["127.0.0.1"] }, []],
     [
@@ -240,7 +241,7 @@ describe("a cluster over TLS", () => {
   });
 });
 
-describe("sentinels over TLS", () => {
+describe.concurrent("sentinels over TLS", () => {
   it("lead to a Redis over TLS", async () => {
     const sync = ["--tls-replication", "yes"];
     const { server, tlsPort } = await startTlsRedis(stage, { authority, args: sync });

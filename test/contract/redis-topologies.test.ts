@@ -4,7 +4,7 @@ import { connectMsMin } from "../../src/store/redis/library-options.js";
 import { TestAuthority } from "../support/certificates.js";
 import { once, testCharge } from "../support/charges.js";
 import { type Env, openConfiguredStore } from "../support/configured-store.js";
-import { realClock, realRandom } from "../support/real-clock.js";
+import { realRandom } from "../support/real-clock.js";
 import { startRedis } from "../support/redis.js";
 import { RedisCluster } from "../support/redis-cluster.js";
 import { RedisSentinels } from "../support/redis-sentinels.js";
@@ -12,9 +12,10 @@ import { soon } from "../support/redis-store.js";
 import { startTlsRedis } from "../support/redis-tls.js";
 import { useStage } from "../support/stage.js";
 import { TcpFaultProxy } from "../support/tcp-fault-proxy.js";
-import { waitFor } from "../support/wait.js";
+import { waitFor, within } from "../support/wait.js";
 
-const stage = useStage("test");
+// Each has servers of its own, and waits for them more than it works: they run side by side.
+const stage = useStage("file");
 
 function open(env: Env): Promise<OpenStore> {
   return openConfiguredStore(stage, env);
@@ -30,7 +31,7 @@ async function chargeBoth({ store }: OpenStore): Promise<void> {
   expect(outcomes.map(({ kind }) => kind)).toEqual(["decided", "decided"]);
 }
 
-describe("a second Redis", () => {
+describe.concurrent("a second Redis", () => {
   it("may be behind sentinels, beside a first one that is not", async () => {
     const first = await startRedis(stage);
     const group = await RedisSentinels.start({
@@ -71,7 +72,7 @@ describe("a second Redis", () => {
   });
 });
 
-describe("a cluster whose nodes announce other addresses", () => {
+describe.concurrent("a cluster whose nodes announce other addresses", () => {
   it("is reached at those, and nowhere else", async () => {
     const cluster = await RedisCluster.start("redis");
     stage.atEnd(() => cluster.stop());
@@ -103,7 +104,7 @@ describe("a cluster whose nodes announce other addresses", () => {
   });
 });
 
-describe("REDIS_TIMEOUT", () => {
+describe.concurrent("REDIS_TIMEOUT", () => {
   it("shortens a call whose deadline is later", async () => {
     const server = await startRedis(stage);
     const timeoutMs = 40;
@@ -116,11 +117,10 @@ describe("REDIS_TIMEOUT", () => {
       return outcomes.length === 1;
     });
     server.pause();
-    const startMs = realClock.monotonicMs();
-    await expect(opened.store.take([once(byMinute)], soon())).rejects.toMatchObject({
-      code: "STORE_TIMEOUT",
-    });
-    expect(realClock.monotonicMs() - startMs).toBeLessThan(10 * timeoutMs);
+    const answer = opened.store.take([once(byMinute)], soon());
+    // Timers fire in their order, also where the machine has no time for either.
+    const inTime = within("it is answered", 2 * timeoutMs, answer);
+    await expect(inTime).rejects.toMatchObject({ code: "STORE_TIMEOUT" });
     server.resume();
   });
 
@@ -138,9 +138,9 @@ describe("REDIS_TIMEOUT", () => {
       REDIS_TIMEOUT: `${timeoutMs}ms`,
     });
     // The certificate is a stranger's, which only somebody sees who has waited for it.
-    await expect(opened.store.take([once(byMinute)], soon())).rejects.toMatchObject({
-      code: "STORE_TLS_FAILED",
-      message: expect.stringContaining("not signed by an authority"),
+    await waitFor("it is seen", async () => {
+      const thrown: unknown = await opened.store.take([once(byMinute)], soon()).catch((e) => e);
+      return String(thrown).includes("not signed by an authority");
     });
   });
 });

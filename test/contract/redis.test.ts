@@ -1,13 +1,12 @@
-import { type RedisEngine, RedisServer } from "../support/redis-server.js";
+import { enginesFor } from "../support/engines.js";
+import { RedisServer } from "../support/redis-server.js";
 import { openTestStore, soon } from "../support/redis-store.js";
 import { describeLimitStore } from "./limit-store.js";
 
-const engines: readonly RedisEngine[] = ["redis", "valkey"];
-
-for (const engine of engines) {
+for (const engine of enginesFor.behaviour) {
   describeLimitStore(`RedisLimitStore on ${engine}`, async () => {
     const server = await RedisServer.start({ engine });
-    const { store } = await openTestStore(server);
-    return { store, soon, stop: () => store.close().then(() => server.stop()) };
+    const open = async () => (await openTestStore(server)).store;
+    return { open, soon, stop: () => server.stop() };
   });
 }

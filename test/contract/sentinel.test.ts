@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Charge, unitsPerHit } from "../../src/core/bucket.js";
 import { isServiceError } from "../../src/core/errors.js";
 import { openRedis, type RedisConnections } from "../../src/store/redis/connections.js";
@@ -8,25 +8,23 @@ import { openRedisSentinel } from "../../src/store/redis/sentinel.js";
 import { parseSentinelTarget, type SentinelTargetText } from "../../src/store/redis/target.js";
 import { once, testCharge, testKey } from "../support/charges.js";
 import { realClock, realRandom } from "../support/real-clock.js";
+import { startRedis } from "../support/redis.js";
 import {
   RedisSentinel,
   RedisSentinels,
   type RedisSentinelsOptions,
   sentinelPrimaryName,
 } from "../support/redis-sentinels.js";
-import { RedisServer } from "../support/redis-server.js";
 import { loopbackTarget, soon } from "../support/redis-store.js";
+import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
-const cleanups: (() => Promise<unknown>)[] = [];
-
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+// Each has servers of its own, and waits for them more than it works: they run side by side.
+const stage = useStage("file");
 
 async function startGroup(options: RedisSentinelsOptions = {}): Promise<RedisSentinels> {
   const group = await RedisSentinels.start(options);
-  cleanups.push(() => group.stop());
+  stage.atEnd(() => group.stop());
   return group;
 }
 
@@ -37,7 +35,7 @@ interface Opened {
 
 function openOver(connections: RedisConnections, events: RedisEvent[]): Opened {
   const store = new RedisLimitStore({ connections });
-  cleanups.push(() => store.close());
+  stage.atEnd(() => store.close());
   return { store, events };
 }
 
@@ -74,7 +72,7 @@ async function levelOf(store: RedisLimitStore, key: string): Promise<number> {
 
 const failoverMsMax = 30_000;
 
-describe("openRedisSentinel()", () => {
+describe.concurrent("openRedisSentinel()", () => {
   it("decides on the primary, and on the next one after a crash, without a restart", async () => {
     const group = await startGroup();
     const { store } = open({ url: group.url });
@@ -138,8 +136,7 @@ describe("openRedisSentinel()", () => {
     const group = await startGroup();
     const { store } = open({ url: group.url });
     await store.verify(soon());
-    const other = await RedisServer.start({ engine: "redis" });
-    cleanups.push(() => other.stop());
+    const other = await startRedis(stage);
     for (const sentinel of group.sentinels) {
       await sentinel.forget();
       await sentinel.monitor(sentinelPrimaryName, other.port);
@@ -151,13 +148,12 @@ describe("openRedisSentinel()", () => {
   });
 
   it("does not use what the sentinels name when that calls itself a replica", async () => {
-    const server = await RedisServer.start({ engine: "redis" });
-    cleanups.push(() => server.stop());
+    const server = await startRedis(stage);
     const control = server.client();
     await control.config("SET", "replica-read-only", "no");
     await control.replicaof("127.0.0.1", "1");
     const sentinel = await RedisSentinel.start(server.port, {});
-    cleanups.push(() => sentinel.stop());
+    stage.atEnd(() => sentinel.stop());
     const { store, events } = open({ url: `${sentinelPrimaryName},127.0.0.1:${sentinel.port}` });
     await waitFor("it is left", () =>
       events.some((event) => event.kind === "redisFailed" && event.code === "STORE_READ_ONLY"),
@@ -211,10 +207,9 @@ describe("openRedisSentinel()", () => {
   });
 });
 
-describe("openRedis()", () => {
+describe.concurrent("openRedis()", () => {
   it("does not use a replica where only a primary will do, though it takes writes", async () => {
-    const server = await RedisServer.start({ engine: "redis" });
-    cleanups.push(() => server.stop());
+    const server = await startRedis(stage);
     const control = server.client();
     await control.config("SET", "replica-read-only", "no");
     await control.replicaof("127.0.0.1", "1");
@@ -241,8 +236,7 @@ describe("openRedis()", () => {
   });
 
   it("takes a server for a primary where its user may not ask", async () => {
-    const server = await RedisServer.start({ engine: "redis" });
-    cleanups.push(() => server.stop());
+    const server = await startRedis(stage);
     await server.client().call("acl", "setuser", "default", "-role");
     const connections = openRedis({
       target: loopbackTarget(server.port),

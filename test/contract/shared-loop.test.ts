@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { defaultGateSettings } from "../../src/core/gate.js";
 import { encodeSheet } from "../../src/fleet/sheet-codec.js";
+import { enginesFor } from "../support/engines.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { testFleetSheet, testPressure, testReport } from "../support/fleet-reports.js";
 import { LoopFleet, type LoopFleetParts, type LoopReplica } from "../support/loop-fleet.js";
-import type { RedisEngine } from "../support/redis-server.js";
 import { shareTestStore } from "../support/redis-store.js";
+import { runSeeds, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
 import type { CallFate } from "../support/wayward-connection.js";
 
-const engines: readonly RedisEngine[] = ["redis", "valkey"];
 const fates: readonly CallFate[] = [
   "answered",
   "answered",
@@ -18,11 +18,10 @@ const fates: readonly CallFate[] = [
   "late",
 ];
 const leaseMs = 3_600_000;
-const historySteps = 250;
+const historySteps = 25;
 const firstSeed = 20_261_121;
-const seedCount = 3;
 
-describe.each(engines)("SharedLoop on %s", (engine) => {
+describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
   const store = shareTestStore(engine);
   let fleetCount = 0;
 
@@ -242,37 +241,41 @@ describe.each(engines)("SharedLoop on %s", (engine) => {
     }
   });
 
-  it.each(Array.from({ length: seedCount }, (_, i) => firstSeed + i))(
-    "never goes back, and is led by one again, in a history of losses and stalls, seed %i",
-    async (seed) => {
-      const random = new FakeRandom(seed);
-      const below = (count: number): number => Math.floor(random.next() * count);
-      const { fleet, endLease } = createFleet({ random: new FakeRandom(seed + 1_000) });
-      const replicas = await joinThree(fleet);
-      for (let step = 0; step < historySteps; step += 1) {
-        const replica = replicas[below(3)] ?? replicas[0];
-        replica.connection.fate = fates[below(fates.length)] ?? "answered";
-        if (random.next() < 0.3) replica.loop.report([testReport({ nodeId: replica.id })]);
-        const maker = replica.makers.at(-1);
-        const stallMs = random.next() < 0.1 ? leaseMs : 0;
-        if (maker !== undefined) maker.onUpdate = () => replica.clock.stall(stallMs);
-        await replica.pass(250 * (1 + below(4)));
-        if (random.next() < 0.3) await replica.connection.deliverOne();
-        if (random.next() < 0.05) await endLease();
-      }
-      for (const replica of replicas) {
-        replica.connection.fate = "answered";
-        const maker = replica.makers.at(-1);
-        if (maker !== undefined) maker.onUpdate = () => {};
-      }
-      await passAll(fleet, 3_000);
-      expect(fleet.leaders).toHaveLength(1);
-      expect(fleet.published.length).toBeGreaterThan(10);
-      const [leader] = fleet.leaders;
-      for (const { loop } of replicas) {
-        expect(loop.current()).toMatchObject({ leaderId: leader?.id });
-      }
-    },
-    60_000,
+  const seeds = seedsFrom(firstSeed, 100);
+
+  it(
+    `never goes back, and is led by one again, in ${seeds.length} histories of losses and stalls`,
+    () => runSeeds(seeds, runHistory),
+    seedsTimeoutMs(60_000),
   );
+
+  async function runHistory(seed: number): Promise<void> {
+    const random = new FakeRandom(seed);
+    const below = (count: number): number => Math.floor(random.next() * count);
+    const { fleet, endLease } = createFleet({ random: new FakeRandom(seed + 1_000) });
+    const replicas = await joinThree(fleet);
+    for (let step = 0; step < historySteps; step += 1) {
+      const replica = replicas[below(3)] ?? replicas[0];
+      replica.connection.fate = fates[below(fates.length)] ?? "answered";
+      if (random.next() < 0.3) replica.loop.report([testReport({ nodeId: replica.id })]);
+      const maker = replica.makers.at(-1);
+      const stallMs = random.next() < 0.1 ? leaseMs : 0;
+      if (maker !== undefined) maker.onUpdate = () => replica.clock.stall(stallMs);
+      await replica.pass(250 * (1 + below(4)));
+      if (random.next() < 0.3) await replica.connection.deliverOne();
+      if (random.next() < 0.05) await endLease();
+    }
+    for (const replica of replicas) {
+      replica.connection.fate = "answered";
+      const maker = replica.makers.at(-1);
+      if (maker !== undefined) maker.onUpdate = () => {};
+    }
+    await passAll(fleet, 3_000);
+    expect(fleet.leaders).toHaveLength(1);
+    expect(fleet.published.length).toBeGreaterThan(4);
+    const [leader] = fleet.leaders;
+    for (const { loop } of replicas) {
+      expect(loop.current()).toMatchObject({ leaderId: leader?.id });
+    }
+  }
 });

@@ -9,6 +9,7 @@ import {
   recordsMax,
   type SharedRecords,
 } from "../../src/fleet/shared-records.js";
+import { enginesFor } from "../support/engines.js";
 import { realClock } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";
 import { waitFor } from "../support/wait.js";
@@ -141,7 +142,7 @@ describe("LoneRecords", () => {
   describeBounds(() => ({ open: () => new LoneRecords(realClock) }));
 });
 
-describe.each(["redis", "valkey"] as const)("RedisRecords on %s", (engine) => {
+describe.each(enginesFor.behaviour)("RedisRecords on %s", (engine) => {
   const store = shareTestStore(engine);
   let worldCount = 0;
 

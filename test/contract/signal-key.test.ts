@@ -7,12 +7,10 @@ import {
   KeySignalReader,
   keyNumberBytesMax,
 } from "../../src/fleet/signal-key.js";
-import type { RedisEngine } from "../support/redis-server.js";
+import { enginesFor } from "../support/engines.js";
 import { openTestStore, shareTestStore, soon } from "../support/redis-store.js";
 
-const engines: readonly RedisEngine[] = ["redis", "valkey"];
-
-describe.each(engines)("KeySignalReader on %s", (engine) => {
+describe.each(enginesFor.behaviour)("KeySignalReader on %s", (engine) => {
   const store = shareTestStore(engine);
 
   async function read(key: string, keysMax?: number): Promise<unknown> {
@@ -79,6 +77,10 @@ describe.each(engines)("KeySignalReader on %s", (engine) => {
     expect(await read("nothing")).toBe("SIGNAL_EMPTY");
     expect(await read("set", 5)).toBe("SIGNAL_MALFORMED");
   });
+});
+
+describe.each(enginesFor.rights)("KeySignalReader as a user of %s", (engine) => {
+  const store = shareTestStore(engine);
 
   it("needs no more rights than the README says beside those of the store", async () => {
     const readme = readFileSync("README.md", "utf8");
