@@ -1,13 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { type AdminClients, adminClients } from "../support/admin.js";
-import { Envoy } from "../support/envoy.js";
-import { fromHeader } from "../support/envoy-config.js";
-import { edgePolicy } from "../support/gateway.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
-import { HttpClient } from "../support/http-client.js";
+import { edgePolicy, startHostedGateway } from "../support/gateway.js";
+import { HeadgateProcess, type RunningHeadgate } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import { useStage } from "../support/stage.js";
-import { startUpstream } from "../support/upstream.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
@@ -20,15 +17,8 @@ const policy = edgePolicy(`
 /** How soon all replicas go by what one was told, in milliseconds. */
 const everywhereMsMax = 1_000;
 
-/** The port that a Headgate says its admin API has. */
-function adminPort(headgate: HeadgateProcess): number {
-  const { output } = headgate.process;
-  const digits = [...output.matchAll(/"adminListening".*?"port":(\d+)/g)].at(-1)?.[1];
-  return Number(digits);
-}
-
-function clientsOf(headgate: HeadgateProcess): AdminClients {
-  return adminClients(adminPort(headgate));
+function clientsOf(headgate: RunningHeadgate): AdminClients {
+  return adminClients(headgate.portOf("admin"));
 }
 
 const acme = { domain: "edge", entries: [{ key: "account", value: "acme" }] };
@@ -37,20 +27,13 @@ describe("the admin API of two Headgates on one Redis", () => {
   it("changes through one what callers see through the other, and forgets nothing", async () => {
     const { port } = await startRedis(stage);
     const env = { ...redisEnv(port), HEADGATE_ADMIN_OPEN: "true" };
-    const first = await HeadgateProcess.start(stage, { policy, env });
-    const second = await HeadgateProcess.start(stage, { policy, env });
-    const upstream = await startUpstream(stage);
-    const envoy = await Envoy.start(stage, {
-      upstreamPort: upstream.port,
-      headgatePorts: [second.grpcPort],
-      rateLimits: [{ actions: [fromHeader("x-account", "account")] }],
-    });
-    const http = new HttpClient();
-    stage.atEnd(() => http.close());
-    const send = async (account: string): Promise<number> => {
-      const headers = { "x-account": account };
-      return (await http.send({ port: envoy.port, headers })).status;
-    };
+    const [first, gateway] = await Promise.all([
+      HeadgateProcess.start(stage, { policy, env }),
+      startHostedGateway(stage, { policy, headgateEnvs: [env], descriptorKeys: [["account"]] }),
+    ]);
+    const [second] = gateway.headgates;
+    const send = async (account: string): Promise<number> =>
+      (await gateway.send({ account })).status;
     const until = async (account: string, status: number): Promise<number> => {
       const startMs = performance.now();
       await waitFor(`${account} gets ${status}`, async () => (await send(account)) === status);
@@ -84,11 +67,9 @@ describe("the admin API of two Headgates on one Redis", () => {
 
   it("is not opened to a network without credentials", async () => {
     const env = { HEADGATE_ADMIN_ADDR: "0.0.0.0:0" };
-    const headgate = await HeadgateProcess.prepare(stage, { policy, env });
-    const started = headgate.spawn();
-    const { code } = await started.exited;
+    const { code, output } = await HostedHeadgate.startFailure(stage, { policy, env });
     expect(code).toBe(2);
-    expect(started.output).toContain("HEADGATE_ADMIN_ACCESS is not set");
-    expect(started.output).toContain("name a file that says who may, or listen on 127.0.0.1");
+    expect(output).toContain("HEADGATE_ADMIN_ACCESS is not set");
+    expect(output).toContain("name a file that says who may, or listen on 127.0.0.1");
   });
 });

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { TestAuthority } from "../support/certificates.js";
 import { captureCli } from "../support/cli.js";
 import { freePort } from "../support/free-port.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { useStage } from "../support/stage.js";
 
 const policy = `apiVersion: headgate.dev/v1alpha1
@@ -58,7 +58,7 @@ describe("a token", () => {
     ];
     const adminPort = await freePort();
     url = `http://127.0.0.1:${adminPort}`;
-    await HeadgateProcess.start(stage, {
+    await HostedHeadgate.start(stage, {
       policy,
       env: {
         HEADGATE_ADMIN_ADDR: `127.0.0.1:${adminPort}`,
@@ -148,13 +148,12 @@ describe("TLS with an authority of one's own", () => {
     files["other-ca"] = await file("other-ca.pem", stranger.certificate);
     files["junk"] = await file("junk.pem", "no certificate\n");
     files["access"] = await file("names", "reader * certificate:spiffe://shop/ann ann\n");
-    port = await start("server");
-    expiredPort = await start("old");
+    [port, expiredPort] = await Promise.all([start("server"), start("old")]);
   });
 
   async function start(certificate: string): Promise<number> {
     const adminPort = await freePort();
-    await HeadgateProcess.start(stage, {
+    await HostedHeadgate.start(stage, {
       policy,
       env: {
         HEADGATE_ADMIN_ADDR: `0.0.0.0:${adminPort}`,

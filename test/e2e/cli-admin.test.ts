@@ -1,8 +1,9 @@
 import { resolve } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import { captureCli } from "../support/cli.js";
 import { freePort } from "../support/free-port.js";
-import { edgePolicy, type Gateway, startGateway } from "../support/gateway.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { edgePolicy, type Gateway, startHostedGateway } from "../support/gateway.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import { useStage } from "../support/stage.js";
 import { waitFor, within } from "../support/wait.js";
@@ -14,7 +15,7 @@ const policy = edgePolicy(`
 `);
 
 const stage = useStage("file");
-let gateway: Gateway;
+let gateway: Gateway<HostedHeadgate>;
 /** Admin ports: of a Headgate that no Envoy asks, and of the one that Envoy asks. */
 let other: string;
 let asked: string;
@@ -28,12 +29,14 @@ beforeAll(async () => {
     HEADGATE_ADMIN_OPEN: "true",
   }));
   [other = "", asked = ""] = ports.map((port) => `http://127.0.0.1:${port}`);
-  await HeadgateProcess.start(stage, { policy, env: otherEnv });
-  gateway = await startGateway(stage, {
-    policy,
-    headgateEnvs: [askedEnv],
-    descriptorKeys: [["user"]],
-  });
+  [gateway] = await Promise.all([
+    startHostedGateway(stage, {
+      policy,
+      headgateEnvs: [askedEnv],
+      descriptorKeys: [["user"]],
+    }),
+    HostedHeadgate.start(stage, { policy, env: otherEnv }),
+  ]);
 });
 
 /** Runs the built command line in a process of its own. */
@@ -47,10 +50,9 @@ function start(url: string, words: readonly string[]) {
 }
 
 async function run(url: string, ...words: readonly string[]): Promise<string> {
-  const program = start(url, words);
-  const { code } = await within(words.join(" "), 30_000, program.exited);
-  expect(code, program.output).toBe(0);
-  return program.output;
+  const { code, out, err } = await captureCli(words, { env: { HEADGATE_ADMIN_URL: url } });
+  expect(code, out + err).toBe(0);
+  return out;
 }
 
 async function send(user: string, count: number): Promise<readonly number[]> {
@@ -63,7 +65,9 @@ describe("headgate keys", () => {
   it("changes on one replica what a real Envoy's callers see through another", async () => {
     expect(await send("ann", 4)).toEqual([200, 200, 200, 429]);
     const words = ["edge", "user=ann", "--times", "2x", "--reason", "launch"];
-    expect(await run(other, "keys", "override", ...words)).toContain("times 2");
+    const override = start(other, ["keys", "override", ...words]);
+    expect(await within("it is set", 30_000, override.exited)).toEqual({ code: 0 });
+    expect(override.output).toContain("times 2");
     await waitFor("ann gets more", async () => (await send("ann", 1))[0] === 200);
     expect(await send("ann", 3)).toEqual([200, 200, 429]);
     expect(await run(asked, "keys", "get", "edge", "user=ann")).toContain("6 of 6 used");

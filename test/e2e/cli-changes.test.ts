@@ -5,7 +5,7 @@ import { parse } from "yaml";
 import { type CliRun, captureCli } from "../support/cli.js";
 import { FakeTerminal } from "../support/fake-terminal.js";
 import { freePort } from "../support/free-port.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -29,14 +29,14 @@ spec:
 }
 
 const stage = useStage("file");
-let headgate: HeadgateProcess;
+let headgate: HostedHeadgate;
 /** Its admin port. */
 let url: string;
 
 beforeAll(async () => {
   const adminPort = await freePort();
   url = `http://127.0.0.1:${adminPort}`;
-  headgate = await HeadgateProcess.start(stage, {
+  headgate = await HostedHeadgate.start(stage, {
     policy: policyOf(10),
     env: {
       HEADGATE_ADMIN_ADDR: `127.0.0.1:${adminPort}`,
@@ -148,7 +148,7 @@ describe("headgate apply", () => {
   it("is told where the policy comes from that cannot be replaced", async () => {
     const adminPort = await freePort();
     const env = { HEADGATE_ADMIN_ADDR: `127.0.0.1:${adminPort}`, HEADGATE_ADMIN_OPEN: "true" };
-    await HeadgateProcess.start(stage, { policy: policyOf(10), env });
+    await HostedHeadgate.start(stage, { policy: policyOf(10), env });
     const path = await file("seven.yaml", policyOf(7));
     const words = ["apply", path, ...because, "--admin-url", `http://127.0.0.1:${adminPort}`];
     const { code, err } = await run(...words);

@@ -5,6 +5,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { loadConfig } from "../../src/app/config.js";
 import { optionNames, optionRow } from "../../src/app/options.js";
+import { captureCli } from "../support/cli.js";
 import {
   ComposeTopology,
   composeSchema,
@@ -13,8 +14,7 @@ import {
   readComposeFile,
   servicesNamed,
 } from "../support/compose.js";
-import { runHeadgate } from "../support/drop-in.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { requireProgram } from "../support/programs.js";
 import { useStage } from "../support/stage.js";
 import { waitFor, within } from "../support/wait.js";
@@ -80,11 +80,11 @@ describe("docker-compose.yml", () => {
   it("starts Envoys from what headgate makes of the policy", async () => {
     const folder = "envoy/compose";
     const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
-    const { code, output } = await runHeadgate([
+    const { code, out, err } = await captureCli([
       ...["generate", "envoy", `${folder}/policy.yaml`, "--role", "edge", "--out", folder],
       isUpdating ? "--force" : "--check",
     ]);
-    expect(code, output).toBe(0);
+    expect(code, out + err).toBe(0);
     for (const name of ["envoy-1", "envoy-2"]) {
       const { [name]: envoy = expect.fail(`there is no ${name}`) } = services;
       const path = envoy.command?.[envoy.command.indexOf("--config-path") + 1] ?? "";
@@ -242,14 +242,15 @@ describe("Dockerfile", () => {
     const [program, ...args] = z.array(z.string()).parse(JSON.parse(list));
     expect(program).toBe("/nodejs/bin/node");
     const policy = "domain: shop\ndescriptors: []\n";
-    const replica = await HeadgateProcess.start(stage, { policy });
+    const quick = { HEADGATE_DRAIN_DELAY_MS: "0" };
+    const replica = await HostedHeadgate.start(stage, { policy, env: quick });
     const check = async (port: number) => {
       const env = { PORT: String(port) };
       const run = stage.spawn({ name: "health", file: process.execPath, args, env });
       return within("it has ended", checkMsMax, run.exited);
     };
     expect(await check(replica.httpPort)).toEqual({ code: 0 });
-    await replica.process.kill();
+    await replica.terminate();
     expect(await check(replica.httpPort)).toEqual({ code: 1 });
   });
 });

@@ -1,6 +1,12 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { fromHeader, type Json } from "../support/envoy-config.js";
-import { edgePolicy, type Gateway, rateLimitHeaders, startGateway } from "../support/gateway.js";
+import {
+  edgePolicy,
+  type Gateway,
+  rateLimitHeaders,
+  startHostedGateway,
+} from "../support/gateway.js";
+import type { HostedHeadgate } from "../support/hosted-headgate.js";
 import type { HttpAnswer } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import { tokensHeader } from "../support/upstream.js";
@@ -40,10 +46,10 @@ const rateLimits: readonly Json[] = [
 ];
 
 const stage = useStage("file");
-let gateway: Gateway;
+let gateway: Gateway<HostedHeadgate>;
 
 beforeAll(async () => {
-  gateway = await startGateway(stage, { policy, envoy: { rateLimits } });
+  gateway = await startHostedGateway(stage, { policy, envoy: { rateLimits } });
 });
 
 /** A request whose upstream answer says that it cost so many tokens. */

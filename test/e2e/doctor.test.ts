@@ -5,7 +5,7 @@ import { runCli } from "../../src/cli/program.js";
 import type { Envoy } from "../support/envoy.js";
 import { freePort } from "../support/free-port.js";
 import { type ProxyPorts, startGeneratedEnvoy } from "../support/generated-envoy.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { HttpClient } from "../support/http-client.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { useStage } from "../support/stage.js";
@@ -24,7 +24,7 @@ const limits = `
 `;
 
 interface Pair {
-  readonly headgate: HeadgateProcess;
+  readonly headgate: HostedHeadgate;
   readonly envoy: Envoy;
   readonly ports: ProxyPorts;
 }
@@ -33,8 +33,11 @@ interface Pair {
 async function startPair(edit: (text: string) => string = (text) => text): Promise<Pair> {
   const upstream = await startScriptedUpstream(stage);
   const controlPort = await freePort();
-  const env = { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}` };
-  const headgate = await HeadgateProcess.prepare(stage, { policy: "", env });
+  const env = {
+    HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}`,
+    HEADGATE_DRAIN_DELAY_MS: "0",
+  };
+  const headgate = await HostedHeadgate.prepare(stage, { policy: "", env });
   // Headgate first, so that the proxy finds it: its policy is known once the proxy is made.
   const place = `{address: 127.0.0.1, port: ${headgate.grpcPort}, controlPort: ${controlPort}`;
   const { envoy, policy, ports } = await startGeneratedEnvoy(stage, {
@@ -177,7 +180,7 @@ const broken: readonly {
   { what: "cap", edit: swap("max_ejection_percent: 50", ""), ids: ["HG552"], code: 0 },
 ];
 
-describe("headgate doctor", () => {
+describe.concurrent("headgate doctor", () => {
   it("finds nothing wrong with a generated proxy, and what goes wrong with it", async () => {
     const pair = await startPair();
     await settle(pair);
@@ -198,7 +201,7 @@ describe("headgate doctor", () => {
     const compared = await examine(pair, "--policy", other);
     expect(compared.ids).toEqual(["HG511"]);
 
-    await pair.headgate.process.kill();
+    await pair.headgate.terminate();
     await send(pair, 20);
     await waitFor("its health is known", async () => {
       return (await pair.envoy.stat("cluster.headgate.membership_healthy")) === 0;
@@ -219,6 +222,6 @@ describe("headgate doctor", () => {
     expect(report.ids, report.text).toEqual(ids);
     expect(report.code).toBe(code);
     await pair.envoy.kill();
-    await pair.headgate.process.kill();
+    await pair.headgate.terminate();
   });
 });

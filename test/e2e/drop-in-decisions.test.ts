@@ -1,11 +1,10 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { type DropIn, startDropIn, told } from "../support/drop-in.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import type { RedisServer } from "../support/redis-server.js";
 import { RlsClient } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
-import { waitFor } from "../support/wait.js";
 
 const policy = `domain: edge
 descriptors:
@@ -23,8 +22,7 @@ let second: RedisServer;
 let service: DropIn;
 
 beforeAll(async () => {
-  main = await startRedis(stage);
-  second = await startRedis(stage);
+  [main, second] = await Promise.all([startRedis(stage), startRedis(stage)]);
   service = await startDropIn(stage, {
     policy,
     env: {
@@ -124,12 +122,11 @@ describe("decisions in place of envoyproxy/ratelimit", () => {
     expect(await service.askAll({ descriptors: [] })).toBe("INVALID_ARGUMENT");
     expect(await failures(service, "REQUEST_INVALID")).toBe(2);
 
-    const empty = await HeadgateProcess.prepare(stage, {
+    const empty = await HostedHeadgate.open(stage, {
       env: { RUNTIME_ROOT: stage.folder, FORCE_START_WITHOUT_INITIAL_CONFIG: "true" },
     });
-    empty.spawn();
     const question = { domain: "edge", descriptors: [{ entries: [{ key: "user", value: "a" }] }] };
-    const refused = await waitFor("it answers", () => empty.postJson(question));
+    const refused = await empty.postJson(question);
     expect([refused.status, JSON.parse(refused.body).code]).toEqual([503, "POLICY_MISSING"]);
     const client = new RlsClient(empty.grpcPort);
     stage.atEnd(() => client.close());

@@ -1,7 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type DropIn, runHeadgate, startDropIn, told } from "../support/drop-in.js";
+import { captureCli } from "../support/cli.js";
+import { type DropIn, startDropIn, told } from "../support/drop-in.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import type { RlsAsk } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
@@ -75,8 +76,8 @@ describe("differences in what limits do", () => {
     // The next of a thousand a day drains in 86.4 s: with those after it, 999 more on that day.
     expectNear(next[0] ?? 0, 87);
     expectNear(next[1] ?? 0, untilEdgeSeconds(86_400));
-    const report = await runHeadgate(["check", "--ratelimit", await folderWith(policy)]);
-    expect(report.output).toMatch(/daily +1000 a day +2000 > 1000 +1000 > 1999/);
+    const report = await captureCli(["check", "--ratelimit", await folderWith(policy)]);
+    expect(report.out).toMatch(/daily +1000 a day +2000 > 1000 +1000 > 1999/);
   });
 
   it("store-failure: each replica's share goes on limiting; or calls fail", async () => {
@@ -91,8 +92,9 @@ describe("differences in what limits do", () => {
       return [before, await ask("other=a")];
     };
     // A fifth of ten, of which one is used.
-    expect(await answers({ HEADGATE_REPLICAS: "5" })).toEqual(["OK: 9/10", "OK: 1/10"]);
-    expect(await answers(asThere)).toEqual(["OK: 9/10", "UNAVAILABLE"]);
+    const [own, there] = await Promise.all([answers({ HEADGATE_REPLICAS: "5" }), answers(asThere)]);
+    expect(own).toEqual(["OK: 9/10", "OK: 1/10"]);
+    expect(there).toEqual(["OK: 9/10", "UNAVAILABLE"]);
   });
 
   it("denied-hits: a denied request charges none of its limits; or all of them", async () => {
@@ -195,8 +197,8 @@ async function folderWith(text: string): Promise<string> {
 async function mistakes(...texts: readonly string[]): Promise<readonly (readonly string[])[]> {
   return Promise.all(
     texts.map(async (text) => {
-      const { output } = await runHeadgate(["check", "-o", "json", await folderWith(text)]);
-      const problems: readonly { readonly id: string }[] = JSON.parse(output).problems;
+      const { out } = await captureCli(["check", "-o", "json", await folderWith(text)]);
+      const problems: readonly { readonly id: string }[] = JSON.parse(out).problems;
       return problems.map(({ id }) => id);
     }),
   );

@@ -2,25 +2,12 @@ import { execFile } from "node:child_process";
 import { mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
 import { beforeAll, describe, expect, it } from "vitest";
-import {
-  HealthCheckRequestSchema,
-  HealthCheckResponse_ServingStatus,
-  HealthCheckResponseSchema,
-} from "../../src/gen/grpc/health/v1/health_pb.js";
 import { rateLimitConfigTypeUrl } from "../../src/rpc/rate-limit-config.js";
-import {
-  type DropIn,
-  debugPage,
-  quickDrain,
-  runHeadgate,
-  startDropIn,
-  told,
-} from "../support/drop-in.js";
+import { captureCli } from "../support/cli.js";
+import { type DropIn, debugPage, quickDrain, startDropIn, told } from "../support/drop-in.js";
 import { freePort } from "../support/free-port.js";
-import type { HeadgateProcess } from "../support/headgate-process.js";
+import { grpcHealth } from "../support/grpc-health.js";
 import { HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import { waitFor, within } from "../support/wait.js";
@@ -54,34 +41,13 @@ function entry(key: string, value: string): object {
   return { entries: [{ key, value }] };
 }
 
-/** Health as gRPC probes ask for it: the status's name, or the call's when it failed. */
-function health(headgate: HeadgateProcess, name: string): Promise<string> {
-  const client = new Client(`127.0.0.1:${headgate.grpcPort}`, credentials.createInsecure());
-  const request = Buffer.from(
-    toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema, { service: name })),
-  );
-  return new Promise((resolve) => {
-    client.makeUnaryRequest(
-      "/grpc.health.v1.Health/Check",
-      (bytes: Buffer) => bytes,
-      (bytes: Buffer) => fromBinary(HealthCheckResponseSchema, bytes),
-      request,
-      (error: ServiceError | null, answer) => {
-        client.close();
-        const code = answer?.status ?? HealthCheckResponse_ServingStatus.UNKNOWN;
-        const served = HealthCheckResponse_ServingStatus[code];
-        resolve(error === null ? served : (status[error.code] ?? "UNKNOWN"));
-      },
-    );
-  });
-}
-
 describe("endpoints of envoyproxy/ratelimit", () => {
   it("are gRPC's RateLimitService, and health by the name `ratelimit`", async () => {
     expect(await service.ask("user=grpc")).toBe("OK: 9/10");
-    expect(await health(service.headgate, "ratelimit")).toBe("SERVING");
-    expect(await health(service.headgate, "")).toBe("SERVING");
-    expect(await health(service.headgate, "other")).toBe("NOT_FOUND");
+    const { grpcPort } = service.headgate;
+    expect(await grpcHealth(grpcPort, "ratelimit")).toBe("SERVING");
+    expect(await grpcHealth(grpcPort, "")).toBe("SERVING");
+    expect(await grpcHealth(grpcPort, "other")).toBe("NOT_FOUND");
   });
 
   it("are GET /healthcheck and POST /json, with 200, 429 and 400", async () => {
@@ -158,24 +124,6 @@ describe("endpoints of envoyproxy/ratelimit", () => {
       // Ours alone: which rule refused it.
       rule: "few",
     });
-  });
-
-  it("say NOT_SERVING after SIGTERM; it, SIGINT and SIGHUP drain and stop", async () => {
-    for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
-      // Only SIGTERM waits for load balancers to notice.
-      const env = { HEADGATE_DRAIN_DELAY_MS: signal === "SIGTERM" ? "1500" : "0" };
-      const { headgate, ask } = await startDropIn(stage, { policy, env });
-      expect(await ask("user=a")).toBe("OK: 9/10");
-      headgate.process.signal(signal);
-      if (signal === "SIGTERM") {
-        await waitFor("it says so", async () => {
-          return (await health(headgate, "ratelimit")) === "NOT_SERVING";
-        });
-        expect((await headgate.get("/healthcheck")).status).toBe(500);
-        expect(await ask("user=a")).toBe("OK: 8/10");
-      }
-      expect(await within("it ends", 20_000, headgate.process.exited)).toEqual({ code: 0 });
-    }
   });
 });
 
@@ -298,12 +246,12 @@ describe("tools of envoyproxy/ratelimit", () => {
     const folder = join(stage.folder, "tools");
     await mkdir(folder);
     await writeFile(join(folder, "a.yaml"), yearly(5));
-    expect(await runHeadgate(["check", folder])).toMatchObject({ code: 0 });
+    expect(await captureCli(["check", folder])).toMatchObject({ code: 0 });
     await writeFile(join(folder, "b.yaml"), yearly(5).replace("user", "more"));
-    expect(await runHeadgate(["check", folder])).toMatchObject({ code: 3 });
-    const merged = await runHeadgate(["check", folder], { MERGE_DOMAIN_CONFIG: "true" });
-    expect(merged).toMatchObject({ code: 0 });
-    const flagged = await runHeadgate(["check", folder, "--merge-domain-config"]);
+    expect(await captureCli(["check", folder])).toMatchObject({ code: 3 });
+    const env = { MERGE_DOMAIN_CONFIG: "true" };
+    expect(await captureCli(["check", folder], { env })).toMatchObject({ code: 0 });
+    const flagged = await captureCli(["check", folder, "--merge-domain-config"]);
     expect(flagged).toMatchObject({ code: 0 });
     const question = { domain: "edge", descriptors: [entry("user", "tool")] };
     const { body } = await service.headgate.postJson(question);

@@ -1,7 +1,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type DropIn, runHeadgate, startDropIn, told } from "../support/drop-in.js";
+import { captureCli } from "../support/cli.js";
+import { type DropIn, startDropIn, told } from "../support/drop-in.js";
 import { useStage } from "../support/stage.js";
 
 /** Hits of yearly limits do not come back while a test runs. */
@@ -123,10 +124,10 @@ describe("the YAML of envoyproxy/ratelimit", () => {
     for (const [name, { text }] of Object.entries(wrongFiles)) {
       await writeFile(join(folder, `${name}.yaml`), text.replace("$", name));
     }
-    const { code, output } = await runHeadgate(["check", "-o", "json", folder]);
+    const { code, out } = await captureCli(["check", "-o", "json", folder]);
     expect(code).toBe(3);
     const problems: { id: string; file: string; line: number; column: number }[] =
-      JSON.parse(output).problems;
+      JSON.parse(out).problems;
     const found = problems.map(({ id, file, line, column }) => {
       expect([line > 0, column > 0]).toEqual([true, true]);
       return [file.replace(/.*\/|\.yaml/g, ""), id];

@@ -4,16 +4,10 @@ import { connect, type TLSSocket } from "node:tls";
 import { credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import { TestAuthority } from "../support/certificates.js";
-import {
-  debugPage,
-  quickDrain,
-  startDropIn,
-  startThatEnds,
-  statistics,
-  told,
-} from "../support/drop-in.js";
+import { debugPage, quickDrain, startDropIn, statistics, told } from "../support/drop-in.js";
 import { freePort } from "../support/free-port.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HeadgateProcess, type RunningHeadgate } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import { RlsClient } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
@@ -48,7 +42,7 @@ const jsonQuestion = {
 
 const stage = useStage("test");
 
-async function readiness(headgate: HeadgateProcess): Promise<string> {
+async function readiness(headgate: RunningHeadgate): Promise<string> {
   const { status, body } = await headgate.get("/readyz");
   return `${status} ${JSON.parse(body).status}`;
 }
@@ -114,7 +108,7 @@ describe("differences around Redis", () => {
     // Once it happens again and again, Redis is left alone.
     await waitFor("the log says what to do", async () => {
       await ask("user=a");
-      return headgate.process.output.includes("Give Redis more memory");
+      return headgate.output.includes("Give Redis more memory");
     });
   });
 
@@ -132,7 +126,7 @@ describe("differences around Redis", () => {
   });
 
   it("memcached: refused at the start, with what to use instead", async () => {
-    const { code, output } = await startThatEnds(stage, {
+    const { code, output } = await HostedHeadgate.startFailure(stage, {
       policy,
       env: { BACKEND_TYPE: "memcache" },
     });
@@ -156,8 +150,10 @@ describe("differences in answers and statistics", () => {
   });
 
   it("debug-port: only this machine reaches it, unless DEBUG_HOST says otherwise", async () => {
-    const usual = await startDropIn(stage, { policy });
-    const open = await startDropIn(stage, { policy, env: { DEBUG_HOST: "0.0.0.0" } });
+    const [usual, open] = await Promise.all([
+      startDropIn(stage, { policy }),
+      startDropIn(stage, { policy, env: { DEBUG_HOST: "0.0.0.0" } }),
+    ]);
     expect(eventsOf(usual.headgate)).toContainEqual(
       expect.objectContaining({
         event: "debugListening",
@@ -197,15 +193,17 @@ describe("differences in answers and statistics", () => {
   it("bounded-statistics: made-up domains and values make no more than so many", async () => {
     const { headgate, client } = await startDropIn(stage, { policy });
     for (const domain of ["a", "b", "c"]) await client.ask({ ...question, domain });
-    const asked = Array.from({ length: 1_010 }, (_, i) => ({ descriptors: [[`value=v${i}`]] }));
-    for (const one of asked) await client.ask(one);
+    const values = Array.from({ length: 1_010 }, (_, i) => [`value=v${i}`]);
+    for (let i = 0; i < values.length; i += 10) {
+      await client.ask({ descriptors: values.slice(i, i + 10) });
+    }
     const all = await statistics(headgate);
     expect(all.get("ratelimit.service.rate_limit.unknown.domain_not_found")).toBe(3);
     const prefix = "ratelimit.service.rate_limit.edge.value";
-    const values = [...all.keys()].filter((name) => {
+    const names = [...all.keys()].filter((name) => {
       return name.startsWith(`${prefix}_v`) && name.endsWith(".total_hits");
     });
-    expect(values).toHaveLength(1_000);
+    expect(names).toHaveLength(1_000);
     expect(all.get(`${prefix}.total_hits`)).toBe(10);
   });
 });
@@ -216,22 +214,21 @@ interface Event {
 }
 
 /** The log's lines. */
-function eventsOf({ process }: HeadgateProcess): readonly Event[] {
-  const lines = process.output.split("\n").filter((line) => line.startsWith("{"));
+function eventsOf({ output }: RunningHeadgate): readonly Event[] {
+  const lines = output.split("\n").filter((line) => line.startsWith("{"));
   return lines.map((line) => JSON.parse(line));
 }
 
 describe("differences to a control plane", () => {
   it("first-policy: ports are open before there is one, and calls fail until then", async () => {
-    const headgate = await HeadgateProcess.prepare(stage, {
+    const headgate = await HostedHeadgate.open(stage, {
       env: {
         ...quickDrain,
         CONFIG_TYPE: "GRPC_XDS_SOTW",
         CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${await freePort()}`,
       },
     });
-    headgate.spawn();
-    const answer = await waitFor("it answers", () => headgate.postJson(jsonQuestion));
+    const answer = await headgate.postJson(jsonQuestion);
     expect([answer.status, JSON.parse(answer.body).code]).toEqual([503, "POLICY_MISSING"]);
     const client = new RlsClient(headgate.grpcPort);
     stage.atEnd(() => client.close());
@@ -275,7 +272,7 @@ describe("differences to a control plane", () => {
   });
 
   it("growing-waits: each wait is longer than the last, also with a factor of 0.5", async () => {
-    const headgate = await HeadgateProcess.prepare(stage, {
+    const headgate = await HostedHeadgate.open(stage, {
       env: {
         ...quickDrain,
         LOG_LEVEL: "debug",
@@ -286,7 +283,6 @@ describe("differences to a control plane", () => {
         XDS_CLIENT_BACKOFF_JITTER: "false",
       },
     });
-    headgate.spawn();
     const waits = (): readonly number[] => {
       const retries = eventsOf(headgate).filter(({ event }) => event === "xdsRetry");
       return retries.map(({ waitMs }) => Number(waitMs));
@@ -333,7 +329,7 @@ describe("differences of TLS on the gRPC port", () => {
     const files = new TlsFolder(join(stage.folder, "tls"));
     await files.write({ server: authority.issue({ names: ["headgate"] }) });
     const env = { ...quickDrain, ...files.env };
-    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const headgate = await HostedHeadgate.start(stage, { policy, env });
     const handshake = (ciphers: string): Promise<string> =>
       new Promise((resolve) => {
         const socket: TLSSocket = connect(

@@ -10,10 +10,11 @@ import {
   quickDrain,
   settingNames,
   startDropIn,
-  startThatEnds,
+  startDropInProcess,
   told,
 } from "../support/drop-in.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import type { RunningHeadgate } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { startRedis } from "../support/redis.js";
 import { RedisCluster } from "../support/redis-cluster.js";
 import { RedisSentinels } from "../support/redis-sentinels.js";
@@ -41,13 +42,13 @@ async function expectRows(names: readonly string[], kind: "option" | "ignored"):
 }
 
 /** Every name that is set is told once at the start, without its value. */
-function expectNotices({ process }: HeadgateProcess, names: readonly string[]): void {
-  const notices = process.output.split("\n").filter((line) => line.includes("without effect"));
+function expectNotices({ output }: RunningHeadgate, names: readonly string[]): void {
+  const notices = output.split("\n").filter((line) => line.includes("without effect"));
   for (const name of names) {
     const word = new RegExp(`\\b${name}\\b`);
     expect([name, notices.filter((line) => word.test(line)).length]).toEqual([name, 1]);
   }
-  expect(process.output).not.toContain(unusedValue);
+  expect(output).not.toContain(unusedValue);
 }
 
 const unusedValue = "value-73";
@@ -63,8 +64,10 @@ describe("environment names of envoyproxy/ratelimit", () => {
     await expectRows(["GRPC_MAX_CONNECTION_AGE", "GRPC_MAX_CONNECTION_AGE_GRACE"], "option");
     const socket = join(stage.folder, "grpc.sock");
     const ages = { GRPC_MAX_CONNECTION_AGE: "200ms", GRPC_MAX_CONNECTION_AGE_GRACE: "5s" };
-    const onPort = await startDropIn(stage, { policy, env: ages });
-    const onSocket = await startDropIn(stage, { policy, env: { GRPC_UDS: socket } });
+    const [onPort, onSocket] = await Promise.all([
+      startDropIn(stage, { policy, env: ages }),
+      startDropIn(stage, { policy, env: { GRPC_UDS: socket } }),
+    ]);
     // Callers move to a new connection when theirs is old, and none of their calls fails.
     const endMs = performance.now() + 1_000;
     while (performance.now() < endMs) expect(await onPort.ask("nobody=a")).toBe("OK: -");
@@ -86,7 +89,7 @@ describe("environment names of envoyproxy/ratelimit", () => {
     const server = authority.issue({ names: ["headgate"] });
     await files.write({ server, clientAuthority: authority.certificate });
     const env = { ...quickDrain, ...files.mutualEnv, GRPC_CLIENT_TLS_SAN: "edge" };
-    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const headgate = await HostedHeadgate.start(stage, { policy, env });
     const outcomeFor = async (name: string): Promise<string> => {
       const own = authority.issue({ names: [name] });
       const [root, key, certificate] = [authority.certificate, own.key, own.certificate];
@@ -109,7 +112,7 @@ describe("environment names of envoyproxy/ratelimit", () => {
   it("choose the log's level and format", async () => {
     await expectRows(["LOG_LEVEL", "LOG_FORMAT"], "option");
     const json = await startDropIn(stage, { policy, env: { LOG_LEVEL: "DEBUG" } });
-    const [line = ""] = json.headgate.process.output.split("\n");
+    const [line = ""] = json.headgate.output.split("\n");
     expect(JSON.parse(line)).toMatchObject({
       "@timestamp": expect.stringMatching(/^\d{4}-/),
       "@message": expect.any(String),
@@ -117,7 +120,7 @@ describe("environment names of envoyproxy/ratelimit", () => {
     });
     const env = { LOG_LEVEL: "warning", LOG_FORMAT: "text", REDIS_POOL_SIZE: "10" };
     const { headgate } = await startDropIn(stage, { policy, env });
-    const lines = headgate.process.output.trim().split("\n");
+    const lines = headgate.output.trim().split("\n");
     expect(lines.filter((one) => !/^\[.*\] WARN: /.test(one))).toEqual([]);
     expect(lines.length).toBeGreaterThan(0);
   });
@@ -142,13 +145,11 @@ describe("environment names of envoyproxy/ratelimit", () => {
       FORCE_START_WITHOUT_INITIAL_CONFIG: "true",
       HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: "true",
     };
-    expect(await startThatEnds(stage, { env: runtime })).toMatchObject({ code: 1 });
+    expect(await HostedHeadgate.startFailure(stage, { env: runtime })).toMatchObject({ code: 1 });
     await mkdir(folder, { recursive: true });
-    const early = await HeadgateProcess.prepare(stage, {
+    const early = await HostedHeadgate.open(stage, {
       env: { ...quickDrain, ...runtime, ...waiting },
     });
-    early.spawn();
-    await waitFor("it answers", () => early.get("/livez"));
     expect((await early.get("/healthcheck")).status).toBe(500);
 
     await writeFile(join(folder, "users.yaml"), policy);
@@ -159,7 +160,7 @@ describe("environment names of envoyproxy/ratelimit", () => {
     });
     expect(JSON.parse((await early.get("/readyz")).body).policy).toMatchObject({ rules: 3 });
     const apart = { ...runtime, MERGE_DOMAIN_CONFIG: "false" };
-    const refused = await startThatEnds(stage, { env: apart });
+    const refused = await HostedHeadgate.startFailure(stage, { env: apart });
     expect(refused).toMatchObject({ code: 3, output: expect.stringContaining("HG150") });
   });
 
@@ -211,7 +212,7 @@ describe("environment names of envoyproxy/ratelimit", () => {
     // After a loss it is there again within the waits that were set, not within the usual ten.
     await plane.restart();
     await plane.requestWith("it is back", ({ nodeId }) => nodeId === "gate-1");
-    expect(service.headgate.process.output).not.toContain("t73");
+    expect(service.headgate.output).not.toContain("t73");
   });
 
   it("say how limits are counted, or are told to change nothing, with the reason", async () => {
@@ -224,7 +225,7 @@ describe("environment names of envoyproxy/ratelimit", () => {
     ];
     await expectRows(without, "ignored");
     const redis = await startRedis(stage);
-    const { headgate, client } = await startDropIn(stage, {
+    const { headgate, client } = await startDropInProcess(stage, {
       policy,
       env: {
         ...unused(without),
@@ -305,7 +306,7 @@ describe("REDIS_ names of envoyproxy/ratelimit", () => {
     expect([await ask("user=a"), await ask("burst=a")]).toEqual(["OK: 9/10", "OK: 999/1000"]);
     expect(await headgate.metric("headgate_fallback_decisions_total")).toBe(0);
     expect(await server.client().keys("headgate:*")).toHaveLength(1 + liveSetCount);
-    expect(headgate.process.output).not.toContain("pw-73");
+    expect(headgate.output).not.toContain("pw-73");
   });
 
   it("reach a cluster, of which some nodes are named", async () => {
@@ -333,7 +334,7 @@ describe("REDIS_ names of envoyproxy/ratelimit", () => {
     });
     expect(await ask("user=a")).toBe("OK: 9/10");
     expect(await headgate.metric("headgate_fallback_decisions_total")).toBe(0);
-    expect(headgate.process.output).not.toMatch(/pw-7/);
+    expect(headgate.output).not.toMatch(/pw-7/);
   });
 });
 
@@ -345,7 +346,7 @@ describe("MEMCACHE_ names of envoyproxy/ratelimit", () => {
     expect(await ask("user=a")).toBe("OK: 9/10");
 
     const env = { BACKEND_TYPE: "memcache", MEMCACHE_HOST_PORT: "localhost:11211" };
-    const refused = await startThatEnds(stage, { policy, env });
+    const refused = await HostedHeadgate.startFailure(stage, { policy, env });
     expect(refused.code).toBe(2);
     expect(refused.output).toMatch(/BACKEND_TYPE .*memcache.*BACKEND_TYPE=redis.*REDIS_URL/);
   });

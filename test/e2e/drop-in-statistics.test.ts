@@ -3,10 +3,11 @@ import {
   ignoredNames,
   settingNames,
   startDropIn,
-  startThatEnds,
+  startDropInProcess,
   statistics,
 } from "../support/drop-in.js";
 import { freePort } from "../support/free-port.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { HttpClient } from "../support/http-client.js";
 import { startOtlpServer } from "../support/otlp-server.js";
 import { redisEnv, startRedis } from "../support/redis.js";
@@ -80,7 +81,7 @@ describe("statistics by envoyproxy/ratelimit's settings", () => {
     );
     expect(body).toContain("ratelimit_service_response_time_seconds_bucket");
     expect(body).toContain('zone="a"');
-    const two = await startThatEnds(stage, {
+    const two = await HostedHeadgate.startFailure(stage, {
       policy,
       env: { USE_STATSD: "true", USE_PROMETHEUS: "true" },
     });
@@ -90,7 +91,8 @@ describe("statistics by envoyproxy/ratelimit's settings", () => {
   it("are beside traces by OpenTelemetry, which carry on those of callers", async () => {
     await expectOptions(tracingNames);
     const collector = await startOtlpServer(stage);
-    const { client } = await startDropIn(stage, {
+    // The libraries of OpenTelemetry look at the environment of their process themselves.
+    const { client } = await startDropInProcess(stage, {
       policy,
       env: {
         TRACING_ENABLED: "true",
@@ -173,8 +175,7 @@ describe("names of envoyproxy/ratelimit's statistics", () => {
   });
 
   it("count calls and connections to each Redis", async () => {
-    const main = await startRedis(stage);
-    const second = await startRedis(stage);
+    const [main, second] = await Promise.all([startRedis(stage), startRedis(stage)]);
     const env = {
       ...redisEnv(main.port),
       REDIS_PERSECOND: "true",

@@ -5,10 +5,12 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RateLimitUnit } from "../../src/gen/api/ratelimit/config/ratelimit/v3/rls_conf_pb.js";
 import { TestAuthority, type TestCertificate } from "../support/certificates.js";
 import { freePort } from "../support/free-port.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HeadgateProcess, type RunningHeadgate } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { RedisServer } from "../support/redis-server.js";
 import { outcomeOf, RlsClient } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
+import { trueTimes } from "../support/true-times.js";
 import { waitFor } from "../support/wait.js";
 import { type ConfigInit, XdsServer } from "../support/xds-server.js";
 
@@ -41,6 +43,13 @@ async function mount({ certificate, key }: TestCertificate): Promise<void> {
   await writeFile(join(certs, "ca.crt"), authority.certificate);
 }
 
+/** Not of the pod, which waits for ten seconds and more between two tries, and before it ends. */
+const shorter = {
+  XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: "100ms",
+  XDS_CLIENT_BACKOFF_MAX_INTERVAL: "300ms",
+  HEADGATE_DRAIN_DELAY_MS: "0",
+};
+
 /** The pod's environment; what differs is where this machine has its ports and files. */
 async function podEnvironment(controlPlanePort: number): Promise<Record<string, string>> {
   return {
@@ -70,6 +79,7 @@ async function podEnvironment(controlPlanePort: number): Promise<Record<string, 
     // Not of the pod: a machine that runs many tests at once may be slow.
     HEADGATE_STORE_BUDGET_MS: "5000",
     HEADGATE_LOOP_DELAY_MS_MAX: "10000",
+    ...(trueTimes ? {} : shorter),
   };
 }
 
@@ -110,7 +120,7 @@ function listenerConfig(requestsPerUnit: number): ConfigInit {
 }
 
 /** Asks as an Envoy of the fleet does, over mutual TLS, for one user of the route. */
-async function ask(headgate: HeadgateProcess, user: string): Promise<string> {
+async function ask(headgate: RunningHeadgate, user: string): Promise<string> {
   const own = authority.issue({ names: ["envoy"] });
   const client = new RlsClient({
     target: `127.0.0.1:${headgate.grpcPort}`,
@@ -130,25 +140,32 @@ async function ask(headgate: HeadgateProcess, user: string): Promise<string> {
   return outcomeOf(answer);
 }
 
-/** Starts it and waits as the kubelet does, by the startup probe. */
-async function startPod(controlPlanePort: number): Promise<HeadgateProcess> {
+/** Starts its program, and waits as the kubelet does, by the startup probe. */
+async function startPodProcess(controlPlanePort: number): Promise<HeadgateProcess> {
   const env = await podEnvironment(controlPlanePort);
   const headgate = await HeadgateProcess.prepare(stage, { env });
   headgate.spawn();
-  await waitFor("the startup probe succeeds", async () => {
-    return (await headgate.get("/healthcheck")).status === 200;
-  });
+  const isStarted = async () => (await headgate.get("/healthcheck")).status === 200;
+  await waitFor("the startup probe succeeds", isStarted, { withinMs: 60_000, everyMs: 50 });
   return headgate;
 }
 
-function policyLoads(headgate: HeadgateProcess): Promise<number> {
+/** As `startPodProcess`, beside others in one process. */
+async function startPod(controlPlanePort: number): Promise<HostedHeadgate> {
+  const env = await podEnvironment(controlPlanePort);
+  const headgate = await HostedHeadgate.open(stage, { env });
+  expect((await headgate.get("/healthcheck")).status).toBe(200);
+  return headgate;
+}
+
+function policyLoads(headgate: RunningHeadgate): Promise<number> {
   return headgate.metric("headgate_policy_loads_total", { result: "loaded" });
 }
 
 describe("the environment of Envoy Gateway's rate-limit pod", () => {
   it("starts Headgate before the control plane, which gives and changes a policy", async () => {
     const port = await freePort();
-    const headgate = await startPod(port);
+    const headgate = await startPodProcess(port);
     expect(await ask(headgate, "a")).toBe("UNAVAILABLE");
     const readiness = await headgate.get("/readyz");
     expect(readiness.status).toBe(503);

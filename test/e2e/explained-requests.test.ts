@@ -4,7 +4,7 @@ import { parsePolicy } from "../../src/policy/parse.js";
 import { adminClients } from "../support/admin.js";
 import type { Json } from "../support/envoy-config.js";
 import { plain, testContext } from "../support/envoy-parts.js";
-import { startGateway } from "../support/gateway.js";
+import { startHostedGateway } from "../support/gateway.js";
 import { HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -50,12 +50,12 @@ const requests = [
 
 describe("an explained request", () => {
   it("has the keys that a real Envoy asks for", async () => {
-    const gateway = await startGateway(stage, {
+    const gateway = await startHostedGateway(stage, {
       policy,
       headgateEnvs: [{ HEADGATE_ADMIN_OPEN: "true" }],
       envoy: { rateLimits: generatedActions() },
     });
-    const { output } = gateway.headgates[0].process;
+    const { output } = gateway.headgates[0];
     const digits = [...output.matchAll(/"adminListening".*?"port":(\d+)/g)].at(-1)?.[1];
     const { limits } = adminClients(Number(digits));
     const http = new HttpClient();

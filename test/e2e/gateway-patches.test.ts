@@ -22,7 +22,7 @@ import { useStage } from "../support/stage.js";
  * What Envoy Gateway would hand to Envoy, taken by a real Envoy: resources as Envoy Gateway makes
  * them, patched as it patches them, and its bootstrap with ours merged as it merges it.
  */
-const stage = useStage("test");
+const stage = useStage("file");
 
 function madeOf(given: GeneratedCase) {
   const policy = casePolicy(given);
@@ -37,7 +37,7 @@ const cases = generatedCases()
   .filter((given) => madeOf(given).objects.length > 0);
 
 describe("generateGateway() and Envoy", () => {
-  it.each(cases.map((given) => [given.name, given] as const))(
+  it.concurrent.each(cases.map((given) => [given.name, given] as const))(
     "%s: patched resources are valid, with the bootstrap",
     async (name, given) => {
       const { policy, options, objects } = madeOf(given);

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { TestAuthority } from "../support/certificates.js";
 import { freePort } from "../support/free-port.js";
 import { startGeneratedEnvoy } from "../support/generated-envoy.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import { TlsFolder } from "../support/tls-folder.js";
@@ -24,7 +24,7 @@ async function start({ shows }: { readonly shows: "its certificate" | "nothing" 
   await proxy.write({ server: authority.issue({ names: ["edge.shop"] }), clientAuthority });
   const controlPort = await freePort();
   const env = { ...server.mutualEnv, HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}` };
-  const headgate = await HeadgateProcess.prepare(stage, { policy: "", env });
+  const headgate = await HostedHeadgate.prepare(stage, { policy: "", env });
   const own = { certFile: proxy.certificatePath, keyFile: proxy.keyPath };
   const place = {
     address: "127.0.0.1",

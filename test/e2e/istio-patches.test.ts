@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { Tree } from "../../src/generate/document.js";
 import { generateIstio } from "../../src/generate/istio/istio.js";
 import { plainTree } from "../../src/generate/plain-tree.js";
@@ -19,7 +19,7 @@ import { waitFor } from "../support/wait.js";
  * What Istio would hand to Envoy, taken by a real Envoy: proxies as Istio makes them, patched as it
  * patches them, and the bootstrap with the override that Istio's agent gives as `--config-yaml`.
  */
-const stage = useStage("test");
+const stage = useStage("file");
 
 const clusters = ["orders", "search", "users"].flatMap((name) => [
   { name: `outbound|8080||${name}.shop.svc.cluster.local`, service: hostOf(name) },
@@ -95,29 +95,32 @@ async function writeCertificates(): Promise<void> {
 }
 
 describe("generateIstio() and Envoy", () => {
-  beforeEach(writeCertificates);
+  beforeAll(writeCertificates);
 
-  it.each(cases)("%s: patched proxies are valid, each with its bootstrap", async (name) => {
-    const documents = generatedOf(name);
-    const filters = documents.filter(({ path }) => /sidecars|callers|gateway\.yaml/.test(path));
-    for (const { path, parts } of filters) {
-      const object = parts.find((part) => memberOf(part, "kind") === "EnvoyFilter");
-      if (object === undefined) continue;
-      const proxy = await proxyFor(path);
-      const patched = applyEnvoyFilter(plainTree(object), proxy);
-      const others = patched.unused.filter((one) => !/"portNumber":9090|:9090"/.test(one));
-      expect(others, `${name} ${path}`).toEqual([]);
-      const file = join(stage.folder, `${name}-${path}`.replaceAll("/", "-"));
-      await writeFile(file, JSON.stringify(meshBootstrap(patched)));
-      const bootstrap = path === "gateway.yaml" ? "gateway-bootstrap.yaml" : "bootstrap.yaml";
-      const [map] = documents.find((one) => one.path === bootstrap)?.parts ?? [];
-      const data = map && plainTree(map);
-      const override = textOf(data).replaceAll("/etc/headgate", stage.folder);
-      const words = ["--config-path", file, "--config-yaml", override];
-      const { exit, output } = await validateWithEnvoy(stage, words);
-      expect(exit, output).toEqual({ code: 0 });
-    }
-  });
+  it.concurrent.each(cases)(
+    "%s: patched proxies are valid, each with its bootstrap",
+    async (name) => {
+      const documents = generatedOf(name);
+      const filters = documents.filter(({ path }) => /sidecars|callers|gateway\.yaml/.test(path));
+      for (const { path, parts } of filters) {
+        const object = parts.find((part) => memberOf(part, "kind") === "EnvoyFilter");
+        if (object === undefined) continue;
+        const proxy = await proxyFor(path);
+        const patched = applyEnvoyFilter(plainTree(object), proxy);
+        const others = patched.unused.filter((one) => !/"portNumber":9090|:9090"/.test(one));
+        expect(others, `${name} ${path}`).toEqual([]);
+        const file = join(stage.folder, `${name}-${path}`.replaceAll("/", "-"));
+        await writeFile(file, JSON.stringify(meshBootstrap(patched)));
+        const bootstrap = path === "gateway.yaml" ? "gateway-bootstrap.yaml" : "bootstrap.yaml";
+        const [map] = documents.find((one) => one.path === bootstrap)?.parts ?? [];
+        const data = map && plainTree(map);
+        const override = textOf(data).replaceAll("/etc/headgate", stage.folder);
+        const words = ["--config-path", file, "--config-yaml", override];
+        const { exit, output } = await validateWithEnvoy(stage, words);
+        expect(exit, output).toEqual({ code: 0 });
+      }
+    },
+  );
 
   it("asks about the policy's hosts at a gateway, and about no others", async () => {
     const [object] = partsOf("istio/admission-of-one", "gateway.yaml");

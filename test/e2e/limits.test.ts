@@ -6,8 +6,9 @@ import {
   type Gateway,
   type RateLimitHeaders,
   rateLimitHeaders,
-  startGateway,
+  startHostedGateway,
 } from "../support/gateway.js";
+import type { HostedHeadgate } from "../support/hosted-headgate.js";
 import type { HttpAnswer } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -62,10 +63,10 @@ const descriptorKeys = [
 ];
 
 const stage = useStage("file");
-let gateway: Gateway;
+let gateway: Gateway<HostedHeadgate>;
 
 beforeAll(async () => {
-  gateway = await startGateway(stage, {
+  gateway = await startHostedGateway(stage, {
     policy,
     descriptorKeys,
     envoy: { filter: { rate_limited_as_resource_exhausted: true } },

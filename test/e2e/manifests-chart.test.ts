@@ -21,7 +21,9 @@ import { renderChart, runHelm } from "../support/helm.js";
 import { objectProblems, readSchemas } from "../support/object-schemas.js";
 import { useStage } from "../support/stage.js";
 
-const stage = useStage("test");
+const stage = useStage("file");
+const schemas = readSchemas();
+let folderCount = 0;
 const namespace = "traffic";
 
 /** Golden cases of which something is made. */
@@ -31,7 +33,8 @@ const cases = generatedCases().filter(
 const [someCase = expect.fail("there is no case")] = cases;
 
 async function writeChart(policy: GeneratedPolicy, values: KubernetesValues): Promise<string> {
-  const folder = join(stage.folder, "generated");
+  folderCount += 1;
+  const folder = join(stage.folder, `generated-${folderCount}`);
   for (const document of chartDocuments(policy, values)) {
     const file = join(folder, document.path);
     await mkdir(dirname(file), { recursive: true });
@@ -140,7 +143,7 @@ const choices: Readonly<Record<string, Readonly<Partial<Record<ValueName, Tree>>
   },
 };
 
-describe("the chart", () => {
+describe.concurrent("the chart", () => {
   it.each(cases.map((given) => [given.name, given] as const))(
     "installs for %s what the plain manifests do, and all of it is of the API",
     async (_name, given) => {
@@ -150,7 +153,6 @@ describe("the chart", () => {
       const { run, objects } = await renderChart(stage, { folder, namespace, values: {} });
       expect(run.isOk, run.output).toBe(true);
       expect(byKind(objects)).toEqual(byKind(plainObjects(values)));
-      const schemas = readSchemas();
       for (const object of objects) expect(objectProblems(schemas, object)).toEqual([]);
     },
   );
@@ -164,7 +166,6 @@ describe("the chart", () => {
     const { run, objects } = await renderChart(stage, wanted);
     expect(run.isOk, run.output).toBe(true);
     expect(byKind(objects)).toEqual(byKind(plainObjects(merged)));
-    const schemas = readSchemas();
     for (const object of objects) expect(objectProblems(schemas, object)).toEqual([]);
   });
 

@@ -5,7 +5,7 @@ import { redisUserCommand } from "../../src/generate/kubernetes/redis-rights.js"
 import { adminClients } from "../support/admin.js";
 import { freePort } from "../support/free-port.js";
 import { policyOf } from "../support/generated.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { startRedis } from "../support/redis.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -101,10 +101,10 @@ describe("the user of Redis in redis-user.txt", () => {
     const adminPort = await freePort();
     const HEADGATE_ADMIN_ADDR = `127.0.0.1:${adminPort}`;
     const open = { ...env, HEADGATE_ADMIN_ADDR, HEADGATE_ADMIN_OPEN: "true" };
-    const replicas = [
-      await HeadgateProcess.start(stage, { policy: policyText, env: open }),
-      await HeadgateProcess.start(stage, { policy: policyText, env }),
-    ];
+    const replicas = await Promise.all([
+      HostedHeadgate.start(stage, { policy: policyText, env: open }),
+      HostedHeadgate.start(stage, { policy: policyText, env }),
+    ]);
     await overrideOnce(adminPort);
     for (const replica of replicas) {
       const entries = [{ key: "user", value: "me" }];

@@ -6,8 +6,8 @@ import { z } from "zod";
 import { type Config, loadConfig } from "../../src/app/config.js";
 import { optionNames, optionRow } from "../../src/app/options.js";
 import { parsePolicy } from "../../src/policy/parse.js";
-import { runHeadgate } from "../support/drop-in.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { captureCli } from "../support/cli.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { objectProblems, readSchemas } from "../support/object-schemas.js";
 import { useStage } from "../support/stage.js";
 import { readYamlFile } from "../support/yaml-file.js";
@@ -19,7 +19,7 @@ const handWritten = ["README.md", "policy.yaml"];
 
 /** What makes the rest; looked at, or with UPDATE_GOLDEN=1 written anew. */
 const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
-const generated = await runHeadgate([
+const generated = await captureCli([
   ...["generate", "kubernetes", "k8s/policy.yaml", "--replicas", "3", "--out", "k8s"],
   isUpdating ? "--force" : "--check",
 ]);
@@ -96,7 +96,7 @@ async function podConfig(): Promise<Config> {
 
 describe("k8s/", () => {
   it("is what headgate makes of its policy, and says so by itself", () => {
-    expect(generated.code, generated.output).toBe(0);
+    expect(generated.code, generated.out + generated.err).toBe(0);
     const readme = readFileSync("k8s/README.md", "utf8");
     expect(readme).toContain("headgate generate kubernetes k8s/policy.yaml --replicas 3 --out k8s");
   });
@@ -178,7 +178,7 @@ describe("k8s/", () => {
 
   it("probes and scrapes what Headgate serves", async () => {
     const policy = "domain: shop\ndescriptors: []\n";
-    const headgate = await HeadgateProcess.start(stage, { policy });
+    const headgate = await HostedHeadgate.start(stage, { policy });
     const { startupProbe, readinessProbe, livenessProbe } = container;
     for (const { httpGet } of [startupProbe, readinessProbe, livenessProbe]) {
       expect(httpGet.port).toBe("http");

@@ -1,181 +1,272 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { quotaBounds } from "../../src/core/quota-bounds.js";
+import { quotaReportMs } from "../../src/core/quota.js";
+import type { HeadgateProcess } from "../support/headgate-process.js";
 import { HttpClient } from "../support/http-client.js";
-import { type QuotaFleet, type QuotaTraffic, startQuotaFleet } from "../support/quota-fleet.js";
-import { redisEnv, startRedis } from "../support/redis.js";
+import {
+  editedLimit,
+  leaseMs,
+  limitHz,
+  mostAssigned,
+  mostWithCalls,
+  QuotaScenario,
+  refusal,
+  settledMs,
+  slackMs,
+  sum,
+  TenantTraffic,
+  twoReportsMs,
+} from "../support/quota-scenario.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
-const limitHz = 30;
-const policy = `
-apiVersion: headgate.dev/v1alpha1
-kind: Policy
-metadata: {name: shop}
-spec:
-  rateLimits:
-    - domain: edge
-      descriptors:
-        - {key: tenant, rate_limit: {name: pace, unit: second, requests_per_unit: ${limitHz}}}
-  quotas:
-    - {name: pace, domain: edge, bucket: [{header: x-tenant, as: tenant}]}
-`;
-
-/** Two reports of an Envoy, which come each 5 s, and what it takes to act on them. */
-const twoReportsMs = 12_000;
-const shiftMs = 18_000;
-/** A minute, of which the bound is told. */
-const endMs = 60_000;
+/**
+ * By Envoy, which Headgate it asks first: three Envoys at two Headgates, and two more Envoys, of
+ * which one dies, and the other one loses its Headgate. Tests share them, each with a tenant of its
+ * own, and run at the same time: most of it is waiting for reports, which come each five seconds.
+ */
+const homes = [0, 1, 0, 0, 2];
+const [dyingEnvoy, orphanedEnvoy, dyingHeadgate] = [3, 4, 2];
 
 const stage = useStage("file");
-let fleet: QuotaFleet;
-let startMs: number;
-/** By scenario, the traffic of one tenant through each Envoy. */
-let even: readonly QuotaTraffic[];
-let skewed: readonly QuotaTraffic[];
-let shifting: readonly QuotaTraffic[];
-let called: readonly QuotaTraffic[];
-/** When calls of the tenant that they share with quotas were let in. */
-const calledMs: number[] = [];
-
-const denied = {
-  http_status: { code: "ServiceUnavailable" },
-  http_body: { value: Buffer.from("enough\n").toString("base64") },
-};
-
-function drive(tenant: string, paces: readonly number[]): readonly QuotaTraffic[] {
-  return paces.map((pace, envoy) => {
-    const traffic = fleet.drive(envoy, { "x-tenant": tenant });
-    traffic.pace(pace);
-    return traffic;
-  });
-}
-
-function passed(all: readonly QuotaTraffic[], fromMs: number, untilMs: number): number {
-  return all.reduce((sum, one) => sum + one.passed(startMs + fromMs, startMs + untilMs), 0);
-}
-
-async function callAsLong(tenant: string): Promise<void> {
-  const descriptors = [{ entries: [{ key: "tenant", value: tenant }] }];
-  await waitFor(
-    "calls end",
-    async () => {
-      const sentMs = performance.now();
-      const answer = await fleet.headgates[0]?.postJson({ domain: "edge", descriptors });
-      if (answer?.status === 200) calledMs.push(sentMs);
-      return sentMs >= startMs + endMs;
-    },
-    { withinMs: 2 * endMs, everyMs: 50 },
-  );
-}
+let scenario: QuotaScenario;
+/** By tenant; they go on until the store's outage. */
+const traffics = new Map<string, TenantTraffic>();
 
 beforeAll(async () => {
-  const { port } = await startRedis(stage);
-  const env = redisEnv(port);
-  fleet = await startQuotaFleet(stage, {
-    policy,
-    headgateEnvs: [env, env],
-    homes: [0, 1, 0],
-    filter: {
-      domain: "edge",
-      quota: "pace",
-      keys: ["tenant"],
-      settings: { deny_response_settings: denied },
-    },
-  });
-  startMs = performance.now();
-  even = drive("even", [20, 20, 20]);
-  skewed = drive("skewed", [40, 3, 3]);
-  shifting = drive("shifting", [40, 3, 3]);
-  called = drive("called", [40]);
-  const calls = callAsLong("called");
-  await waitFor("demand shifts", () => performance.now() >= startMs + shiftMs, {
-    withinMs: 2 * shiftMs,
-  });
-  shifting.forEach((traffic, envoy) => {
-    traffic.pace([3, 40, 3][envoy] ?? 0);
-  });
-  await calls;
-  for (const traffic of [...even, ...skewed, ...shifting, ...called]) traffic.pace(0);
-}, 150_000);
+  scenario = await QuotaScenario.start(stage, homes);
+});
 
-/** What may have passed in a time, at most: assignments, and what came before the first one. */
-function most(seconds: number, { hasCalls = false } = {}): number {
-  const { envelope, total } = quotaBounds({
-    limits: [{ hits: limitHz, periodUs: 1_000_000, burst: limitHz }],
-    ttlMs: 10_000,
-    holdersMax: 3,
-    replicasMax: 2,
-    lateMs: 1_000,
-    hasCalls,
-  });
-  const of = hasCalls ? total : envelope;
-  const beforeFirst = 15;
-  return of.hitsPerSecond * seconds + of.hitsMax + beforeFirst;
+async function drive(tenant: string, paces: Record<number, number>): Promise<TenantTraffic> {
+  const traffic = await scenario.drive(tenant, paces);
+  traffics.set(tenant, traffic);
+  return traffic;
 }
 
-describe("quotas of three Envoys and two Headgates", () => {
-  it.each([
-    ["even", () => even, 0.9],
-    ["skewed", () => skewed, 0.9],
-    ["shifting", () => shifting, 0.9],
-  ] as const)("let pass no more than the quota and its bound with %s demand", (_, of, least) => {
-    const seconds = endMs / 1_000;
-    expect(passed(of(), 0, endMs)).toBeLessThanOrEqual(most(seconds));
-    // Settled, it is the quota itself, give or take what is still level.
-    const settled = passed(of(), endMs - 10_000, endMs);
-    expect(settled).toBeLessThanOrEqual(10 * limitHz * 1.1 + limitHz);
-    expect(settled).toBeGreaterThanOrEqual(10 * limitHz * least);
+/** How long it takes at most until what is handed out is the limit. */
+const settled = { withinMs: 3 * settledMs } as const;
+
+/** Traffic is looked at in pieces of this length. */
+const lookMs = 4_000;
+
+/** Whether so many a second are the limit, give or take what is still level. */
+function isLimit(hz: number): boolean {
+  return hz >= 0.9 * limitHz && hz <= 1.1 * limitHz;
+}
+
+/** Whether it holds of each Headgate that is to live. */
+async function allAre(is: (headgate: HeadgateProcess) => boolean | Promise<boolean>) {
+  const headgates = scenario.fleet.headgates.slice(0, dyingHeadgate);
+  const answers = await Promise.all(headgates.map(is));
+  return answers.every((answer) => answer);
+}
+
+const loadedTwice = async (headgate: HeadgateProcess): Promise<boolean> =>
+  (await headgate.metric("headgate_policy_loads_total")) === 2;
+
+const hasLogged =
+  (event: string) =>
+  ({ process }: HeadgateProcess): boolean =>
+    process.output.includes(`"${event}"`);
+
+/** Whether all Envoys have refused what was asked of them for a while. */
+function allRefuse(traffic: TenantTraffic): boolean {
+  return traffic.lately(700).every(({ passed, refused }) => passed === 0 && refused >= 5);
+}
+
+describe.concurrent("quotas of several Envoys and Headgates", { timeout: 10 * settledMs }, () => {
+  it("divide a limit evenly among those who ask for the same", async () => {
+    const traffic = await drive("even", { 0: 20, 1: 20, 2: 20 });
+    await waitFor(
+      "each has its part of the limit",
+      () => {
+        const each = traffic.latelyHz(lookMs);
+        return isLimit(sum(each)) && Math.min(...each) > 0.5 * Math.max(...each);
+      },
+      settled,
+    );
   });
 
-  it("divide it evenly among those who ask for the same", () => {
-    const each = even.map((one) => passed([one], endMs - 10_000, endMs));
-    expect(Math.min(...each) / Math.max(...each)).toBeGreaterThan(0.5);
+  it("give one Envoy what the others leave, who have what they ask for", async () => {
+    const traffic = await drive("skewed", { 0: 40, 1: 3, 2: 3 });
+    await waitFor(
+      "one has what the others leave",
+      () => {
+        const [busy = 0, ...quiet] = traffic.latelyHz(lookMs);
+        return isLimit(busy + sum(quiet)) && Math.min(...quiet) > 0.75 * 3;
+      },
+      settled,
+    );
   });
 
-  it("leave those alone who ask for little", () => {
-    for (const quiet of [skewed[1], skewed[2]]) {
-      if (quiet === undefined) throw new Error("three Envoys");
-      expect(passed([quiet], twoReportsMs, endMs)).toBeGreaterThan((endMs - twoReportsMs) / 450);
-    }
+  it("go to another Envoy within two reports when that is asked for more", async () => {
+    const traffic = await drive("shifting", { 0: 40, 1: 3, 2: 3 });
+    const latelyHz = (envoy: number): number => traffic.latelyHz(2_000)[envoy] ?? 0;
+    await waitFor("one has most of it", () => latelyHz(0) > 0.5 * limitHz, settled);
+    traffic.pace([3, 40, 3]);
+    await waitFor("the other one has its part", () => latelyHz(1) > 0.4 * limitHz, {
+      withinMs: twoReportsMs + lookMs,
+    });
+    await waitFor("all is given", () => isLimit(sum(traffic.latelyHz(lookMs))), settled);
   });
 
-  it("give one Envoy what the others leave, within two reports", () => {
-    const [before, after] = [shifting[0], shifting[1]];
-    if (before === undefined || after === undefined) throw new Error("three Envoys");
-    expect(passed([before], shiftMs - 5_000, shiftMs)).toBeGreaterThan(0.4 * 5 * limitHz);
-    const untilMs = shiftMs + twoReportsMs + 5_000;
-    expect(passed([after], shiftMs + twoReportsMs, untilMs)).toBeGreaterThan(0.4 * 5 * limitHz);
+  it("share one budget with calls for the same limit", async () => {
+    const traffic = await drive("called", { 0: 40 });
+    const descriptors = [{ entries: [{ key: "tenant", value: "called" }] }];
+    const askedMs: number[] = [];
+    const calledMs: number[] = [];
+    await waitFor(
+      "both have a part, and together the limit",
+      async () => {
+        const sentMs = performance.now();
+        askedMs.push(sentMs);
+        const answer = await scenario.fleet.headgates[0]?.postJson({ domain: "edge", descriptors });
+        if (answer?.status === 200) calledMs.push(sentMs);
+        const ofQuotas = sum(traffic.latelyHz(lookMs));
+        const [askedHz = 0, ofCalls = 0] = [askedMs, calledMs].map(
+          (all) => (all.filter((ms) => ms >= sentMs - lookMs).length * 1_000) / lookMs,
+        );
+        const isShared = ofQuotas + ofCalls <= 1.15 * limitHz;
+        return isShared && ofQuotas > 0.4 * limitHz && ofCalls > 1 && askedHz > 0.3 * limitHz;
+      },
+      { ...settled, everyMs: 50 },
+    );
+    const all = calledMs.length + traffic.passedSince(traffic.startMs);
+    expect(all).toBeLessThanOrEqual(mostWithCalls(performance.now() - traffic.startMs));
   });
 
-  it("share one budget with calls for the same limit", () => {
-    const ofQuotas = passed(called, 0, endMs);
-    const ofCalls = calledMs.length;
-    expect(ofQuotas + ofCalls).toBeLessThanOrEqual(most(endMs / 1_000, { hasCalls: true }));
-    const settledMs = startMs + endMs - 15_000;
-    const both =
-      passed(called, endMs - 15_000, endMs) + calledMs.filter((ms) => ms >= settledMs).length;
-    expect(both).toBeLessThanOrEqual(15 * limitHz * 1.15 + limitHz);
-    expect(calledMs.filter((ms) => ms >= settledMs).length).toBeGreaterThan(15);
+  it("follow a freeze, its end and a policy's edit at once, at every Envoy", async () => {
+    const [edited, frozen] = [
+      await drive("edited", { 0: 20, 1: 20, 2: 20 }),
+      await drive("frozen", { 0: 20, 1: 20, 2: 20 }),
+    ];
+    await waitFor(
+      "each Envoy serves both",
+      () => [...edited.latelyHz(1_000), ...frozen.latelyHz(1_000)].every((hz) => hz >= 6),
+      settled,
+    );
+    const reportAgeMsMax = 1_500;
+    await waitFor("all Envoys have just reported", async () => {
+      const shares = await scenario.sharesOf("frozen");
+      const ages = shares.map(({ age }) => Number(age?.seconds) * 1e3 + (age?.nanos ?? 0) / 1e6);
+      return ages.length === 3 && Math.max(...ages) < reportAgeMsMax;
+    });
+    const [admin] = scenario.admins;
+    const entries = [{ key: "tenant", value: "frozen" }];
+    const effect = { case: "isFrozen", value: true } as const;
+    const override = { id: "stop", domain: "edge", entries, effect, reason: "a test" };
+    await admin?.limits.setOverride({ override });
+    await waitFor("no Envoy lets anything pass, and none has reported", () => allRefuse(frozen), {
+      withinMs: quotaReportMs - reportAgeMsMax,
+    });
+    const editedHz = 3;
+    await scenario.edit(editedLimit(limitHz), editedLimit(editedHz));
+    await waitFor("all Headgates have the edited policy", () => allAre(loadedTwice), settled);
+    await waitFor(
+      "all Envoys go by it, and most have not reported",
+      () => edited.lately(700).every(({ passed, refused }) => passed <= 3 && refused >= 5),
+      { withinMs: quotaReportMs / 2 },
+    );
+    const editedMs = performance.now();
+    await admin?.limits.deleteOverride({ id: "stop", reason: "it is over", expectedVersion: 1n });
+    await waitFor("the tenant is served again", () => sum(frozen.latelyHz(2_000)) > 5, {
+      withinMs: twoReportsMs,
+    });
+    await waitFor("no more than the edited limit passes", () => {
+      return sum(edited.latelyHz(lookMs)) <= 1.5 * editedHz;
+    });
+    const sinceMs = performance.now() - editedMs;
+    expect(edited.passedSince(editedMs)).toBeLessThanOrEqual(mostAssigned(sinceMs, editedHz));
   });
+
+  it("go to the living when an Envoy and another one's Headgate are killed", async () => {
+    const all = await drive("killed", { 0: 20, [dyingEnvoy]: 20, [orphanedEnvoy]: 20 });
+    await waitFor(
+      "all three have a part of the limit",
+      () => all.latelyHz(2_000).every((hz) => hz > 0.2 * limitHz),
+      settled,
+    );
+    all.pace([40, 0, 40]);
+    const { envoys, headgates } = scenario.fleet;
+    const live = new TenantTraffic(all.each.filter((_, i) => i !== 1));
+    traffics.set("killed", live);
+    await Promise.all([envoys[dyingEnvoy]?.kill(), headgates[dyingHeadgate]?.process.kill()]);
+    await waitFor(
+      "the living have what the dead had",
+      () => {
+        const each = live.latelyHz(2_000);
+        return sum(each) > 0.8 * limitHz && Math.min(...each) > 0.25 * limitHz;
+      },
+      { withinMs: settledMs },
+    );
+    const sinceMs = performance.now() - live.startMs;
+    expect(live.passedSince(live.startMs)).toBeLessThanOrEqual(mostAssigned(sinceMs));
+  });
+});
+
+describe("quotas of several Envoys and Headgates, over all that time", () => {
+  it.each(["even", "skewed", "shifting"])(
+    "let pass no more than the bound of the tenant %s",
+    (tenant) => {
+      const traffic = traffics.get(tenant);
+      const { startMs = 0 } = traffic ?? {};
+      const passed = traffic?.passedSince(startMs) ?? Number.NaN;
+      expect(passed).toBeLessThanOrEqual(mostAssigned(performance.now() - startMs));
+    },
+  );
 
   it("refuse as the filter says, and nothing else goes wrong", async () => {
-    const [port] = fleet.envoys.map((envoy) => envoy.port);
     const http = new HttpClient();
     stage.atEnd(() => http.close());
+    const port = scenario.fleet.envoys[0]?.port ?? 0;
     const headers = { "x-tenant": "even" };
     const refused = await waitFor("one is refused", async () => {
-      const all = await Promise.all(
-        Array.from({ length: 60 }, () => http.send({ port: port ?? 0, headers })),
-      );
-      return all.find(({ status }) => status !== 200);
+      const answer = await http.send({ port, headers });
+      return answer.status === 200 ? undefined : answer;
     });
-    expect([refused.status, refused.body]).toEqual([503, "enough\n"]);
-    const traffics = [...even, ...skewed, ...shifting, ...called];
-    expect(traffics.reduce((sum, { failedCount }) => sum + failedCount, 0)).toBe(0);
-    for (const headgate of fleet.headgates) {
-      expect(await headgate.metric("headgate_bugs_total")).toBe(0);
-      expect(await headgate.metric("headgate_quota_ignored_reports_total")).toBe(0);
-      expect(await headgate.metric("headgate_quota_unusual_reports_total")).toBe(0);
+    expect(refused).toMatchObject(refusal);
+    for (const [tenant, { failures }] of traffics) expect(failures, tenant).toEqual([]);
+    for (const name of ["bugs", "quota_ignored_reports", "quota_unusual_reports"]) {
+      const isZero = async (one: HeadgateProcess): Promise<boolean> =>
+        (await one.metric(`headgate_${name}_total`)) === 0;
+      expect(await allAre(isZero), name).toBe(true);
     }
   });
 });
+
+describe("quotas while the store is away", { timeout: 10 * settledMs }, () => {
+  it("stay inside the last lease, then deny as told, and are well soon after", async () => {
+    const even = traffics.get("even") ?? (await drive("even", { 0: 20, 1: 20, 2: 20 }));
+    for (const traffic of traffics.values()) if (traffic !== even) traffic.pace([]);
+    await waitFor("its limit passes", () => isLimit(sum(even.latelyHz(2_000))), settled);
+    scenario.redis.pause();
+    const pausedMs = performance.now();
+    await waitFor("claims fail", () => allAre(hasLogged("quotaLeasesUnrenewed")), {
+      withinMs: leaseMs,
+    });
+    const unrenewedMs = performance.now();
+    await waitFor("the last lease goes on", () => even.passedSince(unrenewedMs) > limitHz, {
+      withinMs: leaseMs,
+    });
+    const isOver = async (one: HeadgateProcess): Promise<boolean> =>
+      hasLogged("quotaLeasesLost")(one) && (await hasLostLeases(one));
+    await waitFor("leases are over", () => allAre(isOver), { withinMs: leaseMs + slackMs });
+    await waitFor("all are told to deny, and do", async () => {
+      const shares = await scenario.sharesOf("even");
+      return shares.every(({ assignment }) => assignment.value === "deny") && allRefuse(even);
+    });
+    expect(even.passedSince(pausedMs)).toBeLessThanOrEqual(mostAssigned(leaseMs));
+    expect(await allAre(async (one) => (await one.get("/readyz")).status === 200)).toBe(true);
+    scenario.redis.resume();
+    await waitFor("it is well again", () => sum(even.latelyHz(2_000)) > 0.4 * limitHz, {
+      withinMs: twoReportsMs,
+    });
+    await waitFor("claims are answered", () => allAre(hasLogged("quotaLeasesFound")));
+  });
+});
+
+async function hasLostLeases(headgate: HeadgateProcess): Promise<boolean> {
+  const [lost, leased] = await Promise.all(
+    ["lost", "leased"].map((state) => headgate.metric("headgate_quota_leases", { state })),
+  );
+  return lost !== undefined && lost > 0 && leased === 0;
+}

@@ -1,7 +1,13 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { statistics } from "../support/drop-in.js";
 import { fromHeader, httpFilter, type Json } from "../support/envoy-config.js";
-import { edgePolicy, type Gateway, rateLimitHeaders, startGateway } from "../support/gateway.js";
+import {
+  edgePolicy,
+  type Gateway,
+  rateLimitHeaders,
+  startHostedGateway,
+} from "../support/gateway.js";
+import type { HostedHeadgate } from "../support/hosted-headgate.js";
 import type { HttpAnswer } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -86,8 +92,8 @@ function told(key: string, path: string): Json {
 }
 
 const stage = useStage("file");
-let gateway: Gateway;
-let shadow: Gateway;
+let gateway: Gateway<HostedHeadgate>;
+let shadow: Gateway<HostedHeadgate>;
 
 beforeAll(async () => {
   const envoy = { rateLimits, filtersBefore: [costFilter], filtersAfter: [laterFilter] };
@@ -99,8 +105,8 @@ beforeAll(async () => {
     LIMIT_RESET_HEADER: "X-Shop-Wait",
   };
   [gateway, shadow] = await Promise.all([
-    startGateway(stage, { policy, headgateEnvs: [env], envoy }),
-    startGateway(stage, { policy, headgateEnvs: [{ SHADOW_MODE: "true" }], envoy }),
+    startHostedGateway(stage, { policy, headgateEnvs: [env], envoy }),
+    startHostedGateway(stage, { policy, headgateEnvs: [{ SHADOW_MODE: "true" }], envoy }),
   ]);
 });
 

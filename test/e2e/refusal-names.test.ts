@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Gateway, startGateway } from "../support/gateway.js";
+import { type Gateway, startHostedGateway } from "../support/gateway.js";
+import type { HostedHeadgate } from "../support/hosted-headgate.js";
 import { HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -51,7 +52,7 @@ const fields = {
 };
 
 const stage = useStage("file");
-let gateway: Gateway;
+let gateway: Gateway<HostedHeadgate>;
 let logPath: string;
 const http = new HttpClient();
 
@@ -59,7 +60,7 @@ afterAll(() => http.close());
 
 beforeAll(async () => {
   logPath = join(stage.folder, "access.log");
-  gateway = await startGateway(stage, {
+  gateway = await startHostedGateway(stage, {
     policy,
     descriptorKeys: [["quiet"], ["loud"], ["silent"]],
     envoy: { accessLog: { path: logPath, fields }, extProc: {} },
@@ -126,7 +127,7 @@ describe("the name of a rule that refuses", () => {
   it("stands in a sample of Headgate's own log, without what a caller has said", async () => {
     const [headgate] = gateway.headgates;
     const refusals = await waitFor("a line of each rule", () => {
-      const lines = headgate.process.output.split("\n").filter((one) => one.includes('"refused"'));
+      const lines = headgate.output.split("\n").filter((one) => one.includes('"refused"'));
       const found = lines.map((one): LogLine => JSON.parse(one));
       return found.some(({ service }) => service === "orders") ? found : undefined;
     });

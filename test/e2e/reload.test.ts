@@ -5,10 +5,10 @@ import {
   edgePolicy,
   type Gateway,
   rateLimitHeaders,
-  startGateway,
+  startHostedGateway,
   statusOf,
 } from "../support/gateway.js";
-import type { HeadgateProcess } from "../support/headgate-process.js";
+import type { HostedHeadgate } from "../support/hosted-headgate.js";
 import { useStage } from "../support/stage.js";
 import { Traffic } from "../support/traffic.js";
 import { waitFor } from "../support/wait.js";
@@ -77,7 +77,7 @@ describe("a policy changed under traffic", () => {
       const folder = join(stage.folder, "mounted");
       await mkdir(folder);
       const path = await change.begin(folder, hourlyPolicy(5));
-      const gateway = await startGateway(stage, { policy: { path }, descriptorKeys });
+      const gateway = await startHostedGateway(stage, { policy: { path }, descriptorKeys });
       const traffic = Traffic.start(stage, {
         callersCount: 4,
         call: () => statusOf(gateway.send({ visitor: "many" })),
@@ -102,7 +102,7 @@ describe("a policy changed under traffic", () => {
     await mkdir(folder);
     const { begin, replace } = byRename;
     const path = await begin(folder, hourlyPolicy(5));
-    const gateway = await startGateway(stage, { policy: { path }, descriptorKeys });
+    const gateway = await startHostedGateway(stage, { policy: { path }, descriptorKeys });
     const [headgate] = gateway.headgates;
     await gateway.send({ account: "kept" });
 
@@ -126,11 +126,11 @@ describe("a policy changed under traffic", () => {
 });
 
 /** Takes one hit of the account; answers what is left. */
-async function remaining(gateway: Gateway): Promise<number | undefined> {
+async function remaining(gateway: Gateway<HostedHeadgate>): Promise<number | undefined> {
   return rateLimitHeaders(await gateway.send({ account: "kept" })).remaining;
 }
 
-async function loadedPolicies(headgate: HeadgateProcess, count: number): Promise<void> {
+async function loadedPolicies(headgate: HostedHeadgate, count: number): Promise<void> {
   await waitFor(`${count} policies were loaded`, async () => {
     return (await headgate.metric("headgate_policy_loads_total", { result: "loaded" })) === count;
   });

@@ -1,81 +1,178 @@
-import { describe, expect, it } from "vitest";
-import { edgePolicy, rateLimitHeaders, startGateway, statusOf } from "../support/gateway.js";
-import type { HeadgateProcess } from "../support/headgate-process.js";
+import { beforeAll, describe, expect, it } from "vitest";
+import { storeBudgetEnv } from "../support/failure-modes.js";
+import {
+  edgePolicy,
+  type Gateway,
+  rateLimitHeaders,
+  startGateway,
+  startHostedGateway,
+  statusOf,
+} from "../support/gateway.js";
+import type { HeadgateProcess, RunningHeadgate } from "../support/headgate-process.js";
+import type { HostedHeadgate } from "../support/hosted-headgate.js";
 import { redisEnv, startRedis } from "../support/redis.js";
-import { useStage } from "../support/stage.js";
+import { type Stage, useStage } from "../support/stage.js";
 import { Traffic } from "../support/traffic.js";
+import { transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const policy = edgePolicy(`
   - key: account
     rate_limit: {unit: hour, requests_per_unit: 1000000}
+  - key: shared
+    rate_limit: {unit: hour, requests_per_unit: 50}
+  - key: narrow
+    rate_limit: {unit: hour, requests_per_unit: 2}
 `);
 
-const descriptorKeys = [["account"]];
+const descriptorKeys = [["account"], ["shared"], ["narrow"]];
 
-const stage = useStage("test");
+/** Without a decision a request is a 503: nothing that goes wrong is hidden. */
+const strictEnvoy = { isHealthChecked: true, withoutDecision: "deny" } as const;
 
-describe("SIGTERM under traffic", () => {
-  it("fails no request through Envoy, ends with 0, and the other Headgate carries on", async () => {
+/** Long enough for Envoy's health checks to see that one stops. */
+const drained = { HEADGATE_DRAIN_DELAY_MS: "1000" };
+
+const shortAges = { GRPC_MAX_CONNECTION_AGE: "300ms", GRPC_MAX_CONNECTION_AGE_GRACE: "10s" };
+
+/** Callers that never meet their limit; they stop with the stage. */
+function busyCallers(stage: Stage, { send }: Pick<Gateway, "send">, callersCount: number): Traffic {
+  const call = (): Promise<string> => statusOf(send({ account: "busy" }));
+  return Traffic.start(stage, { callersCount, call });
+}
+
+/** Connections that reached their age, and those that took their place, of two Headgates. */
+async function connectionsChange({ envoy }: Pick<Gateway, "envoy">): Promise<void> {
+  const opened = (): Promise<number> => envoy.stat("cluster.headgate.upstream_cx_total");
+  await waitFor("Envoy has opened eight connections", async () => (await opened()) >= 8, {
+    withinMs: 30_000,
+  });
+}
+
+/** What Envoy and its callers have seen: answers of 200, each by a decision. */
+async function expectNoFailure({ envoy }: Pick<Gateway, "envoy">, traffic: Traffic): Promise<void> {
+  const { total, byOutcome } = await traffic.stop();
+  expect(byOutcome).toEqual({ 200: total });
+  expect(await envoy.stat("cluster.upstream.ratelimit.error")).toBe(0);
+}
+
+describe("two Headgates on one Redis behind one Envoy", () => {
+  const stage = useStage("file");
+  let gateway: Gateway;
+  let first: HeadgateProcess;
+  let second: HeadgateProcess;
+
+  beforeAll(async () => {
     const redis = await startRedis(stage);
-    const env = { ...redisEnv(redis.port), HEADGATE_DRAIN_DELAY_MS: "1000" };
-    const gateway = await startGateway(stage, {
+    const env = { ...redisEnv(redis.port), ...storeBudgetEnv, ...drained, ...shortAges };
+    gateway = await startGateway(stage, {
       policy,
       descriptorKeys,
       headgateEnvs: [env, env],
-      // Without a decision a request is a 503: nothing that goes wrong is hidden.
-      envoy: { isHealthChecked: true, withoutDecision: "deny" },
+      envoy: strictEnvoy,
     });
-    const [first, second] = gateway.headgates as readonly [HeadgateProcess, HeadgateProcess];
-    const traffic = Traffic.start(stage, {
-      callersCount: 8,
-      call: () => statusOf(gateway.send({ account: "busy" })),
+    [first, second] = gateway.headgates as readonly [HeadgateProcess, HeadgateProcess];
+  });
+
+  it("admit no more than the limit together, and no less", async () => {
+    const call = (): Promise<string> => statusOf(gateway.send({ shared: "by both" }));
+    const traffic = Traffic.start(stage, { callersCount: 8, call });
+    await waitFor("every hit is taken and some are refused", () => traffic.count("429") >= 200);
+    expect((await traffic.stop()).byOutcome).toEqual({ 200: 50, 429: expect.any(Number) });
+    // Envoy spreads its questions, so each of them has decided some.
+    for (const headgate of gateway.headgates) {
+      expect(await decisions(headgate)).toBeGreaterThan(0);
+      expect(await headgate.metric("headgate_fallback_decisions_total")).toBe(0);
+    }
+  });
+
+  it("fail no request while connections reach their age and both are restarted", async () => {
+    const healthyCount = (): Promise<number> =>
+      gateway.envoy.stat("cluster.headgate.membership_healthy");
+    await waitFor("both are healthy", async () => (await healthyCount()) === 2);
+    const traffic = busyCallers(stage, gateway, 8);
+    await connectionsChange(gateway);
+    const ended = first.terminate();
+    await waitFor("one is left while the other still runs", async () => {
+      return (await healthyCount()) === 1 && first.process.isRunning;
     });
-    await waitFor("both decide", async () => {
-      return (await decisions(first)) > 100 && (await decisions(second)) > 100;
-    });
-    expect(await first.terminate()).toEqual({ code: 0 });
+    expect(await ended).toEqual({ code: 0 });
     const before = await decisions(second);
     await waitFor("the other one decides", async () => (await decisions(second)) > before + 200);
     // Back in the turn, and the other one goes: a rollout.
     await first.restart();
+    await waitFor("both are healthy again", async () => (await healthyCount()) === 2);
     await waitFor("the new one decides", async () => (await decisions(first)) > 100);
     expect(await second.terminate()).toEqual({ code: 0 });
-    const { total, byOutcome } = await traffic.stop();
-    expect(byOutcome).toEqual({ 200: total });
-    expect(await gateway.envoy.stat("cluster.upstream.ratelimit.error")).toBe(0);
+    await expectNoFailure(gateway, traffic);
   });
 });
 
-describe("connections that reach their age under traffic", () => {
-  it("are changed for new ones without a failed request", async () => {
-    const env = { GRPC_MAX_CONNECTION_AGE: "500ms", GRPC_MAX_CONNECTION_AGE_GRACE: "10s" };
-    const gateway = await startGateway(stage, {
+describe.each(transportNames)("two Headgates by %s behind one Envoy", (name) => {
+  const stage = useStage("file");
+  let gateway: Gateway<HostedHeadgate>;
+
+  beforeAll(async () => {
+    const redis = await startRedis(stage);
+    const shared = { ...redisEnv(redis.port), ...storeBudgetEnv };
+    const env = { ...shared, HEADGATE_TRANSPORT: name, ...drained, ...shortAges };
+    gateway = await startHostedGateway(stage, {
       policy,
       descriptorKeys,
-      headgateEnvs: [env],
-      envoy: { withoutDecision: "deny" },
+      headgateEnvs: [env, env],
+      envoy: strictEnvoy,
     });
-    const traffic = Traffic.start(stage, {
-      callersCount: 4,
-      call: () => statusOf(gateway.send({ account: "busy" })),
+  });
+
+  it("say what is allowed, what is not, and what remains", async () => {
+    const answers = [];
+    for (let i = 0; i < 3; i += 1) answers.push(await gateway.send({ narrow: "a" }));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
+    expect(answers.map((answer) => rateLimitHeaders(answer).remaining)).toEqual([1, 0, 0]);
+    // Its health check is a unary call of the same transport.
+    expect(await gateway.envoy.stat("cluster.headgate.health_check.failure")).toBe(0);
+    expect(await gateway.envoy.stat("cluster.headgate.upstream_cx_protocol_error")).toBe(0);
+  });
+
+  it("lose no request when one stops, and when connections reach their age", async () => {
+    const [first, second] = gateway.headgates;
+    const traffic = busyCallers(stage, gateway, 8);
+    await connectionsChange(gateway);
+    expect(await first.terminate()).toBe(true);
+    const before = await decisions(second ?? first);
+    await waitFor("the other one decides", async () => {
+      return (await decisions(second ?? first)) > before + 200;
     });
-    const opened = (): Promise<number> => gateway.envoy.stat("cluster.headgate.upstream_cx_total");
-    await waitFor("Envoy has opened eight connections", async () => (await opened()) >= 8, {
-      withinMs: 30_000,
-    });
-    const { total, byOutcome } = await traffic.stop();
-    expect(byOutcome).toEqual({ 200: total });
+    await expectNoFailure(gateway, traffic);
   });
 });
 
-describe("a Headgate killed behind Envoy", () => {
-  it("leaves requests to Envoy's failure mode, and limits again when it is back", async () => {
-    const gateway = await startGateway(stage, {
-      policy,
-      descriptorKeys,
-      envoy: { withoutDecision: "allow" },
+describe("a Headgate and an Envoy", () => {
+  const stage = useStage("file");
+  let gateway: Gateway;
+
+  beforeAll(async () => {
+    const envoy = { withoutDecision: "allow" } as const;
+    gateway = await startGateway(stage, { policy, descriptorKeys, envoy });
+  });
+
+  it("that is killed under traffic leaves no connection behind; a new one is served", async () => {
+    const [headgate] = gateway.headgates;
+    const idleCount = await openSockets(headgate);
+    const traffic = busyCallers(stage, gateway, 8);
+    await waitFor("Envoy has asked", async () => (await decisions(headgate)) > 100);
+    expect(await openSockets(headgate)).toBeGreaterThan(idleCount);
+    await gateway.envoy.kill();
+    await traffic.stop();
+    await waitFor("its connections are gone", async () => {
+      return (await openSockets(headgate)) === idleCount;
     });
+    await gateway.envoy.restart();
+    expect((await gateway.send({ account: "busy" })).status).toBe(200);
+    expect(headgate.process.isRunning).toBe(true);
+  });
+
+  it("fall back to Envoy's failure mode when Headgate is killed, until it is back", async () => {
     const [headgate] = gateway.headgates;
     const isLimited = async (): Promise<boolean> => {
       const answer = await gateway.send({ account: "anyone" });
@@ -90,30 +187,8 @@ describe("a Headgate killed behind Envoy", () => {
   });
 });
 
-describe("an Envoy killed under traffic", () => {
-  it("leaves no connection behind, and a new Envoy is served", async () => {
-    const gateway = await startGateway(stage, { policy, descriptorKeys });
-    const [headgate] = gateway.headgates;
-    const idleCount = await openSockets(headgate);
-    const traffic = Traffic.start(stage, {
-      callersCount: 8,
-      call: () => statusOf(gateway.send({ account: "busy" })),
-    });
-    await waitFor("Envoy has asked", async () => (await decisions(headgate)) > 100);
-    expect(await openSockets(headgate)).toBeGreaterThan(idleCount);
-    await gateway.envoy.kill();
-    await traffic.stop();
-    await waitFor("its connections are gone", async () => {
-      return (await openSockets(headgate)) === idleCount;
-    });
-    await gateway.envoy.restart();
-    expect((await gateway.send({ account: "busy" })).status).toBe(200);
-    expect(headgate.process.isRunning).toBe(true);
-  });
-});
-
-function decisions(headgate: HeadgateProcess): Promise<number> {
-  return headgate.metric("headgate_requests_total");
+function decisions(headgate: RunningHeadgate): Promise<number> {
+  return headgate.metric("headgate_requests_total", { code: "ok" });
 }
 
 /** Connections of every kind, the one that asks included. */

@@ -1,7 +1,10 @@
-import { connect } from "node:net";
+import { connect, createServer } from "node:net";
 import { describe, expect, it } from "vitest";
 import type { ChildProgram } from "../support/child-program.js";
+import { freePort } from "../support/free-port.js";
+import { grpcHealth } from "../support/grpc-health.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { startRedis } from "../support/redis.js";
 import { outcomeOf, RlsClient } from "../support/rls-client.js";
 import { type Stage, useStage } from "../support/stage.js";
@@ -43,39 +46,50 @@ async function startAndEnd(options: {
 }
 
 describe("headgate serve", () => {
-  it("answers over gRPC and HTTP, and ends with 0 after SIGTERM", async () => {
-    const headgate = await HeadgateProcess.start(stage, { policy, env: quickDrain });
-    expect(outcomeOf(await client(stage, headgate).ask(question))).toBe("OK");
+  it("answers over gRPC and HTTP, lives through garbage, and drains after SIGTERM", async () => {
+    const drainDelayMs = 500;
+    const env = { HEADGATE_DRAIN_DELAY_MS: String(drainDelayMs) };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const caller = client(stage, headgate);
+    expect(outcomeOf(await caller.ask(question))).toBe("OK");
     const descriptors = [{ entries: [{ key: "user", value: "caller-73" }] }];
     expect((await headgate.postJson({ domain: "edge", descriptors })).status).toBe(200);
+
+    for (let i = 0; i < 50; i += 1) await caller.ask({ ...question, timeoutMs: 1 });
+    for (const port of [headgate.grpcPort, headgate.httpPort]) {
+      const socket = connect(port, "127.0.0.1");
+      socket.on("error", () => {});
+      socket.write(Buffer.alloc(4_096, 0xff));
+      await within("the connection is closed", 10_000, gone(socket));
+    }
+    expect(outcomeOf(await caller.sendBytes(Uint8Array.of(0x0a, 0x7f)))).toBe("INVALID_ARGUMENT");
+    expect(outcomeOf(await caller.ask(question))).toBe("OK");
+    expect(await headgate.metric("headgate_bugs_total")).toBe(0);
+
+    const signalledMs = performance.now();
     expect(await headgate.terminate()).toEqual({ code: 0 });
+    expect(performance.now() - signalledMs).toBeGreaterThanOrEqual(drainDelayMs);
     expect(headgate.process.output).not.toContain("caller-73");
   });
 
-  it.each(["SIGINT", "SIGHUP"] as const)("ends with 0 after %s too", async (signal) => {
-    const headgate = await HeadgateProcess.start(stage, { policy, env: quickDrain });
-    headgate.process.signal(signal);
+  it("ends with 0 after SIGINT, without the drain delay", async () => {
+    const env = { HEADGATE_DRAIN_DELAY_MS: "600000" };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    headgate.process.signal("SIGINT");
     expect(await ended(headgate.process)).toEqual({ code: 0 });
   });
 
-  it("says NOT_SERVING at once and still answers until the drain delay is over", async () => {
-    const env = { HEADGATE_DRAIN_DELAY_MS: "3000" };
+  it("says NOT_SERVING at once and still answers; a second signal ends it with 1", async () => {
+    const env = { HEADGATE_DRAIN_DELAY_MS: "600000" };
     const headgate = await HeadgateProcess.start(stage, { policy, env });
     const caller = client(stage, headgate);
     await caller.ask(question);
     headgate.process.signal("SIGTERM");
     await waitFor("health fails", async () => (await headgate.get("/healthcheck")).status === 500);
+    expect(await grpcHealth(headgate.grpcPort, "ratelimit")).toBe("NOT_SERVING");
     expect((await headgate.get("/readyz")).status).toBe(503);
     expect((await headgate.get("/livez")).status).toBe(200);
     expect(outcomeOf(await caller.ask(question))).toBe("OK");
-    expect(await ended(headgate.process)).toEqual({ code: 0 });
-  });
-
-  it("ends at once and with 1 at a second signal", async () => {
-    const env = { HEADGATE_DRAIN_DELAY_MS: "600000" };
-    const headgate = await HeadgateProcess.start(stage, { policy, env });
-    headgate.process.signal("SIGTERM");
-    await waitFor("health fails", async () => (await headgate.get("/healthcheck")).status === 500);
     headgate.process.signal("SIGTERM");
     expect(await ended(headgate.process)).toEqual({ code: 1 });
   });
@@ -94,21 +108,6 @@ describe("headgate serve", () => {
     expect(await headgate.terminate()).toEqual({ code: 1 });
     expect(headgate.process.output).toContain("stoppedByForce");
   });
-
-  it("lives through callers that give up and through garbage on its ports", async () => {
-    const headgate = await HeadgateProcess.start(stage, { policy, env: quickDrain });
-    const caller = client(stage, headgate);
-    for (let i = 0; i < 50; i += 1) await caller.ask({ ...question, timeoutMs: 1 });
-    for (const port of [headgate.grpcPort, headgate.httpPort]) {
-      const socket = connect(port, "127.0.0.1");
-      socket.on("error", () => {});
-      socket.write(Buffer.alloc(4_096, 0xff));
-      await within("the connection is closed", 10_000, gone(socket));
-    }
-    expect(outcomeOf(await caller.sendBytes(Uint8Array.of(0x0a, 0x7f)))).toBe("INVALID_ARGUMENT");
-    expect(outcomeOf(await caller.ask(question))).toBe("OK");
-    expect(await headgate.metric("headgate_bugs_total")).toBe(0);
-  });
 });
 
 function gone(socket: ReturnType<typeof connect>): Promise<void> {
@@ -125,18 +124,25 @@ describe("a start that goes wrong", () => {
 
   it("ends with 2 and every wrong setting", async () => {
     const { exit, output } = await startAndEnd({
-      env: { LOG_LEVEL: "loud", HEADGATE_REPLICA: "2" },
+      env: { LOG_LEVEL: "loud", HEADGATE_REPLICA: "2", BACKEND_TYPE: "memcache" },
     });
     expect(exit).toEqual({ code: 2 });
     expect(output).toContain("LOG_LEVEL must be one of");
     expect(output).toContain("did you mean HEADGATE_REPLICAS?");
+    expect(output).toMatch(/BACKEND_TYPE .*memcache.*BACKEND_TYPE=redis.*REDIS_URL/);
   });
 
   it("ends with 1 and names the setting of a taken port", async () => {
-    const first = await HeadgateProcess.start(stage, { policy, env: quickDrain });
-    const { exit, output } = await startAndEnd({ env: { GRPC_PORT: String(first.grpcPort) } });
-    expect(exit).toEqual({ code: 1 });
-    expect(output).toContain(`Port ${first.grpcPort} (GRPC_PORT) is in use`);
+    const taken = createServer();
+    const port = await freePort();
+    await new Promise<void>((resolve) => taken.listen(port, "127.0.0.1", resolve));
+    stage.atEnd(() => taken.close());
+    const env = { GRPC_PORT: String(port) };
+    const { code, output } = await HostedHeadgate.startFailure(stage, { policy, env });
+    expect([code, output]).toEqual([
+      1,
+      expect.stringContaining(`Port ${port} (GRPC_PORT) is in use`),
+    ]);
   });
 
   it("ends with 0 when a signal comes before it serves", async () => {
@@ -145,7 +151,9 @@ describe("a start that goes wrong", () => {
     const env = { REDIS_URL: `127.0.0.1:${redis.port}` };
     const headgate = await HeadgateProcess.prepare(stage, { policy, env });
     const program = headgate.spawn();
-    await waitFor("the policy is loaded", () => program.output.includes("policyLoaded"));
+    await waitFor("the policy is loaded", () => program.output.includes("policyLoaded"), {
+      withinMs: 60_000,
+    });
     program.signal("SIGTERM");
     expect(await ended(program)).toEqual({ code: 0 });
     expect(program.output).not.toContain('"serving"');
@@ -158,23 +166,22 @@ describe("Redis with a password", () => {
   const wrong = "wrong@pass/word-73";
   const args = ["--requirepass", right];
 
-  it.each([
-    { what: "REDIS_AUTH", env: (port: number) => ({ REDIS_URL: `:${port}`, REDIS_AUTH: wrong }) },
-    {
-      what: "REDIS_URL",
-      env: (port: number) => ({ REDIS_URL: `redis://:${wrong}@127.0.0.1:${port}` }),
-    },
-    { what: "neither", env: (port: number) => ({ REDIS_URL: `127.0.0.1:${port}` }) },
-  ])("that is wrong in $what ends the start with 1 and never shows", async ({ env }) => {
+  it("that is wrong ends the start with 1, wherever it stands, and never shows", async () => {
     const redis = await startRedis(stage, { args, password: right });
-    const settings = env(redis.port);
-    const { exit, output } = await startAndEnd({
-      env: { ...settings, REDIS_URL: settings.REDIS_URL.replace(/^:/, "127.0.0.1:") },
-    });
-    expect(exit).toEqual({ code: 1 });
-    expect(output).toContain(`Redis at redis://127.0.0.1:${redis.port}/0 refuses us.`);
-    expect(output).toContain("REDIS_AUTH");
-    expect(output).not.toContain("word-73");
+    const place = `127.0.0.1:${redis.port}`;
+    const inUrl = { REDIS_URL: `redis://:${wrong}@${place}` };
+    const [started, ...hosted] = await Promise.all([
+      startAndEnd({ env: { REDIS_URL: place, REDIS_AUTH: wrong } }),
+      HostedHeadgate.startFailure(stage, { policy, env: inUrl }),
+      HostedHeadgate.startFailure(stage, { policy, env: { REDIS_URL: place } }),
+    ]);
+    expect(started.exit).toEqual({ code: 1 });
+    expect(hosted.map(({ code }) => code)).toEqual([1, 1]);
+    for (const { output } of [started, ...hosted]) {
+      expect(output).toContain(`Redis at redis://${place}/0 refuses us.`);
+      expect(output).toContain("REDIS_AUTH");
+      expect(output).not.toContain("word-73");
+    }
   });
 
   it("that is right serves, and never shows, not even when Redis goes away", async () => {
@@ -192,7 +199,8 @@ describe("Redis with a password", () => {
     await redis.kill();
     expect(outcomeOf(await caller.ask(question))).toBe("OK");
     expect(await headgate.metric("headgate_fallback_decisions_total")).toBe(1);
-    expect(await headgate.terminate()).toEqual({ code: 0 });
+    headgate.process.signal("SIGHUP");
+    expect(await ended(headgate.process)).toEqual({ code: 0 });
     const { output } = headgate.process;
     expect(output).toContain("redisLost");
     expect(output).not.toContain("word-73");

@@ -6,7 +6,7 @@ import {
   ModeTraffic,
   storeBudgetEnv,
 } from "../support/failure-modes.js";
-import { startGateway, statusOf } from "../support/gateway.js";
+import { startHostedGateway, statusOf } from "../support/gateway.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import { useStage } from "../support/stage.js";
 import { Traffic } from "../support/traffic.js";
@@ -28,7 +28,7 @@ const stage = useStage("test");
 describe("Redis killed under traffic and brought back", () => {
   it("is answered by each limit's failure mode, in time, and then used again", async () => {
     const redis = await startRedis(stage);
-    const gateway = await startGateway(stage, {
+    const gateway = await startHostedGateway(stage, {
       policy: failureModePolicy,
       descriptorKeys,
       headgateEnvs: [{ ...redisEnv(redis.port), ...storeBudgetEnv }],
@@ -52,7 +52,7 @@ describe("Redis killed under traffic and brought back", () => {
 
   it("still limits by the local share, and lets Envoy decide where told so", async () => {
     const redis = await startRedis(stage);
-    const gateway = await startGateway(stage, {
+    const gateway = await startHostedGateway(stage, {
       policy: failureModePolicy,
       descriptorKeys,
       headgateEnvs: [{ ...redisEnv(redis.port), HEADGATE_REPLICAS: "4" }],
@@ -72,7 +72,7 @@ describe("Redis killed under traffic and brought back", () => {
 
   it("never waits for the store longer than Envoy waits for the answer", async () => {
     const redis = await startRedis(stage);
-    const gateway = await startGateway(stage, {
+    const gateway = await startHostedGateway(stage, {
       policy: failureModePolicy,
       descriptorKeys,
       // Twenty times what Envoy waits: only the time that Envoy states can cut it short.

@@ -6,15 +6,15 @@ import {
   edgePolicy,
   type Gateway,
   type GatewayOptions,
-  startGateway,
+  startHostedGateway,
   statusOf,
 } from "../support/gateway.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { useStage } from "../support/stage.js";
 import { TlsFolder } from "../support/tls-folder.js";
 import { Traffic } from "../support/traffic.js";
 import { transportNames } from "../support/transports.js";
-import { waitFor, within } from "../support/wait.js";
+import { waitFor } from "../support/wait.js";
 
 const policy = edgePolicy(`
   - key: account
@@ -45,8 +45,8 @@ beforeEach(async () => {
 function start(
   tls: Partial<EnvoyTls>,
   { env = {}, ...rest }: Partial<GatewayOptions> & { env?: Readonly<Record<string, string>> } = {},
-): Promise<Gateway> {
-  return startGateway(stage, {
+): Promise<Gateway<HostedHeadgate>> {
+  return startHostedGateway(stage, {
     policy,
     descriptorKeys: [["account"], ["narrow"]],
     headgateEnvs: [{ ...files.mutualEnv, GRPC_CLIENT_TLS_SAN: clientName, ...env }],
@@ -55,7 +55,7 @@ function start(
   });
 }
 
-function refused({ headgates }: Gateway, cause: string): Promise<number> {
+function refused({ headgates }: Gateway<HostedHeadgate>, cause: string): Promise<number> {
   return headgates[0].metric("headgate_tls_refused_connections_total", { cause });
 }
 
@@ -77,8 +77,9 @@ describe.each(transportNames)("Envoy with a certificate, in front of %s,", (name
       {
         env: {
           ...transport,
-          GRPC_MAX_CONNECTION_AGE: "500ms",
+          GRPC_MAX_CONNECTION_AGE: "300ms",
           GRPC_MAX_CONNECTION_AGE_GRACE: "10s",
+          HEADGATE_DRAIN_DELAY_MS: "0",
         },
       },
     );
@@ -99,7 +100,7 @@ describe.each(transportNames)("Envoy with a certificate, in front of %s,", (name
     const { total, byOutcome } = await traffic.stop();
     expect(byOutcome).toEqual({ 200: total });
     expect(await gateway.envoy.stat("cluster.upstream.ratelimit.error")).toBe(0);
-    expect(await headgate.terminate()).toEqual({ code: 0 });
+    expect(await headgate.terminate()).toBe(true);
   });
 
   it("is answered over a Unix socket", async () => {
@@ -127,7 +128,7 @@ describe("Envoy that may not come in", () => {
     const gateway = await start(tls);
     expect(await statusOf(gateway.send({ narrow: "a" }))).toBe("503");
     await waitFor("it is counted", async () => (await refused(gateway, cause)) > 0);
-    const { output } = gateway.headgates[0].process;
+    const { output } = gateway.headgates[0];
     expect(output).toContain(`"cause":"${cause}"`);
     // Nothing of the caller's certificate, and nothing of how we are made.
     expect(output).not.toMatch(/edge\.shop|Test certificate|node:internal/);
@@ -139,10 +140,9 @@ describe("a start with TLS files that are wrong", () => {
   it("ends with 2 and names the settings", async () => {
     await files.write({ server: { certificate: "", key: issueServer().key } });
     const env = { ...files.mutualEnv, GRPC_CLIENT_TLS_CACERT: join(stage.folder, "none") };
-    const headgate = await HeadgateProcess.prepare(stage, { policy, env });
-    const program = headgate.spawn();
-    expect(await within("it ends", 20_000, program.exited)).toEqual({ code: 2 });
-    expect(program.output).toContain("GRPC_CLIENT_TLS_CACERT names a file that cannot be read");
-    expect(program.output).not.toContain("    at ");
+    const { code, output } = await HostedHeadgate.startFailure(stage, { policy, env });
+    expect(code).toBe(2);
+    expect(output).toContain("GRPC_CLIENT_TLS_CACERT names a file that cannot be read");
+    expect(output).not.toContain("    at ");
   });
 });

@@ -15,6 +15,7 @@ import { useStage } from "../support/stage.js";
 import { Traffic } from "../support/traffic.js";
 import { transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
+import { withheldTime } from "../support/withheld-time.js";
 
 const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 1_000_000);
 
@@ -188,7 +189,8 @@ describe.each(transportNames)("%s", (transport) => {
       const call = async (): Promise<string> => {
         return outcomeOf(await client.ask({ descriptors: [["other=one"]] }));
       };
-      const others = Traffic.start(stage, { callersCount: 4, call });
+      const withheldMs = withheldTime(stage, headgate.process.pid);
+      const others = Traffic.start(stage, { callersCount: 4, call, withheldMs });
       const beforeBytes = await headgate.residentBytes();
       const flood = await FrameClient.open(headgate.grpcPort);
       stage.atEnd(() => flood.close());

@@ -14,7 +14,7 @@ const newKeysPerSecondMax = 50;
 const knownCount = 10;
 
 /** Calls of the flood; each asks for a value that nobody has ever asked for. */
-const floodCallsMin = 5_000;
+const floodCallsMin = 2_500;
 
 /** What no log line and no metric may hold. */
 const madeUp = "made-up-7f3a";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { defaultTimings } from "../../src/app/test-timings.js";
 import { openRedis } from "../../src/store/redis/connections.js";
 import type { RedisEvent } from "../../src/store/redis/redis-connection.js";
 import { RedisLimitStore } from "../../src/store/redis/redis-limit-store.js";
-import { silenceMsMax } from "../../src/store/redis/silence-watch.js";
 import { takeOne, testCharge } from "../support/charges.js";
 import { expectUnharmed, startFaultRig, wellOutcomes } from "../support/fault-rig.js";
 import { realClock, realRandom } from "../support/real-clock.js";
@@ -10,11 +10,15 @@ import { redisEnv, startRedis } from "../support/redis.js";
 import type { RedisServer } from "../support/redis-server.js";
 import { loopbackTarget, soon } from "../support/redis-store.js";
 import { useStage } from "../support/stage.js";
+import { timingsEnv, trueTimes } from "../support/true-times.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
 
-/** Clearly longer than a server may be silent. */
+/** How long a server may be silent that owes a reply. */
+const silenceMsMax = trueTimes ? defaultTimings.redisSilenceMsMax : 600;
+
+/** Clearly longer than that. */
 const stallMs = 1.5 * silenceMsMax;
 
 /** Connections that the server has taken since it started. */
@@ -40,6 +44,7 @@ describe("a process that stands still for longer than a server may be silent", (
     const events: RedisEvent[] = [];
     const connections = openRedis({
       target: loopbackTarget(redis.port),
+      silenceMsMax,
       clock: realClock,
       random: realRandom,
       onEvent: (event) => events.push(event),
@@ -49,6 +54,10 @@ describe("a process that stands still for longer than a server may be silent", (
     await store.verify(soon());
     const connected = events.length;
     for (let i = 0; i < 3; i += 1) {
+      // Nothing is owed any more, so that the watch begins anew with what is asked now.
+      await pass(silenceMsMax / 4);
+      // Behind the reading of this turn: when it has stood still, timers are what runs first.
+      await new Promise((resolve) => setImmediate(resolve));
       const answer = takeOne(store, [testCharge({ key: `key ${i}` })], soon());
       // What this turn asks leaves at its end.
       await Promise.resolve();
@@ -60,12 +69,17 @@ describe("a process that stands still for longer than a server may be silent", (
 
   it("makes no new connection, and goes on deciding over the old ones", async () => {
     const redis = await startRedis(stage);
-    const { headgate, traffic } = await startFaultRig(stage, redisEnv(redis.port));
+    const { headgate, traffic } = await startFaultRig(stage, {
+      ...redisEnv(redis.port),
+      // Only a connection that is dropped is to fail a call.
+      HEADGATE_STORE_BUDGET_MS: "5000",
+      ...timingsEnv({ redisSilenceMsMax: silenceMsMax }),
+    });
     const before = await connectionCount(redis);
     for (let i = 1; i <= 3; i += 1) {
       // So that replies are owed when it stops; they come while it stands still.
       redis.pause();
-      await pass(100);
+      await pass(silenceMsMax / 10);
       headgate.process.signal("SIGSTOP");
       redis.resume();
       await pass(stallMs);

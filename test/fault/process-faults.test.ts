@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { appendFile, writeFile } from "node:fs/promises";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { failureModePolicy, storeBudgetEnv } from "../support/failure-modes.js";
 import { expectUnharmed, startClient } from "../support/fault-rig.js";
 import { edgePolicy } from "../support/gateway.js";
@@ -8,6 +8,7 @@ import { HeadgateProcess } from "../support/headgate-process.js";
 import { FrameClient } from "../support/http2-frames.js";
 import { missingProgramMark } from "../support/programs.js";
 import { redisEnv, startRedis } from "../support/redis.js";
+import type { RedisServer } from "../support/redis-server.js";
 import { outcomeOf, type RlsClient, rlsPath } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
 import { Traffic } from "../support/traffic.js";
@@ -20,23 +21,38 @@ const policy = edgePolicy(`
     rate_limit: {unit: hour, requests_per_unit: ${limitHits}}
 `);
 
-const stage = useStage("test");
+const stage = useStage("file");
 
-function trafficOf(client: RlsClient, callersCount: number): Traffic {
+/** So long that nobody here sees its end. */
+const endlessDrain = { HEADGATE_DRAIN_DELAY_MS: "600000" } as const;
+
+function trafficOf(client: RlsClient, callersCount: number, account = "shared"): Traffic {
   const call = async (): Promise<string> => {
-    return outcomeOf(await client.ask({ descriptors: [["account=shared"]] }));
+    return outcomeOf(await client.ask({ descriptors: [[`account=${account}`]] }));
   };
   return Traffic.start(stage, { callersCount, call });
 }
 
+/** Three replicas on one Redis: one is killed, and each of the others gets a signal to stop. */
+let victim: HeadgateProcess;
+let survivors: readonly [HeadgateProcess, HeadgateProcess];
+
+beforeAll(async () => {
+  const redis = await startRedis(stage);
+  const env = {
+    ...redisEnv(redis.port),
+    // Nobody may fall back to a share of its own here, however busy the machine is.
+    HEADGATE_STORE_BUDGET_MS: "3000",
+    HEADGATE_DRAIN_DELAY_MS: "1000",
+  };
+  const start = (): Promise<HeadgateProcess> => HeadgateProcess.start(stage, { policy, env });
+  const [first, ...others] = await Promise.all([start(), start(), start()]);
+  victim = first;
+  survivors = others;
+});
+
 describe("one of three replicas killed under load", () => {
   it("costs only the calls it had, and no hit is admitted twice", async () => {
-    const redis = await startRedis(stage);
-    // Nobody may fall back to a share of its own here, however busy the machine is.
-    const env = { ...redisEnv(redis.port), HEADGATE_STORE_BUDGET_MS: "3000" };
-    const starts = [0, 1, 2].map(() => HeadgateProcess.start(stage, { policy, env }));
-    const [victim, ...survivors] = await Promise.all(starts);
-    if (victim === undefined) throw new Error("three were started");
     const callersCount = 4;
     const startMs = performance.now();
     const lost = trafficOf(startClient(stage, victim), callersCount);
@@ -66,12 +82,12 @@ describe("one of three replicas killed under load", () => {
 });
 
 describe("a signal to stop", () => {
-  it.each(["SIGTERM", "SIGHUP"] as const)(
+  it.each([["SIGTERM", () => survivors[0]] as const, ["SIGHUP", () => survivors[1]] as const])(
     "%s turns health off at once, answers meanwhile, ends with 0",
-    async (signal) => {
-      const env = { HEADGATE_DRAIN_DELAY_MS: "1000" };
-      const headgate = await HeadgateProcess.start(stage, { policy, env });
-      const traffic = trafficOf(startClient(stage, headgate), 4);
+    async (signal, headgateOf) => {
+      const headgate = headgateOf();
+      const traffic = trafficOf(startClient(stage, headgate), 4, signal);
+      traffic.pauseBetweenCalls(5);
       await waitFor("calls are answered", () => traffic.count("OK") >= 20);
       headgate.process.signal(signal);
       await waitFor("readiness is off", async () => (await headgate.get("/readyz")).status === 503);
@@ -87,22 +103,6 @@ describe("a signal to stop", () => {
     },
   );
 
-  it("from a terminal ends it without the delay: no load balancer has to notice", async () => {
-    const env = { HEADGATE_DRAIN_DELAY_MS: "60000" };
-    const headgate = await HeadgateProcess.start(stage, { policy, env });
-    headgate.process.signal("SIGINT");
-    expect(await within("it ends", 5_000, headgate.process.exited)).toEqual({ code: 0 });
-  });
-
-  it("that comes twice ends it at once, and not with 0", async () => {
-    const env = { HEADGATE_DRAIN_DELAY_MS: "60000" };
-    const headgate = await HeadgateProcess.start(stage, { policy, env });
-    headgate.process.signal("SIGTERM");
-    await waitFor("it drains", async () => (await headgate.get("/readyz")).status === 503);
-    headgate.process.signal("SIGTERM");
-    expect(await within("it ends", 5_000, headgate.process.exited)).toEqual({ code: 1 });
-  });
-
   it("cuts calls that never end when the grace is over, and not with 0", async () => {
     const env = { HEADGATE_DRAIN_DELAY_MS: "0", HEADGATE_DRAIN_GRACE_MS: "500" };
     const headgate = await HeadgateProcess.start(stage, { policy, env });
@@ -112,14 +112,20 @@ describe("a signal to stop", () => {
     const client = startClient(stage, headgate);
     expect(outcomeOf(await client.ask({ descriptors: [["account=one"]] }))).toBe("OK");
     headgate.process.signal("SIGTERM");
-    expect(await within("it ends", 10_000, headgate.process.exited)).toEqual({ code: 1 });
+    expect(await within("it ends", 20_000, headgate.process.exited)).toEqual({ code: 1 });
   });
 });
 
-describe("a policy file that is written in two halves", () => {
-  it("is refused as long as it is broken, in force when whole, and calls go on", async () => {
-    const headgate = await HeadgateProcess.start(stage, { policy });
+describe("a process that takes a policy, and then a signal", () => {
+  let headgate: HeadgateProcess;
+
+  beforeAll(async () => {
+    headgate = await HeadgateProcess.start(stage, { policy, env: endlessDrain });
+  });
+
+  it("refuses a file written in two halves as long as it is broken, then uses it", async () => {
     const traffic = trafficOf(startClient(stage, headgate), 2);
+    traffic.pauseBetweenCalls(5);
     const half = policy.length - 20;
     const next = `${policy}        - {key: late, rate_limit: {unit: hour, requests_per_unit: 1}}\n`;
     await writeFile(headgate.policyPath, next.slice(0, half));
@@ -137,13 +143,24 @@ describe("a policy file that is written in two halves", () => {
     expect(OK + OVER_LIMIT).toBe(total);
     await expectUnharmed(headgate);
   });
+
+  it("ends without the drain delay when a terminal says so: nobody has to notice", async () => {
+    headgate.process.signal("SIGINT");
+    expect(await within("it ends", 20_000, headgate.process.exited)).toEqual({ code: 0 });
+  });
 });
 
-describe("callers that wait for 5 ms only", () => {
-  it("get an answer or their own deadline, and leave nothing behind", async () => {
-    const redis = await startRedis(stage);
-    const env = { ...storeBudgetEnv, ...redisEnv(redis.port) };
-    const headgate = await HeadgateProcess.start(stage, { policy: failureModePolicy, env });
+describe("a process whose callers wait for 5 ms only", () => {
+  let redis: RedisServer;
+  let headgate: HeadgateProcess;
+
+  beforeAll(async () => {
+    redis = await startRedis(stage);
+    const env = { ...storeBudgetEnv, ...redisEnv(redis.port), ...endlessDrain };
+    headgate = await HeadgateProcess.start(stage, { policy: failureModePolicy, env });
+  });
+
+  it("answers them or meets their deadline, and has nothing left behind", async () => {
     const client = startClient(stage, headgate);
     const call = async (): Promise<string> => {
       return outcomeOf(await client.ask({ descriptors: [["error=one"]], timeoutMs: 5 }));
@@ -160,6 +177,13 @@ describe("callers that wait for 5 ms only", () => {
       return outcomeOf(await client.ask({ descriptors: [["error=two"]] })) === "OK";
     });
     await expectUnharmed(headgate);
+  });
+
+  it("ends at once, and not with 0, when the signal to stop comes twice", async () => {
+    headgate.process.signal("SIGTERM");
+    await waitFor("it drains", async () => (await headgate.get("/readyz")).status === 503);
+    headgate.process.signal("SIGTERM");
+    expect(await within("it ends", 20_000, headgate.process.exited)).toEqual({ code: 1 });
   });
 });
 

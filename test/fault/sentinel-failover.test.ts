@@ -45,7 +45,11 @@ describe("sentinels whose primary is killed under load", () => {
     await first.kill();
     const admittedBefore = traffic.count("OK");
     await waitFor("the crash is felt", () => traffic.count("UNAVAILABLE") > 0);
-    await waitFor("Redis decides again", () => traffic.count("OVER_LIMIT") > 100, {
+    traffic.pauseBetweenCalls(5);
+    const isDecided = () => traffic.count("OK") > admittedBefore + 100;
+    await waitFor("Redis decides again", isDecided, { withinMs: 60_000 });
+    traffic.pauseBetweenCalls(0);
+    await waitFor("the burst is used", () => traffic.count("OVER_LIMIT") > 100, {
       withinMs: 60_000,
     });
     const counts = await traffic.stop();
