@@ -4,7 +4,7 @@ import { type OperatorRecords, openOperatorRecords } from "../../src/app/operato
 import type { Override } from "../../src/core/override.js";
 import { overrideToJson } from "../../src/fleet/override-record.js";
 import { startTestApp, type TestApp } from "../support/app.js";
-import { configOf, type Env, openConfiguredStore } from "../support/configured-store.js";
+import { configOf, openConfiguredStore } from "../support/configured-store.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { startRedis } from "../support/redis.js";
 import { RlsClient } from "../support/rls-client.js";
@@ -19,9 +19,6 @@ descriptors:
   - {key: free, rate_limit: {unit: day, requests_per_unit: 0}}
 `;
 
-/** On a busy machine, too, it is the store that decides as long as it is there. */
-const patience: Env = { HEADGATE_STORE_BUDGET_MS: "1000", HEADGATE_LOOP_DELAY_MS_MAX: "5000" };
-
 /** What is known everywhere within that time; it is asked for each 250 ms. */
 const knownMsMax = 1_000;
 
@@ -30,8 +27,7 @@ interface Replica extends TestApp {
 }
 
 async function start(port: number): Promise<Replica> {
-  const env = { ...patience, REDIS_URL: `127.0.0.1:${port}` };
-  const started = await startTestApp(stage, policyText, env);
+  const started = await startTestApp(stage, policyText, { REDIS_URL: `127.0.0.1:${port}` });
   const client = new RlsClient(started.grpcPort);
   stage.atEnd(() => client.close());
   return {

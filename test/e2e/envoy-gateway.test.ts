@@ -78,7 +78,6 @@ async function podEnvironment(controlPlanePort: number): Promise<Record<string, 
     PROMETHEUS_MAPPER_YAML: "/etc/statsd-exporter/conf.yaml",
     // Not of the pod: a machine that runs many tests at once may be slow.
     HEADGATE_STORE_BUDGET_MS: "5000",
-    HEADGATE_LOOP_DELAY_MS_MAX: "10000",
     ...(trueTimes ? {} : shorter),
   };
 }

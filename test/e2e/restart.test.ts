@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { storeBudgetEnv } from "../support/failure-modes.js";
 import {
   edgePolicy,
   type Gateway,
@@ -64,7 +63,7 @@ describe("two Headgates on one Redis behind one Envoy", () => {
 
   beforeAll(async () => {
     const redis = await startRedis(stage);
-    const env = { ...redisEnv(redis.port), ...storeBudgetEnv, ...drained, ...shortAges };
+    const env = { ...redisEnv(redis.port), ...drained, ...shortAges };
     gateway = await startGateway(stage, {
       policy,
       descriptorKeys,
@@ -114,7 +113,7 @@ describe.each(transportNames)("two Headgates by %s behind one Envoy", (name) => 
 
   beforeAll(async () => {
     const redis = await startRedis(stage);
-    const shared = { ...redisEnv(redis.port), ...storeBudgetEnv };
+    const shared = redisEnv(redis.port);
     const env = { ...shared, HEADGATE_TRANSPORT: name, ...drained, ...shortAges };
     gateway = await startHostedGateway(stage, {
       policy,

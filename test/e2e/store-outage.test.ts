@@ -4,7 +4,6 @@ import {
   failureModePolicy,
   failureModes,
   ModeTraffic,
-  storeBudgetEnv,
 } from "../support/failure-modes.js";
 import { startHostedGateway, statusOf } from "../support/gateway.js";
 import { redisEnv, startRedis } from "../support/redis.js";
@@ -31,7 +30,7 @@ describe("Redis killed under traffic and brought back", () => {
     const gateway = await startHostedGateway(stage, {
       policy: failureModePolicy,
       descriptorKeys,
-      headgateEnvs: [{ ...redisEnv(redis.port), ...storeBudgetEnv }],
+      headgateEnvs: [redisEnv(redis.port)],
     });
     const [headgate] = gateway.headgates;
     const traffic = new ModeTraffic(stage, (mode, account) =>

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { answerMsMax, hangMs, recoveryMsMax, storeBudgetEnv } from "../support/failure-modes.js";
+import { answerMsMax, hangMs, recoveryMsMax } from "../support/failure-modes.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { expectUnharmed, startClient } from "../support/fault-rig.js";
 import { edgePolicy } from "../support/gateway.js";
@@ -37,7 +37,7 @@ let replication: TcpFaultProxy;
 beforeAll(async () => {
   const { port } = await startRedis(stage);
   address = await TcpFaultProxy.start(stage, { targetPort: port, random });
-  const env = { ...redisEnv(address.port), ...storeBudgetEnv };
+  const env = redisEnv(address.port);
   headgate = await HeadgateProcess.start(stage, { policy, env });
   client = startClient(stage, headgate);
   withheldMs = withheldTime(stage, headgate.process.pid);

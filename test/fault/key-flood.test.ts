@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { storeBudgetEnv } from "../support/failure-modes.js";
 import { expectUnharmed, startClient } from "../support/fault-rig.js";
 import { edgePolicy } from "../support/gateway.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
@@ -37,7 +36,6 @@ describe("a caller who makes up a value for every call", () => {
   it("gets so many buckets a second, shares one for the rest, and harms nobody else", async () => {
     const redis = await startRedis(stage);
     const env = {
-      ...storeBudgetEnv,
       ...redisEnv(redis.port),
       HEADGATE_NEW_KEYS_PER_SECOND_MAX: String(newKeysPerSecondMax),
       LOG_LEVEL: "trace",

@@ -4,7 +4,6 @@ import {
   failureModePolicy,
   failureModes,
   recoveryMsMax,
-  storeBudgetEnv,
 } from "../support/failure-modes.js";
 import { FakeRandom } from "../support/fake-random.js";
 import {
@@ -118,7 +117,7 @@ describe("a process that stands still for longer than its callers wait", () => {
 async function startWith(storeKind: "redis" | "memory") {
   const { port } = await startRedis(stage);
   const storeEnv = storeKind === "redis" ? redisEnv(port) : {};
-  const env = { ...storeBudgetEnv, ...storeEnv, HEADGATE_LOOP_DELAY_MS_MAX: "100" };
+  const env = { ...storeEnv, HEADGATE_LOOP_DELAY_MS_MAX: "100" };
   const headgate = await HeadgateProcess.start(stage, { policy: oneLimit, env });
   return { headgate, client: startClient(stage, headgate) };
 }

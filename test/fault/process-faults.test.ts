@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { appendFile, writeFile } from "node:fs/promises";
 import { beforeAll, describe, expect, it } from "vitest";
-import { failureModePolicy, storeBudgetEnv } from "../support/failure-modes.js";
+import { failureModePolicy } from "../support/failure-modes.js";
 import { expectUnharmed, startClient } from "../support/fault-rig.js";
 import { edgePolicy } from "../support/gateway.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
@@ -156,7 +156,7 @@ describe("a process whose callers wait for 5 ms only", () => {
 
   beforeAll(async () => {
     redis = await startRedis(stage);
-    const env = { ...storeBudgetEnv, ...redisEnv(redis.port), ...endlessDrain };
+    const env = { ...redisEnv(redis.port), ...endlessDrain };
     headgate = await HeadgateProcess.start(stage, { policy: failureModePolicy, env });
   });
 

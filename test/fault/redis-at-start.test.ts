@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { TestAuthority } from "../support/certificates.js";
-import { failureModePolicy, storeBudgetEnv } from "../support/failure-modes.js";
+import { failureModePolicy } from "../support/failure-modes.js";
 import {
   expectUnharmed,
   faultOutcomes,
@@ -24,8 +24,7 @@ const wrongPassword = "wr:ong@wo/rd-of-nobody";
 const stage = useStage("file");
 
 function start(env: Env): Promise<HeadgateProcess> {
-  const all = { ...storeBudgetEnv, ...env };
-  return HeadgateProcess.start(stage, { policy: failureModePolicy, env: all });
+  return HeadgateProcess.start(stage, { policy: failureModePolicy, env });
 }
 
 describe("a Redis that refuses us at start", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { failureModePolicy, storeBudgetEnv } from "../support/failure-modes.js";
+import { failureModePolicy } from "../support/failure-modes.js";
 import { expectUnharmed, startClient } from "../support/fault-rig.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
 import { redisEnv, startRedis } from "../support/redis.js";
@@ -43,7 +43,7 @@ describe("a Redis that forgets our script", () => {
 
 describe("a Redis that hangs under full load", () => {
   it("does not make memory grow", async () => {
-    const { redis, headgate, client } = await start(storeBudgetEnv);
+    const { redis, headgate, client } = await start({});
     const call = async (): Promise<string> => {
       return outcomeOf(await client.ask({ descriptors: [["local=one-account"]] }));
     };

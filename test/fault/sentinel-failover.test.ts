@@ -29,7 +29,6 @@ describe("sentinels whose primary is killed under load", () => {
       REDIS_TYPE: "sentinel",
       REDIS_URL: group.url,
       HEADGATE_STORE_BUDGET_MS: "250",
-      HEADGATE_LOOP_DELAY_MS_MAX: "10000",
     };
     const headgate = await HeadgateProcess.start(stage, { policy, env });
     const client = startClient(stage, headgate);

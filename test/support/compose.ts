@@ -124,7 +124,6 @@ export class ComposeTopology {
         ...env,
         REDIS_URL: `127.0.0.1:${await this.port("redis", 6_379)}`,
         HEADGATE_CONTROL_ADDR: `127.0.0.1:${await this.port(name, 18_000)}`,
-        HEADGATE_LOOP_DELAY_MS_MAX: "10000",
       },
     });
     this.#ports.set(`${name}:8080`, headgate.httpPort);

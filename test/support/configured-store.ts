@@ -9,7 +9,7 @@ export type Env = Readonly<Record<string, string>>;
 
 /**
  * Free ports on loopback, and no wait at the end. What runs in the process of a test shares its
- * event loop: where that is busy, requests are not to be refused for it.
+ * event loop: where that is busy, requests are not to be refused for it, nor Redis taken for slow.
  */
 export const quietEnv: Env = {
   HOST: "127.0.0.1",
@@ -20,6 +20,7 @@ export const quietEnv: Env = {
   HEADGATE_CONTROL_ADDR: "127.0.0.1:0",
   HEADGATE_DRAIN_DELAY_MS: "0",
   HEADGATE_LOOP_DELAY_MS_MAX: "10000",
+  HEADGATE_STORE_BUDGET_MS: "1000",
 };
 
 /** The configuration that an environment makes; every mistake in it fails the test. */

@@ -3,7 +3,6 @@ import {
   type RateLimitResponse_DescriptorStatus as DescriptorStatus,
   RateLimitResponse_Code,
 } from "../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
-import { storeBudgetEnv } from "./failure-modes.js";
 import { type HeadgateOptions, HeadgateProcess, type RunningHeadgate } from "./headgate-process.js";
 import { HostedHeadgate } from "./hosted-headgate.js";
 import { type HttpAnswer, HttpClient } from "./http-client.js";
@@ -40,8 +39,7 @@ export async function startDropIn(
 }
 
 function quickOptions({ env, ...options }: HeadgateOptions): HeadgateOptions {
-  const patient = { ...storeBudgetEnv, HEADGATE_LOOP_DELAY_MS_MAX: "10000" };
-  return { ...options, env: { ...quickDrain, ...patient, ...env } };
+  return { ...options, env: { ...quickDrain, ...env } };
 }
 
 function dropInOf<Headgate extends RunningHeadgate>(

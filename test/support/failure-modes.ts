@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import { edgePolicy } from "./gateway.js";
+import { storeBudgetMs } from "./headgate-process.js";
 import type { Stage } from "./stage.js";
 import { type CallOutcome, Traffic } from "./traffic.js";
 import { waitFor } from "./wait.js";
@@ -26,17 +27,8 @@ export const failureModePolicy = edgePolicy(
 /** Ten times the second in which a store that is back must be used again, in milliseconds. */
 export const recoveryMsMax = 10_000;
 
-/**
- * The store's budget in these tests, in milliseconds: far above the default of 10, so that a
- * machine busy with other work is not taken for a slow store.
- */
-const storeBudgetMs = 500;
-
 /** The budget and ten times the 5 ms that the promise leaves for everything else. */
 export const answerMsMax = storeBudgetMs + 10 * 5;
-
-/** The setting that makes it so. */
-export const storeBudgetEnv = { HEADGATE_STORE_BUDGET_MS: String(storeBudgetMs) } as const;
 
 /** A call this slow, in milliseconds, waited for something that nobody should wait for. */
 export const hangMs = 1_500;

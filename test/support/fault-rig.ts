@@ -3,7 +3,6 @@ import {
   failureModePolicy,
   type ModeOutcomes,
   ModeTraffic,
-  storeBudgetEnv,
 } from "./failure-modes.js";
 import { HeadgateProcess } from "./headgate-process.js";
 import { outcomeOf, RlsClient } from "./rls-client.js";
@@ -35,7 +34,7 @@ export async function startFaultRig(
 ): Promise<FaultRig> {
   const headgate = await HeadgateProcess.start(stage, {
     policy: failureModePolicy,
-    env: { ...storeBudgetEnv, ...env },
+    env,
   });
   const client = startClient(stage, headgate);
   const traffic = startModeTraffic(stage, headgate, client);

@@ -151,8 +151,7 @@ export class HostedHeadgate extends RunningHeadgate {
   async #tryStart(): Promise<HostAnswer> {
     const { policy, env: more = {} } = this.#options;
     const own = policy === undefined ? {} : { HEADGATE_POLICY: this.policyPath };
-    // Who shares a process may be kept waiting by others, and is not to refuse calls for it.
-    const env = { ...placeEnv(this), HEADGATE_LOOP_DELAY_MS_MAX: "10000", ...own, ...more };
+    const env = { ...placeEnv(this), ...own, ...more };
     const answer = await host.ask({
       order: "start",
       name: this.#name,

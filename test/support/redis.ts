@@ -16,7 +16,5 @@ export function redisEnv(port: number): Readonly<Record<string, string>> {
   return {
     BACKEND_TYPE: "redis",
     REDIS_URL: `redis://127.0.0.1:${port}`,
-    // A machine that is busy with other work is not what these tests are about.
-    HEADGATE_LOOP_DELAY_MS_MAX: "10000",
   };
 }
