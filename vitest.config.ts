@@ -24,7 +24,6 @@ const loadFiles = [
   "test/e2e/admission.test.ts",
   "test/e2e/feedback.test.ts",
   "test/e2e/fleet-breakers.test.ts",
-  "test/e2e/generated-protection-headgate.test.ts",
   "test/fault/network-faults.test.ts",
   "test/fault/overload.test.ts",
 ];

@@ -1,4 +1,5 @@
 import { type RunReport, runSeed } from "../simulation/run.js";
+import { oneSeedEnv } from "../support/seeds.js";
 
 /** Which seeds to run. */
 export interface SeedRange {
@@ -46,7 +47,7 @@ export async function runSeeds({ first, count }: SeedRange): Promise<string | un
 function failureText({ seed, shape, faults, violations }: RunReport): string {
   return [
     `The first seed that failed is ${seed}. To run it again:`,
-    `  SIMULATION_SEED=${seed} npx vitest run --project simulation`,
+    `  ${oneSeedEnv(seed)} npx vitest run --project simulation`,
     `${shape}; faults: ${faults.join(", ")}`,
     ...violations.slice(0, shownMax),
   ].join("\n  ");

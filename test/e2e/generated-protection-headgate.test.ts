@@ -12,6 +12,7 @@ import { type HttpAnswer, type HttpAsk, HttpClient } from "../support/http-clien
 import { startRecordingProcessor } from "../support/recording-processor.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { useStage } from "../support/stage.js";
+import { trueTimes } from "../support/true-times.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
@@ -27,7 +28,8 @@ function client({ port }: Envoy): Send {
 /** A generated proxy of one policy, and a Headgate of the same. */
 async function startBoth(wish: Pick<GeneratedWish, "services" | "more">) {
   const controlPort = await freePort();
-  const env = { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}` };
+  const shorter = trueTimes ? {} : { HEADGATE_LAYER_TTL_MS: "6000" };
+  const env = { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}`, ...shorter };
   const headgate = await HeadgateProcess.prepare(stage, { policy: "", env });
   const place = `{address: 127.0.0.1, port: ${headgate.grpcPort}, controlPort: ${controlPort}`;
   const { envoy, policy } = await startGeneratedEnvoy(stage, {

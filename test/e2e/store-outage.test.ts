@@ -1,10 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { noDecisionStatus } from "../support/envoy-config.js";
-import {
-  failureModePolicy,
-  failureModes,
-  ModeTraffic,
-} from "../support/failure-modes.js";
+import { failureModePolicy, failureModes, ModeTraffic } from "../support/failure-modes.js";
 import { startHostedGateway, statusOf } from "../support/gateway.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import { useStage } from "../support/stage.js";

@@ -11,13 +11,14 @@ import { edgePolicy } from "../support/gateway.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
 import { FrameClient } from "../support/http2-frames.js";
 import { type AskedDescriptor, outcomeOf, type RlsClient, rlsPath } from "../support/rls-client.js";
+import { firstSeed, seedsFirstName } from "../support/seeds.js";
 import { useStage } from "../support/stage.js";
 import { Traffic } from "../support/traffic.js";
 import { transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 import { withheldTime } from "../support/withheld-time.js";
 
-const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 1_000_000);
+const seed = firstSeed(Date.now() % 1_000_000);
 
 const policy = edgePolicy(`
   - key: account
@@ -135,7 +136,7 @@ describe.each(transportNames)("%s", (transport) => {
       },
     );
 
-    it(`random bytes is refused, never a crash (TEST_SEED=${seed})`, async () => {
+    it(`random bytes is refused, never a crash (${seedsFirstName}=${seed})`, async () => {
       const random = new FakeRandom(seed);
       const outcomes = new Set<string>();
       for (let count = 0; count < 500; count += 1) {

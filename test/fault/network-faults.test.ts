@@ -11,13 +11,14 @@ import {
 } from "../support/fault-rig.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import { outcomeOf } from "../support/rls-client.js";
+import { firstSeed, seedsFirstName } from "../support/seeds.js";
 import { useStage } from "../support/stage.js";
 import { type NetworkFault, TcpFaultProxy } from "../support/tcp-fault-proxy.js";
 import { Traffic } from "../support/traffic.js";
 import { waitFor } from "../support/wait.js";
 import { timed, type WithheldTime, withheldTime } from "../support/withheld-time.js";
 
-const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 1_000_000);
+const seed = firstSeed(Date.now() % 1_000_000);
 
 const stage = useStage("file");
 let proxy: TcpFaultProxy;
@@ -41,7 +42,7 @@ const faults: readonly (readonly [string, NetworkFault])[] = [
   ["resets every connection", { kind: "reset" }],
 ];
 
-describe(`a network to Redis (TEST_SEED=${seed}) that`, () => {
+describe(`a network to Redis (${seedsFirstName}=${seed}) that`, () => {
   it.each(faults)("%s: failure modes answer in time, then Redis again", async (_, fault) => {
     const { headgate, traffic } = rig;
     proxy.setFault(fault);

@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { limitHz } from "../../src/core/quota-ceiling.js";
+import { seedsFrom } from "../support/seeds.js";
 import { jainIndex, lookAtQuotas } from "./quota-report.js";
 import { type DemandShape, QuotaRun, type QuotaScenario } from "./quota-run.js";
 import { bigQuotas, demandOf, fairWeather, quotaLimits, smallQuotas } from "./quota-scenarios.js";
 
-const seeds = Array.from({ length: 12 }, (_, i) => i + 1);
+const seeds = seedsFrom(1, 12);
 
 /** One pool of equals, with nothing that goes wrong. */
 function onePool(

@@ -1,9 +1,5 @@
 import { expect } from "vitest";
-import {
-  failureModePolicy,
-  type ModeOutcomes,
-  ModeTraffic,
-} from "./failure-modes.js";
+import { failureModePolicy, type ModeOutcomes, ModeTraffic } from "./failure-modes.js";
 import { HeadgateProcess } from "./headgate-process.js";
 import { outcomeOf, RlsClient } from "./rls-client.js";
 import type { Stage } from "./stage.js";

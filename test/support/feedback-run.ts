@@ -1,3 +1,4 @@
+import { defaultLayerTtlMs } from "../../src/core/feedback-settings.js";
 import { Envoy } from "./envoy.js";
 import type { EnvoyOptions, Json } from "./envoy-config.js";
 import { joinedTo } from "./envoy-control.js";
@@ -50,10 +51,19 @@ export function breakers(maxRequests: number): Json {
   };
 }
 
-/** Starts one whose upstream has so many workers of 50 ms. */
+/** What to start. */
+export interface FeedbackFleetOrder {
+  readonly envoyCount: number;
+  /** Workers of the upstream, of 50 ms each. */
+  readonly workerCount: number;
+  /** How long Envoys keep what nobody renews, in milliseconds. Default: as users have it. */
+  readonly layerTtlMs?: number;
+}
+
+/** Starts one. */
 export async function startFeedbackFleet(
   stage: Stage,
-  { envoyCount, workerCount }: { readonly envoyCount: number; readonly workerCount: number },
+  { envoyCount, workerCount, layerTtlMs = defaultLayerTtlMs }: FeedbackFleetOrder,
 ): Promise<FeedbackFleet> {
   const upstream = await startFeedbackUpstream(stage, workerCount);
   const redis = await RedisServer.start({ engine: "redis" });
@@ -66,6 +76,7 @@ export async function startFeedbackFleet(
       REDIS_TYPE: "single",
       REDIS_URL: `redis://127.0.0.1:${redis.port}`,
       HEADGATE_CONTROL_ADDR: `127.0.0.1:${port}`,
+      HEADGATE_LAYER_TTL_MS: String(layerTtlMs),
     };
     headgates.push(await HeadgateProcess.start(stage, { policy, env }));
     ports.push(port);

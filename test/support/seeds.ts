@@ -32,6 +32,11 @@ export function seedsFrom(usualFirst: number, usualCount: number): readonly numb
   return Array.from({ length: seedCount(usualCount) }, (_, i) => first + i);
 }
 
+/** What runs one seed alone, in front of a command. */
+export function oneSeedEnv(seed: number): string {
+  return `${seedsFirstName}=${seed} ${seedsFactorName}=0.001`;
+}
+
 /** Runs a history for each seed, one after the other; a failure tells its seed. */
 export async function runSeeds(
   seeds: readonly number[],
