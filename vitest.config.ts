@@ -17,13 +17,14 @@ const computing: readonly Kind[] = [
 ];
 
 /**
- * What judges how much of an upstream's capacity is served, or how soon calls are answered: the load
- * that it makes needs the machine for itself.
+ * What judges how much of an upstream's capacity is served, or how soon calls are answered, under
+ * load that it makes itself, of less than a core each: nothing else may start beside it.
  */
 const loadFiles = [
   "test/e2e/admission.test.ts",
+  "test/e2e/critical-share.test.ts",
   "test/e2e/feedback.test.ts",
-  "test/e2e/fleet-breakers.test.ts",
+  "test/e2e/feedback-shares.test.ts",
   "test/fault/network-faults.test.ts",
   "test/fault/overload.test.ts",
 ];
@@ -43,7 +44,7 @@ const coreCount = Math.max(2, availableParallelism());
 const projects = [
   ...computing.map((kind) => projectOf(kind, { groupOrder: 0, maxWorkers: coreCount })),
   ...waiting.map((kind) => projectOf(kind, { groupOrder: 1, maxWorkers: coreCount + 1 })),
-  projectOf(loading, { groupOrder: 2, maxWorkers: 1 }),
+  projectOf(loading, { groupOrder: 2, maxWorkers: coreCount }),
 ];
 
 export default defineConfig({ test: { projects } });

@@ -109,11 +109,13 @@ function pickClass(): LoadClass {
 function send(atMs: number, { name, headers }: LoadClass): void {
   openCount += 1;
   sentCount += 1;
+  const lateMs = performance.now() - startMs - atMs;
   const place = sentCount % order.ports.length;
   const connection = idle[place]?.pop() ?? new Connection(place);
   const settle = (answer: Answer): void => {
     clearTimeout(timer);
-    answers.push({ name, atMs, latencyMs: performance.now() - startMs - atMs, ...answer });
+    const latencyMs = performance.now() - startMs - atMs;
+    answers.push({ name, atMs, lateMs, latencyMs, ...answer });
     openCount -= 1;
     finishWhenIdle();
   };

@@ -28,6 +28,8 @@ export interface LoadAnswer {
   readonly name: string;
   /** When it was due, from the load's start. */
   readonly atMs: number;
+  /** How much later than that it left: a machine that is busy with other work keeps it waiting. */
+  readonly lateMs: number;
   /** From when it was due to the answer's end, or to when its client left. */
   readonly latencyMs: number;
   /** 0: no answer in time. */
@@ -35,6 +37,26 @@ export interface LoadAnswer {
   readonly retryAfter: boolean;
   /** Refused after a wait in Headgate's queue. */
   readonly hasWaited: boolean;
+}
+
+/** A program that had no core for so long was kept from sending, as all others were from serving. */
+const stallMsMin = 100;
+
+/** How long a stall is felt by requests that come after it, in milliseconds. */
+const stallFeltMs = 1_000;
+
+/**
+ * The answers that no stall of the machine has had a part in: after one, all that was due meanwhile
+ * comes at once, which is another load than the one that was ordered.
+ */
+export function unstalled(answers: readonly LoadAnswer[]): readonly LoadAnswer[] {
+  const stalls = answers.filter(({ lateMs }) => lateMs >= stallMsMin);
+  return answers.filter(({ atMs }) =>
+    stalls.every((stall) => {
+      const endMs = stall.atMs + stall.lateMs;
+      return atMs < stall.atMs - stallMsMin || atMs > endMs + stallFeltMs;
+    }),
+  );
 }
 
 /** Sends it, in a process of its own so that nothing else makes it late. */

@@ -1,0 +1,117 @@
+import { describe, expect, it } from "vitest";
+import {
+  configuredMaxRequests,
+  type FeedbackFleet,
+  feedbackLoad,
+  startFeedbackFleet,
+} from "../support/feedback-run.js";
+import type { HeadgateProcess } from "../support/headgate-process.js";
+import { sampleDuring } from "../support/sample-during.js";
+import { useStage } from "../support/stage.js";
+import { trueTimes } from "../support/true-times.js";
+import { waitFor } from "../support/wait.js";
+
+const stage = useStage("test");
+
+const workerCount = 20;
+
+/** How long Envoys keep what nobody renews, and a silent one its share, in milliseconds. */
+const layerTtlMs = trueTimes ? 15_000 : 6_000;
+
+/** For how long nobody may lead: two leases of three seconds. */
+const leaderlessMsMax = 6_000;
+
+/** The sum of what the Envoys let in. */
+async function sumOfLimits({ envoys, maxRequestsOf }: FeedbackFleet): Promise<number> {
+  const limits = await Promise.all(envoys.map(maxRequestsOf));
+  return limits.reduce((one, other) => one + other, 0);
+}
+
+/** Places of the one that leads, and of one that does not. */
+async function leaderOf(headgates: readonly HeadgateProcess[]): Promise<number> {
+  return waitFor("one leads", async () => {
+    const leading = await Promise.all(headgates.map((one) => one.metric("headgate_fleet_leading")));
+    const place = leading.indexOf(1);
+    return place < 0 ? undefined : place;
+  });
+}
+
+describe("shares of a fleet whose breakers Headgate sets", { timeout: 120_000 }, () => {
+  it("gives most to who has most traffic, and goes on when its leader dies, or all", async () => {
+    const fleet = await startFeedbackFleet(stage, { envoyCount: 2, workerCount, layerTtlMs });
+    const { headgates, envoys, maxRequestsOf } = fleet;
+    const leading = await leaderOf(headgates);
+    // Envoys are joined to Headgates in their order: the busy one to the one that goes on.
+    const [busy, quiet] = leading === 0 ? [envoys[1], envoys[0]] : envoys;
+    const [dying, other] = leading === 0 ? headgates : [headgates[1], headgates[0]];
+    if (busy === undefined || quiet === undefined) throw new Error("there are two");
+    if (dying === undefined || other === undefined) throw new Error("there are two");
+    const nine = new Array(9).fill(busy);
+    const load = feedbackLoad([...nine, quiet], {
+      perSecond: 500,
+      durationMs: trueTimes ? 30_000 : 20_000,
+    });
+    await waitFor(
+      "its share is several times the other's",
+      async () => {
+        const [most, least] = [await maxRequestsOf(busy), await maxRequestsOf(quiet)];
+        // Two gauges of a busy Envoy add up to a few more or less than its limit.
+        return most < configuredMaxRequests * 0.75 && most >= least * 3;
+      },
+      { withinMs: 22_000, everyMs: 100 },
+    );
+    const killedEpoch = await other.metric("headgate_fleet_epoch");
+    dying.process.signal("SIGKILL");
+    const killedMs = performance.now();
+    const outlived = waitFor(
+      "two leases are over",
+      () => performance.now() - killedMs >= leaderlessMsMax,
+      { withinMs: 2 * leaderlessMsMax },
+    );
+    const shares = sampleDuring(outlived, () => maxRequestsOf(busy));
+    await waitFor(
+      "the other one leads, by sheets of its own",
+      async () => {
+        const isLeading = (await other.metric("headgate_fleet_leading")) === 1;
+        // Its first sheet is on its way to the store while it leads already.
+        return isLeading && (await other.metric("headgate_fleet_epoch")) > killedEpoch;
+      },
+      { withinMs: leaderlessMsMax, everyMs: 50 },
+    );
+    process.stdout.write(`nobody led for ${Math.round(performance.now() - killedMs)} ms\n`);
+    // What is set for who renews it never goes, whoever leads.
+    const most = Math.max(...(await shares).map(([, share]) => share));
+    expect(most).toBeLessThan(configuredMaxRequests);
+    other.process.signal("SIGKILL");
+    // What they have runs out: of the quiet one since the leader is gone.
+    for (const envoy of [quiet, busy]) {
+      await waitFor(
+        "it is back at what it was configured with",
+        async () => (await maxRequestsOf(envoy)) === configuredMaxRequests,
+        { withinMs: layerTtlMs + 3_000, everyMs: 100 },
+      );
+    }
+    await load;
+  });
+
+  it("gives a dying Envoy's share to the other one within its lease", async () => {
+    const fleet = await startFeedbackFleet(stage, { envoyCount: 2, workerCount, layerTtlMs });
+    const [stays, dies] = fleet.envoys;
+    if (stays === undefined || dies === undefined) throw new Error("there are two");
+    await feedbackLoad(fleet.envoys, { perSecond: 500, durationMs: 8_000 });
+    const shared = await sumOfLimits(fleet);
+    expect(shared).toBeLessThan(configuredMaxRequests);
+    const before = await fleet.maxRequestsOf(stays);
+    await dies.kill();
+    const durationMs = layerTtlMs + 5_000;
+    const alone = feedbackLoad([stays], { perSecond: 500, durationMs });
+    await waitFor(
+      "it has what the other one had",
+      async () => (await fleet.maxRequestsOf(stays)) >= before + (shared - before) / 2,
+      // Its lease is as long as its layer lives.
+      { withinMs: durationMs, everyMs: 100 },
+    );
+    expect(await fleet.maxRequestsOf(stays)).toBeLessThan(configuredMaxRequests);
+    await alone;
+  });
+});
