@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { seedsTimeoutMs } from "./test/support/seeds.js";
 
 interface Kind {
   readonly name: string;
@@ -17,26 +18,34 @@ const computing: readonly Kind[] = [
 ];
 
 /**
- * What judges how much of an upstream's capacity is served, or how soon calls are answered, under
- * load that it makes itself, of less than a core each: nothing else may start beside it.
+ * What judges how much of an upstream's capacity is served, or how soon calls are answered: the load
+ * that it makes needs the machine for itself.
  */
 const loadFiles = [
   "test/e2e/admission.test.ts",
-  "test/e2e/critical-share.test.ts",
-  "test/e2e/feedback.test.ts",
-  "test/e2e/feedback-shares.test.ts",
   "test/fault/network-faults.test.ts",
   "test/fault/overload.test.ts",
 ];
 
+/** What judges shares and limits under a steady load of half a core, for half a minute or more. */
+const feedbackFiles = [
+  "test/e2e/critical-share.test.ts",
+  "test/e2e/feedback.test.ts",
+  "test/e2e/feedback-shares.test.ts",
+];
+
+const ownMachineFiles = [...loadFiles, ...feedbackFiles];
+
 /** What starts servers and waits for them most of the time: one file more than there are cores. */
 const waiting: readonly Kind[] = [
   { name: "contract", include: "test/contract/**/*.test.ts", testTimeout: 60_000 },
-  { name: "fault", include: "test/fault/**/*.test.ts", exclude: loadFiles, testTimeout: 120_000 },
-  { name: "e2e", include: "test/e2e/**/*.test.ts", exclude: loadFiles, testTimeout: 180_000 },
+  { name: "fault", include: "test/fault/**/*.test.ts", exclude: ownMachineFiles, testTimeout: 120_000 },
+  { name: "e2e", include: "test/e2e/**/*.test.ts", exclude: ownMachineFiles, testTimeout: 180_000 },
 ];
 
 const loading: Kind = { name: "load", include: loadFiles, testTimeout: 180_000 };
+
+const feedback: Kind = { name: "feedback", include: feedbackFiles, testTimeout: 180_000 };
 
 const coreCount = Math.max(2, availableParallelism());
 
@@ -44,7 +53,8 @@ const coreCount = Math.max(2, availableParallelism());
 const projects = [
   ...computing.map((kind) => projectOf(kind, { groupOrder: 0, maxWorkers: coreCount })),
   ...waiting.map((kind) => projectOf(kind, { groupOrder: 1, maxWorkers: coreCount + 1 })),
-  projectOf(loading, { groupOrder: 2, maxWorkers: coreCount }),
+  projectOf(feedback, { groupOrder: 2, maxWorkers: coreCount }),
+  projectOf(loading, { groupOrder: 3, maxWorkers: 1 }),
 ];
 
 export default defineConfig({ test: { projects } });
@@ -58,7 +68,7 @@ function projectOf(
       name,
       include: [include].flat(),
       exclude: [...exclude],
-      testTimeout,
+      testTimeout: seedsTimeoutMs(testTimeout),
       hookTimeout: 120_000,
       pool: "forks" as const,
       // No module of ours has state, so files that share a process do not meet in it; to import

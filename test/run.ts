@@ -2,9 +2,11 @@
  * The suite: finds or installs the programs that tests run, then runs the checks and every kind of
  * test, and says where the time went.
  *
- * Usage: npm test [-- KIND...], npm test -- changed [REVISION]
+ * Usage: npm test [-- KIND...], npm test -- changed [REVISION], npm run soak [-- SEED] [KIND...]
  */
+
 import { spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { startVitest, type TestCase, type TestModule, type TestSuite } from "vitest/node";
 import { type ProgramName, programNames, programRows } from "../src/dev/programs.js";
 import { provisionAll } from "../src/dev/provision.js";
@@ -19,6 +21,8 @@ import {
   tallyFile,
   timeLines,
 } from "./run-report.js";
+import { firstSeedMax, seedsFactorName, seedsFirstName } from "./support/seeds.js";
+import { trueTimesName } from "./support/true-times.js";
 import { readProject } from "./tidy/project.js";
 
 /** The npm scripts that count as one test each. */
@@ -40,6 +44,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   contract: { folder: "test/contract/", programs: ["redis", "valkey", "envoy"] },
   fault: { folder: "test/fault/", programs: ["redis", "valkey"] },
   e2e: { folder: "test/e2e/", programs: programNames },
+  feedback: { folder: "test/e2e/", programs: ["envoy", "redis"] },
   load: { folder: "test/", programs: ["envoy", "redis"] },
 };
 
@@ -51,8 +56,16 @@ const quick: Readonly<Record<string, readonly string[]>> = {
   contract: ["test/contract/memory"],
 };
 
+/** What `npm run soak` runs: all that has seeds, or times that are shorter than those of users. */
+const soaked: readonly string[] = ["unit", "simulation", "contract", "fault", "e2e", "feedback", "load"];
+
+/** How many times the usual number of seeds `npm run soak` runs. */
+const soakFactor = 20;
+
 /** What to run. */
 interface Plan {
+  /** Variables for the tests. */
+  readonly env?: Readonly<Record<string, string>>;
   readonly checks: readonly string[];
   /** Beginnings of paths of test files, by kind; a kind that is not named does not run. */
   readonly paths: Readonly<Record<string, readonly string[]>>;
@@ -66,7 +79,7 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(plan);
     return 2;
   }
-  Object.assign(process.env, await provision(Object.keys(plan.paths)));
+  Object.assign(process.env, plan.env, await provision(Object.keys(plan.paths)));
   const startedMs = performance.now();
   const checked = await Promise.all(plan.checks.map(runCheck));
   const tested = await runTests(plan.paths);
@@ -84,10 +97,11 @@ function planOf(args: readonly string[]): Plan | string {
   const [first = "", ...rest] = args;
   if (first === "quick") return { checks, paths: quick };
   if (first === "changed") return planChanged(rest);
+  if (first === "soak") return planSoak(rest);
   const known = [...checks, ...Object.keys(kinds)];
   const unknown = args.filter((arg) => !known.includes(arg));
   if (unknown.length > 0) {
-    const words = [...known, "changed", "quick"].join(", ");
+    const words = [...known, "changed", "quick", "soak"].join(", ");
     return `unknown: ${unknown.join(" ")}; run all, or name some of: ${words}`;
   }
   const chosen = known.filter((name) => args.length === 0 || args.includes(name));
@@ -95,6 +109,22 @@ function planOf(args: readonly string[]): Plan | string {
   return {
     checks: checks.filter((name) => chosen.includes(name)),
     paths: Object.fromEntries(entries.map(([name, { folder }]) => [name, [folder]])),
+  };
+}
+
+function planSoak(args: readonly string[]): Plan | string {
+  const seed = args.find((arg) => /^[0-9]+$/.test(arg)) ?? String(randomInt(firstSeedMax));
+  const names = args.filter((arg) => arg !== seed);
+  const unknown = names.filter((name) => !soaked.includes(name));
+  if (unknown.length > 0) return `unknown: ${unknown.join(" ")}; some of: ${soaked.join(", ")}`;
+  const chosen = soaked.filter((name) => names.length === 0 || names.includes(name));
+  const paths = chosen.map((name) => [name, [kinds[name]?.folder ?? ""]] as const);
+  const again = ["npm run soak --", seed, ...names].join(" ");
+  console.log(`${soakFactor} times as many seeds, from ${seed} on; the same again: ${again}`);
+  return {
+    checks: [],
+    paths: Object.fromEntries(paths),
+    env: { [seedsFirstName]: seed, [seedsFactorName]: String(soakFactor), [trueTimesName]: "1" },
   };
 }
 

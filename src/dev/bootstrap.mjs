@@ -3,7 +3,7 @@
  * and nothing else: install, generate and build what is missing or stale, then run the command.
  * Plain JavaScript on Node's built-ins, since nothing is installed when it starts.
  *
- * Usage: node src/dev/bootstrap.mjs demo|serve|dev|test|all|bench [ARGUMENT...]
+ * Usage: node src/dev/bootstrap.mjs demo|serve|dev|test|all|soak|bench [ARGUMENT...]
  */
 import { fileURLToPath } from "node:url";
 import { Supervisor } from "./child.mjs";
@@ -25,6 +25,7 @@ const commands = {
   ],
   test: (args) => [["--import", "tsx", "test/run.ts", ...args]],
   all: (args) => [["--import", "tsx", "test/run.ts", "quick", ...args]],
+  soak: (args) => [["--import", "tsx", "test/run.ts", "soak", ...args]],
   bench: (args) => [["--import", "tsx", "test/bench/main.ts", ...args]],
 };
 
@@ -53,7 +54,7 @@ async function main(name, args) {
     if (!(error instanceof StepError)) throw error;
     if (supervisor.signalCode === undefined) process.stderr.write(`${error.message}\n`);
     // Whoever reads a test run's last line learns that nothing was tested.
-    if (name === "test" || name === "all") process.stdout.write("0 passed, 1 failed\n");
+    if (["test", "all", "soak"].includes(name)) process.stdout.write("0 passed, 1 failed\n");
     return supervisor.signalCode ?? 1;
   }
   return supervisor.signalCode ?? (await supervisor.run(command(args)));

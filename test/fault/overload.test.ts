@@ -98,10 +98,11 @@ describe("a process that stands still for longer than its callers wait", () => {
       const chargedCount = await waitFor("the limit is shown", async () => {
         return limitHits - (await hitsLeft(client));
       });
-      // Charged and never answered: what was under way, not what came meanwhile.
+      // Charged and never answered: what was under way, of callers some of whom had just been
+      // answered and did not know yet; not what came meanwhile, three calls of each.
       expect(chargedCount).toBeGreaterThanOrEqual(okCount);
       const unansweredCount = after.total - (after.byOutcome["OK"] ?? 0) + givenUpBefore;
-      expect(chargedCount - okCount).toBeLessThanOrEqual(callersCount + unansweredCount);
+      expect(chargedCount - okCount).toBeLessThanOrEqual(2 * callersCount + unansweredCount);
       expect(headgate.process.output.includes('"event":"overloadBegan","cause":"loopDelay"')).toBe(
         storeKind === "redis",
       );
