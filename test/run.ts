@@ -57,7 +57,15 @@ const quick: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What `npm run soak` runs: all that has seeds, or times that are shorter than those of users. */
-const soaked: readonly string[] = ["unit", "simulation", "contract", "fault", "e2e", "feedback", "load"];
+const soaked: readonly string[] = [
+  "unit",
+  "simulation",
+  "contract",
+  "fault",
+  "e2e",
+  "feedback",
+  "load",
+];
 
 /** How many times the usual number of seeds `npm run soak` runs. */
 const soakFactor = 20;
