@@ -17,7 +17,12 @@ export interface LoadSummary {
   readonly refusedP99Ms: number;
   /** No answer within the deadline. */
   readonly unansweredCount: number;
+  /** Requests that the machine let leave late, as a share of all: how little it says of others. */
+  readonly lateRatio: number;
 }
+
+/** A request is due when it is due: one that leaves so much later was kept by the machine. */
+const lateMsMin = 20;
 
 /** Sums a load up. The deadline is the client's: what came later came as unanswered. */
 export function summarizeLoad(
@@ -54,6 +59,7 @@ export function summarizeLoad(
       0.99,
     ),
     unansweredCount: counted.filter(({ status }) => status === 0).length,
+    lateRatio: counted.filter(({ lateMs }) => lateMs > lateMsMin).length / counted.length,
   };
 }
 

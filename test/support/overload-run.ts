@@ -42,9 +42,9 @@ export interface OverloadResult {
 /** Requests that the upstream works on at once. */
 const workerCount = 10;
 /** Laws and filters may learn this long before anything counts. */
-const warmUpMs = 2_000;
+const warmUpMs = 3_000;
 /** How long callers wait. */
-const deadlineMs = 1_000;
+const deadlineMs = 2_000;
 
 /** Runs it with programs of their own for everything: upstream, Envoys, Headgate, load. */
 export async function runOverload(stage: Stage, order: OverloadOrder): Promise<OverloadResult> {
@@ -287,6 +287,7 @@ export function overloadTable(results: readonly OverloadResult[]): string {
       : `${((summary.refusedWithRetryAfterCount / summary.refusedCount) * 100).toFixed(0)} %`,
     String(summary.unansweredCount),
     attemptsPerRequest.toFixed(2),
+    `${(summary.lateRatio * 100).toFixed(0)} %`,
   ]);
   const head = [
     "protection",
@@ -300,6 +301,7 @@ export function overloadTable(results: readonly OverloadResult[]): string {
     "Retry-After",
     "unanswered",
     "attempts",
+    "sent late",
   ];
   const all = [head, ...rows];
   const widths = head.map((_, i) => Math.max(...all.map((row) => row[i]?.length ?? 0)));
