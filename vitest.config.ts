@@ -34,13 +34,13 @@ const feedbackFiles = [
   "test/e2e/feedback-shares.test.ts",
 ];
 
-const ownMachineFiles = [...loadFiles, ...feedbackFiles];
+const lastFiles = [...loadFiles, ...feedbackFiles];
 
 /** What starts servers and waits for them most of the time: one file more than there are cores. */
 const waiting: readonly Kind[] = [
   { name: "contract", include: "test/contract/**/*.test.ts", testTimeout: 60_000 },
-  { name: "fault", include: "test/fault/**/*.test.ts", exclude: ownMachineFiles, testTimeout: 120_000 },
-  { name: "e2e", include: "test/e2e/**/*.test.ts", exclude: ownMachineFiles, testTimeout: 180_000 },
+  { name: "fault", include: "test/fault/**/*.test.ts", exclude: lastFiles, testTimeout: 120_000 },
+  { name: "e2e", include: "test/e2e/**/*.test.ts", exclude: lastFiles, testTimeout: 180_000 },
 ];
 
 const loading: Kind = { name: "load", include: loadFiles, testTimeout: 180_000 };

@@ -46,8 +46,8 @@ const stallMsMin = 100;
 const stallFeltMs = 1_000;
 
 /**
- * The answers that no stall of the machine has had a part in: after one, all that was due meanwhile
- * comes at once, which is another load than the one that was ordered.
+ * The answers that no stall of the machine has had a part in: after one, all that was due comes at
+ * once, which is another load than the one that was ordered.
  */
 export function unstalled(answers: readonly LoadAnswer[]): readonly LoadAnswer[] {
   const stalls = answers.filter(({ lateMs }) => lateMs >= stallMsMin);

@@ -32,8 +32,8 @@ const quickPeriods = ["publish-period", "100", "info-period", "200"];
 const usualPeriods = ["publish-period", "2000", "info-period", "10000"];
 
 /**
- * Silence after which a sentinel gives a server up, in milliseconds: longer than a busy machine lets
- * a server that is well wait, for a second failover is none that a test expects.
+ * Silence after which a sentinel gives a server up, in milliseconds: longer than a busy machine
+ * lets a server wait that is well, since no test expects a second failover.
  */
 const downAfterMs = 2_000;
 
