@@ -39,7 +39,7 @@ export interface LoadAnswer {
   readonly hasWaited: boolean;
 }
 
-/** A program that had no core for so long was kept from sending, as all others were from serving. */
+/** A program that had no core for so long could not send, as all others could not serve. */
 const stallMsMin = 100;
 
 /** How long a stall is felt by requests that come after it, in milliseconds. */
