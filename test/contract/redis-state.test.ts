@@ -154,10 +154,43 @@ describe.each(enginesFor.expiry)("RedisLimitStore's state on %s", (engine) => {
     const { shares, share } = shareTen(narrow);
     await shares.settled();
     expect(share.isLeased(realClock.monotonicMs())).toBe(true);
+    expect(await shared.control.pttl("headgate:{permits}:orders")).toBeGreaterThan(0);
     await shares.stop();
     await member.stop();
     expect(await shared.control.exists("headgate:{permits}:orders")).toBe(0);
     await narrow.store.close();
+  });
+
+  it.each([
+    ["too short", Buffer.from("short")],
+    ["too long", Buffer.alloc(25)],
+    ["of an older format", Buffer.alloc(16)],
+    ["empty", Buffer.alloc(0)],
+    ["not a number", doubles(Number.NaN, 1)],
+    ["endless", doubles(Number.POSITIVE_INFINITY, 1)],
+    ["negative", doubles(-1, 1)],
+    ["a fraction", doubles(0.5, 1)],
+    ["a time before 1970", doubles(1, -1)],
+    ["a time beyond 2^53", doubles(1, 2 ** 54)],
+    ["more than any limit holds", doubles(levelUnitsMax + 1, 1)],
+    ["text", Buffer.from("twenty-four letters, odd")],
+  ])("takes a value that is not ours for an empty bucket: %s", async (_name, value) => {
+    await shared.control.set("headgate:k", value);
+    expect(await shared.opened.store.peek(testKey("k"), soon())).toBeUndefined();
+    const badBefore = shared.opened.badBuckets.count;
+    const batch = [once(hourly()), once(testCharge({ key: "near" }))];
+    const outcomes = await shared.opened.store.take(batch, soon());
+    expect(outcomes.map(({ kind }) => kind)).toEqual(["decided", "decided"]);
+    expect(shared.opened.badBuckets.count).toBe(badBefore + 1);
+    const left = await shared.opened.store.peek(testKey("k"), soon());
+    expect(left?.bucket.level).toBe(unitsPerHit);
+  });
+
+  it("takes a value of another type for an empty bucket", async () => {
+    await shared.control.lpush("headgate:k", "one");
+    expect(await shared.opened.store.peek(testKey("k"), soon())).toBeUndefined();
+    expect((await takeOne(shared.opened.store, [hourly()], soon())).isDenied).toBe(false);
+    expect(await shared.control.type("headgate:k")).toBe("string");
   });
 
   if (enginesFor.behaviour.includes(engine)) {
@@ -188,38 +221,6 @@ describe.each(enginesFor.expiry)("RedisLimitStore's state on %s", (engine) => {
         expect(outcome).toMatchObject({ kind: "decided", result: { grantedCount: 0 } });
       }
       expect(await shared.control.getBuffer("headgate:k")).toEqual(before);
-    });
-
-    it.each([
-      ["too short", Buffer.from("short")],
-      ["too long", Buffer.alloc(25)],
-      ["of an older format", Buffer.alloc(16)],
-      ["empty", Buffer.alloc(0)],
-      ["not a number", doubles(Number.NaN, 1)],
-      ["endless", doubles(Number.POSITIVE_INFINITY, 1)],
-      ["negative", doubles(-1, 1)],
-      ["a fraction", doubles(0.5, 1)],
-      ["a time before 1970", doubles(1, -1)],
-      ["a time beyond 2^53", doubles(1, 2 ** 54)],
-      ["more than any limit holds", doubles(levelUnitsMax + 1, 1)],
-      ["text", Buffer.from("twenty-four letters, odd")],
-    ])("takes a value that is not ours for an empty bucket: %s", async (_name, value) => {
-      await shared.control.set("headgate:k", value);
-      expect(await shared.opened.store.peek(testKey("k"), soon())).toBeUndefined();
-      const badBefore = shared.opened.badBuckets.count;
-      const batch = [once(hourly()), once(testCharge({ key: "near" }))];
-      const outcomes = await shared.opened.store.take(batch, soon());
-      expect(outcomes.map(({ kind }) => kind)).toEqual(["decided", "decided"]);
-      expect(shared.opened.badBuckets.count).toBe(badBefore + 1);
-      const left = await shared.opened.store.peek(testKey("k"), soon());
-      expect(left?.bucket.level).toBe(unitsPerHit);
-    });
-
-    it("takes a value of another type for an empty bucket", async () => {
-      await shared.control.lpush("headgate:k", "one");
-      expect(await shared.opened.store.peek(testKey("k"), soon())).toBeUndefined();
-      expect((await takeOne(shared.opened.store, [hourly()], soon())).isDenied).toBe(false);
-      expect(await shared.control.type("headgate:k")).toBe("string");
     });
   }
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { OpenStore } from "../../src/app/store.js";
+import { isServiceError } from "../../src/core/errors.js";
 import { connectMsMin } from "../../src/store/redis/library-options.js";
 import { TestAuthority } from "../support/certificates.js";
 import { once, testCharge } from "../support/charges.js";
@@ -140,7 +141,8 @@ describe.concurrent("REDIS_TIMEOUT", () => {
     // The certificate is a stranger's, which only somebody sees who has waited for it.
     await waitFor("it is seen", async () => {
       const thrown: unknown = await opened.store.take([once(byMinute)], soon()).catch((e) => e);
-      return String(thrown).includes("not signed by an authority");
+      const isTold = String(thrown).includes("not signed by an authority");
+      return isTold && isServiceError(thrown) && thrown.code === "STORE_TLS_FAILED";
     });
   });
 });

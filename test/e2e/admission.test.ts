@@ -28,8 +28,17 @@ async function run(order: Omit<OverloadOrder, "meanServiceMs">): Promise<Overloa
   return result;
 }
 
-// A machine that does other work, too, lets some requests leave late, and keeps the rest of the row
-// from its work as well: bounds are lower by that part of all requests.
+/**
+ * By how much bounds are lower: by the part of the requests that left late, on a machine that does
+ * other work, too, and so keeps the rest of the row from its work as well.
+ */
+function slackOf({ summary }: OverloadResult): number {
+  return Math.min(summary.lateRatio, slackMax);
+}
+
+/** With more of it a test would say little. */
+const slackMax = 0.15;
+
 describe("an upstream under more load than it can bear", { timeout: 60_000 }, () => {
   it("serves next to nobody in time where nothing protects it", async () => {
     const { summary } = await run({ protection: "none", multiple: 3, durationMs: 8_000 });
@@ -39,10 +48,11 @@ describe("an upstream under more load than it can bear", { timeout: 60_000 }, ()
   it.each([3, 10])(
     "keeps its goodput behind Headgate at %i times its capacity",
     async (multiple) => {
-      const { summary } = await run({ protection: "headgate", multiple, durationMs: 11_000 });
-      expect(summary.goodputRatio).toBeGreaterThan(0.85 - summary.lateRatio);
+      const result = await run({ protection: "headgate", multiple, durationMs: 11_000 });
+      const { summary } = result;
+      expect(summary.goodputRatio).toBeGreaterThan(0.85 - slackOf(result));
       const critical = summary.servedRatioByClass.get("critical");
-      expect(critical).toBeGreaterThan(0.99 - summary.lateRatio);
+      expect(critical).toBeGreaterThan(0.99 - slackOf(result));
       expect(summary.refusedCount).toBeGreaterThan(summary.requestCount / 3);
       expect(summary.refusedWithRetryAfterCount).toBe(summary.refusedCount);
     },
@@ -58,8 +68,7 @@ describe("an upstream under more load than it can bear", { timeout: 60_000 }, ()
         retries,
       });
       expect(result.attemptsPerRequest).toBeLessThanOrEqual(1.2);
-      const { goodputRatio, lateRatio } = result.summary;
-      expect(goodputRatio).toBeGreaterThan(0.85 - lateRatio);
+      expect(result.summary.goodputRatio).toBeGreaterThan(0.85 - slackOf(result));
     },
   );
 });

@@ -124,6 +124,16 @@ async function statusesFor(port: number, user: string, count: number): Promise<r
 
 const roundsMax = 50;
 
+/** Ends one by a signal, which leaves nothing behind. */
+async function expectCleanEnd(demo: StartedDemo, signal: "SIGINT" | "SIGTERM"): Promise<void> {
+  const pids = await childPids(demo);
+  expect(pids).not.toEqual([]);
+  const folder = folderOf(demo);
+  expect(await end(demo, signal)).toEqual({ code: 0 });
+  expect(pids.filter(isAlive)).toEqual([]);
+  expect(existsSync(folder)).toBe(false);
+}
+
 describe.concurrent("headgate demo with Envoy", () => {
   it("shows a first 429, limits whoever calls, and takes an edited policy", async () => {
     const policy = join(stage.folder, "edited.yaml");
@@ -144,17 +154,14 @@ describe.concurrent("headgate demo with Envoy", () => {
     await untilShown(demo, /edited\.yaml:\d+:\d+/);
     await untilShown(demo, "requests_per_unit");
 
-    const pids = await childPids(demo);
-    expect(pids).not.toEqual([]);
-    const folder = folderOf(demo);
-    expect(await end(demo, "SIGINT")).toEqual({ code: 0 });
-    expect(pids.filter(isAlive)).toEqual([]);
-    expect(existsSync(folder)).toBe(false);
+    await expectCleanEnd(demo, "SIGINT");
   });
 
   it("runs beside another demo, and leaves no Envoy behind when it is killed", async () => {
-    const demo = await startDemo();
+    const [demo, other] = [await startDemo(), await startDemo({ flags: ["--no-traffic"] })];
+    await untilShown(other, "Try it");
     await untilShown(demo, "The first 429");
+    await expectCleanEnd(other, "SIGTERM");
     const folder = folderOf(demo);
     stage.atEnd(() => rm(folder, { recursive: true }));
     const pids = await childPids(demo);

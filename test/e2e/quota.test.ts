@@ -63,14 +63,21 @@ async function allAre(is: (headgate: HeadgateProcess) => boolean | Promise<boole
 const loadedTwice = async (headgate: HeadgateProcess): Promise<boolean> =>
   (await headgate.metric("headgate_policy_loads_total")) === 2;
 
-const hasLogged =
-  (event: string) =>
-  ({ process }: HeadgateProcess): boolean =>
-    process.output.includes(`"${event}"`);
+/** How often each Headgate that is to live has told of an event. */
+const logCounts = (event: string): readonly number[] =>
+  scenario.fleet.headgates
+    .slice(0, dyingHeadgate)
+    .map(({ process }) => process.output.split(`"${event}"`).length - 1);
+
+/** Tells whether each of them has told of it once more than now. */
+function toldFromNowOn(event: string): () => boolean {
+  const before = logCounts(event);
+  return () => logCounts(event).every((count, i) => count > (before[i] ?? 0));
+}
 
 /** Whether all Envoys have refused what was asked of them for a while. */
-function allRefuse(traffic: TenantTraffic): boolean {
-  return traffic.lately(700).every(({ passed, refused }) => passed === 0 && refused >= 5);
+function allRefuse(traffic: TenantTraffic, forMs = 700): boolean {
+  return traffic.lately(forMs).every(({ passed, refused }) => passed === 0 && refused >= 5);
 }
 
 describe.concurrent("quotas of several Envoys and Headgates", { timeout: 10 * settledMs }, () => {
@@ -158,6 +165,7 @@ describe.concurrent("quotas of several Envoys and Headgates", { timeout: 10 * se
     await waitFor("no Envoy lets anything pass, and none has reported", () => allRefuse(frozen), {
       withinMs: quotaReportMs - reportAgeMsMax,
     });
+    const frozenMs = performance.now();
     const editedHz = 3;
     await scenario.edit(editedLimit(limitHz), editedLimit(editedHz));
     await waitFor("all Headgates have the edited policy", () => allAre(loadedTwice), settled);
@@ -167,6 +175,8 @@ describe.concurrent("quotas of several Envoys and Headgates", { timeout: 10 * se
       { withinMs: quotaReportMs / 2 },
     );
     const editedMs = performance.now();
+    // Several reports of it have come meanwhile.
+    expect(frozen.passedSince(frozenMs)).toBe(0);
     await admin?.limits.deleteOverride({ id: "stop", reason: "it is over", expectedVersion: 1n });
     await waitFor("the tenant is served again", () => sum(frozen.latelyHz(2_000)) > 5, {
       withinMs: twoReportsMs,
@@ -204,6 +214,27 @@ describe.concurrent("quotas of several Envoys and Headgates", { timeout: 10 * se
 });
 
 describe("quotas of several Envoys and Headgates, over all that time", () => {
+  const settledTenants: readonly {
+    readonly tenant: string;
+    readonly isFair: (each: readonly number[]) => boolean;
+  }[] = [
+    { tenant: "even", isFair: (each) => Math.min(...each) > 0.5 * Math.max(...each) },
+    { tenant: "skewed", isFair: ([, ...quiet]) => Math.min(...quiet) > 0.7 * 3 },
+    { tenant: "shifting", isFair: ([, busy = 0]) => busy > 0.5 * limitHz },
+  ];
+
+  it.each(settledTenants)("have given $tenant its limit for ten seconds", async (row) => {
+    const traffic = traffics.get(row.tenant);
+    await waitFor(
+      "its limit passes, in fair parts",
+      () => {
+        const each = traffic?.latelyHz(10_000) ?? [];
+        return isLimit(sum(each)) && row.isFair(each);
+      },
+      settled,
+    );
+  });
+
   it.each(["even", "skewed", "shifting"])(
     "let pass no more than the bound of the tenant %s",
     (tenant) => {
@@ -238,21 +269,26 @@ describe("quotas while the store is away", { timeout: 10 * settledMs }, () => {
     const even = traffics.get("even") ?? (await drive("even", { 0: 20, 1: 20, 2: 20 }));
     for (const traffic of traffics.values()) if (traffic !== even) traffic.pace([]);
     await waitFor("its limit passes", () => isLimit(sum(even.latelyHz(2_000))), settled);
+    const isUnrenewed = toldFromNowOn("quotaLeasesUnrenewed");
+    const isLost = toldFromNowOn("quotaLeasesLost");
+    const isFound = toldFromNowOn("quotaLeasesFound");
     scenario.redis.pause();
     const pausedMs = performance.now();
-    await waitFor("claims fail", () => allAre(hasLogged("quotaLeasesUnrenewed")), {
+    await waitFor("claims fail", isUnrenewed, {
       withinMs: leaseMs,
     });
     const unrenewedMs = performance.now();
     await waitFor("the last lease goes on", () => even.passedSince(unrenewedMs) > limitHz, {
       withinMs: leaseMs,
     });
-    const isOver = async (one: HeadgateProcess): Promise<boolean> =>
-      hasLogged("quotaLeasesLost")(one) && (await hasLostLeases(one));
-    await waitFor("leases are over", () => allAre(isOver), { withinMs: leaseMs + slackMs });
+    await waitFor("leases are over", async () => isLost() && (await allAre(hasLostLeases)), {
+      withinMs: leaseMs + slackMs,
+    });
     await waitFor("all are told to deny, and do", async () => {
       const shares = await scenario.sharesOf("even");
-      return shares.every(({ assignment }) => assignment.value === "deny") && allRefuse(even);
+      return (
+        shares.every(({ assignment }) => assignment.value === "deny") && allRefuse(even, 3_000)
+      );
     });
     expect(even.passedSince(pausedMs)).toBeLessThanOrEqual(mostAssigned(leaseMs));
     expect(await allAre(async (one) => (await one.get("/readyz")).status === 200)).toBe(true);
@@ -260,7 +296,7 @@ describe("quotas while the store is away", { timeout: 10 * settledMs }, () => {
     await waitFor("it is well again", () => sum(even.latelyHz(2_000)) > 0.4 * limitHz, {
       withinMs: twoReportsMs,
     });
-    await waitFor("claims are answered", () => allAre(hasLogged("quotaLeasesFound")));
+    await waitFor("claims are answered", isFound);
   });
 });
 

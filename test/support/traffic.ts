@@ -20,6 +20,8 @@ export interface TrafficCounts {
   readonly total: number;
   readonly byOutcome: Readonly<Record<CallOutcome, number>>;
   readonly slowestMs: number;
+  /** Time within which half of the calls were answered. */
+  readonly medianMs: number;
   /** Time within which 99 of 100 calls were answered. */
   readonly p99Ms: number;
 }
@@ -60,8 +62,10 @@ export class Traffic {
   get counts(): TrafficCounts {
     const byOutcome = Object.fromEntries(this.#byOutcome);
     const timesMs = Float64Array.from(this.#timesMs).sort();
-    const p99Ms = timesMs[Math.floor(timesMs.length * 0.99)] ?? 0;
-    return { total: this.#total, byOutcome, slowestMs: timesMs.at(-1) ?? 0, p99Ms };
+    const withinMs = (part: number): number => timesMs[Math.floor(timesMs.length * part)] ?? 0;
+    const slowestMs = timesMs.at(-1) ?? 0;
+    const total = this.#total;
+    return { total, byOutcome, slowestMs, medianMs: withinMs(0.5), p99Ms: withinMs(0.99) };
   }
 
   /** How many calls ended. */
