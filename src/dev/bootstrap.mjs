@@ -3,7 +3,7 @@
  * and nothing else: install, generate and build what is missing or stale, then run the command.
  * Plain JavaScript on Node's built-ins, since nothing is installed when it starts.
  *
- * Usage: node src/dev/bootstrap.mjs demo|serve|dev|test|all|soak|bench [ARGUMENT...]
+ * Usage: node src/dev/bootstrap.mjs demo|serve|dev|test|all|soak|bench|mutate [ARGUMENT...]
  */
 import { fileURLToPath } from "node:url";
 import { Supervisor } from "./child.mjs";
@@ -27,6 +27,7 @@ const commands = {
   all: (args) => [["--import", "tsx", "test/run.ts", "quick", ...args]],
   soak: (args) => [["--import", "tsx", "test/run.ts", "soak", ...args]],
   bench: (args) => [["--import", "tsx", "test/bench/main.ts", ...args]],
+  mutate: (args) => [["--import", "tsx", "test/mutate/main.ts", ...args]],
 };
 
 process.exitCode = await main(process.argv[2] ?? "", process.argv.slice(3));
