@@ -186,7 +186,10 @@ describe.concurrent("headgate doctor", () => {
     await settle(pair);
     await send(pair, 20);
     const healthy = await examine(pair, "--watch", "1s");
-    expect(healthy.ids, healthy.text).toEqual([]);
+    // A machine that is busy with other work may delay an answer of admission by 200 ms; Envoy
+    // counts that, and then it is to be told.
+    const lateCount = await pair.envoy.stat("http.ingress.ext_proc.message_timeouts");
+    expect(healthy.ids, healthy.text).toEqual(lateCount > 0 ? ["HG521"] : []);
     expect(healthy.code).toBe(0);
 
     expect(await runReadmeLines(pair)).toEqual([0, 0, 0]);

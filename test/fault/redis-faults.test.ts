@@ -52,8 +52,9 @@ const faults: readonly Fault[] = [
     what: "hangs with its connections open",
     begin: async (redis) => redis.pause(),
     end: async (redis) => redis.resume(),
-    causes: ["STORE_TIMEOUT"],
-    remedy: /HEADGATE_STORE_BUDGET_MS/,
+    // Its connections are given up after a second of silence, and then it cannot be reached.
+    causes: ["STORE_TIMEOUT", "STORE_UNAVAILABLE"],
+    remedy: /HEADGATE_STORE_BUDGET_MS|Look whether Redis runs/,
   },
   {
     what: "is out of memory",

@@ -1,8 +1,8 @@
 /**
  * A plugin of Stryker's: runs vitest for the mutants that were drawn alone, and tells how far they
- * are. Stryker itself takes ranges of a file, and mutants nest: a block's range holds all mutants of
- * its statements. (A plugin that checks mutants before they run could hold them back too, but then
- * Stryker starts a second process for tests.)
+ * are. Stryker itself takes ranges of a file, and mutants nest: a block's range holds all mutants
+ * of its statements. (A plugin that checks mutants before they run could hold them back too, but
+ * then Stryker starts a second process for tests.)
  *
  * Plain JavaScript, since Stryker's worker processes load no TypeScript.
  */
@@ -28,7 +28,7 @@ function isDrawnBy({ drawn }) {
   };
 }
 
-/** Vitest, for what was drawn. What was not survives without a test, and is no part of any count. */
+/** Vitest, for what was drawn. The rest survives without a test, and is no part of any count. */
 class DrawnRunner {
   #vitest;
   #isDrawn;

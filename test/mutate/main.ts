@@ -34,9 +34,10 @@ test-output/mutation-survivors.txt.
 const survivorsPath = "test-output/mutation-survivors.txt";
 
 /**
- * The shares below which a run fails, 0 to 1.
+ * The shares below which a run fails, 0 to 1: two hundredths below those of the first run, on
+ * 2026-11-23 with seed 1 (85.2, 76.7 and 66.3 %; what stores do with Redis is not for unit tests).
  */
-const floorRatios: Readonly<Record<Folder, number>> = { core: 0.5, decide: 0.5, store: 0.5 };
+const floorRatios: Readonly<Record<Folder, number>> = { core: 0.83, decide: 0.74, store: 0.64 };
 
 /** What Stryker says of a mutant, as what it means here; a hang is noticed like a failure. */
 const outcomes: Readonly<Record<string, Outcome>> = {

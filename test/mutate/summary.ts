@@ -81,7 +81,7 @@ export function belowFloors(
     .filter(({ folder, caughtRatio }) => caughtRatio < floorRatios[folder])
     .map(
       ({ folder, caughtRatio }) =>
-        `${folder}: ${percent(caughtRatio)} caught, at least ${percent(floorRatios[folder])} wanted`,
+        `${folder}: ${percent(caughtRatio)} caught, wanted ${percent(floorRatios[folder])} or more`,
     );
 }
 

@@ -160,7 +160,7 @@ describe("bootstrap.mjs", () => {
   it("refuses a command that it does not know", async () => {
     const { code, output } = await run("toString");
     expect(code).toBe(2);
-    expect(output).toMatch(/^usage: .*demo\|serve\|dev\|test\|all\|soak\|bench/);
+    expect(output).toMatch(/^usage: .*demo\|serve\|dev\|test\|all\|soak\|bench\|mutate/);
   });
 
   it("hands a signal on, waits for the program's own end, and leaves no child", async () => {

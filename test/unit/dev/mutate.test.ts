@@ -94,7 +94,7 @@ const judged = (
 ).map(([path, outcome], line) => ({ mutant: mutantAt(path, line), outcome }));
 
 describe("summarize()", () => {
-  it("counts by folder; hangs are caught, and what could not be judged is no part of the share", () => {
+  it("counts by folder: hangs are caught, and what could not be judged does not count", () => {
     expect(summarize(judged)).toEqual([
       {
         folder: "core",
@@ -120,7 +120,7 @@ describe("summarize()", () => {
   it("names the folders that are below their floor", () => {
     const floors = { core: 0.61, decide: 1, store: 1 };
     expect(belowFloors(summarize(judged), floors)).toEqual([
-      "core: 60.0 % caught, at least 61.0 % wanted",
+      "core: 60.0 % caught, wanted 61.0 % or more",
     ]);
     expect(belowFloors(summarize(judged), { ...floors, core: 0.6 })).toEqual([]);
   });
