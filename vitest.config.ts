@@ -53,7 +53,7 @@ const coreCount = Math.max(2, availableParallelism());
 const projects = [
   ...computing.map((kind) => projectOf(kind, { groupOrder: 0, maxWorkers: coreCount })),
   ...waiting.map((kind) => projectOf(kind, { groupOrder: 1, maxWorkers: coreCount + 1 })),
-  projectOf(feedback, { groupOrder: 2, maxWorkers: coreCount }),
+  projectOf(feedback, { groupOrder: 2, maxWorkers: coreCount + 1 }),
   projectOf(loading, { groupOrder: 3, maxWorkers: 1 }),
 ];
 
