@@ -9,7 +9,7 @@ interface Kind {
   readonly testTimeout: number;
 }
 
-/** What computes: one file at a time for each core, and nothing beside it. */
+/** What computes: one file more than there are cores, since many wait for a process or a timer. */
 const computing: readonly Kind[] = [
   { name: "tidy", include: "test/tidy.test.ts", testTimeout: 60_000 },
   { name: "unit", include: "test/unit/**/*.test.ts", testTimeout: 30_000 },
@@ -33,7 +33,7 @@ const feedbackFiles = ["test/e2e/feedback.test.ts", "test/e2e/feedback-shares.te
 
 const lastFiles = [...loadFiles, ...feedbackFiles];
 
-/** What starts servers and waits for them most of the time: one file more than there are cores. */
+/** What starts servers and waits for them most of the time. */
 const waiting: readonly Kind[] = [
   { name: "contract", include: "test/contract/**/*.test.ts", testTimeout: 60_000 },
   { name: "fault", include: "test/fault/**/*.test.ts", exclude: lastFiles, testTimeout: 120_000 },
@@ -48,13 +48,14 @@ const coreCount = Math.max(2, availableParallelism());
 
 /** A project for each kind of test, so that each also runs alone: `npm run unit`, `npm run e2e`. */
 const projects = [
-  ...computing.map((kind) => projectOf(kind, { groupOrder: 0, maxWorkers: coreCount })),
+  ...computing.map((kind) => projectOf(kind, { groupOrder: 0, maxWorkers: coreCount + 1 })),
   ...waiting.map((kind) => projectOf(kind, { groupOrder: 1, maxWorkers: coreCount + 1 })),
   projectOf(feedback, { groupOrder: 2, maxWorkers: coreCount }),
   projectOf(loading, { groupOrder: 3, maxWorkers: 1 }),
 ];
 
-export default defineConfig({ test: { projects } });
+// A file that has not changed is translated once, for all kinds and for the next run.
+export default defineConfig({ test: { projects, experimental: { fsModuleCache: true } } });
 
 function projectOf(
   { name, include, exclude = [], testTimeout }: Kind,
