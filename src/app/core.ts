@@ -227,9 +227,10 @@ function createCoreTransport(
   { decider, admission, counters, extras, exchanges, health, laneCounts, ...shared }: Shared,
 ): Transport {
   const codec = new ExtProcCodec(admission);
+  const rateLimiting = { decider, clock, random, counters, extras, tracer };
   return createTransport(config, {
     services: [
-      createRateLimitService({ decider, clock, random, counters, extras, tracer }),
+      createRateLimitService({ ...rateLimiting, isShadow: switchesOf(config).isShadow }),
       createExternalProcessorService({ admission, codec, counts: exchanges }),
       createHealthService(health),
     ],

@@ -1,6 +1,14 @@
 import { createHash } from "node:crypto";
 
-/** SHA-256 of a text, in hexadecimal: what stands in a key for a value that is too long for it. */
+/**
+ * SHA-256 of a text, in hexadecimal: what stands in a key for a value that cannot stand there.
+ * Halves of characters all have the same UTF-8, so a text with some is digested as UTF-16, behind a
+ * byte that begins no UTF-8: no two texts have the same bytes.
+ */
 export function sha256(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
+  const hash = createHash("sha256");
+  if (text.isWellFormed()) return hash.update(text).digest("hex");
+  return hash.update(noUtf8).update(text, "utf16le").digest("hex");
 }
+
+const noUtf8 = Buffer.of(0xff);

@@ -62,6 +62,10 @@ export const errorRows = {
     transient: true,
   },
   POLICY_MISSING: { meaning: "No policy is loaded yet.", transient: true },
+  REQUEST_TOO_LARGE: {
+    meaning: "The request asks more than is counted in one, and is refused as one over its limit.",
+    transient: false,
+  },
   REQUEST_INVALID: { meaning: "The request breaks the API's contract.", transient: false },
   DEADLINE_PASSED: { meaning: "The caller's deadline passed before a decision.", transient: true },
   LISTEN_FAILED: { meaning: "A port could not be opened.", transient: false },

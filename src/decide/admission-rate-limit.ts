@@ -7,7 +7,7 @@ import type { AdmissionRequest } from "./admission-call.js";
 import { descriptorText } from "./callers.js";
 import type { Decider } from "./decider.js";
 import type { PreparedQuery } from "./prepared-query.js";
-import { type DescriptorQuery, type RateLimitQuery, textLengthMax } from "./query.js";
+import type { DescriptorQuery, RateLimitQuery } from "./query.js";
 import { refusingRule, ToldRules } from "./refusing-rule.js";
 
 /** What rate limits are asked of. */
@@ -125,7 +125,7 @@ function entriesOf(
   for (const part of parts) {
     if (!isAskable(part)) return undefined;
     const value = descriptorText(part, request);
-    if (value === undefined || part.key.length + value.length > textLengthMax) return undefined;
+    if (value === undefined) return undefined;
     entries.push({ key: part.key, value });
   }
   return entries;

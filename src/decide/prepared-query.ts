@@ -112,8 +112,8 @@ export interface PrepareParts {
 /**
  * Matches each descriptor and finds its limits' buckets, in the query's order.
  *
- * Throws REQUEST_INVALID when there are more than `requestChargesMax` charges, or when a limit that
- * the request carries has a period above ten years.
+ * @throws ServiceError REQUEST_TOO_LARGE for more than `requestChargesMax` charges, REQUEST_INVALID
+ *   for a limit that the request carries with a period above ten years
  */
 export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): PreparedQuery {
   const { policy, overrides } = parts;
@@ -122,7 +122,7 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
   const { asks, isKeepable } = preparation;
   if (asks.length > requestChargesMax) {
     const detail = `It meets ${asks.length} limits, and the most is ${requestChargesMax}.`;
-    throw new ServiceError("REQUEST_INVALID", detail);
+    throw new ServiceError("REQUEST_TOO_LARGE", detail);
   }
   const charges = asks.map((ask) => ask.charge);
   return {
@@ -250,19 +250,24 @@ class Preparation {
   }
 
   /**
-   * The entries as keys name them: with a digest in place of each value that is too long, and with
-   * the pattern in place of values that share a bucket.
+   * The entries as keys name them: with a digest in place of each value that is too long or holds
+   * bytes that are no text, and with the pattern in place of values that share a bucket.
    */
   #entries(index: number, sharePatterns?: readonly (string | undefined)[]): readonly KeyEntry[] {
     const { entries } = this.#query.descriptors[index] ?? noDescriptor;
     const isPlain = sharePatterns === undefined;
-    if (isPlain && entries.every(({ value }) => value.length <= keyValueLengthMax)) return entries;
+    if (isPlain && entries.every(({ value }) => isNameable(value))) return entries;
     return entries.map((entry, i) => {
       const value = sharePatterns?.[i] ?? entry.value;
-      if (value.length <= keyValueLengthMax) return { key: entry.key, value };
+      if (isNameable(value)) return { key: entry.key, value };
       return { key: entry.key, value, digest: this.#parts.digest(value) };
     });
   }
+}
+
+/** Whether a value may stand in a key as it is: stores keep keys as UTF-8. */
+function isNameable(value: string): boolean {
+  return value.length <= keyValueLengthMax && value.isWellFormed();
 }
 
 interface Matched {
@@ -297,8 +302,9 @@ function metricLabel({ metricPath }: Rule, { entries }: DescriptorQuery): string
     const { key, value } = entries[i] ?? { key: "", value: "" };
     return value === "" ? key : `${key}_${value}`;
   });
-  // It is kept as long as the policy is: a caller must not choose how much that is.
-  return steps.join(".").slice(0, metricLabelLengthMax);
+  // It is kept as long as the policy is: a caller must not choose how much that is. Where names are
+  // written they are UTF-8, and two series of one name would be none.
+  return steps.join(".").slice(0, metricLabelLengthMax).toWellFormed();
 }
 
 const noDescriptor: DescriptorQuery = { entries: [], hits: 0, isRefund: false };

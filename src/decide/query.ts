@@ -11,7 +11,10 @@ export interface RateLimitQuery {
 
 /** One descriptor of a query. */
 export interface DescriptorQuery {
-  /** 1 to `entryCountMax`. */
+  /**
+   * More than `entryCountMax` are a descriptor that no rule reaches; those behind them may be left
+   * out.
+   */
   readonly entries: readonly DescriptorEntry[];
   /** Hits to take, or to give back; 0 peeks. At most `costHitsMax`. */
   readonly hits: number;
@@ -32,8 +35,8 @@ export interface LimitOverride {
 /** The most descriptors of one query. */
 export const descriptorCountMax = 128;
 
-/** The most entries of one descriptor. */
+/** The most entries of a descriptor that a rule may reach: the longest path of one. */
 export const entryCountMax = 32;
 
-/** The most UTF-16 units of the domain, or of an entry's key and value together. */
+/** The most UTF-16 units of an entry's key and value together that operators may name. */
 export const textLengthMax = 16_384;

@@ -1,23 +1,7 @@
-import { fromBinary } from "@bufbuild/protobuf";
-import type {
-  BodyModes,
-  ExchangeMessage,
-  ExchangePart,
-  ExchangeReply,
-  PlainValue,
-} from "../core/exchange-messages.js";
-import type { HeaderMap } from "../gen/envoy/config/core/v3/base_pb.js";
-import {
-  type ProcessingRequest,
-  ProcessingRequestSchema,
-  type ProtocolConfiguration,
-} from "../gen/envoy/service/ext_proc/v3/external_processor_pb.js";
+import type { ExchangeMessage, ExchangeReply } from "../core/exchange-messages.js";
+import { decodeExchange, type WantedParts } from "./ext-proc-decoder.js";
 import { ExchangeReplyEncoder } from "./ext-proc-encoder.js";
-import { decodeHeaderValue, joinHeader } from "./ext-proc-headers.js";
 import { WantedNames } from "./ext-proc-names.js";
-import { decodePlainExchange, type WantedParts } from "./ext-proc-plain-decoder.js";
-import { bodyModeOf } from "./ext-proc-shapes.js";
-import { asBuffer } from "./rls-scanner.js";
 
 /** What is wanted of messages; the rest is only seen to be well-formed. */
 export interface WantedExchange {
@@ -53,8 +37,11 @@ export class ExtProcCodec {
    */
   decode(bytes: Uint8Array): ExchangeMessage {
     if (!this.#compiled.isOf(this.#wanted)) this.#compiled = new CompiledNames(this.#wanted);
-    const plain = decodePlainExchange(asBuffer(bytes), this.#compiled);
-    return plain ?? decodeExchange(bytes, this.#wanted);
+    try {
+      return decodeExchange(bytes, this.#compiled);
+    } catch {
+      return { kind: "malformed" };
+    }
   }
 
   /** The bytes of a reply; nobody writes to them any more. */
@@ -85,105 +72,4 @@ class CompiledNames implements WantedParts {
       wanted.attributeNames === this.#source.attributeNames
     );
   }
-}
-
-/** The long way: what Envoy does not send every day, and what is not well-formed. */
-function decodeExchange(bytes: Uint8Array, wanted: WantedExchange): ExchangeMessage {
-  const request = decodeProcessingRequest(bytes);
-  if (request === undefined) return { kind: "malformed" };
-  const part = toPart(request.request, wanted);
-  if (part === undefined) return { kind: "unknown" };
-  return {
-    kind: "part",
-    ...part,
-    attributes: toAttributes(request, wanted.attributeNames),
-    isObserved: request.observabilityMode,
-    bodyModes: toBodyModes(request.protocolConfig),
-  };
-}
-
-/** All that Envoy sent; undefined for what is no ProcessingRequest. */
-function decodeProcessingRequest(bytes: Uint8Array): ProcessingRequest | undefined {
-  try {
-    return fromBinary(ProcessingRequestSchema, bytes);
-  } catch {
-    // The decoder's words may quote the bytes, so they are dropped.
-    return undefined;
-  }
-}
-
-interface DecodedPart {
-  readonly part: ExchangePart;
-  readonly headers: ReadonlyMap<string, string>;
-  readonly isEndOfStream: boolean;
-}
-
-function toPart(
-  request: ProcessingRequest["request"],
-  { requestHeaderNames, responseHeaderNames }: WantedExchange,
-): DecodedPart | undefined {
-  switch (request.case) {
-    case "requestHeaders":
-    case "responseHeaders": {
-      const { headers, endOfStream } = request.value;
-      const names = request.case === "requestHeaders" ? requestHeaderNames : responseHeaderNames;
-      return {
-        part: request.case,
-        headers: toHeaders(headers, names),
-        isEndOfStream: endOfStream,
-      };
-    }
-    case "requestTrailers":
-    case "responseTrailers": {
-      const { trailers } = request.value;
-      const names = request.case === "requestTrailers" ? requestHeaderNames : responseHeaderNames;
-      return { part: request.case, headers: toHeaders(trailers, names), isEndOfStream: true };
-    }
-    case "requestBody":
-    case "responseBody": {
-      const { endOfStream, endOfStreamWithoutMessage } = request.value;
-      return {
-        part: request.case,
-        headers: new Map(),
-        isEndOfStream: endOfStream || endOfStreamWithoutMessage,
-      };
-    }
-    default:
-      return undefined;
-  }
-}
-
-function toHeaders(
-  map: HeaderMap | undefined,
-  names: ReadonlySet<string>,
-): ReadonlyMap<string, string> {
-  const headers = new Map<string, string>();
-  for (const { key, value, rawValue } of map?.headers ?? []) {
-    if (!names.has(key)) continue;
-    const bytes = asBuffer(rawValue);
-    joinHeader(headers, key, bytes.length > 0 ? decodeHeaderValue(bytes, 0, bytes.length) : value);
-  }
-  return headers;
-}
-
-function toAttributes(
-  request: ProcessingRequest,
-  names: ReadonlySet<string>,
-): ReadonlyMap<string, PlainValue> {
-  const attributes = new Map<string, PlainValue>();
-  for (const [name, value] of Object.entries(request.attributes[attributesKey] ?? {})) {
-    if (!names.has(name)) continue;
-    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") {
-      attributes.set(name, value);
-    }
-  }
-  return attributes;
-}
-
-function toBodyModes(protocol: ProtocolConfiguration | undefined): BodyModes | undefined {
-  if (protocol === undefined) return undefined;
-  return {
-    request: bodyModeOf(protocol.requestBodyMode),
-    response: bodyModeOf(protocol.responseBodyMode),
-  };
 }

@@ -1,4 +1,5 @@
 import { WireType } from "@bufbuild/protobuf/wire";
+import { textOfBytes } from "./byte-text.js";
 
 /** A field's number and type as they stand before its value. */
 export function fieldTag(field: number, type: WireType): number {
@@ -15,17 +16,14 @@ export function fieldTag(field: number, type: WireType): number {
  * Source: protobuf.dev/programming-guides/encoding.
  */
 export class FieldReader {
-  readonly #bytes: Uint8Array;
-  readonly #view: DataView;
-  /** The same bytes, once texts are read of them. */
-  #texts: Buffer | undefined;
+  readonly #bytes: Buffer;
   #at = 0;
   #end: number;
   #tag = 0;
+  #partStart = 0;
 
   constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#bytes = asBuffer(bytes);
     this.#end = bytes.length;
   }
 
@@ -40,6 +38,16 @@ export class FieldReader {
     this.#tag = this.whole();
     if (this.#tag < 8) throw malformed();
     return true;
+  }
+
+  /** Where the part begins that `pass` went over last. */
+  get partStart(): number {
+    return this.#partStart;
+  }
+
+  /** Where the next byte is: behind the part, right after `pass`. */
+  get at(): number {
+    return this.#at;
   }
 
   /** Passes over the value of the field that `next` has found. */
@@ -58,6 +66,25 @@ export class FieldReader {
   leave(outerEnd: number): void {
     this.#at = this.#end;
     this.#end = outerEnd;
+  }
+
+  /** Goes over a part without a look into it. */
+  pass(): void {
+    const end = this.#endOfPart();
+    this.#partStart = this.#at;
+    this.#at = end;
+  }
+
+  /**
+   * Goes into a part that was passed, of the message that was read to its end just now.
+   *
+   * @returns what `leave` is to be given, to be at the end of that message again
+   */
+  revisit(start: number, end: number): number {
+    const outerEnd = this.#end;
+    this.#at = start;
+    this.#end = end;
+    return outerEnd;
   }
 
   /** A whole number without a sign; digits beyond 2^53 are lost. */
@@ -83,32 +110,30 @@ export class FieldReader {
   double(): number {
     const at = this.#at;
     this.#pass(8);
-    return this.#view.getFloat64(at, true);
+    return this.#bytes.readDoubleLE(at);
   }
 
+  /** A text; what is not UTF-8 in it is kept, as `textOfBytes` says. */
   text(): string {
-    const { buffer, byteOffset, byteLength } = this.#bytes;
-    this.#texts ??= Buffer.from(buffer, byteOffset, byteLength);
-    const end = this.#endOfPart();
-    const text = this.#texts.toString("utf8", this.#at, end);
-    this.#at = end;
-    return text;
+    this.pass();
+    return textOfBytes(this.#bytes, this.#partStart, this.#at);
+  }
+
+  /** The text of a part that was passed. */
+  textAt(start: number, end: number): string {
+    return textOfBytes(this.#bytes, start, end);
   }
 
   /** What is made of a field's bytes where they stand. */
-  readPart<Made>(read: (bytes: Uint8Array, start: number, end: number) => Made): Made {
-    const end = this.#endOfPart();
-    const start = this.#at;
-    this.#at = end;
-    return read(this.#bytes, start, end);
+  readPart<Made>(read: (bytes: Buffer, start: number, end: number) => Made): Made {
+    this.pass();
+    return read(this.#bytes, this.#partStart, this.#at);
   }
 
   /** A field's bytes, in place. */
   part(): Uint8Array {
-    const end = this.#endOfPart();
-    const part = this.#bytes.subarray(this.#at, end);
-    this.#at = end;
-    return part;
+    this.pass();
+    return this.#bytes.subarray(this.#partStart, this.#at);
   }
 
   #endOfPart(): number {
@@ -130,6 +155,12 @@ export class FieldReader {
     if (this.#at + byteCount > this.#end) throw malformed();
     this.#at += byteCount;
   }
+}
+
+/** The same bytes as a Buffer; what transports hand over is one already. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  if (Buffer.isBuffer(bytes)) return bytes;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 function malformed(): Error {

@@ -17,7 +17,7 @@ import {
   type ServerStreamHandler,
   type ServiceHandlers,
   type UnaryAnswer,
-  type UnaryHandler,
+  type UnaryMethod,
 } from "../wire/service.js";
 import { type DuplexCall, serveBidi } from "./grpc-js-bidi.js";
 import { askToLeave, type Connection, openSessions, tellClientsToLeave } from "./grpc-js-goaway.js";
@@ -71,10 +71,9 @@ export class GrpcJsTransport {
 
   constructor(parts: GrpcJsTransportParts) {
     this.#parts = parts;
-    const { receivedBytesMax = messageBytesMax } = parts;
     this.#server = new Server({
       ...serverOptions,
-      "grpc.max_receive_message_length": receivedBytesMax,
+      "grpc.max_receive_message_length": libraryBytesMax(parts),
     });
     for (const service of parts.services) this.#addService(service);
     this.#injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
@@ -150,7 +149,7 @@ export class GrpcJsTransport {
   }
 
   #implementation(method: MethodHandler) {
-    if (method.kind === "unary") return this.#unary(method.handle);
+    if (method.kind === "unary") return this.#unary(method);
     if (method.kind === "serverStream") return this.#serverStream(method.handle);
     const { onBug } = this.#parts;
     return (call: DuplexCall): void => {
@@ -158,11 +157,14 @@ export class GrpcJsTransport {
     };
   }
 
-  #unary(handle: UnaryHandler): (call: UnaryCall, respond: sendUnaryData<Buffer>) => void {
+  #unary(method: UnaryMethod): (call: UnaryCall, respond: sendUnaryData<Buffer>) => void {
+    const { receivedBytesMax = messageBytesMax } = this.#parts;
     const begin = (call: UnaryCall, respond: sendUnaryData<Buffer>): void => {
       const answer = new GrpcJsAnswer(respond, this.#parts.onBug);
+      const isTooLarge = call.request.length > receivedBytesMax;
       try {
-        handle(call.request, this.#context(call), answer);
+        if (isTooLarge && method.onTooLarge !== undefined) method.onTooLarge(answer);
+        else method.handle(call.request, this.#context(call), answer);
       } catch (thrown) {
         answer.fail(thrown);
       }
@@ -281,6 +283,18 @@ class GrpcJsAnswer implements UnaryAnswer {
     }
   }
 }
+
+/**
+ * What the library itself refuses, always as RESOURCE_EXHAUSTED: where a method has an answer for
+ * what is too large, that is four times what is taken.
+ */
+function libraryBytesMax({ services, receivedBytesMax = messageBytesMax }: Bounded): number {
+  const methods = services.flatMap((service) => service.methods);
+  const isAnswered = methods.some((method) => method.kind === "unary" && method.onTooLarge);
+  return isAnswered ? 4 * receivedBytesMax : receivedBytesMax;
+}
+
+type Bounded = Pick<GrpcJsTransportParts, "services" | "receivedBytesMax">;
 
 /** Spelled out, defaults included: what the library leaves open a caller could use against us. */
 const serverOptions: ServerOptions = {

@@ -1,5 +1,5 @@
 import { fromJsonString, toJsonString } from "@bufbuild/protobuf";
-import { ServiceError } from "../core/errors.js";
+import { ServiceError, toServiceError } from "../core/errors.js";
 import type { Verdict } from "../core/verdict.js";
 import type { DecisionCounters } from "../decide/counters.js";
 import type { DecisionCall } from "../decide/decision.js";
@@ -10,8 +10,9 @@ import {
   RateLimitRequestSchema,
   RateLimitResponseSchema,
 } from "../gen/envoy/service/ratelimit/v3/rls_pb.js";
-import { toQuery, toResponse } from "./rls-codec.js";
 import type { ResponseExtras } from "./rls-extras.js";
+import { type SentRequest, sentRequestOf, toQuery } from "./rls-request.js";
+import { toResponse } from "./rls-response.js";
 
 /** What decides a single query: a `Decider`. */
 export interface Decides {
@@ -41,13 +42,13 @@ export interface JsonAnswer {
 /**
  * Decides a RateLimitRequest in proto3 JSON. Source: `POST /json` of envoyproxy/ratelimit.
  *
- * @throws ServiceError REQUEST_INVALID, and what the decider throws
+ * @throws ServiceError REQUEST_INVALID, REQUEST_TOO_LARGE, and what the decider throws
  */
 export async function answerJson(
   body: string,
   { decider, counters, extras }: JsonParts,
 ): Promise<JsonAnswer> {
-  const { query, message } = decode(body, counters);
+  const { query, asked } = decode(body, counters);
   const prepared = decider.prepare(query, false);
   const hits = query.descriptors.map((descriptor) => descriptor.hits);
   const verdict = await new Promise<Verdict>((decided, failed) => {
@@ -60,7 +61,7 @@ export async function answerJson(
     });
   });
   const response = toResponse(verdict);
-  Object.assign(response, extras.fields({ prepared, verdict, message }));
+  Object.assign(response, extras.fields({ prepared, verdict, asked }));
   const answer = toJsonString(RateLimitResponseSchema, response);
   return { isDenied: verdict.isDenied, body: `${answer}\n` };
 }
@@ -68,12 +69,12 @@ export async function answerJson(
 function decode(
   body: string,
   counters: DecisionCounters,
-): { readonly query: RateLimitQuery; readonly message: RateLimitRequest } {
+): { readonly query: RateLimitQuery; readonly asked: SentRequest } {
   try {
-    const message = parse(body);
-    return { query: toQuery(message), message };
+    const asked = sentRequestOf(parse(body));
+    return { query: toQuery(asked), asked };
   } catch (thrown) {
-    counters.countFailure("REQUEST_INVALID");
+    counters.countFailure(toServiceError(thrown).code);
     throw thrown;
   }
 }

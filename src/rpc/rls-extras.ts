@@ -13,11 +13,10 @@ import type { PreparedQuery } from "../decide/prepared-query.js";
 import { refusingRule, ToldRules } from "../decide/refusing-rule.js";
 import { type HeaderValue, HeaderValueSchema } from "../gen/envoy/config/core/v3/base_pb.js";
 import {
-  type RateLimitRequest,
   type RateLimitResponse,
   RateLimitResponseSchema,
 } from "../gen/envoy/service/ratelimit/v3/rls_pb.js";
-import { overrideText } from "./rls-codec.js";
+import { overrideText, type SentRequest } from "./rls-request.js";
 
 /** What the process adds to every response. */
 export interface ResponseExtrasOptions {
@@ -32,7 +31,7 @@ export interface AnsweredCall {
   readonly prepared: PreparedQuery;
   readonly verdict: Verdict;
   /** As it was asked; needed for dynamic metadata. */
-  readonly message: RateLimitRequest | undefined;
+  readonly asked: SentRequest | undefined;
 }
 
 type Extras = Partial<
@@ -49,8 +48,8 @@ export class ResponseExtras {
     this.#options = options;
   }
 
-  /** Whether a call's own message is needed to answer it. */
-  get needsMessage(): boolean {
+  /** Whether what a call asked is needed to answer it. */
+  get needsAsked(): boolean {
     return this.#options.hasDynamicMetadata;
   }
 
@@ -63,11 +62,11 @@ export class ResponseExtras {
   /** The fields of one response: those that it has. */
   fields(call: AnsweredCall): Extras {
     const { headers, body } = this.#limitResponse(call);
-    const message = this.needsMessage ? call.message : undefined;
+    const asked = this.needsAsked ? call.asked : undefined;
     const told = this.#toldRule(call);
     const allHeaders = [...headers, ...namingHeaders(told)];
     const metadata = {
-      ...(message !== undefined && dynamicMetadata(call, message)),
+      ...(asked !== undefined && dynamicMetadata(call, asked)),
       ...namingMetadata(told),
     };
     return {
@@ -105,7 +104,7 @@ export class ResponseExtras {
     return toBinary(RateLimitResponseSchema, create(RateLimitResponseSchema, this.fields(call)));
   }
 
-  #toldRule({ prepared, verdict }: Omit<AnsweredCall, "message">): ToldRule | undefined {
+  #toldRule({ prepared, verdict }: Omit<AnsweredCall, "asked">): ToldRule | undefined {
     const refusing = verdict.isDenied ? refusingRule(prepared, verdict) : undefined;
     return refusing && this.#toldRules.of(refusing);
   }
@@ -140,16 +139,16 @@ function toHeaderValue({ name, value }: Header): HeaderValue {
  *
  * Source: envoyproxy/ratelimit, RESPONSE_DYNAMIC_METADATA.
  */
-function dynamicMetadata(call: AnsweredCall, message: RateLimitRequest): MessageJson {
-  const { domain, descriptors, hitsAddend } = message;
+function dynamicMetadata(call: AnsweredCall, asked: SentRequest): MessageJson {
+  const { domain, descriptors, hitsAddend } = asked;
   // The library takes nothing that is frozen.
   const metadata: MessageJson = JSON.parse(JSON.stringify(passedMetadata(call)));
   return {
-    domain,
-    descriptors: descriptors.map(({ entries, limit, hitsAddend: own }) => ({
-      entries: entries.map(({ key, value }) => `${key}=${value}`),
+    domain: domain.toWellFormed(),
+    descriptors: descriptors.map(({ entries, limit, ownHits }) => ({
+      entries: entries.map(({ key, value }) => `${key}=${value}`.toWellFormed()),
       ...(limit === undefined ? {} : { limit: overrideText(limit) }),
-      ...(own === undefined ? {} : { hitsAddend: Number(own) }),
+      ...(ownHits === undefined ? {} : { hitsAddend: ownHits }),
     })),
     ...(hitsAddend === 0 ? {} : { hitsAddend }),
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),

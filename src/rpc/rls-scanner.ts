@@ -1,3 +1,5 @@
+import { asBuffer } from "./field-reader.js";
+
 /**
  * The parts of a RateLimitRequest that change from call to call, apart from those that do not: what
  * is asked stays the same for thousands of calls, only the hits differ. So a request is known by
@@ -47,12 +49,6 @@ export function scanRateLimitRequest(bytes: Uint8Array): ScannedRequest | undefi
     if (scan.isLost) return undefined;
   }
   return scan.result();
-}
-
-/** The same bytes as a Buffer; what transports hand over is one already. */
-export function asBuffer(bytes: Uint8Array): Buffer {
-  if (Buffer.isBuffer(bytes)) return bytes;
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 /** Field numbers with their wire types. Source: rls.proto, ratelimit.proto. */

@@ -1,4 +1,3 @@
-import { fromBinary } from "@bufbuild/protobuf";
 import { costHitsMax } from "../core/bucket.js";
 import type { Clock, Random } from "../core/clock.js";
 import { toServiceError } from "../core/errors.js";
@@ -8,13 +7,8 @@ import type { DecisionCounters } from "../decide/counters.js";
 import type { DecisionCall, Hits } from "../decide/decision.js";
 import type { PreparedQuery } from "../decide/prepared-query.js";
 import type { RateLimitQuery } from "../decide/query.js";
-import {
-  type RateLimitRequest,
-  RateLimitRequestSchema,
-} from "../gen/envoy/service/ratelimit/v3/rls_pb.js";
 import type { CallContext, ServiceHandlers, UnaryAnswer, UnaryHandler } from "../wire/service.js";
 import type { DecisionSpan, DecisionTracer } from "./decision-trace.js";
-import { decodeRateLimitRequest } from "./rls-codec.js";
 import { RateLimitResponseEncoder } from "./rls-encoder.js";
 import type { ResponseExtras } from "./rls-extras.js";
 import {
@@ -22,8 +16,9 @@ import {
   type KnownRequestsBounds,
   type RecallsQueries,
 } from "./rls-known-requests.js";
-import { decodePlainRequest } from "./rls-plain-decoder.js";
-import { asBuffer, type ScannedRequest, scanRateLimitRequest } from "./rls-scanner.js";
+import { type SentRequest, toQuery } from "./rls-request.js";
+import { decodeRequest } from "./rls-request-decoder.js";
+import { type ScannedRequest, scanRateLimitRequest } from "./rls-scanner.js";
 
 /** What decides calls that ask the same again and again: a `Decider`. */
 export interface DecidesPrepared extends RecallsQueries {
@@ -47,6 +42,8 @@ export interface RateLimitServiceParts {
   readonly counters: DecisionCounters;
   /** What responses carry beside their statuses. */
   readonly extras: ResponseExtras;
+  /** Whether nobody is refused, whatever is asked. */
+  readonly isShadow: boolean;
   /** Follows decisions; undefined where nobody does. */
   readonly tracer?: DecisionTracer | undefined;
 }
@@ -58,39 +55,47 @@ const rateLimitServiceName = "envoy.service.ratelimit.v3.RateLimitService";
  * Envoy's RateLimitService: bytes in, a decision, bytes out.
  *
  * Calls reject with `ServiceError` REQUEST_INVALID for what breaks the contract, and with what the
- * decider throws.
+ * decider throws. What asks more than is counted (REQUEST_TOO_LARGE) is answered OVER_LIMIT: Envoy
+ * lets pass what is answered with an error, where it is told to.
  */
 export function createRateLimitService(parts: RateLimitServiceParts): ServiceHandlers {
-  const { decider, clock, extras, tracer } = parts;
-  const encoders: Encoders = { encoder: new RateLimitResponseEncoder(), extras };
+  const { decider, clock, counters, extras, tracer } = parts;
+  const encoder = new RateLimitResponseEncoder();
+  const tooLargeAnswer = encoder.encode({ isDenied: !parts.isShadow, statuses: [] });
+  const encoders: Encoders = { encoder, extras };
+  const refuseTooLarge = (answer: UnaryAnswer): void => answer.reply(tooLargeAnswer.slice());
   const requests = new RequestReader(parts);
   const handle: UnaryHandler = (bytes, call, answer) => {
     let read: ReadRequest;
-    let message: RateLimitRequest | undefined;
     let span: DecisionSpan | undefined;
     try {
       span = tracer?.begin((name) => call.metadata(name));
       read = requests.read(bytes);
-      if (extras.needsMessage) message = fromBinary(RateLimitRequestSchema, bytes);
     } catch (thrown) {
-      span?.failed(toServiceError(thrown).code);
-      answer.fail(thrown);
+      const { code } = toServiceError(thrown);
+      span?.failed(code);
+      if (code === "REQUEST_TOO_LARGE") refuseTooLarge(answer);
+      else answer.fail(thrown);
       return;
     }
     const deadlineMs = callerDeadlineMs(call, clock);
-    const { prepared, hits, query } = read;
-    const own = { prepared, hits, query, deadlineMs, message, answer, span };
+    const { prepared, hits, query, asked } = read;
+    const own = { prepared, hits, query, deadlineMs, asked, answer, span };
     decider.ask(prepared, new RateLimitCall(own, encoders));
+  };
+  const onTooLarge = (answer: UnaryAnswer): void => {
+    counters.countFailure("REQUEST_TOO_LARGE");
+    refuseTooLarge(answer);
   };
   return {
     name: rateLimitServiceName,
-    methods: [{ kind: "unary", name: "ShouldRateLimit", handle }],
+    methods: [{ kind: "unary", name: "ShouldRateLimit", handle, onTooLarge }],
   };
 }
 
 type OwnParts = Pick<
   RateLimitCall,
-  "prepared" | "hits" | "query" | "deadlineMs" | "message" | "answer" | "span"
+  "prepared" | "hits" | "query" | "deadlineMs" | "asked" | "answer" | "span"
 >;
 
 /** What turns verdicts into bytes, the same for all calls. */
@@ -105,18 +110,18 @@ class RateLimitCall implements DecisionCall {
   readonly hits: Hits;
   readonly query: RateLimitQuery | undefined;
   readonly deadlineMs: number;
-  readonly message: RateLimitRequest | undefined;
+  readonly asked: SentRequest | undefined;
   readonly answer: UnaryAnswer;
   readonly span: DecisionSpan | undefined;
   readonly #encoders: Encoders;
 
   constructor(own: OwnParts, encoders: Encoders) {
-    const { prepared, hits, query, deadlineMs, message, answer, span } = own;
+    const { prepared, hits, query, deadlineMs, asked, answer, span } = own;
     this.prepared = prepared;
     this.hits = hits;
     this.query = query;
     this.deadlineMs = deadlineMs;
-    this.message = message;
+    this.asked = asked;
     this.answer = answer;
     this.span = span;
     this.#encoders = encoders;
@@ -141,12 +146,9 @@ class RateLimitCall implements DecisionCall {
 
   #encode(verdict: Verdict): Uint8Array {
     const { encoder, extras } = this.#encoders;
-    const { prepared, message } = this;
+    const { prepared, asked } = this;
     if (extras.mayAdd(prepared)) {
-      return Buffer.concat([
-        encoder.encode(verdict),
-        extras.encode({ prepared, verdict, message }),
-      ]);
+      return Buffer.concat([encoder.encode(verdict), extras.encode({ prepared, verdict, asked })]);
     }
     return encoder.encode(verdict, verdict.isDenied ? extras.naming(prepared, verdict) : undefined);
   }
@@ -158,6 +160,8 @@ interface ReadRequest {
   readonly hits: Hits;
   /** Undefined where nobody wants to know. */
   readonly query: RateLimitQuery | undefined;
+  /** Undefined where no answer repeats it. */
+  readonly asked: SentRequest | undefined;
 }
 
 /** Reads requests; what many calls ask is matched once. */
@@ -170,7 +174,7 @@ class RequestReader {
     this.#known = new KnownRequests(parts.decider, parts.random, parts.knownRequests);
   }
 
-  /** @throws ServiceError REQUEST_INVALID, POLICY_MISSING */
+  /** @throws ServiceError REQUEST_INVALID, REQUEST_TOO_LARGE, POLICY_MISSING */
   read(bytes: Uint8Array): ReadRequest {
     const scanned = scanRateLimitRequest(bytes);
     if (scanned === undefined) return this.#decode(bytes);
@@ -178,15 +182,22 @@ class RequestReader {
     const prepared = this.#known.find(digest);
     if (prepared === undefined) return this.#decode(bytes, digest);
     const hits = hitsOf(scanned, prepared.descriptors.length);
-    if (hits === undefined) return this.#decode(bytes);
-    return { prepared, hits, query: this.#wholeQuery(bytes, prepared) };
+    const { decider, extras } = this.#parts;
+    const isWanted = decider.wantsQuery?.(prepared) === true;
+    if (!isWanted && !extras.needsAsked) {
+      return { prepared, hits, query: undefined, asked: undefined };
+    }
+    const asked = decodeRequest(bytes);
+    return { prepared, hits, query: isWanted ? toQuery(asked) : undefined, asked };
   }
 
   #decode(bytes: Uint8Array, digest?: Readonly<Digest>): ReadRequest {
     const { decider, counters } = this.#parts;
+    let asked: SentRequest;
     let query: RateLimitQuery;
     try {
-      query = decodePlainRequest(asBuffer(bytes)) ?? decodeRateLimitRequest(bytes);
+      asked = decodeRequest(bytes);
+      query = toQuery(asked);
     } catch (thrown) {
       counters.countFailure(toServiceError(thrown).code);
       throw thrown;
@@ -195,29 +206,21 @@ class RequestReader {
     const prepared = decider.prepare(query, isKept);
     if (digest !== undefined) this.#known.add(digest, prepared, isKept);
     const hits = query.descriptors.map((descriptor) => descriptor.hits);
-    return { prepared, hits, query: decider.wantsQuery?.(prepared) === true ? query : undefined };
-  }
-
-  /** What a request that is known asks; it is read for who looks at decisions, and else not. */
-  #wholeQuery(bytes: Uint8Array, prepared: PreparedQuery): RateLimitQuery | undefined {
-    if (this.#parts.decider.wantsQuery?.(prepared) !== true) return undefined;
-    try {
-      return decodePlainRequest(asBuffer(bytes)) ?? decodeRateLimitRequest(bytes);
-    } catch {
-      // Whoever looks must not change an answer: the call is decided, and not looked at.
-      return undefined;
-    }
+    const isWanted = decider.wantsQuery?.(prepared) === true;
+    return { prepared, hits, query: isWanted ? query : undefined, asked };
   }
 }
 
-/** The hits of a call whose request is known; undefined for what the decoder would refuse. */
-function hitsOf({ hitsAddend, ownHits }: ScannedRequest, count: number): Hits | undefined {
+/** The hits of a call whose request is known. */
+function hitsOf({ hitsAddend, ownHits }: ScannedRequest, count: number): Hits {
   // Source: the field's comment in rls.proto: 0 is what an unset field looks like, and means 1.
   const requestHits = hitsAddend === 0 ? 1 : hitsAddend;
   if (ownHits === undefined) return requestHits;
   const hits: number[] = [];
-  for (let i = 0; i < count; i += 1) hits.push(ownHits.get(i) ?? requestHits);
-  return hits.every((one) => one <= costHitsMax) ? hits : undefined;
+  for (let i = 0; i < count; i += 1) {
+    hits.push(Math.min(ownHits.get(i) ?? requestHits, costHitsMax));
+  }
+  return hits;
 }
 
 /** How Envoy states the time it waits when it sends no grpc-timeout. Source: Envoy's router. */

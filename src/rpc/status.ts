@@ -49,6 +49,8 @@ export const statusRows: Readonly<Record<ErrorCode, StatusRow>> = {
   // As every other failure mode that errs: who asks cannot tell why nobody decided.
   OVERLOADED: { grpc: grpcStatuses.unavailable, http: 503 },
   POLICY_MISSING: { grpc: grpcStatuses.unavailable, http: 503 },
+  // Over gRPC the answer of RateLimitService is OVER_LIMIT: an error could let the request pass.
+  REQUEST_TOO_LARGE: { grpc: grpcStatuses.resourceExhausted, http: 413 },
   REQUEST_INVALID: { grpc: grpcStatuses.invalidArgument, http: 400 },
   DEADLINE_PASSED: { grpc: grpcStatuses.deadlineExceeded, http: 504 },
   LISTEN_FAILED: { grpc: grpcStatuses.internal, http: 500 },

@@ -58,7 +58,7 @@ class GrpcAcceptor implements StreamAcceptor {
     }
     const call = { stream, fields, head, connection: this.#connection };
     const { method } = head;
-    if (method.kind === "unary") return new UnaryCall(call, method.handle);
+    if (method.kind === "unary") return new UnaryCall(call, method);
     if (method.kind === "serverStream") return new ServerStreamCall(call, method.handle);
     const bidi = new BidiCall(call);
     bidi.open(method.open);

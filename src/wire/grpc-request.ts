@@ -91,6 +91,11 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     this.leave();
   }
 
+  /** Ends the call because its request is larger than is taken, or more than there is room for. */
+  protected refuseLarge(failure: CallFailure): void {
+    this.refuse(failure);
+  }
+
   /** Nobody works for the call any more, and what could be sent was. */
   protected leave(): void {
     this.#phase = "over";
@@ -100,7 +105,12 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
 
   #collect(bytes: Uint8Array): void {
     const failure = this.#problemOf(bytes);
-    if (failure !== undefined) this.refuse(failure);
+    if (failure !== undefined) this.#refuseFor(failure);
+  }
+
+  #refuseFor(failure: CallFailure): void {
+    if (failure.grpcStatus === protocolStatuses.resourceExhausted) this.refuseLarge(failure);
+    else this.refuse(failure);
   }
 
   /** Takes a part of the request; answers why the request is none. */
@@ -134,7 +144,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   #decompress(bytes: Uint8Array): void {
     decompress({ encoding: this.#encoding, bytes }, (result) => {
       if (this.#isGone) this.leave();
-      else if (result.kind === "failure") this.refuse(result.failure);
+      else if (result.kind === "failure") this.#refuseFor(result.failure);
       else this.begin(result.bytes);
     });
   }

@@ -3,16 +3,21 @@ import { tooLargeMessage } from "./grpc-encoding.js";
 import { writeMessageHead } from "./grpc-message.js";
 import { OneRequestCall } from "./grpc-request.js";
 import { answerHead, okTrailers, protocolStatuses } from "./grpc-status.js";
-import { messageBytesMax, type UnaryAnswer, type UnaryHandler } from "./service.js";
+import {
+  type CallFailure,
+  messageBytesMax,
+  type UnaryAnswer,
+  type UnaryMethod,
+} from "./service.js";
 
 /** A call with one request and one answer: what reads it, knows of it and answers it in one. */
 export class UnaryCall extends OneRequestCall implements UnaryAnswer {
-  readonly #handle: UnaryHandler;
+  readonly #method: UnaryMethod;
   #isAnswered = false;
 
-  constructor(call: CallParts, handle: UnaryHandler) {
+  constructor(call: CallParts, method: UnaryMethod) {
     super(call);
-    this.#handle = handle;
+    this.#method = method;
   }
 
   reply(bytes: Uint8Array): void {
@@ -60,9 +65,15 @@ export class UnaryCall extends OneRequestCall implements UnaryAnswer {
     });
   }
 
+  protected override refuseLarge(failure: CallFailure): void {
+    const { onTooLarge } = this.#method;
+    if (onTooLarge === undefined) this.refuse(failure);
+    else onTooLarge(this);
+  }
+
   #run(request: Uint8Array): void {
     try {
-      this.#handle(request, this, this);
+      this.#method.handle(request, this, this);
     } catch (thrown) {
       this.fail(thrown);
     }

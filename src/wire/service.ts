@@ -13,9 +13,20 @@ export interface ServiceHandlers {
 
 /** One method. The path on the wire is `/<service name>/<method name>`. */
 export type MethodHandler =
-  | { readonly kind: "unary"; readonly name: string; readonly handle: UnaryHandler }
+  | UnaryMethod
   | { readonly kind: "serverStream"; readonly name: string; readonly handle: ServerStreamHandler }
   | { readonly kind: "bidi"; readonly name: string; readonly open: BidiHandler };
+
+/** A method with one request and one answer. */
+export interface UnaryMethod {
+  readonly kind: "unary";
+  readonly name: string;
+  readonly handle: UnaryHandler;
+  /**
+   * Answers a request that is larger than is taken, unread. Absent: it fails as RESOURCE_EXHAUSTED.
+   */
+  readonly onTooLarge?: (answer: UnaryAnswer) => void;
+}
 
 /**
  * Answers one message with one message. The request's bytes are the transport's: they hold until

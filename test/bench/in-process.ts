@@ -143,6 +143,7 @@ function createCodec(policy: Policy): UnaryHandler {
       random: systemRandom,
       counters,
       extras: plainExtras,
+      isShadow: false,
     }),
   );
 }
@@ -187,7 +188,14 @@ export function createHandler(
   const decider = createDecider({ policy, store, counters, watched });
   const random = systemRandom;
   return handlerOf(
-    createRateLimitService({ decider, clock, random, counters, extras: plainExtras }),
+    createRateLimitService({
+      decider,
+      clock,
+      random,
+      counters,
+      extras: plainExtras,
+      isShadow: false,
+    }),
   );
 }
 

@@ -78,6 +78,7 @@ function serve({ tracer }: OpenTracing): UnaryHandler {
     random: realRandom,
     counters,
     extras: plainExtras,
+    isShadow: false,
     tracer,
   });
   const [method] = service.methods;

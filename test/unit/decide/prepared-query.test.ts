@@ -198,7 +198,7 @@ describe("prepareQuery()", () => {
     const many = Array.from({ length: requestChargesMax / 2 }, () => descriptor(["user=ann"]));
     expect(plan(...many).asks).toHaveLength(requestChargesMax);
     expect(() => plan(...many, descriptor(["user=ann"]))).toThrowError(
-      expect.objectContaining({ code: "REQUEST_INVALID" }),
+      expect.objectContaining({ code: "REQUEST_TOO_LARGE" }),
     );
   });
 });

@@ -29,8 +29,8 @@ describe("decodeUsage()", () => {
     const { domain, usages } = decodeUsage(bytes, 2);
     expect(domain).toBe("edge");
     expect(usages).toEqual([
-      { id: idOf(id), allowedHits: 7, deniedHits: 2 ** 40, elapsedMs: 5_000 },
-      { id: new Uint8Array(0), allowedHits: 0, deniedHits: 0, elapsedMs: 0 },
+      { id: Buffer.from(idOf(id)), allowedHits: 7, deniedHits: 2 ** 40, elapsedMs: 5_000 },
+      { id: Buffer.alloc(0), allowedHits: 0, deniedHits: 0, elapsedMs: 0 },
     ]);
   });
 

@@ -5,8 +5,8 @@ import type { LimitUnit } from "../../../src/core/limit.js";
 import type { CurrentLimit, DescriptorVerdict, Verdict } from "../../../src/core/verdict.js";
 import { HeaderValueSchema } from "../../../src/gen/envoy/config/core/v3/base_pb.js";
 import { RateLimitResponseSchema } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
-import { toResponse } from "../../../src/rpc/rls-codec.js";
 import { RateLimitResponseEncoder } from "../../../src/rpc/rls-encoder.js";
+import { toResponse } from "../../../src/rpc/rls-response.js";
 import { propertyRuns } from "../../support/seeds.js";
 
 const units: readonly LimitUnit[] = ["second", "minute", "hour", "day", "week", "month", "year"];

@@ -33,7 +33,8 @@ function serviceFor(rules: readonly TestRule[], options: Partial<ResponseExtrasO
     hasDynamicMetadata: false,
     ...options,
   });
-  const [method] = createRateLimitService({ decider, clock, random, counters, extras }).methods;
+  const parts = { decider, clock, random, counters, extras, isShadow: false };
+  const [method] = createRateLimitService(parts).methods;
   if (method?.kind !== "unary") throw new Error("ShouldRateLimit is unary");
   const ask = async (shape: Shape): Promise<RateLimitResponse> => {
     const bytes = toBinary(RateLimitRequestSchema, create(RateLimitRequestSchema, shape));

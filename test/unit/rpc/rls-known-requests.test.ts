@@ -80,6 +80,7 @@ function createWorld(knownRequests: KnownRequestsBounds, isForgetful: boolean): 
     random,
     counters,
     extras: plainExtras,
+    isShadow: false,
     knownRequests,
   }).methods;
   if (method?.kind !== "unary") throw new Error("ShouldRateLimit is unary");
