@@ -21,6 +21,7 @@ import { ResponseExtras } from "../rpc/rls-extras.js";
 import type { Transport } from "../wire/transport.js";
 import { AdminCounts } from "./admin-metrics.js";
 import { openAdmission } from "./admission.js";
+import { cacheBounds } from "./cache-bounds.js";
 import type { Config } from "./config.js";
 import { extrasOf, switchesOf } from "./decision-options.js";
 import { sha256 } from "./digest.js";
@@ -208,6 +209,7 @@ function createDecider(
     switches: switchesOf(config),
     nearLimitRatio: config.nearLimitRatio,
     digest: sha256,
+    keyRecordsBytesMax: cacheBounds().keyRecordsBytesMax,
     replicaCount,
     seen,
     shadow,
@@ -227,7 +229,8 @@ function createCoreTransport(
   { decider, admission, counters, extras, exchanges, health, laneCounts, ...shared }: Shared,
 ): Transport {
   const codec = new ExtProcCodec(admission);
-  const rateLimiting = { decider, clock, random, counters, extras, tracer };
+  const knownRequests = { keptBytesMax: cacheBounds().knownRequestsBytesMax };
+  const rateLimiting = { decider, clock, random, counters, extras, tracer, knownRequests };
   return createTransport(config, {
     services: [
       createRateLimitService({ ...rateLimiting, isShadow: switchesOf(config).isShadow }),

@@ -4,17 +4,24 @@ export const wantedOneIn = 8;
 /**
  * A bounded map that forgets what was not looked at for a while: two generations, the older one
  * dropped whole when the younger one is full. No list to keep in order at each look, as an LRU has,
- * and no pause to shrink; between half of the bound and all of it is held.
+ * and no pause to shrink; between half of the bound and all of it is held, or one entry more where
+ * entries have a size.
  */
 export class GenerationalMap<K, V> {
   readonly #generationSizeMax: number;
+  readonly #sizeOf: ((key: K, value: V) => number) | undefined;
+  #youngSize = 0;
   #missesSinceWanted = 0;
   #young = new Map<K, V>();
   #old = new Map<K, V>();
 
-  /** @param sizeMax the most entries, from 2 */
-  constructor(sizeMax: number) {
+  /**
+   * @param sizeMax the most entries, from 2
+   * @param sizeOf how much of that an entry takes, always the same; absent: 1
+   */
+  constructor(sizeMax: number, sizeOf?: (key: K, value: V) => number) {
     this.#generationSizeMax = Math.max(1, Math.floor(sizeMax / 2));
+    this.#sizeOf = sizeOf;
   }
 
   /** Entries held now. */
@@ -49,17 +56,24 @@ export class GenerationalMap<K, V> {
     return this.#young.has(key) || this.#old.has(key);
   }
 
+  /** Of a key that is there the value is exchanged for one of the same size. */
   set(key: K, value: V): void {
-    if (this.#young.size >= this.#generationSizeMax && !this.#young.has(key)) {
-      this.#old = this.#young;
-      this.#young = new Map();
-    } else {
-      this.#old.delete(key);
+    if (!this.#young.has(key)) {
+      const size = this.#sizeOf?.(key, value) ?? 1;
+      if (this.#youngSize + size > this.#generationSizeMax && this.#young.size > 0) {
+        this.#old = this.#young;
+        this.#young = new Map();
+        this.#youngSize = 0;
+      } else {
+        this.#old.delete(key);
+      }
+      this.#youngSize += size;
     }
     this.#young.set(key, value);
   }
 
   clear(): void {
+    this.#youngSize = 0;
     this.#young = new Map();
     this.#old = new Map();
   }

@@ -6,7 +6,7 @@ import type { AskablePart, DescriptorPart, ServiceRateLimit } from "../policy/se
 import type { AdmissionRequest } from "./admission-call.js";
 import { descriptorText } from "./callers.js";
 import type { Decider } from "./decider.js";
-import type { PreparedQuery } from "./prepared-query.js";
+import { type PreparedQuery, preparedBytes } from "./prepared-query.js";
 import type { DescriptorQuery, RateLimitQuery } from "./query.js";
 import { refusingRule, ToldRules } from "./refusing-rule.js";
 
@@ -27,8 +27,11 @@ export type RateLimitAnswer =
   /** Nobody could say (`on_store_failure: error`, no time left). */
   | { readonly kind: "failed" };
 
-/** Queries of one service that are kept with what they match. */
-export const keptQueriesMax = 10_000;
+/** The most bytes of queries of one service that are kept with what they match. */
+export const keptQueriesBytesMax = 8_388_608;
+
+/** Queries with longer values are matched each time: few are. */
+const keptNameCharsMax = 1_024;
 
 const passes: RateLimitAnswer = { kind: "passes" };
 const failed: RateLimitAnswer = { kind: "failed" };
@@ -37,7 +40,10 @@ const failed: RateLimitAnswer = { kind: "failed" };
 export class RateLimitAsker {
   readonly #decider: AskedDecider;
   readonly #limit: ServiceRateLimit;
-  readonly #kept = new GenerationalMap<string, PreparedQuery>(keptQueriesMax);
+  readonly #kept = new GenerationalMap<string, PreparedQuery>(
+    keptQueriesBytesMax,
+    (name, prepared) => 2 * name.length + preparedBytes(prepared),
+  );
   readonly #toldRules = new ToldRules();
 
   constructor(decider: AskedDecider, limit: ServiceRateLimit) {
@@ -92,7 +98,8 @@ export class RateLimitAsker {
     const name = nameOf(query);
     const known = this.#kept.get(name);
     if (known !== undefined && this.#decider.isCurrent(known)) return known;
-    const isKept = known !== undefined || this.#kept.wantsMore();
+    const isShort = name.length <= keptNameCharsMax;
+    const isKept = isShort && (known !== undefined || this.#kept.wantsMore());
     const prepared = this.#decider.prepare(query, isKept);
     if (isKept) this.#kept.set(name, prepared);
     return prepared;

@@ -49,6 +49,8 @@ export interface DeciderParts {
   readonly nearLimitRatio: number;
   /** A strong hash of a text, in hexadecimal, for values that are too long for a key. */
   readonly digest: (text: string) => string;
+  /** The most bytes of what is remembered of keys. Default 128 MiB. */
+  readonly keyRecordsBytesMax?: number;
   /** How many replicas share the limits now, at least 1. */
   readonly replicaCount: () => number;
   readonly onEvent: (event: DeciderEvent) => void;
@@ -84,7 +86,7 @@ export class Decider {
   readonly #nameOf: (key: LimitKey) => LimitKey;
   /** Makes a query of a shape again; absent where the store knows buckets by their whole keys. */
   readonly recall: ((shape: QueryShape, keys: readonly LimitKey[]) => PreparedQuery) | undefined;
-  #records = new KeyRecords();
+  #records: KeyRecords;
   /** What the records were learnt under. */
   #recordsPolicy: Policy | undefined;
   #recordsOverrides: OverrideTable | undefined;
@@ -95,6 +97,7 @@ export class Decider {
   constructor(parts: DeciderParts) {
     this.#parts = parts;
     this.#localStore = parts.createLocalStore();
+    this.#records = new KeyRecords(parts.keyRecordsBytesMax);
     this.#newKeys = new NewKeyGuard(parts);
     const { counters, nearLimitRatio, switches } = parts;
     this.#callCounter = new CallCounter({ counters, nearLimitRatio, isShadow: switches.isShadow });
@@ -137,7 +140,7 @@ export class Decider {
       if (policy === undefined) throw new ServiceError("POLICY_MISSING");
       const overrides = this.#overrides();
       if (policy !== this.#recordsPolicy || overrides !== this.#recordsOverrides) {
-        this.#records = new KeyRecords();
+        this.#records = new KeyRecords(this.#parts.keyRecordsBytesMax);
         this.#recordsPolicy = policy;
         this.#recordsOverrides = overrides;
       }

@@ -133,7 +133,7 @@ export class Explainer {
       ...this.#parts,
       // Of its own: what is explained is counted nowhere.
       counters: new DecisionCounters(),
-      records: new KeyRecords(2),
+      records: new KeyRecords(0),
       isKept: false,
       nameOf: (key) => key,
       newKeys: this.#newKeys,

@@ -30,8 +30,11 @@ export interface Refusal {
   readonly untilMs: number;
 }
 
-/** The most records that are remembered by key; those in use live on with their requests. */
-const keyRecordsMax = 262_144;
+/** The most bytes of records that are remembered; those in use live on with their requests. */
+const keyRecordsBytesMax = 134_217_728;
+
+/** What a record takes with all that it may hold, in bytes, beside its key. */
+const recordBytes = 400;
 
 /** The most refusals that are remembered of one key, each of another cost. */
 export const keyRefusalsMax = 4;
@@ -43,9 +46,9 @@ export const refusalMsMax = 1_000;
 export class KeyRecords {
   readonly #records: GenerationalMap<LimitKey, KeyRecord>;
 
-  /** @param recordsMax the most records, from 2 */
-  constructor(recordsMax = keyRecordsMax) {
-    this.#records = new GenerationalMap(recordsMax);
+  /** @param bytesMax the most bytes of records that nobody else holds */
+  constructor(bytesMax = keyRecordsBytesMax) {
+    this.#records = new GenerationalMap(bytesMax, ({ length }) => recordBytes + 2 * length);
   }
 
   /** The record of a key, if there is one. */

@@ -85,7 +85,7 @@ export class ShadowRun {
   readonly #bounds: ShadowBounds;
   readonly #counter = new ShadowCounter();
   readonly #counters = new DecisionCounters();
-  readonly #records = new KeyRecords(2);
+  readonly #records = new KeyRecords(0);
   readonly #windows = new WindowSource();
   readonly #newKeys: NewKeyGuard;
   readonly #batcher: Batcher;

@@ -2,8 +2,11 @@ import type { ThrottleSettings } from "../core/admission-settings.js";
 import { GenerationalMap } from "../core/generational-map.js";
 import { Throttle } from "../core/throttle.js";
 
-/** Callers whose counts are kept at once, per service. */
-export const throttledCallersMax = 10_000;
+/** The most bytes of callers' counts that are kept at once, per service. */
+export const throttledCallersBytesMax = 5_242_880;
+
+/** About how much the counts of one caller take, in bytes, beside its name. */
+export const throttleBytes = 500;
 
 /** The throttle of a service and, where the policy says so, one for each caller beside it. */
 export class Throttles {
@@ -15,7 +18,9 @@ export class Throttles {
     this.settings = settings;
     this.#service = new Throttle(settings);
     this.#callers =
-      settings.per === "caller" ? new GenerationalMap(throttledCallersMax) : undefined;
+      settings.per === "caller"
+        ? new GenerationalMap(throttledCallersBytesMax, ({ length }) => throttleBytes + 2 * length)
+        : undefined;
   }
 
   /** Callers whose counts are kept. */

@@ -66,7 +66,7 @@ export class Trial {
   readonly #callBuckets: CallBuckets;
   readonly #shapes = new PartShapes();
   readonly #counters = new DecisionCounters();
-  readonly #records = new KeyRecords(2);
+  readonly #records = new KeyRecords(0);
   readonly #windows = new WindowSource();
   readonly #newKeys = new NewKeyGuard({ newKeysPerSecondMax: Number.POSITIVE_INFINITY });
   readonly #hasReplaces: boolean;

@@ -4,7 +4,7 @@ import { GenerationalMap } from "../core/generational-map.js";
 import { readShortKey, shortKey } from "../core/key.js";
 import { createSecret, type Digest, KeyedHash } from "../core/keyed-hash.js";
 import type { LimitKey } from "../core/limit.js";
-import type { PreparedQuery } from "../decide/prepared-query.js";
+import { type PreparedQuery, preparedBytes } from "../decide/prepared-query.js";
 import { type QueryShape, QueryShapes } from "../decide/query-shapes.js";
 import type { RequestIdentity } from "./rls-scanner.js";
 
@@ -23,8 +23,8 @@ export interface RecallsQueries {
 export interface KnownRequestsBounds {
   /** The most requests that are known by a shape and short keys, in 47 to 53 bytes a key. */
   readonly shapedMax?: number;
-  /** The most requests whose queries are kept, in about 1 KiB each with what they meet. */
-  readonly keptMax?: number;
+  /** The most bytes of queries that are kept, with what they meet. Default 64 MiB. */
+  readonly keptBytesMax?: number;
   /**
    * Places for the last requests, each with its query as it is: those that are repeated within a
    * turn meet in one query, and are asked once. A power of two.
@@ -36,7 +36,7 @@ export interface KnownRequestsBounds {
 const shapedRequestsMax = 1_200_000;
 
 /** See `KnownRequestsBounds`. */
-const keptRequestsMax = 65_536;
+const keptRequestsBytesMax = 67_108_864;
 
 /**
  * See `KnownRequestsBounds`. Of more some live through two rounds of the collector, and are moved
@@ -84,7 +84,10 @@ export class KnownRequests {
     this.#hash = new KeyedHash(createSecret(random));
     this.#cutHash = new KeyedHash(createSecret(random));
     this.#shapedMax = bounds.shapedMax ?? shapedRequestsMax;
-    this.#kept = new GenerationalMap(bounds.keptMax ?? keptRequestsMax);
+    this.#kept = new GenerationalMap(
+      bounds.keptBytesMax ?? keptRequestsBytesMax,
+      (_, { prepared }) => preparedBytes(prepared),
+    );
     const recentMax = bounds.recentMax ?? recentRequestsMax;
     this.#recent = new Array(recentMax).fill(undefined);
     this.#recentDigests = new Int32Array(4 * recentMax);

@@ -27,6 +27,27 @@ describe("GenerationalMap", () => {
     );
   });
 
+  it("never holds more than its bound of entries that have a size, but for the last one", () => {
+    const entries = fc.array(fc.record({ key: fc.nat(30), isLooked: fc.boolean() }), {
+      maxLength: 200,
+    });
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 60 }), entries, (sizeMax, asked) => {
+        const sizeOf = (key: number): number => 1 + (key % 9);
+        const map = new GenerationalMap<number, string>(sizeMax, sizeOf);
+        for (const { key, isLooked } of asked) {
+          if (!isLooked || map.get(key) === undefined) map.set(key, `value ${key}`);
+          expect(map.has(key)).toBe(true);
+          let held = 0;
+          for (let other = 0; other <= 30; other += 1) if (map.has(other)) held += sizeOf(other);
+          // One that is larger than a generation is held alone, in each of the two.
+          expect(held).toBeLessThanOrEqual(Math.max(sizeMax, Math.floor(sizeMax / 2) + 9, 18));
+        }
+      }),
+      propertyRuns(100),
+    );
+  });
+
   it("wants every key until a generation is full, and one in so many from then on", () => {
     const map = new GenerationalMap<number, string>(4);
     const wanted = Array.from({ length: 3 + 2 * wantedOneIn }, (_, key) => {

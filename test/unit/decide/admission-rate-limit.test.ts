@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import {
-  keptQueriesMax,
+  keptQueriesBytesMax,
   RateLimitAsker,
   rateLimitQuery,
 } from "../../../src/decide/admission-rate-limit.js";
@@ -164,17 +164,22 @@ describe("RateLimitAsker", () => {
       ask: () => {},
     };
     const asker = new RateLimitAsker(counting, byUser);
-    const ask = (i: number): void => {
-      const headers = new Map([["x-user", `user-${i}`]]);
+    const ask = (i: number, suffix = ""): void => {
+      const headers = new Map([["x-user", `user-${i}${suffix}`]]);
       const request = { serviceName: "orders", headers, attributes: new Map(), isObserved: false };
       asker.ask(request, Number.POSITIVE_INFINITY, () => {});
     };
     for (let i = 0; i < 100; i += 1) ask(i % 10);
     expect(prepareCount).toBe(10);
-    for (let i = 0; i < 3 * keptQueriesMax; i += 1) ask(i);
+    // Each takes a kilobyte at least.
+    const keptMax = keptQueriesBytesMax / 1_000;
+    for (let i = 0; i < 3 * keptMax; i += 1) ask(i);
     prepareCount = 0;
-    for (let i = 0; i < 3 * keptQueriesMax; i += 1) ask(i);
-    expect(prepareCount).toBeGreaterThan(2 * keptQueriesMax - 1);
+    for (let i = 0; i < 3 * keptMax; i += 1) ask(i);
+    expect(prepareCount).toBeGreaterThan(2 * keptMax - 1);
+    prepareCount = 0;
+    for (let i = 0; i < 10; i += 1) ask(i % 2, "a value that is too long to be kept ".repeat(50));
+    expect(prepareCount).toBe(10);
   });
 });
 

@@ -1,14 +1,22 @@
 import { describe, expect, it } from "vitest";
-import { Throttles, throttledCallersMax } from "../../../src/decide/throttles.js";
+import {
+  Throttles,
+  throttleBytes,
+  throttledCallersBytesMax,
+} from "../../../src/decide/throttles.js";
 
 const settings = { k: 2, per: "caller", memoryMs: 30_000 } as const;
 
 describe("Throttles", () => {
-  it("keeps no more callers than its bound", () => {
+  it.each([
+    ["short", 12],
+    ["as long as a header may be", 60_000],
+  ])("keeps no more callers than its bound, with names that are %s", (_, length) => {
     const throttles = new Throttles(settings);
-    for (let i = 0; i < 20 * throttledCallersMax; i += 1) throttles.refused(`caller-${i}`, 0);
-    expect(throttles.callerCount).toBeLessThanOrEqual(throttledCallersMax);
-    expect(throttles.callerCount).toBeGreaterThan(throttledCallersMax / 4);
+    const fitting = throttledCallersBytesMax / (throttleBytes + 2 * length);
+    for (let i = 0; i < 20 * fitting; i += 1) throttles.refused(String(i).padStart(length, "c"), 0);
+    expect(throttles.callerCount).toBeLessThanOrEqual(fitting);
+    expect(throttles.callerCount).toBeGreaterThan(fitting / 4);
   });
 
   it("counts no caller by itself where the policy has one count for the service", () => {

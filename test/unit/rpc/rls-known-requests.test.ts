@@ -145,7 +145,7 @@ describe("KnownRequests", () => {
   it.each([
     { story: "that are all among the last", bounds: {} },
     { story: "that all fit", bounds: { recentMax: 1 } },
-    { story: "of which few fit", bounds: { recentMax: 1, shapedMax: 5, keptMax: 2 } },
+    { story: "of which few fit", bounds: { recentMax: 1, shapedMax: 5, keptBytesMax: 2_000 } },
   ])("changes no answer and no count, with requests $story", async ({ bounds }) => {
     const property = fc.asyncProperty(histories, async ({ asked, steps }) => {
       const knowing = createWorld(bounds, false);
