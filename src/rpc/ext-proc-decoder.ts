@@ -310,7 +310,7 @@ class ExchangeDecoder {
     const reader = this.#reader;
     let value: PlainValue | undefined;
     while (reader.next()) {
-      if (reader.tag === valueTags.string) value = reader.text();
+      if (reader.tag === valueTags.string) value = reader.text(Number.POSITIVE_INFINITY);
       else if (reader.tag === valueTags.number) value = reader.double();
       else if (reader.tag === valueTags.bool) value = reader.whole() !== 0;
       else {

@@ -1,12 +1,13 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { WireType } from "@bufbuild/protobuf/wire";
 import { ServiceError } from "../core/errors.js";
 import {
-  HealthCheckRequestSchema,
   HealthCheckResponse_ServingStatus,
   HealthCheckResponseSchema,
   HealthListResponseSchema,
 } from "../gen/grpc/health/v1/health_pb.js";
 import { answerAtOnce, type ServiceHandlers, type StreamContext } from "../wire/service.js";
+import { FieldReader, fieldTag } from "./field-reader.js";
 import { GrpcFailure, grpcStatuses } from "./status.js";
 
 /** Names that are answered: the whole server, and what envoyproxy/ratelimit's probes ask for. */
@@ -131,9 +132,18 @@ function servingStatus(health: Health): HealthCheckResponse_ServingStatus {
     : HealthCheckResponse_ServingStatus.NOT_SERVING;
 }
 
+/** Source: grpc.health.v1.HealthCheckRequest. */
+const serviceTag = fieldTag(1, WireType.LengthDelimited);
+
 function decodeName(request: Uint8Array): string {
   try {
-    return fromBinary(HealthCheckRequestSchema, request).service;
+    const reader = new FieldReader(request);
+    let service = "";
+    while (reader.next()) {
+      if (reader.tag === serviceTag) service = reader.text();
+      else reader.skip();
+    }
+    return service;
   } catch {
     throw new ServiceError("REQUEST_INVALID", "The message is not a HealthCheckRequest.");
   }

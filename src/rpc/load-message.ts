@@ -43,7 +43,7 @@ export function decodeLoads(bytes: Uint8Array): LoadMessage {
   let node: NodeIdentity | undefined;
   while (reader.next()) {
     if (reader.tag === reportTags.stats) loads.push(readLoad(reader));
-    else if (reader.tag === reportTags.node) node = readNodeIdentity(reader);
+    else if (reader.tag === reportTags.node && node === undefined) node = readNodeIdentity(reader);
     else reader.skip();
   }
   return { node, loads };

@@ -1,5 +1,4 @@
 import { WireType } from "@bufbuild/protobuf/wire";
-import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
 import { type FieldReader, fieldTag } from "./field-reader.js";
 
 /** Who an Envoy says it is. All of it was made elsewhere: it reaches no label and no log. */
@@ -20,12 +19,6 @@ export const nodeIdCharsMax = 256;
 /** The line of Envoy whose behaviour this port was made for. */
 const envoyLine = /^1\.40(?:\.|$)/;
 
-/** Reads what is needed of a node. Source: envoy.config.core.v3.Node. */
-export function nodeIdentity(node: Node): NodeIdentity {
-  const { id, cluster, userAgentName: agent } = node;
-  return cutTexts({ id, cluster, agent, version: versionOf(node) });
-}
-
 const { Varint, LengthDelimited } = WireType;
 
 /** Source: envoy.config.core.v3.Node. */
@@ -42,8 +35,8 @@ const buildVersionTag = fieldTag(1, LengthDelimited);
 const versionTags: readonly number[] = [1, 2, 3].map((field) => fieldTag(field, Varint));
 
 /**
- * The same from a field whose value is a node, where the reader stands; what else there is of it,
- * 60 KB of extensions, is passed over.
+ * Reads what is needed of a node from a field whose value it is, where the reader stands; what else
+ * there is of it, 60 KB of extensions, is passed over.
  *
  * @throws Error for bytes that are no such message
  */
@@ -89,13 +82,6 @@ function readSemanticVersion(reader: FieldReader): string {
 function cutTexts({ id, cluster, agent, version }: NodeIdentity): NodeIdentity {
   const cut = (text: string): string => text.slice(0, nodeIdCharsMax);
   return { id, cluster: cut(cluster), agent: cut(agent), version: cut(version) };
-}
-
-function versionOf({ userAgentVersionType: said }: Node): string {
-  if (said.case === "userAgentVersion") return said.value;
-  const build = said.case === "userAgentBuildVersion" ? said.value.version : undefined;
-  if (build === undefined) return "";
-  return `${build.majorNumber}.${build.minorNumber}.${build.patch}`;
 }
 
 /** Whether it is an Envoy of the line that this port was made for. */

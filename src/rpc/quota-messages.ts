@@ -195,7 +195,8 @@ interface EntryBytes {
 function readEntries(id: Uint8Array): readonly EntryBytes[] {
   const reader = new FieldReader(id);
   const parts: EntryBytes[] = [];
-  while (reader.next()) {
+  // One more than may be shows that there are more.
+  while (reader.next() && parts.length <= bucketIdEntriesMax) {
     if (reader.tag === entryTag) parts.push(readEntry(reader));
     else reader.skip();
   }

@@ -3,7 +3,7 @@ import { isServiceError, ServiceError } from "../core/errors.js";
 import type { DescriptorEntry } from "../core/key.js";
 import { descriptorCountMax, entryCountMax } from "../decide/query.js";
 import type { RateLimitUnit } from "../gen/envoy/type/v3/ratelimit_unit_pb.js";
-import { FieldReader, fieldTag } from "./field-reader.js";
+import { FieldReader, fieldTag, TooManyFieldsError } from "./field-reader.js";
 import { type SentDescriptor, type SentLimit, type SentRequest, tooLarge } from "./rls-request.js";
 
 /**
@@ -19,6 +19,7 @@ export function decodeRequest(bytes: Uint8Array): SentRequest {
     return readRequest(new FieldReader(bytes));
   } catch (thrown) {
     if (isServiceError(thrown)) throw thrown;
+    if (thrown instanceof TooManyFieldsError) throw tooLarge();
     const words = "The message is not a RateLimitRequest of envoy.service.ratelimit.v3.";
     throw new ServiceError("REQUEST_INVALID", words);
   }
@@ -65,7 +66,7 @@ function readRequest(reader: FieldReader): SentRequest {
     if (reader.tag === requestTags.descriptors) {
       if (descriptors.length === descriptorCountMax) throw tooLarge();
       descriptors.push(readDescriptor(reader));
-    } else if (reader.tag === requestTags.domain) domain = reader.text();
+    } else if (reader.tag === requestTags.domain) domain = reader.text(Number.POSITIVE_INFINITY);
     else if (reader.tag === requestTags.hitsAddend) hitsAddend = readUint32(reader);
     else reader.skip();
   }
@@ -95,8 +96,8 @@ function readEntry(reader: FieldReader): DescriptorEntry {
   let value = "";
   const outerEnd = reader.enter();
   while (reader.next()) {
-    if (reader.tag === entryTags.key) key = reader.text();
-    else if (reader.tag === entryTags.value) value = reader.text();
+    if (reader.tag === entryTags.key) key = reader.text(Number.POSITIVE_INFINITY);
+    else if (reader.tag === entryTags.value) value = reader.text(Number.POSITIVE_INFINITY);
     else reader.skip();
   }
   reader.leave(outerEnd);

@@ -1,11 +1,7 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import type { Cancel } from "../core/clock.js";
 import { runtimeLayerName } from "../core/runtime-keys.js";
-import {
-  type DiscoveryRequest,
-  DiscoveryRequestSchema,
-  DiscoveryResponseSchema,
-} from "../gen/envoy/service/discovery/v3/discovery_pb.js";
+import { DiscoveryResponseSchema } from "../gen/envoy/service/discovery/v3/discovery_pb.js";
 import type { BidiAnswers, BidiReader, ServiceHandlers } from "../wire/service.js";
 import {
   type ControlService,
@@ -13,10 +9,10 @@ import {
   type ControlStreams,
   readMessages,
 } from "./control-stream.js";
+import { type DiscoveryAsk, decodeDiscoveryAsk } from "./discovery-request.js";
 import { encodeLayers, runtimeTypeUrl } from "./layer-encoder.js";
 import { emptyLayer } from "./layer-ledger.js";
 import { LayerPusher, type LayerSource, type PushTimes } from "./layer-pusher.js";
-import { nodeIdentity } from "./node-identity.js";
 import type { Node } from "./node-registry.js";
 
 /** What the server of discovery is made of. */
@@ -134,14 +130,14 @@ class DiscoveryStream {
     this.#stream.onOver(() => this.#stopPushing());
     this.reader = readMessages({
       stream: this.#stream,
-      decode: decodeRequest,
+      decode: decodeDiscoveryAsk,
       take: (request) => this.#take(request),
       onDrain: () => this.#pusher?.resume(),
     });
   }
 
-  #take(request: DiscoveryRequest): void {
-    const node = this.#stream.meet(request.node && nodeIdentity(request.node));
+  #take(request: DiscoveryAsk): void {
+    const node = this.#stream.meet(request.node);
     if (node === undefined) return;
     if (request.typeUrl !== runtimeTypeUrl) {
       this.#answerEmpty(request);
@@ -152,20 +148,20 @@ class DiscoveryStream {
   }
 
   /** An answer names what it answers; with an error it is a refusal. */
-  #noteAnswer(node: Node, { responseNonce, errorDetail }: DiscoveryRequest): void {
+  #noteAnswer(node: Node, { responseNonce, refusal }: DiscoveryAsk): void {
     const { counts, clock } = this.#terms.streams.parts;
-    if (errorDetail === undefined) {
+    if (refusal === undefined) {
       if (node.ledger.noteAcknowledged(responseNonce, clock.monotonicMs())) {
         counts.acknowledgedCount += 1;
         node.refusal = undefined;
       } else counts.strayCount += 1;
     } else if (node.ledger.noteRefused(responseNonce)) {
       counts.refusedCount += 1;
-      node.refusal = errorDetail.message.slice(0, refusalWordsMax);
+      node.refusal = refusal.slice(0, refusalWordsMax);
     } else counts.strayCount += 1;
   }
 
-  #subscribe(node: Node, { resourceNames: names, versionInfo }: DiscoveryRequest): void {
+  #subscribe(node: Node, { resourceNames: names, versionInfo }: DiscoveryAsk): void {
     const others = names.filter((name) => name !== runtimeLayerName && this.#isNew(name));
     if (!names.includes(runtimeLayerName)) {
       if (this.#pusher !== undefined) {
@@ -198,7 +194,7 @@ class DiscoveryStream {
   }
 
   /** Only where the Envoy has nothing of the type: an empty set takes away what there is. */
-  #answerEmpty({ typeUrl, versionInfo }: DiscoveryRequest): void {
+  #answerEmpty({ typeUrl, versionInfo }: DiscoveryAsk): void {
     if (versionInfo !== "" || !this.#isNew(typeUrl)) return;
     const response = create(DiscoveryResponseSchema, {
       typeUrl,
@@ -220,8 +216,4 @@ class DiscoveryStream {
     this.#terms.pushers.delete(this.#pusher);
     this.#pusher = undefined;
   }
-}
-
-function decodeRequest(bytes: Uint8Array): DiscoveryRequest {
-  return fromBinary(DiscoveryRequestSchema, bytes, { readUnknownFields: false });
 }

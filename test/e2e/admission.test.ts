@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { crowdedSlack } from "../support/crowding.js";
 import {
   type OverloadOrder,
   type OverloadResult,
@@ -28,16 +29,10 @@ async function run(order: Omit<OverloadOrder, "meanServiceMs">): Promise<Overloa
   return result;
 }
 
-/**
- * By how much bounds are lower: by the part of the requests that left late, on a machine that does
- * other work, too, and so keeps the rest of the row from its work as well.
- */
-function slackOf({ summary }: OverloadResult): number {
-  return Math.min(summary.lateRatio, slackMax);
+/** By how much bounds are lower on a machine that does other work, too. */
+function slackOf({ crowdedRatio, summary }: OverloadResult): number {
+  return crowdedSlack(crowdedRatio, summary.lateRatio);
 }
-
-/** With more of it a test would say little. */
-const slackMax = 0.15;
 
 describe("an upstream under more load than it can bear", { timeout: 60_000 }, () => {
   it("serves next to nobody in time where nothing protects it", async () => {

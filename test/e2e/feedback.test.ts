@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
+import { crowdedSlack } from "../support/crowding.js";
 import { halvedWorkerCount, runHalved } from "../support/halved-capacity-run.js";
 import { useStage } from "../support/stage.js";
 
@@ -24,7 +25,7 @@ describe("a fleet of Envoys whose breakers Headgate sets", { timeout: 120_000 },
     // Most runs follow within five seconds; the latest are those whose last dip was just over. How
     // many they are is the simulation's to say: see "follows when half of the servers go" there.
     expect(followedMs).toBeLessThanOrEqual(10_000);
-    expect(goodputAfter).toBeGreaterThanOrEqual(0.9);
+    expect(goodputAfter).toBeGreaterThanOrEqual(0.9 - crowdedSlack(result.crowdedRatio));
     expect(inFlightAfter).toBeLessThan(2 * halvedWorkerCount);
     expect(unansweredCount).toBe(0);
   });

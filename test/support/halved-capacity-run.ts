@@ -1,3 +1,4 @@
+import { watchCrowding } from "./crowding.js";
 import type { Envoy } from "./envoy.js";
 import { httpFilter } from "./envoy-config.js";
 import {
@@ -43,6 +44,8 @@ export interface HalvedResult {
   readonly followedMs: number | undefined;
   /** Without an answer in time, from five seconds after it on. */
   readonly unansweredCount: number;
+  /** Share of the time in which this machine had more work than cores. */
+  readonly crowdedRatio: number;
   /** Latency of the served from five seconds after it on, in the mean. */
   readonly servedMs: number;
   readonly svg: string;
@@ -69,12 +72,14 @@ export async function runHalved(stage: Stage, order: HalvedOrder): Promise<Halve
   // Its program takes seconds to start where the machine has others to run.
   await waitFor("the load has begun", async () => (await upstream.stats()).arrivedCount > 0);
   const startMs = performance.now();
+  const crowded = watchCrowding();
   const inFlight = sampleDuring(load, async () => (await upstream.stats()).inFlightCount);
   await waitFor("it is time", () => performance.now() - startMs >= halvedMs, {
     withinMs: durationMs,
   });
   await upstream.setWorkers(halvedWorkerCount / 2);
-  return resultOf(order, { answers: await load, inFlight: await inFlight });
+  const taken = { answers: await load, inFlight: await inFlight };
+  return { ...resultOf(order, taken), crowdedRatio: crowded() };
 }
 
 async function start(
@@ -110,7 +115,7 @@ const adaptiveConcurrency = httpFilter("adaptive_concurrency", "AdaptiveConcurre
 function resultOf(
   order: HalvedOrder,
   { answers, inFlight }: { readonly answers: readonly LoadAnswer[]; readonly inFlight: Points },
-): HalvedResult {
+): Omit<HalvedResult, "crowdedRatio"> {
   const { loadRatio, halvedMs, durationMs } = order;
   const capacity = halvedWorkerCount * perWorkerSecond;
   const settledMs = halvedMs + followMsMax;

@@ -1,3 +1,4 @@
+import { watchCrowding } from "./crowding.js";
 import { Envoy } from "./envoy.js";
 import { type EnvoyOptions, httpFilter, type Json } from "./envoy-config.js";
 import { HeadgateProcess } from "./headgate-process.js";
@@ -33,6 +34,8 @@ export interface OverloadResult {
   readonly order: OverloadOrder;
   readonly summary: LoadSummary;
   readonly upstream: SaturableStats;
+  /** Share of the time in which this machine had more work than cores. */
+  readonly crowdedRatio: number;
   /** Attempts that reached the upstream for each request that did. */
   readonly attemptsPerRequest: number;
   /** A picture of it. */
@@ -74,6 +77,7 @@ export async function runOverload(stage: Stage, order: OverloadOrder): Promise<O
           rateLimits: [],
           ...retryPolicies[retries],
         });
+  const crowded = watchCrowding();
   const perSecond = upstream.capacityPerSecond * multiple;
   const criticalShare = order.criticalShare ?? 0.2 / multiple;
   const rest = (1 - criticalShare) / 3;
@@ -99,6 +103,7 @@ export async function runOverload(stage: Stage, order: OverloadOrder): Promise<O
     order,
     summary: summarizeLoad(answers, { fromMs: warmUpMs, untilMs: durationMs, capacityPerSecond }),
     upstream: stats,
+    crowdedRatio: crowded(),
     attemptsPerRequest: stats.attemptCount / Math.max(1, stats.requestCount),
     svg: draw(order, { answers, inFlight, capacityPerSecond }),
   };

@@ -1,9 +1,14 @@
 /** A field with a length, of any bytes: also of those that no encoder takes for text. */
 export function rawField(tag: number, bytes: Buffer): Buffer {
-  const length: number[] = [];
-  let left = bytes.length;
-  for (; left > 127; left >>>= 7) length.push((left & 127) | 128);
-  return Buffer.concat([Buffer.of(tag, ...length, left), bytes]);
+  return Buffer.concat([rawVarint(tag), rawVarint(bytes.length), bytes]);
+}
+
+/** A number without a sign, up to 31 bits. */
+export function rawVarint(value: number): Buffer {
+  const bytes: number[] = [];
+  let left = value;
+  for (; left > 127; left >>>= 7) bytes.push((left & 127) | 128);
+  return Buffer.of(...bytes, left);
 }
 
 /** A RateLimitRequest of one descriptor with one entry, whose value may be any bytes. */

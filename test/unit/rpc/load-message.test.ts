@@ -5,9 +5,9 @@ import {
   LoadStatsRequestSchema,
 } from "../../../src/gen/envoy/service/load_stats/v3/lrs_pb.js";
 import { decodeLoads, type LoadMessage } from "../../../src/rpc/load-message.js";
-import { nodeIdentity } from "../../../src/rpc/node-identity.js";
 import { testNode } from "../../support/control-rig.js";
 import { FakeRandom } from "../../support/fake-random.js";
+import { plainNode } from "../../support/plain-node.js";
 import { firstSeed, seedCount } from "../../support/seeds.js";
 
 const seed = firstSeed(20_261_122);
@@ -17,7 +17,7 @@ function plain({ node, clusterStats }: LoadStatsRequest): LoadMessage {
   const sum = (numbers: readonly bigint[]): number =>
     numbers.reduce((total, one) => total + Number(one), 0);
   return {
-    node: node && nodeIdentity(node),
+    node: node && plainNode(node),
     loads: clusterStats.map(({ upstreamLocalityStats: localities, ...stats }) => ({
       cluster: stats.clusterName,
       inFlight: sum(localities.map((one) => one.totalRequestsInProgress)),
