@@ -117,9 +117,10 @@ describe.each(portNames)("%s", (name) => {
     it("is not begun when it is late and its caller has gone", async () => {
       const turns: (() => void)[] = [];
       const begun: string[] = [];
+      let isLate = false;
       const running = await start(
         unary(async (bytes) => {
-          begun.push(Buffer.from(bytes).toString());
+          if (isLate) begun.push(Buffer.from(bytes).toString());
           return Buffer.from("done");
         }),
         {
@@ -130,10 +131,13 @@ describe.each(portNames)("%s", (name) => {
               return () => {};
             },
           },
-          isLate: () => true,
+          isLate: () => isLate,
         },
       );
-      const hasty = ask(running, { bytes: Buffer.from("hasty"), deadlineMs: 50 });
+      // The connection stands, so that the hasty one is sent before its time is over.
+      expect(await ask(running)).toBe("done");
+      isLate = true;
+      const hasty = ask(running, { bytes: Buffer.from("hasty"), deadlineMs: 300 });
       expect(await statusOf(hasty)).toBe(4);
       const patient = ask(running, { bytes: Buffer.from("patient") });
       await waitFor("both were read", () => turns.length === 2);
