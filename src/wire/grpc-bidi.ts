@@ -1,14 +1,10 @@
+import type { Cancel } from "../core/clock.js";
 import { AnswerStream } from "./grpc-answers.js";
-import {
-  type CallParts,
-  deadlineMsOf,
-  type GrpcConnection,
-  partialBytesMax,
-} from "./grpc-context.js";
+import { type CallParts, deadlineMsOf, type GrpcConnection, partialMsMax } from "./grpc-context.js";
 import { decompress, tooLargeMessage } from "./grpc-encoding.js";
 import { isOneMessage, MessageReader, messageHeadBytes } from "./grpc-message.js";
 import { metadataOf } from "./grpc-metadata.js";
-import { malformedMessage } from "./grpc-request.js";
+import { malformedMessage, noRoom, tooSlow } from "./grpc-request.js";
 import { protocolStatuses } from "./grpc-status.js";
 import type { HeaderFields, ServerStream, StreamReader } from "./http2.js";
 import type { BidiAnswers, BidiHandler, BidiReader, CallContext, CallFailure } from "./service.js";
@@ -37,6 +33,7 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
   #isEndTold = false;
   #isSettled = false;
   #isGone = false;
+  #cancelPartial: Cancel | undefined;
 
   constructor(call: CallParts) {
     this.#stream = call.stream;
@@ -142,11 +139,13 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
       if (read === "message" && this.#waiting !== undefined) {
         const { message, isCompressed } = this.#waiting;
         this.#count();
+        this.#forgetPartial();
         if (isCompressed) this.#decompress(message);
         else this.#handOver(message);
       } else if (read === "partial") {
         // What was read may have been large, and the call may stay open for long.
         if (this.#waitingBytes === 0) this.#waiting = undefined;
+        this.#watchPartial();
         this.#payWindow();
         if (this.#hasEnded) this.#tellEnd();
         return;
@@ -154,6 +153,18 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
         this.#refuse(read === "malformed" ? malformedMessage : tooLarge);
       }
     }
+  }
+
+  /** A message that has begun has its time to end. */
+  #watchPartial(): void {
+    if (this.#waitingBytes === 0) return;
+    const { clock } = this.#connection.parts;
+    this.#cancelPartial ??= clock.schedule(partialMsMax, () => this.#refuse(tooSlow));
+  }
+
+  #forgetPartial(): void {
+    this.#cancelPartial?.();
+    this.#cancelPartial = undefined;
   }
 
   #handOver(message: Uint8Array): void {
@@ -188,8 +199,8 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
   /** Keeps what cannot be handed over yet; answers false when that ended the call. */
   #keep(bytes: Uint8Array): boolean {
     this.#waiting ??= new MessageReader();
-    if (this.#connection.partialBytes + bytes.length > partialBytesMax) {
-      this.#refuse(tooMuch);
+    if (!this.#connection.hasRoom(bytes.length)) {
+      this.#refuse(noRoom);
       return false;
     }
     this.#waiting.feed(bytes);
@@ -199,7 +210,7 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
 
   #count(): void {
     const waitingBytes = this.#waiting?.unreadBytes ?? 0;
-    this.#connection.partialBytes += waitingBytes - this.#waitingBytes;
+    this.#connection.countPartial(waitingBytes - this.#waitingBytes);
     this.#waitingBytes = waitingBytes;
   }
 
@@ -226,6 +237,7 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
   #drop(): void {
     this.#waiting = undefined;
     this.#count();
+    this.#forgetPartial();
   }
 }
 
@@ -240,11 +252,6 @@ const absentReader: BidiReader = {
 const tooLarge: CallFailure = {
   grpcStatus: protocolStatuses.resourceExhausted,
   message: tooLargeMessage,
-};
-
-const tooMuch: CallFailure = {
-  grpcStatus: protocolStatuses.resourceExhausted,
-  message: "Too much of unfinished requests on this connection.",
 };
 
 const cutMessage: CallFailure = {

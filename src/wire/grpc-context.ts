@@ -37,18 +37,51 @@ export interface Stoppable {
  */
 export const partialBytesMax = 16_777_216;
 
+/** The same for all connections of a server together: it is theirs, however many there are. */
+export const serverPartialBytesMax = 67_108_864;
+
+/** How long a request may take from its first byte to its last one, in milliseconds. */
+export const partialMsMax = 10_000;
+
+/** Bytes of requests that have begun and not ended, on all connections of a server. */
+export interface ServerPartialBytes {
+  count: number;
+}
+
 /** What the calls of one connection share. */
 export class GrpcConnection {
   readonly parts: GrpcLaneParts;
   readonly openStreams: OpenStreams;
   /** Where the head of a message is written, for as long as it takes to copy it out. */
   readonly messageHead = new Uint8Array(messageHeadBytes);
-  /** Bytes of requests that have begun and not ended. */
-  partialBytes = 0;
+  readonly #serverPartial: ServerPartialBytes;
+  #partialBytes = 0;
 
-  constructor(parts: GrpcLaneParts, openStreams: OpenStreams) {
+  constructor(
+    parts: GrpcLaneParts,
+    openStreams: OpenStreams,
+    serverPartial: ServerPartialBytes = { count: 0 },
+  ) {
     this.parts = parts;
     this.openStreams = openStreams;
+    this.#serverPartial = serverPartial;
+  }
+
+  /**
+   * Whether there is room for so many bytes more of requests that have begun and not ended, here
+   * and on all connections together.
+   */
+  hasRoom(byteCount: number): boolean {
+    return (
+      this.#partialBytes + byteCount <= partialBytesMax &&
+      this.#serverPartial.count + byteCount <= serverPartialBytesMax
+    );
+  }
+
+  /** Counts such bytes as they come, and below 0 as they go. */
+  countPartial(byteCount: number): void {
+    this.#partialBytes += byteCount;
+    this.#serverPartial.count += byteCount;
   }
 }
 

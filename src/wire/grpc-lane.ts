@@ -3,6 +3,7 @@ import {
   GrpcConnection,
   type GrpcLaneParts,
   type OpenStreams,
+  type ServerPartialBytes,
   type Stoppable,
 } from "./grpc-context.js";
 import { type CallHead, type Routes, readCallHead, routesOf } from "./grpc-head.js";
@@ -19,6 +20,7 @@ export class GrpcLane {
   readonly #parts: GrpcLaneParts;
   readonly #routes: Routes;
   readonly #openStreams = new OpenStreamSet();
+  readonly #partialBytes: ServerPartialBytes = { count: 0 };
 
   constructor(parts: GrpcLaneParts) {
     this.#parts = parts;
@@ -27,7 +29,7 @@ export class GrpcLane {
 
   /** Takes the requests of one connection. */
   openConnection(): StreamAcceptor {
-    const connection = new GrpcConnection(this.#parts, this.#openStreams);
+    const connection = new GrpcConnection(this.#parts, this.#openStreams, this.#partialBytes);
     return new GrpcAcceptor(connection, this.#routes);
   }
 

@@ -1,9 +1,5 @@
-import {
-  type CallParts,
-  deadlineMsOf,
-  type GrpcConnection,
-  partialBytesMax,
-} from "./grpc-context.js";
+import type { Cancel } from "../core/clock.js";
+import { type CallParts, deadlineMsOf, type GrpcConnection, partialMsMax } from "./grpc-context.js";
 import { decompress, tooLargeMessage } from "./grpc-encoding.js";
 import { isOneMessage, MessageReader, messageHeadBytes } from "./grpc-message.js";
 import { metadataOf } from "./grpc-metadata.js";
@@ -27,6 +23,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   #partial: MessageReader | undefined;
   #partialBytes = 0;
   #isWhole = false;
+  #cancelPartial: Cancel = () => {};
 
   constructor(call: CallParts) {
     this.stream = call.stream;
@@ -116,14 +113,14 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   /** Takes a part of the request; answers why the request is none. */
   #problemOf(bytes: Uint8Array): CallFailure | undefined {
     const { connection } = this;
-    if (connection.partialBytes + bytes.length > partialBytesMax) {
-      const message = "Too much of unfinished requests on this connection.";
-      return { grpcStatus: protocolStatuses.resourceExhausted, message };
-    }
-    connection.partialBytes += bytes.length;
+    if (!connection.hasRoom(bytes.length)) return noRoom;
+    connection.countPartial(bytes.length);
     this.#partialBytes += bytes.length;
     if (this.#isWhole) return secondRequest;
-    this.#partial ??= new MessageReader();
+    if (this.#partial === undefined) {
+      this.#partial = new MessageReader();
+      this.#cancelPartial = connection.parts.clock.schedule(partialMsMax, () => this.#giveUp());
+    }
     this.#partial.feed(bytes);
     const read = this.#partial.read();
     if (read === "partial") return undefined;
@@ -135,8 +132,14 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     return this.#partial.unreadBytes > 0 ? secondRequest : undefined;
   }
 
+  /** Whoever sends a request in pieces and stops holds memory for as long as it likes. */
+  #giveUp(): void {
+    if (this.#phase === "reading") this.refuse(tooSlow);
+  }
+
   #dropPartial(): void {
-    this.connection.partialBytes -= this.#partialBytes;
+    this.#cancelPartial();
+    this.connection.countPartial(-this.#partialBytes);
     this.#partialBytes = 0;
     this.#partial = undefined;
   }
@@ -149,6 +152,18 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     });
   }
 }
+
+/** What callers are told where there is no room for more of what has begun and not ended. */
+export const noRoom: CallFailure = {
+  grpcStatus: protocolStatuses.resourceExhausted,
+  message: "There are too many bytes of unfinished requests.",
+};
+
+/** What callers are told who begin a request and do not end it. */
+export const tooSlow: CallFailure = {
+  grpcStatus: protocolStatuses.deadlineExceeded,
+  message: `A request was not whole within ${partialMsMax / 1_000} s.`,
+};
 
 const secondRequest: CallFailure = {
   grpcStatus: protocolStatuses.unimplemented,

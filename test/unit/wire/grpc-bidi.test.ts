@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { toCallFailure } from "../../../src/rpc/status.js";
-import { partialBytesMax } from "../../../src/wire/grpc-context.js";
+import { partialBytesMax, partialMsMax } from "../../../src/wire/grpc-context.js";
 import { GrpcLane } from "../../../src/wire/grpc-lane.js";
 import type { StreamAcceptor, StreamReader } from "../../../src/wire/http2.js";
 import { type BidiAnswers, messageBytesMax } from "../../../src/wire/service.js";
@@ -11,6 +11,7 @@ import { waitFor } from "../../support/wait.js";
 
 interface Opened {
   readonly acceptor: StreamAcceptor;
+  readonly clock: FakeClock;
   /** What each handler was told, in order. */
   readonly log: string[];
   readonly bugs: unknown[];
@@ -23,6 +24,7 @@ interface Opened {
  * is sent before it reads anything.
  */
 function open(isPrompt = false, first?: Buffer): Opened {
+  const clock = new FakeClock();
   const log: string[] = [];
   const bugs: unknown[] = [];
   let last: BidiAnswers | undefined;
@@ -51,7 +53,7 @@ function open(isPrompt = false, first?: Buffer): Opened {
         ],
       },
     ],
-    clock: new FakeClock(),
+    clock,
     onBug: (thrown) => bugs.push(thrown),
     isLate: () => false,
     onDropped: () => {},
@@ -61,7 +63,12 @@ function open(isPrompt = false, first?: Buffer): Opened {
     if (last === undefined) throw new Error("no call was begun");
     return last;
   };
-  return { acceptor: lane.openConnection(), log, bugs, answers };
+  return { acceptor: lane.openConnection(), clock, log, bugs, answers };
+}
+
+/** What follows of a message after so many bytes, and as many of the next one. */
+function shifted(message: Buffer, byteCount: number): Buffer {
+  return Buffer.concat([message.subarray(byteCount), message.subarray(0, byteCount)]);
 }
 
 interface Call {
@@ -194,6 +201,20 @@ describe("a call with messages each way", () => {
     opened.answers().end();
     reader.onData(framed("late"), true);
     expect([stream.consumedBytes, opened.log]).toEqual([9, []]);
+  });
+
+  it("is ended where a message that has begun does not end, and not while messages do", () => {
+    const opened = open(true);
+    const { stream, reader } = begin(opened);
+    const message = framed("message");
+    for (let i = 0; i < 5; i += 1) {
+      // Each piece ends a message and begins the next.
+      reader.onData(i === 0 ? message.subarray(0, 3) : shifted(message, 3), false);
+      opened.clock.advance(partialMsMax - 1);
+    }
+    expect([stream.sent, opened.log.length]).toEqual([[], 4]);
+    opened.clock.advance(1);
+    expect([stream.grpcStatus, opened.log.at(-1)]).toEqual([4, "(cancel)"]);
   });
 
   it(`holds ${partialBytesMax} waiting bytes on a connection at most`, () => {

@@ -2,13 +2,19 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../../src/core/errors.js";
 import { toCallFailure } from "../../../src/rpc/status.js";
-import { type GrpcLaneParts, partialBytesMax } from "../../../src/wire/grpc-context.js";
+import {
+  type GrpcLaneParts,
+  partialBytesMax,
+  partialMsMax,
+  serverPartialBytesMax,
+} from "../../../src/wire/grpc-context.js";
 import { GrpcLane } from "../../../src/wire/grpc-lane.js";
 import type { StreamAcceptor, StreamReader } from "../../../src/wire/http2.js";
 import {
   type MethodHandler,
   messageBytesMax,
   type ServerStreamHandler,
+  type UnaryAnswer,
   type UnaryHandler,
 } from "../../../src/wire/service.js";
 import { FakeClock, settlePromises } from "../../support/fake-clock.js";
@@ -390,6 +396,61 @@ describe("unfinished requests", () => {
     const reader = opened.lane.openConnection().onStream(other, fields, false);
     reader.onData(part, false);
     expect(other.sent).toEqual([]);
+  });
+});
+
+describe("requests that are begun and not ended", () => {
+  const half = framed(Buffer.alloc(messageBytesMax)).subarray(0, messageBytesMax / 2);
+
+  function beginAt({ lane }: Opened): Call {
+    const stream = new RecordedStream();
+    const fields = requestFields("/test.Service/Ask");
+    return { stream, reader: lane.openConnection().onStream(stream, fields, false) };
+  }
+
+  it(`are ${serverPartialBytesMax} bytes on all connections together at most`, () => {
+    const opened = open(echo);
+    const calls = Array.from({ length: serverPartialBytesMax / half.length }, () => {
+      return beginAt(opened);
+    });
+    for (const { reader } of calls) reader.onData(half, false);
+    expect(calls.flatMap(({ stream }) => stream.sent)).toEqual([]);
+    const oneMore = beginAt(opened);
+    oneMore.reader.onData(half, false);
+    expect(oneMore.stream.grpcStatus).toBe(8);
+    // Whole ones need no such room.
+    const whole = beginAt(opened);
+    whole.reader.onData(framed("a"), true);
+    expect(whole.stream.grpcStatus).toBe(0);
+    opened.clock.advance(partialMsMax);
+    expect(new Set(calls.map(({ stream }) => stream.grpcStatus))).toEqual(new Set([4]));
+    const next = beginAt(opened);
+    next.reader.onData(half, false);
+    expect(next.stream.sent).toEqual([]);
+  });
+
+  it("are answered by a method that has words for what is too large", () => {
+    const method = {
+      ...echo,
+      onTooLarge: (answer: UnaryAnswer) => answer.reply(Buffer.from("over")),
+    } as const;
+    const opened = open(method);
+    const { stream, reader } = begin(opened);
+    reader.onData(framed(Buffer.alloc(messageBytesMax + 1)).subarray(0, 100), false);
+    expect(stream.sent).toEqual(wholeAnswer("over"));
+    reader.onData(Buffer.alloc(100), true);
+    expect(stream.sent).toEqual(wholeAnswer("over"));
+  });
+
+  it("have their time from the first byte on, and end before it where they are whole", () => {
+    const opened = open(echo);
+    const { stream, reader } = begin(opened);
+    reader.onData(framed("abc").subarray(0, 3), false);
+    opened.clock.advance(partialMsMax - 1);
+    reader.onData(framed("abc").subarray(3), true);
+    expect(stream.sent).toEqual(wholeAnswer("abc"));
+    opened.clock.advance(partialMsMax);
+    expect(stream.sent).toEqual(wholeAnswer("abc"));
   });
 });
 
