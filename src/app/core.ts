@@ -15,7 +15,7 @@ import { createExternalProcessorService } from "../rpc/ext-proc.js";
 import { ExtProcCodec } from "../rpc/ext-proc-codec.js";
 import { createHealthService, Health } from "../rpc/health.js";
 import { pushTimesFor } from "../rpc/layer-pusher.js";
-import type { BadBucketId } from "../rpc/quota-stream.js";
+import type { IgnoredReport } from "../rpc/quota-stream.js";
 import { createRateLimitService } from "../rpc/rls.js";
 import { ResponseExtras } from "../rpc/rls-extras.js";
 import type { Transport } from "../wire/transport.js";
@@ -219,9 +219,9 @@ function createDecider(
 }
 
 function createControlPlane({ config, clock, random }: CoreParts, quotas: QuotaBook): ControlPlane {
-  const onBadId = (fault: BadBucketId): void => quotas.noteIgnored(fault);
+  const onIgnored = (cause: IgnoredReport): void => quotas.noteIgnored(cause);
   const times = pushTimesFor(config.layerTtlMs);
-  return new ControlPlane({ clock, random, times, quotas: { quotas, onBadId } });
+  return new ControlPlane({ clock, random, times, quotas: { quotas, onIgnored } });
 }
 
 function createCoreTransport(

@@ -19,6 +19,8 @@ const ignoredBuckets = [
   /** Not what the quota's filter makes: an Envoy of an older policy, or none of ours. */
   "foreign",
   "too_many_limits",
+  /** More than a stream may report in a second. */
+  "too_many",
   "id_too_long",
   "id_too_many_entries",
   "id_unreadable",

@@ -21,7 +21,6 @@ const streamFaults = [
   "silent",
   "taken_over",
   "unacknowledged",
-  "too_many_reports",
   "unread",
 ] as const;
 
@@ -70,10 +69,6 @@ const faultRows: Readonly<
   unacknowledged: {
     grpcStatus: grpcStatuses.deadlineExceeded,
     message: "What was sent is not acknowledged.",
-  },
-  too_many_reports: {
-    grpcStatus: grpcStatuses.resourceExhausted,
-    message: "More buckets are reported in a second than may be.",
   },
   unread: {
     grpcStatus: grpcStatuses.deadlineExceeded,

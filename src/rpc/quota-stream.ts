@@ -8,8 +8,14 @@ import { decodeUsage, encodeActions, readBucketId, type UsageMessage } from "./q
 /** The service's full name. Source: envoy/service/rate_limit_quota/v3/rlqs.proto. */
 const quotaServiceName = "envoy.service.rate_limit_quota.v3.RateLimitQuotaService";
 
-/** Buckets that one stream may report in a second; with more it is ended. */
+/**
+ * Reports of buckets that are looked at in a second of one stream. Callers choose what buckets
+ * there are, so those of more are left alone, and the stream goes on for all others.
+ */
 export const bucketReportsPerSecondMax = 2_000;
+
+/** Usages that are read of one message; those behind them are passed over, and not counted. */
+const usagesMax = 2 * bucketReportsPerSecondMax;
 
 /** The most buckets that one message of ours is about. */
 export const actionsPerMessageMax = 100;
@@ -24,12 +30,14 @@ const quotaNodeHeader = "x-headgate-node";
 export interface QuotaServiceParts {
   readonly streams: ControlStreams;
   readonly quotas: DividesQuotas;
-  /** A bucket id that is none, by what is wrong with it. */
-  readonly onBadId: (fault: BadBucketId) => void;
+  /** A report that is not looked at, by why. */
+  readonly onIgnored: (cause: IgnoredReport) => void;
 }
 
 /** Why a bucket's report is not looked at. */
-export type BadBucketId = Extract<ReturnType<typeof readBucketId>, { kind: "fault" }>["fault"];
+export type IgnoredReport =
+  | Extract<ReturnType<typeof readBucketId>, { kind: "fault" }>["fault"]
+  | "too_many";
 
 /**
  * Assigns quotas to Envoys that enforce them by themselves: usage comes in, assignments go out,
@@ -77,8 +85,7 @@ class QuotaStream {
     });
     this.reader = readMessages({
       stream: this.#stream,
-      // One more than may be shows that there are more.
-      decode: (bytes) => decodeUsage(bytes, bucketReportsPerSecondMax + 1),
+      decode: (bytes) => decodeUsage(bytes, usagesMax),
       take: (message) => this.#take(message),
       isReady: () => {
         this.#isHeldUp = this.#isFull;
@@ -90,27 +97,27 @@ class QuotaStream {
 
   #take({ domain, usages }: UsageMessage): void {
     this.#stream.hear();
-    if (!this.#isWithinPace(usages.length)) {
-      this.#stream.fail("too_many_reports");
-      return;
-    }
     const reports: BucketReport[] = [];
     for (const { id, ...usage } of usages) {
+      if (!this.#isWithinPace()) {
+        this.#parts.onIgnored("too_many");
+        continue;
+      }
       const read = readBucketId(id);
-      if (read.kind === "fault") this.#parts.onBadId(read.fault);
+      if (read.kind === "fault") this.#parts.onIgnored(read.fault);
       else reports.push({ key: read.key, id, entries: read.entries, usage });
     }
     this.#session.report(domain, reports);
     this.#send();
   }
 
-  #isWithinPace(count: number): boolean {
+  #isWithinPace(): boolean {
     const nowMs = this.#parts.streams.parts.clock.monotonicMs();
     if (nowMs - this.#secondMs >= 1_000) {
       this.#secondMs = nowMs;
       this.#reportCount = 0;
     }
-    this.#reportCount += count;
+    this.#reportCount += 1;
     return this.#reportCount <= bucketReportsPerSecondMax;
   }
 

@@ -23,7 +23,7 @@ function open(metadata: Readonly<Record<string, string>> = {}) {
     configuredHigh: () => 0,
   });
   const streams = new ControlStreams({ registry, counts, clock: rig.clock });
-  const [method] = createQuotaService({ streams, quotas: book, onBadId: () => {} }).methods;
+  const [method] = createQuotaService({ streams, quotas: book, onIgnored: () => {} }).methods;
   if (method?.kind !== "bidi") throw new Error("it has one method, both ways");
   const stream = new TestStream();
   const call = { deadlineMs: Infinity, metadata: (name: string) => metadata[name] };
