@@ -131,6 +131,7 @@ export function createCore(parts: CoreParts): Core {
   const metrics = createCoreMetrics(parts, shared);
   const httpServer = createHttpServer({
     ...shared,
+    hasJson: parts.config.httpJson && parts.config.tls?.clientAuthority === undefined,
     metrics,
     policies: policies.feed,
     storeKind: opened.kind,

@@ -13,8 +13,8 @@ import { toFailure } from "../rpc/status.js";
 import type { Metrics } from "./metrics.js";
 import type { PolicyStatus } from "./policy-in-force.js";
 
-/** The largest body of a request, in bytes. */
-export const httpBodyBytesMax = 1_048_576;
+/** The largest body of a request, in bytes: three times the longest list that Envoy has. */
+export const httpBodyBytesMax = 65_536;
 
 /** The largest head of a request, in bytes. */
 export const httpHeadBytesMax = 16_384;
@@ -28,6 +28,8 @@ const requestMsMax = 75_000;
 
 /** What the HTTP port shows. */
 export interface HttpParts {
+  /** Whether `POST /json` decides. */
+  readonly hasJson: boolean;
   readonly decider: Decides & { readonly isDegraded: boolean };
   /** What responses carry beside their statuses. */
   readonly extras: ResponseExtras;
@@ -149,6 +151,10 @@ async function answerMetrics(_: IncomingMessage, { metrics }: HttpParts): Promis
 }
 
 async function answerDecision(request: IncomingMessage, parts: HttpParts): Promise<Answer> {
+  if (!parts.hasJson) {
+    const why = "HEADGATE_JSON is false, or clients of gRPC need certificates. Ask over gRPC.";
+    return { ...text(403, `POST /json is off: ${why}`), headers: { connection: "close" } };
+  }
   const body = await readBody(request);
   if (body === undefined) {
     const refusal = json(413, { message: `The body is larger than ${httpBodyBytesMax} bytes.` });

@@ -101,6 +101,15 @@ const optionRows = {
     defaultValue: 8080,
     docs: "HTTP port; 0 takes a free one.",
   }),
+  httpJson: switchOption({
+    section: "Listening",
+    env: "HEADGATE_JSON",
+    flag: "json",
+    defaultValue: true,
+    docs:
+      "Whether `POST /json` decides. It asks nobody who they are, so where clients of gRPC need " +
+      "certificates (GRPC_CLIENT_TLS_CACERT) it never does.",
+  }),
   grpcHost: textOption({
     section: "Listening",
     env: "GRPC_HOST",

@@ -1,17 +1,17 @@
-import { fromJsonString, toJsonString } from "@bufbuild/protobuf";
-import { ServiceError, toServiceError } from "../core/errors.js";
+import { fromJson, type JsonValue, toJsonString } from "@bufbuild/protobuf";
+import { isServiceError, ServiceError, toServiceError } from "../core/errors.js";
 import type { Verdict } from "../core/verdict.js";
 import type { DecisionCounters } from "../decide/counters.js";
 import type { DecisionCall } from "../decide/decision.js";
 import type { PreparedQuery } from "../decide/prepared-query.js";
-import type { RateLimitQuery } from "../decide/query.js";
+import { descriptorCountMax, entryCountMax, type RateLimitQuery } from "../decide/query.js";
 import {
   type RateLimitRequest,
   RateLimitRequestSchema,
   RateLimitResponseSchema,
 } from "../gen/envoy/service/ratelimit/v3/rls_pb.js";
 import type { ResponseExtras } from "./rls-extras.js";
-import { type SentRequest, sentRequestOf, toQuery } from "./rls-request.js";
+import { type SentRequest, sentRequestOf, tooLarge, toQuery } from "./rls-request.js";
 import { toResponse } from "./rls-response.js";
 
 /** What decides a single query: a `Decider`. */
@@ -85,11 +85,36 @@ const exampleBody = JSON.stringify({
 });
 
 function parse(body: string): RateLimitRequest {
+  let message: RateLimitRequest;
   try {
-    return fromJsonString(RateLimitRequestSchema, body);
-  } catch {
+    const value: JsonValue = JSON.parse(body);
+    assertFew(value);
+    message = fromJson(RateLimitRequestSchema, value);
+  } catch (thrown) {
+    if (isServiceError(thrown)) throw thrown;
     // The decoder's words quote the body, so they are dropped.
     const words = `The body is not a RateLimitRequest in proto3 JSON, like ${exampleBody}.`;
     throw new ServiceError("REQUEST_INVALID", words);
   }
+  const refund = message.descriptors.findIndex((descriptor) => descriptor.isNegativeHits);
+  if (refund !== -1) {
+    const words = `descriptors[${refund}].isNegativeHits: hits are given back over gRPC alone.`;
+    throw new ServiceError("REQUEST_INVALID", words);
+  }
+  return message;
+}
+
+/** Lists are counted before a message is made of each of their elements. */
+function assertFew(value: JsonValue): void {
+  const descriptors = listIn(value, "descriptors");
+  if (descriptors.length > descriptorCountMax) throw tooLarge();
+  for (const descriptor of descriptors) {
+    if (listIn(descriptor, "entries").length > entryCountMax + 1) throw tooLarge();
+  }
+}
+
+function listIn(value: JsonValue, name: string): readonly JsonValue[] {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return [];
+  const list = value[name];
+  return Array.isArray(list) ? list : [];
 }

@@ -6,6 +6,7 @@ import { createMetrics, type ProcessCounts } from "../../../src/app/metrics.js";
 import type { PolicyStatus } from "../../../src/app/policy-in-force.js";
 import { ServiceError } from "../../../src/core/errors.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
+import { descriptorCountMax, entryCountMax } from "../../../src/decide/query.js";
 import { Health } from "../../../src/rpc/health.js";
 import { createTestDecider } from "../../support/decider.js";
 import { plainExtras } from "../../support/extras.js";
@@ -19,6 +20,7 @@ let health: Health;
 let status: PolicyStatus;
 let isDegraded: boolean;
 let isStoreAway: boolean;
+let hasJson: boolean;
 let failure: unknown;
 let bugs: unknown[];
 let port: number;
@@ -37,6 +39,7 @@ beforeEach(async () => {
   };
   isDegraded = false;
   isStoreAway = false;
+  hasJson = true;
   failure = undefined;
   bugs = [];
   const clock = realClock;
@@ -71,6 +74,9 @@ beforeEach(async () => {
       get isDegraded() {
         return isDegraded;
       },
+    },
+    get hasJson() {
+      return hasJson;
     },
     extras: plainExtras,
     counters,
@@ -243,6 +249,32 @@ describe("POST /json", () => {
     const text = await answer.text();
     expect(JSON.parse(text)).toMatchObject({ code: "REQUEST_INVALID" });
     expect(text).not.toContain("caller-73");
+  });
+
+  it("gives no hits back, which anybody could ask for", async () => {
+    const [descriptor] = question.descriptors;
+    const answer = await post({
+      ...question,
+      descriptors: [descriptor, { ...descriptor, isNegativeHits: true }],
+    });
+    expect(answer.status).toBe(400);
+    expect(await answer.text()).toContain("descriptors[1].isNegativeHits");
+  });
+
+  it.each([
+    ["descriptors", { domain: "shop", descriptors: Array(descriptorCountMax + 1).fill({}) }],
+    ["entries", { domain: "shop", descriptors: [{ entries: Array(entryCountMax + 2).fill({}) }] }],
+  ])("answers 413 for more %s than are counted, and makes nothing of them", async (_, body) => {
+    const answer = await post(body);
+    expect(answer.status).toBe(413);
+    expect(await answer.json()).toMatchObject({ code: "REQUEST_TOO_LARGE" });
+  });
+
+  it("answers 403 where it is off", async () => {
+    hasJson = false;
+    const answer = await post(question);
+    expect(answer.status).toBe(403);
+    expect(await answer.text()).toContain("HEADGATE_JSON");
   });
 
   it("answers a failed store with its code, and 503", async () => {
