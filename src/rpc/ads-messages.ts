@@ -1,9 +1,8 @@
-import { create, fromBinary, type JsonObject, toBinary } from "@bufbuild/protobuf";
-import {
-  DiscoveryRequestSchema,
-  DiscoveryResponseSchema,
-} from "../gen/envoy/service/discovery/v3/discovery_pb.js";
-import type { DiscoveredResource } from "./rate-limit-config.js";
+import { create, type JsonObject, toBinary } from "@bufbuild/protobuf";
+import { WireType } from "@bufbuild/protobuf/wire";
+import { DiscoveryRequestSchema } from "../gen/envoy/service/discovery/v3/discovery_pb.js";
+import { FieldReader, fieldTag } from "./field-reader.js";
+import { type DiscoveredResource, resourcesMax } from "./rate-limit-config.js";
 import { grpcStatuses } from "./status.js";
 
 /** Who asks, in every request. */
@@ -72,19 +71,60 @@ function refusalStatus(text: string): { readonly code: number; readonly message:
   return { code: grpcStatuses.invalidArgument, message: isLong ? `${cut}...` : text };
 }
 
-/** Reads a response; its resources stay bytes. Undefined for bytes that are none. */
+const { LengthDelimited } = WireType;
+
+/** Source: DiscoveryResponse. */
+const responseTags = {
+  versionInfo: fieldTag(1, LengthDelimited),
+  resources: fieldTag(2, LengthDelimited),
+  typeUrl: fieldTag(4, LengthDelimited),
+  nonce: fieldTag(5, LengthDelimited),
+} as const;
+
+/** Source: google.protobuf.Any. */
+const anyTags = { typeUrl: fieldTag(1, LengthDelimited), value: fieldTag(2, LengthDelimited) };
+
+/** A resource has three fields, and of more than `resourcesMax` the set is refused. */
+const responseFieldsMax = 4 * resourcesMax;
+
+/**
+ * Reads a response; its resources stay bytes, in place. Undefined for bytes that are none, and for
+ * more fields than a set has of as many resources as may be.
+ */
 export function decodeDiscoveryResponse(bytes: Uint8Array): DiscoveredSet | undefined {
   try {
-    const { typeUrl, versionInfo, nonce, resources } = fromBinary(DiscoveryResponseSchema, bytes, {
-      readUnknownFields: false,
-    });
-    return {
-      typeUrl,
-      version: versionInfo,
-      nonce,
-      resources: resources.map(({ typeUrl: type, value }) => ({ typeUrl: type, value })),
-    };
+    return readResponse(new FieldReader(bytes, responseFieldsMax));
   } catch {
     return undefined;
   }
 }
+
+function readResponse(reader: FieldReader): DiscoveredSet {
+  let typeUrl = "";
+  let version = "";
+  let nonce = "";
+  const resources: DiscoveredResource[] = [];
+  while (reader.next()) {
+    if (reader.tag === responseTags.resources) resources.push(readResource(reader));
+    else if (reader.tag === responseTags.typeUrl) typeUrl = reader.text();
+    else if (reader.tag === responseTags.versionInfo) version = reader.text();
+    else if (reader.tag === responseTags.nonce) nonce = reader.text();
+    else reader.skip();
+  }
+  return { typeUrl, version, nonce, resources };
+}
+
+function readResource(reader: FieldReader): DiscoveredResource {
+  let typeUrl = "";
+  let value: Uint8Array = nothing;
+  const outerEnd = reader.enter();
+  while (reader.next()) {
+    if (reader.tag === anyTags.typeUrl) typeUrl = reader.text();
+    else if (reader.tag === anyTags.value) value = reader.part();
+    else reader.skip();
+  }
+  reader.leave(outerEnd);
+  return { typeUrl, value };
+}
+
+const nothing: Uint8Array = new Uint8Array(0);

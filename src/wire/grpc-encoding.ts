@@ -2,14 +2,17 @@ import { gunzip } from "node:zlib";
 import { acceptedEncodings, protocolStatuses } from "./grpc-status.js";
 import { type CallFailure, messageBytesMax } from "./service.js";
 
+/** The most bytes that one of a compressed message may be; texts of requests have a tenth. */
+const compressedRatioMax = 100;
+
 /** A message as it was before compression, or why there is none. */
 export type Decompressed =
   | { readonly kind: "message"; readonly bytes: Uint8Array }
   | { readonly kind: "failure"; readonly failure: CallFailure };
 
 /**
- * Decompresses one message, beside the event loop: a small one may make a megabyte. What is above
- * `messageBytesMax` is not made, so a bomb costs no more than the largest message.
+ * Decompresses one message, beside the event loop. What is above `messageBytesMax`, or more than
+ * `compressedRatioMax` times what came, is not made: a bomb costs little more than its bytes.
  *
  * @param encoding `grpc-encoding` of the call; undefined where it has none
  * @param bytes must hold until `done`
@@ -29,7 +32,8 @@ export function decompress(
     fail(protocolStatuses.unimplemented, `Encodings of messages are ${acceptedEncodings}.`);
     return;
   }
-  gunzip(bytes, { maxOutputLength: messageBytesMax }, (error, message) => {
+  const maxOutputLength = Math.min(messageBytesMax, compressedRatioMax * bytes.length);
+  gunzip(bytes, { maxOutputLength }, (error, message) => {
     if (!error) done({ kind: "message", bytes: message });
     else if (error.name === "RangeError") fail(protocolStatuses.resourceExhausted, tooLargeMessage);
     else fail(protocolStatuses.internal, "A message is not what its encoding says.");

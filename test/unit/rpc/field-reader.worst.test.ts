@@ -6,6 +6,7 @@ import { LoadStatsRequestSchema } from "../../../src/gen/envoy/service/load_stat
 import * as metricsService from "../../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
 import * as quotas from "../../../src/gen/envoy/service/rate_limit_quota/v3/rlqs_pb.js";
 import { RateLimitRequestSchema } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
+import { decodeDiscoveryResponse } from "../../../src/rpc/ads-messages.js";
 import { decodeDiscoveryAsk } from "../../../src/rpc/discovery-request.js";
 import { decodeExchange } from "../../../src/rpc/ext-proc-decoder.js";
 import { WantedNames } from "../../../src/rpc/ext-proc-names.js";
@@ -39,6 +40,11 @@ const decoders: readonly {
   { name: "discovery", schema: DiscoveryRequestSchema, decode: decodeDiscoveryAsk },
   { name: "load reports", schema: LoadStatsRequestSchema, decode: decodeLoads },
   { name: "metrics", schema: StreamMetricsMessageSchema, decode: (bytes) => metrics.decode(bytes) },
+  {
+    name: "sets of a control plane",
+    schema: discovery.DiscoveryResponseSchema,
+    decode: (bytes) => decodeDiscoveryResponse(bytes),
+  },
   {
     name: "usage",
     schema: quotas.RateLimitQuotaUsageReportsSchema,
