@@ -67,6 +67,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   const logger = given.logger ?? silentLogger;
   const parser = given.parser ?? parsePolicyInWorker;
   for (const notice of config.notices) logger.warn({ event: "configNotice" }, notice);
+  if (config.openPorts !== undefined) logger.warn({ event: "openPorts" }, config.openPorts);
   const tls = config.tls && (await openTls(config.tls, { clock, logger }));
   const { admin: choice } = config;
   const access = choice && (await openAdminAccess({ choice, clock, logger }));

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { findNearestName } from "../policy/nearest-name.js";
 import { type AdminChoice, type AdminValues, chooseAdmin } from "./admin-choice.js";
 import { ignoredNotices } from "./ignored-options.js";
+import { checkOpenPorts } from "./open-ports.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "./options.js";
 import type { PolicyFileStyle } from "./policy-files.js";
 import { chooseSignals, type SignalChoice } from "./signal-choice.js";
@@ -57,6 +58,8 @@ export interface Config
   readonly watchedDirectories: readonly string[];
   /** What the user should know about settings that were accepted; holds no values. */
   readonly notices: readonly string[];
+  /** Which ports anybody may reach, and what to do; undefined: none. */
+  readonly openPorts?: string;
 }
 
 /** A configuration, or everything that is wrong with it. */
@@ -189,6 +192,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const stats = chooseStats(values, sources.env);
   const signals = chooseSignals(values);
   const admin = chooseAdmin(values);
+  const openPorts = checkOpenPorts(values, tls);
   const timings = parseTimings(sources.env[testTimingsName]);
   if (
     timings.kind === "problem" ||
@@ -197,9 +201,10 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     xds.kind === "problems" ||
     stats.kind === "problems" ||
     signals.kind === "problems" ||
-    admin.kind === "problems"
+    admin.kind === "problems" ||
+    openPorts.kind === "problems"
   ) {
-    const problems = [tls, xds, stats, signals, admin].flatMap((one) =>
+    const problems = [tls, xds, stats, signals, admin, openPorts].flatMap((one) =>
       one.kind === "problems" ? one.problems : [],
     );
     if (store.kind === "problem") problems.unshift(store.message);
@@ -220,6 +225,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     signals: signals.signals,
     stats: stats.stats,
     ...(tracing === undefined ? {} : { tracing }),
+    ...(openPorts.notice === undefined ? {} : { openPorts: openPorts.notice }),
     timings: timings.timings,
     watchedDirectories:
       isRuntime && values.runtimeWatchRoot

@@ -53,6 +53,15 @@ export const tlsOptionRows = {
     valueName: "PATH",
     docs: "The same under the name that Envoy Gateway sets; GRPC_CLIENT_TLS_CACERT wins.",
   }),
+  requireClientCertificates: switchOption({
+    section: "Listening",
+    env: "HEADGATE_REQUIRE_CLIENT_CERTIFICATES",
+    flag: "require-client-certificates",
+    defaultValue: false,
+    docs:
+      "Refuses to start where gRPC or the control port can be reached from beyond this machine " +
+      "by clients without a certificate, in place of a warning.",
+  }),
   grpcClientTlsSan: checkedOption<ClientSan>({
     section: "Listening",
     env: "GRPC_CLIENT_TLS_SAN",
