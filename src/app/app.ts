@@ -12,6 +12,7 @@ import { joinFleet } from "./fleet.js";
 import { type GrpcAddress, type GrpcListener, listenForGrpc } from "./grpc-listener.js";
 import { type ListenAddress, listen } from "./listen.js";
 import { type Logger, silentLogger } from "./logger.js";
+import { newProcessCounts, type ProcessCounts } from "./metrics.js";
 import { type OperatorRecords, openOperatorRecords } from "./operator-records.js";
 import { followStore, isHealthyWith, type OpenPolicies, openPolicies } from "./policies.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
@@ -72,7 +73,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   const { admin: choice } = config;
   const access = choice && (await openAdminAccess({ choice, clock, logger }));
   const first = await openPolicies(config, { clock, random, logger, parser });
-  const processCounts = { bugCount: 0, badValueCount: 0 };
+  const processCounts = newProcessCounts();
   const onBadBuckets = (count: number): void => {
     processCounts.badValueCount += count;
   };
@@ -112,7 +113,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     await opened.store.close();
   };
   const whole = { config, clock, random, logger, parser, policies, opened, operator, access };
-  const parts = { ...whole, core, closeStore, tls, replicaCount };
+  const parts = { ...whole, core, closeStore, tls, replicaCount, processCounts };
   try {
     await core.settled();
     return await serve(parts);
@@ -134,6 +135,7 @@ interface Serving {
   readonly opened: OpenStore;
   readonly operator: OperatorRecords;
   readonly replicaCount: () => number;
+  readonly processCounts: ProcessCounts;
   /** Absent where there is no admin API. */
   readonly access: AdminAccess | undefined;
   readonly closeStore: () => Promise<void>;
@@ -142,8 +144,11 @@ interface Serving {
 }
 
 async function serve(parts: Serving): Promise<App> {
-  const { core, config, logger, policies, tls } = parts;
-  const grpc = await listenForGrpc({ config, transport: core.transport, tls });
+  const { core, config, logger, policies, tls, processCounts } = parts;
+  const onRefused = (): void => {
+    processCounts.refusedConnections.grpc += 1;
+  };
+  const grpc = await listenForGrpc({ config, transport: core.transport, tls, onRefused });
   const httpAddress = await listen(core.httpServer, {
     host: config.host,
     port: config.port,
@@ -192,9 +197,13 @@ function openStats({ core, config, clock, logger }: Serving): Promise<StatsListe
   return openStatsListeners({ config, clock, logger, sources, fleet, metrics, onBug });
 }
 
-function openControl({ core, policies, ...parts }: Serving): Promise<ControlPort> {
+function openControl({ core, policies, processCounts, ...parts }: Serving): Promise<ControlPort> {
   const { control: plane, loop, onBug } = core;
-  return openControlPort({ ...parts, plane, sheets: loop, policies: policies.feed, onBug });
+  const onRefused = (): void => {
+    processCounts.refusedConnections.control += 1;
+  };
+  const feeds = { sheets: loop, policies: policies.feed };
+  return openControlPort({ ...parts, ...feeds, plane, onBug, onRefused });
 }
 
 interface Stopping {

@@ -6,6 +6,7 @@ import type { PolicySource } from "../decide/policy-source.js";
 import type { HeldSheet } from "../fleet/sheet-board.js";
 import { type ControlPlane, controlMessageBytesMax } from "../rpc/control-plane.js";
 import { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
+import { boundByAddress } from "./address-bound.js";
 import type { Config } from "./config.js";
 import { type ListenAddress, listen } from "./listen.js";
 import type { Logger } from "./logger.js";
@@ -29,13 +30,18 @@ export interface ControlPortParts {
   readonly policies: PolicySource & { onLoaded(listener: () => void): () => void };
   readonly config: Pick<
     Config,
-    "controlAddress" | "grpcConnectionAgeMsMax" | "grpcConnectionAgeGraceMs"
+    | "controlAddress"
+    | "connectionsPerAddressMax"
+    | "grpcConnectionAgeMsMax"
+    | "grpcConnectionAgeGraceMs"
   >;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
   /** Undefined where gRPC is served in plaintext. */
   readonly tls: OpenTls | undefined;
+  /** Told of each connection above what one address may have. */
+  readonly onRefused: () => void;
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -66,7 +72,9 @@ export async function openControlPort(parts: ControlPortParts): Promise<ControlP
   const place = config.controlAddress;
   if (place === undefined) return { close: async () => {} };
   const transport = createTransport(parts);
-  const accept = acceptor(transport, parts.tls);
+  const { connectionsPerAddressMax: perAddressMax } = config;
+  const { onRefused } = parts;
+  const accept = boundByAddress(acceptor(transport, parts.tls), { perAddressMax, onRefused });
   const server = createServer({ noDelay: true }, accept);
   const setting = "HEADGATE_CONTROL_ADDR";
   const settings = { hostSetting: setting, portSetting: setting };

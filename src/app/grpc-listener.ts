@@ -1,6 +1,7 @@
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Transport } from "../wire/transport.js";
+import { boundByAddress } from "./address-bound.js";
 import type { Config } from "./config.js";
 import { type ListenAddress, listen } from "./listen.js";
 import type { OpenTls } from "./tls.js";
@@ -24,6 +25,8 @@ export interface GrpcListenerParts {
   readonly transport: Transport;
   /** Undefined where gRPC is served in plaintext. */
   readonly tls: OpenTls | undefined;
+  /** Told of each connection above what one address may have. */
+  readonly onRefused: () => void;
 }
 
 /** The most connections at a time. A fleet's Envoys have one each worker. */
@@ -35,13 +38,16 @@ const grpcConnectionsMax = 10_000;
  * @throws ServiceError LISTEN_FAILED naming the setting and what to do
  */
 export async function listenForGrpc(parts: GrpcListenerParts): Promise<GrpcListener> {
-  const { config, transport, tls } = parts;
+  const { config, transport, tls, onRefused } = parts;
   const acceptSecured = (socket: TLSSocket): void => {
     transport.accept(config.transport === "grpc-js" ? new TlsConnection(socket) : socket);
   };
+  const { connectionsPerAddressMax: perAddressMax } = config;
+  const accept =
+    tls === undefined ? (socket: Socket) => transport.accept(socket) : tls.terminate(acceptSecured);
   const server = createServer(
     { noDelay: true },
-    tls === undefined ? (socket) => transport.accept(socket) : tls.terminate(acceptSecured),
+    boundByAddress(accept, { perAddressMax, onRefused }),
   );
   const close = (): void => {
     server.close();

@@ -33,6 +33,13 @@ export interface ProcessCounts {
   bugCount: number;
   /** Values under our keys in the store that were not ours. */
   badValueCount: number;
+  /** Connections above what one address may have, by port. */
+  readonly refusedConnections: { grpc: number; control: number };
+}
+
+/** None yet. */
+export function newProcessCounts(): ProcessCounts {
+  return { bugCount: 0, badValueCount: 0, refusedConnections: { grpc: 0, control: 0 } };
 }
 
 /** What the metrics are read from, when they are scraped. */
@@ -401,5 +408,15 @@ function addProcessMetrics(registry: Registry, { processCounts, version }: Metri
     name: "headgate_store_bad_values_total",
     help: "Values under our keys in the store that were not ours; each counted as unused.",
     read: (add) => add(processCounts.badValueCount),
+  });
+  addCounter(registry, {
+    name: "headgate_refused_connections_total",
+    help: "Connections above HEADGATE_CONNECTIONS_PER_ADDRESS_MAX, closed at once, by port.",
+    labelNames: ["port"],
+    read: (add) => {
+      for (const [port, count] of Object.entries(processCounts.refusedConnections)) {
+        add(count, { port });
+      }
+    },
   });
 }

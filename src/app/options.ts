@@ -128,6 +128,17 @@ const optionRows = {
     docs: "gRPC port; 0 takes a free one.",
   }),
   ...tlsOptionRows,
+  connectionsPerAddressMax: wholeNumberOption({
+    section: "Listening",
+    env: "HEADGATE_CONNECTIONS_PER_ADDRESS_MAX",
+    flag: "connections-per-address-max",
+    min: 1,
+    max: 20_000,
+    defaultValue: 2_500,
+    docs:
+      "Connections that one address may have open, on the gRPC port and on the control port. " +
+      "Raise it where all Envoys come through one load balancer.",
+  }),
   ...controlPortOptionRows,
   ...adminOptionRows,
   grpcConnectionAgeMsMax: durationOption({
@@ -253,6 +264,18 @@ const optionRows = {
     docs:
       "Requests that may be in work at a time; above, and until half of them are answered, " +
       "limits answer by their on_store_failure.",
+  }),
+  requestBytesMax: wholeNumberOption({
+    section: "Overload",
+    env: "HEADGATE_REQUEST_BYTES_MAX",
+    flag: "request-bytes-max",
+    min: 65_536,
+    max: 1_048_576,
+    defaultValue: 262_144,
+    docs:
+      "The largest message on the gRPC port, in bytes, after decompression: what is larger is " +
+      "over the limit. Raise it where `max_request_headers_kb` of your Envoys is above 60, to " +
+      "four times as much.",
   }),
   drainDelayMs: wholeNumberOption({
     section: "Stopping",

@@ -9,13 +9,17 @@ import type { OptionValues } from "./options.js";
 /** The options that this is about. */
 export type TransportValues = Pick<
   OptionValues,
-  "transport" | "reflection" | "grpcConnectionAgeMsMax" | "grpcConnectionAgeGraceMs"
+  | "transport"
+  | "reflection"
+  | "requestBytesMax"
+  | "grpcConnectionAgeMsMax"
+  | "grpcConnectionAgeGraceMs"
 >;
 
 /** What is served, by whatever transport. */
 export type ServedParts = Omit<
   GrpcJsTransportParts,
-  "connectionAgeMsMax" | "connectionAgeGraceMs"
+  "connectionAgeMsMax" | "connectionAgeGraceMs" | "receivedBytesMax"
 > & {
   /** Told how connections and streams of the lane end. */
   readonly laneCounts: LaneCounts;
@@ -31,6 +35,7 @@ export function createTransport(
   const parts = {
     ...served,
     services: values.reflection ? [...services, ...createReflectionServices(services)] : services,
+    receivedBytesMax: values.requestBytesMax,
     connectionAgeMsMax: grpcConnectionAgeMsMax,
     connectionAgeGraceMs: grpcConnectionAgeGraceMs,
   };

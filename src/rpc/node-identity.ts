@@ -1,5 +1,5 @@
 import { WireType } from "@bufbuild/protobuf/wire";
-import { type FieldReader, fieldTag } from "./field-reader.js";
+import { FieldReader, fieldTag } from "./field-reader.js";
 
 /** Who an Envoy says it is. All of it was made elsewhere: it reaches no label and no log. */
 export interface NodeIdentity {
@@ -15,6 +15,9 @@ export interface NodeIdentity {
 
 /** The longest name of a node, in characters; other texts are cut to it. */
 export const nodeIdCharsMax = 256;
+
+/** Fields of a node, with those of its parts that are read. Envoy has one for each extension. */
+const nodeFieldsMax = 8_192;
 
 /** The line of Envoy whose behaviour this port was made for. */
 const envoyLine = /^1\.40(?:\.|$)/;
@@ -38,11 +41,11 @@ const versionTags: readonly number[] = [1, 2, 3].map((field) => fieldTag(field, 
  * Reads what is needed of a node from a field whose value it is, where the reader stands; what else
  * there is of it, 60 KB of extensions, is passed over.
  *
- * @throws Error for bytes that are no such message
+ * @throws Error for bytes that are no such message, or have more than `nodeFieldsMax` fields
  */
-export function readNodeIdentity(reader: FieldReader): NodeIdentity {
+export function readNodeIdentity(outer: FieldReader): NodeIdentity {
   const found = { id: "", cluster: "", agent: "", version: "" };
-  const outerEnd = reader.enter();
+  const reader = new FieldReader(outer.part(), nodeFieldsMax);
   while (reader.next()) {
     if (reader.tag === nodeTags.id) found.id = reader.text();
     else if (reader.tag === nodeTags.cluster) found.cluster = reader.text();
@@ -51,7 +54,6 @@ export function readNodeIdentity(reader: FieldReader): NodeIdentity {
     else if (reader.tag === nodeTags.build) found.version = readBuildVersion(reader);
     else reader.skip();
   }
-  reader.leave(outerEnd);
   return cutTexts(found);
 }
 

@@ -1,13 +1,7 @@
 import type { GrpcConnection } from "./grpc-context.js";
-import { tooLargeMessage } from "./grpc-encoding.js";
+import { tooLarge } from "./grpc-encoding.js";
 import { writeMessageHead } from "./grpc-message.js";
-import {
-  answerHead,
-  failureAnswer,
-  failureTrailers,
-  okTrailers,
-  protocolStatuses,
-} from "./grpc-status.js";
+import { answerHead, failureAnswer, failureTrailers, okTrailers } from "./grpc-status.js";
 import type { ServerStream } from "./http2.js";
 import { type CallFailure, messageBytesMax } from "./service.js";
 
@@ -32,7 +26,7 @@ export class AnswerStream {
   send(bytes: Uint8Array): boolean {
     if (this.#isOver) return true;
     if (bytes.length > messageBytesMax) {
-      this.fail({ grpcStatus: protocolStatuses.resourceExhausted, message: tooLargeMessage });
+      this.fail(tooLarge(messageBytesMax));
       return true;
     }
     this.#sendHead();

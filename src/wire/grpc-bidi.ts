@@ -1,12 +1,13 @@
 import type { Cancel } from "../core/clock.js";
 import { AnswerStream } from "./grpc-answers.js";
-import { type CallParts, deadlineMsOf, type GrpcConnection, partialMsMax } from "./grpc-context.js";
-import { decompress, tooLargeMessage } from "./grpc-encoding.js";
+import { type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
+import { decompress, tooLarge } from "./grpc-encoding.js";
 import { isOneMessage, MessageReader, messageHeadBytes } from "./grpc-message.js";
 import { metadataOf } from "./grpc-metadata.js";
 import { malformedMessage, noRoom, tooSlow } from "./grpc-request.js";
 import { protocolStatuses } from "./grpc-status.js";
 import type { HeaderFields, ServerStream, StreamReader } from "./http2.js";
+import { partialMsMax } from "./partial-bytes.js";
 import type { BidiAnswers, BidiHandler, BidiReader, CallContext, CallFailure } from "./service.js";
 
 /**
@@ -68,7 +69,7 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
     }
     if (this.#isWorking) this.#owedBytes += bytes.length;
     else this.#stream.consumed(bytes.length);
-    if (!this.#isWorking && this.#waitingBytes === 0 && isOneMessage(bytes)) {
+    if (!this.#isWorking && this.#waitingBytes === 0 && this.#isWhole(bytes)) {
       this.#handOver(bytes.subarray(messageHeadBytes));
     } else if (!this.#keep(bytes)) {
       return;
@@ -150,7 +151,9 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
         if (this.#hasEnded) this.#tellEnd();
         return;
       } else {
-        this.#refuse(read === "malformed" ? malformedMessage : tooLarge);
+        this.#refuse(
+          read === "malformed" ? malformedMessage : tooLarge(this.#connection.receivedBytesMax),
+        );
       }
     }
   }
@@ -178,7 +181,8 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
     this.#isWorking = true;
     // What comes meanwhile would move the bytes.
     const bytes = new Uint8Array(message);
-    decompress({ encoding: this.#encoding, bytes }, (result) => {
+    const bytesMax = this.#connection.receivedBytesMax;
+    decompress({ encoding: this.#encoding, bytes, bytesMax }, (result) => {
       if (this.#answers.isOver) return;
       if (result.kind === "failure") {
         this.#refuse(result.failure);
@@ -196,9 +200,13 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
     else this.#reader.onEnd();
   }
 
+  #isWhole(bytes: Uint8Array): boolean {
+    return isOneMessage(bytes, this.#connection.receivedBytesMax);
+  }
+
   /** Keeps what cannot be handed over yet; answers false when that ended the call. */
   #keep(bytes: Uint8Array): boolean {
-    this.#waiting ??= new MessageReader();
+    this.#waiting ??= new MessageReader(this.#connection.receivedBytesMax);
     if (!this.#connection.hasRoom(bytes.length)) {
       this.#refuse(noRoom);
       return false;
@@ -247,11 +255,6 @@ const absentReader: BidiReader = {
   onEnd() {},
   onCancel() {},
   onDrain() {},
-};
-
-const tooLarge: CallFailure = {
-  grpcStatus: protocolStatuses.resourceExhausted,
-  message: tooLargeMessage,
 };
 
 const cutMessage: CallFailure = {

@@ -2,12 +2,15 @@ import type { Clock } from "../core/clock.js";
 import type { CallHead } from "./grpc-head.js";
 import { messageHeadBytes } from "./grpc-message.js";
 import type { HeaderFields, ServerStream } from "./http2.js";
-import type { MappedThrow, ServiceHandlers } from "./service.js";
+import type { PartialBytes } from "./partial-bytes.js";
+import { type MappedThrow, messageBytesMax, type ServiceHandlers } from "./service.js";
 
 /** What gRPC over HTTP/2 is made of. */
 export interface GrpcLaneParts {
   readonly services: readonly ServiceHandlers[];
   readonly clock: Clock;
+  /** The largest message that is taken, in bytes. Default `messageBytesMax`. */
+  readonly receivedBytesMax?: number;
   /** Told of every value thrown by a handler that no failure of the environment explains. */
   readonly onBug: (thrown: unknown) => void;
   /** Whether calls may have waited long before we read them. */
@@ -31,21 +34,11 @@ export interface Stoppable {
   stop(): void;
 }
 
-/**
- * The most bytes of requests that one connection may have begun and not finished; a request above
- * is refused. Envoy's requests come whole, in one frame.
- */
-export const partialBytesMax = 16_777_216;
-
-/** The same for all connections of a server together: it is theirs, however many there are. */
-export const serverPartialBytesMax = 67_108_864;
-
-/** How long a request may take from its first byte to its last one, in milliseconds. */
-export const partialMsMax = 10_000;
-
-/** Bytes of requests that have begun and not ended, on all connections of a server. */
-export interface ServerPartialBytes {
-  count: number;
+/** What the connections of a server share. */
+export interface GrpcServerState {
+  readonly parts: GrpcLaneParts;
+  readonly openStreams: OpenStreams;
+  readonly partialBytes: PartialBytes;
 }
 
 /** What the calls of one connection share. */
@@ -54,34 +47,29 @@ export class GrpcConnection {
   readonly openStreams: OpenStreams;
   /** Where the head of a message is written, for as long as it takes to copy it out. */
   readonly messageHead = new Uint8Array(messageHeadBytes);
-  readonly #serverPartial: ServerPartialBytes;
-  #partialBytes = 0;
+  /** The largest message that is taken, in bytes. */
+  readonly receivedBytesMax: number;
+  readonly #partialBytes: PartialBytes;
+  readonly #peer: string;
 
-  constructor(
-    parts: GrpcLaneParts,
-    openStreams: OpenStreams,
-    serverPartial: ServerPartialBytes = { count: 0 },
-  ) {
+  /** @param peer the address at the other end */
+  constructor({ parts, openStreams, partialBytes }: GrpcServerState, peer: string) {
     this.parts = parts;
     this.openStreams = openStreams;
-    this.#serverPartial = serverPartial;
+    this.receivedBytesMax = parts.receivedBytesMax ?? messageBytesMax;
+    this.#partialBytes = partialBytes;
+    this.#peer = peer;
   }
 
-  /**
-   * Whether there is room for so many bytes more of requests that have begun and not ended, here
-   * and on all connections together.
-   */
+  /** Whether there is room for so many bytes more of requests that have begun and not ended. */
   hasRoom(byteCount: number): boolean {
-    return (
-      this.#partialBytes + byteCount <= partialBytesMax &&
-      this.#serverPartial.count + byteCount <= serverPartialBytesMax
-    );
+    return this.#partialBytes.hasRoom(this.#peer, byteCount);
   }
 
   /** Counts such bytes as they come, and below 0 as they go. */
   countPartial(byteCount: number): void {
-    this.#partialBytes += byteCount;
-    this.#serverPartial.count += byteCount;
+    // Most requests come whole, and drop nothing.
+    if (byteCount !== 0) this.#partialBytes.count(this.#peer, byteCount);
   }
 }
 

@@ -1,6 +1,6 @@
 import { gunzip } from "node:zlib";
 import { acceptedEncodings, protocolStatuses } from "./grpc-status.js";
-import { type CallFailure, messageBytesMax } from "./service.js";
+import type { CallFailure } from "./service.js";
 
 /** The most bytes that one of a compressed message may be; texts of requests have a tenth. */
 const compressedRatioMax = 100;
@@ -10,15 +10,23 @@ export type Decompressed =
   | { readonly kind: "message"; readonly bytes: Uint8Array }
   | { readonly kind: "failure"; readonly failure: CallFailure };
 
+/** A message before it is decompressed. */
+interface CompressedMessage {
+  readonly encoding: string | undefined;
+  readonly bytes: Uint8Array;
+  readonly bytesMax: number;
+}
+
 /**
- * Decompresses one message, beside the event loop. What is above `messageBytesMax`, or more than
+ * Decompresses one message, beside the event loop. What is above `bytesMax`, or more than
  * `compressedRatioMax` times what came, is not made: a bomb costs little more than its bytes.
  *
  * @param encoding `grpc-encoding` of the call; undefined where it has none
  * @param bytes must hold until `done`
+ * @param bytesMax the largest message
  */
 export function decompress(
-  { encoding, bytes }: { readonly encoding: string | undefined; readonly bytes: Uint8Array },
+  { encoding, bytes, bytesMax }: CompressedMessage,
   done: (result: Decompressed) => void,
 ): void {
   const fail = (grpcStatus: number, message: string): void =>
@@ -32,13 +40,16 @@ export function decompress(
     fail(protocolStatuses.unimplemented, `Encodings of messages are ${acceptedEncodings}.`);
     return;
   }
-  const maxOutputLength = Math.min(messageBytesMax, compressedRatioMax * bytes.length);
+  const maxOutputLength = Math.min(bytesMax, compressedRatioMax * bytes.length);
   gunzip(bytes, { maxOutputLength }, (error, message) => {
     if (!error) done({ kind: "message", bytes: message });
-    else if (error.name === "RangeError") fail(protocolStatuses.resourceExhausted, tooLargeMessage);
+    else if (error.name === "RangeError") done({ kind: "failure", failure: tooLarge(bytesMax) });
     else fail(protocolStatuses.internal, "A message is not what its encoding says.");
   });
 }
 
 /** What callers are told of a message above the bound. */
-export const tooLargeMessage = `A message has more than ${messageBytesMax} bytes.`;
+export function tooLarge(bytesMax: number): CallFailure {
+  const message = `A message has more than ${bytesMax} bytes.`;
+  return { grpcStatus: protocolStatuses.resourceExhausted, message };
+}

@@ -2,14 +2,15 @@ import { BidiCall } from "./grpc-bidi.js";
 import {
   GrpcConnection,
   type GrpcLaneParts,
+  type GrpcServerState,
   type OpenStreams,
-  type ServerPartialBytes,
   type Stoppable,
 } from "./grpc-context.js";
 import { type CallHead, type Routes, readCallHead, routesOf } from "./grpc-head.js";
 import { ServerStreamCall } from "./grpc-server-stream.js";
 import { UnaryCall } from "./grpc-unary.js";
 import type { HeaderFields, ServerStream, StreamAcceptor, StreamReader } from "./http2.js";
+import { PartialBytes } from "./partial-bytes.js";
 
 /**
  * gRPC on streams of HTTP/2: finds the method of a call and lets it begin.
@@ -17,20 +18,22 @@ import type { HeaderFields, ServerStream, StreamAcceptor, StreamReader } from ".
  * Source: "gRPC over HTTP2" of gRPC core.
  */
 export class GrpcLane {
-  readonly #parts: GrpcLaneParts;
+  readonly #state: GrpcServerState;
   readonly #routes: Routes;
   readonly #openStreams = new OpenStreamSet();
-  readonly #partialBytes: ServerPartialBytes = { count: 0 };
 
   constructor(parts: GrpcLaneParts) {
-    this.#parts = parts;
+    this.#state = { parts, openStreams: this.#openStreams, partialBytes: new PartialBytes() };
     this.#routes = routesOf(parts.services);
   }
 
-  /** Takes the requests of one connection. */
-  openConnection(): StreamAcceptor {
-    const connection = new GrpcConnection(this.#parts, this.#openStreams, this.#partialBytes);
-    return new GrpcAcceptor(connection, this.#routes);
+  /**
+   * Takes the requests of one connection.
+   *
+   * @param peer the address at its other end
+   */
+  openConnection(peer: string): StreamAcceptor {
+    return new GrpcAcceptor(new GrpcConnection(this.#state, peer), this.#routes);
   }
 
   /** Tells calls that last to end now, and those that come later when they begin. */

@@ -1,5 +1,3 @@
-import { messageBytesMax } from "./service.js";
-
 /** A byte that says whether a message is compressed, and four of its length. */
 export const messageHeadBytes = 5;
 
@@ -8,7 +6,7 @@ export type MessageRead =
   | "message"
   /** Nothing or a part: more bytes must come. */
   | "partial"
-  /** A message above `messageBytesMax`; nothing more can be read. */
+  /** A message above the reader's bound; nothing more can be read. */
   | "tooLarge"
   /** Neither compressed nor not compressed; nothing more can be read. */
   | "malformed";
@@ -29,6 +27,12 @@ export class MessageReader {
   #messageStart = 0;
   #messageEnd = 0;
   #isCompressed = false;
+  readonly #bytesMax: number;
+
+  /** @param bytesMax the largest message, as it comes */
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
 
   /** The message that `read` found; a view that holds until the next `feed`. */
   get message(): Uint8Array {
@@ -57,7 +61,7 @@ export class MessageReader {
     const flag = this.#bytes[this.#start];
     if (flag !== 0 && flag !== 1) return "malformed";
     const length = messageLength(this.#bytes, this.#start);
-    if (length > messageBytesMax) return "tooLarge";
+    if (length > this.#bytesMax) return "tooLarge";
     if (this.unreadBytes < messageHeadBytes + length) return "partial";
     this.#isCompressed = flag === 1;
     this.#messageStart = this.#start + messageHeadBytes;
@@ -88,10 +92,10 @@ export function messageLength(bytes: Uint8Array, headStart: number): number {
 }
 
 /** Whether bytes are one whole message that is not compressed, as nearly every request is. */
-export function isOneMessage(body: Uint8Array): boolean {
+export function isOneMessage(body: Uint8Array, bytesMax: number): boolean {
   return (
     body.length >= messageHeadBytes &&
-    body.length <= messageHeadBytes + messageBytesMax &&
+    body.length <= messageHeadBytes + bytesMax &&
     body[0] === 0 &&
     messageLength(body, 0) === body.length - messageHeadBytes
   );

@@ -1,10 +1,11 @@
 import type { Cancel } from "../core/clock.js";
-import { type CallParts, deadlineMsOf, type GrpcConnection, partialMsMax } from "./grpc-context.js";
-import { decompress, tooLargeMessage } from "./grpc-encoding.js";
+import { type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
+import { decompress, tooLarge } from "./grpc-encoding.js";
 import { isOneMessage, MessageReader, messageHeadBytes } from "./grpc-message.js";
 import { metadataOf } from "./grpc-metadata.js";
 import { failureAnswer, protocolStatuses } from "./grpc-status.js";
 import type { HeaderFields, ServerStream, StreamReader } from "./http2.js";
+import { partialMsMax } from "./partial-bytes.js";
 import type { CallContext, CallFailure } from "./service.js";
 
 /**
@@ -51,7 +52,11 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   onData(bytes: Uint8Array, isEnd: boolean): void {
     this.stream.consumed(bytes.length);
     if (this.#phase !== "reading") return;
-    if (isEnd && this.#partial === undefined && isOneMessage(bytes)) {
+    if (
+      isEnd &&
+      this.#partial === undefined &&
+      isOneMessage(bytes, this.connection.receivedBytesMax)
+    ) {
       this.#phase = "working";
       this.begin(bytes.subarray(messageHeadBytes));
       return;
@@ -118,15 +123,13 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     this.#partialBytes += bytes.length;
     if (this.#isWhole) return secondRequest;
     if (this.#partial === undefined) {
-      this.#partial = new MessageReader();
+      this.#partial = new MessageReader(connection.receivedBytesMax);
       this.#cancelPartial = connection.parts.clock.schedule(partialMsMax, () => this.#giveUp());
     }
     this.#partial.feed(bytes);
     const read = this.#partial.read();
     if (read === "partial") return undefined;
-    if (read === "tooLarge") {
-      return { grpcStatus: protocolStatuses.resourceExhausted, message: tooLargeMessage };
-    }
+    if (read === "tooLarge") return tooLarge(connection.receivedBytesMax);
     if (read === "malformed") return malformedMessage;
     this.#isWhole = true;
     return this.#partial.unreadBytes > 0 ? secondRequest : undefined;
@@ -145,7 +148,8 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   }
 
   #decompress(bytes: Uint8Array): void {
-    decompress({ encoding: this.#encoding, bytes }, (result) => {
+    const bytesMax = this.connection.receivedBytesMax;
+    decompress({ encoding: this.#encoding, bytes, bytesMax }, (result) => {
       if (this.#isGone) this.leave();
       else if (result.kind === "failure") this.#refuseFor(result.failure);
       else this.begin(result.bytes);

@@ -1,8 +1,8 @@
 import type { CallParts } from "./grpc-context.js";
-import { tooLargeMessage } from "./grpc-encoding.js";
+import { tooLarge } from "./grpc-encoding.js";
 import { writeMessageHead } from "./grpc-message.js";
 import { OneRequestCall } from "./grpc-request.js";
-import { answerHead, okTrailers, protocolStatuses } from "./grpc-status.js";
+import { answerHead, okTrailers } from "./grpc-status.js";
 import {
   type CallFailure,
   messageBytesMax,
@@ -27,7 +27,7 @@ export class UnaryCall extends OneRequestCall implements UnaryAnswer {
       return;
     }
     if (bytes.length > messageBytesMax) {
-      this.refuse({ grpcStatus: protocolStatuses.resourceExhausted, message: tooLargeMessage });
+      this.refuse(tooLarge(messageBytesMax));
       return;
     }
     const { stream, connection } = this;

@@ -45,7 +45,7 @@ export class LaneTransport implements Transport {
     }
     const { clock, random, scheduleFlush, onBug, onConnectionEnd, onStreamError } = this.#parts;
     const connection = new Http2Connection(socket, {
-      acceptor: this.#lane.openConnection(),
+      acceptor: this.#lane.openConnection(socket.remoteAddress ?? ""),
       events: {
         onEnd: (end) => {
           this.#forget(connection);

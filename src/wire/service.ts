@@ -136,5 +136,8 @@ export interface MappedThrow extends CallFailure {
 /** The most streams a client may have open on one connection; it opens another one above. */
 export const concurrentStreamsMax = 1_000;
 
-/** The largest message in bytes, received or sent, after decompression. */
+/**
+ * The largest message in bytes after decompression: of those that are sent, and of those that are
+ * received where no other bound is said.
+ */
 export const messageBytesMax = 1_048_576;

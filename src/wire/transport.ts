@@ -1,7 +1,11 @@
 import type { Duplex } from "node:stream";
 
 /** A connection as a stream of bytes: a socket, or what stands for a secured one. */
-export type Connection = Duplex & { readonly bytesWritten: number };
+export type Connection = Duplex & {
+  readonly bytesWritten: number;
+  /** Absent where there is none: a Unix socket has no address. */
+  readonly remoteAddress?: string | undefined;
+};
 
 /**
  * Serves gRPC on connections that somebody else accepts. There are two, our own and that of a

@@ -5,6 +5,7 @@ import { edgePolicy } from "../support/gateway.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
 import { outcomeOf } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
+import { transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
@@ -22,9 +23,43 @@ const policy = edgePolicy(`
       - key: user
         rate_limit: {unit: hour, requests_per_unit: 100}`);
 
+/** Answers whether the peer lets a new connection be: its first frame, SETTINGS, says so. */
+function isTaken(port: number, localAddress: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: "127.0.0.1", port, localAddress });
+    stage.atEnd(() => {
+      socket.destroy();
+    });
+    socket.on("error", () => {});
+    socket.once("close", () => resolve(false));
+    socket.once("data", () => resolve(true));
+    socket.write(greeting);
+  });
+}
+
+describe.each(transportNames)("one address (%s)", (transport) => {
+  it("has its share of connections, and no more, on each port", async () => {
+    const env = { HEADGATE_TRANSPORT: transport, HEADGATE_CONNECTIONS_PER_ADDRESS_MAX: "3" };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    for (const [name, port] of [
+      ["grpc", headgate.grpcPort],
+      ["control", headgate.portOf("control")],
+    ] as const) {
+      const taken = [];
+      for (let i = 0; i < 5; i += 1) taken.push(await isTaken(port, "127.0.0.2"));
+      expect([name, taken]).toEqual([name, [true, true, true, false, false]]);
+      expect(await isTaken(port, "127.0.0.3")).toBe(true);
+      expect(await headgate.metric("headgate_refused_connections_total", { port: name })).toBe(2);
+    }
+    const client = startClient(stage, headgate);
+    expect(outcomeOf(await client.ask({ descriptors: [["user=anna"]] }))).toBe("OK");
+  });
+});
+
 describe("the gRPC port", () => {
   it("closes the connection above its most, and goes on with those that it has", async () => {
-    const headgate = await HeadgateProcess.start(stage, { policy });
+    const env = { HEADGATE_CONNECTIONS_PER_ADDRESS_MAX: "20000" };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
     const client = startClient(stage, headgate);
     expect(outcomeOf(await client.ask({ descriptors: [["user=anna"]] }))).toBe("OK");
     const open = new Set<Socket>();

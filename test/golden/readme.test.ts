@@ -7,7 +7,7 @@ import { AdminCounts } from "../../src/app/admin-metrics.js";
 import { AuditCounts } from "../../src/app/audited-records.js";
 import { renderIgnoredTable } from "../../src/app/ignored-options.js";
 import { LaneCounts } from "../../src/app/lane-metrics.js";
-import { createMetrics } from "../../src/app/metrics.js";
+import { createMetrics, newProcessCounts } from "../../src/app/metrics.js";
 import { renderOptionTable } from "../../src/app/option-table.js";
 import { optionNames, optionRow } from "../../src/app/options.js";
 import { remedyOf } from "../../src/app/store-remedies.js";
@@ -96,7 +96,7 @@ function isErrorCode(code: string): code is ErrorCode {
 async function renderMetrics(): Promise<string> {
   const metrics = createMetrics({
     counters: new DecisionCounters(),
-    processCounts: { bugCount: 0, badValueCount: 0 },
+    processCounts: newProcessCounts(),
     policies: {
       current: () => undefined,
       status: { ruleCount: 0, domainCount: 0, serviceCount: 0, loadedCount: 0, refusedCount: 0 },

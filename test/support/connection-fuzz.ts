@@ -98,7 +98,7 @@ async function converse(
   frames: readonly Buffer[],
   cut: (frame: Buffer) => readonly Buffer[] = (frame) => [frame],
 ): Promise<Conversation> {
-  const peer = new Http2Peer({ acceptor: calm.lane.openConnection() });
+  const peer = new Http2Peer({ acceptor: calm.lane.openConnection("10.0.0.1") });
   const lines: string[] = [];
   for (const bytes of frames) {
     for (const piece of cut(bytes)) if (!peer.socket.isDestroyed) peer.send(Buffer.from(piece));
@@ -149,7 +149,7 @@ class FuzzedServer {
       onDropped: () => {},
       toFailure: toCallFailure,
     });
-    this.#neighbour = Http2Peer.greeted({ acceptor: this.lane.openConnection() });
+    this.#neighbour = Http2Peer.greeted({ acceptor: this.lane.openConnection("10.0.0.1") });
   }
 
   /** Ends some work, or all. */
@@ -283,7 +283,10 @@ class FuzzedClient {
   constructor(dice: Dice, server: FuzzedServer) {
     this.#dice = dice;
     this.#server = server;
-    this.#peer = new Http2Peer({ acceptor: server.lane.openConnection(), seed: dice.below(1_000) });
+    this.#peer = new Http2Peer({
+      acceptor: server.lane.openConnection("10.0.0.1"),
+      seed: dice.below(1_000),
+    });
   }
 
   async run(): Promise<Failure> {

@@ -61,6 +61,7 @@ const port = await openControlPort({
   policies: { current: () => policy, onLoaded: () => () => {} },
   config: {
     controlAddress: { host: "127.0.0.1", port: settings.port },
+    connectionsPerAddressMax: 20_000,
     grpcConnectionAgeMsMax: 86_400_000,
     grpcConnectionAgeGraceMs: 3_600_000,
   },
@@ -68,6 +69,7 @@ const port = await openControlPort({
   random: realRandom,
   logger: silentLogger,
   tls: undefined,
+  onRefused: () => {},
   onBug: (thrown) => {
     process.stderr.write(`bug: ${String(thrown)}\n`);
   },

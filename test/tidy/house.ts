@@ -25,6 +25,8 @@ const rpcMay: readonly string[] = [
   "src/wire/service.ts",
   "src/fleet/fleet.ts",
   "npm:@bufbuild/protobuf",
+  // Whether bytes are UTF-8.
+  "node:buffer",
   "npm:@grpc/*",
 ];
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { admissionMetrics } from "../../../src/app/admission-metrics.js";
-import { createMetrics } from "../../../src/app/metrics.js";
+import { createMetrics, newProcessCounts } from "../../../src/app/metrics.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import { ExchangeCounts } from "../../../src/decide/exchange-counts.js";
 import { AdmissionRig, testService } from "../../support/admission.js";
@@ -12,7 +12,7 @@ async function linesOf(rig: AdmissionRig): Promise<readonly string[]> {
   exchanges.countFault("outOfOrder");
   const metrics = createMetrics({
     counters: new DecisionCounters(),
-    processCounts: { bugCount: 0, badValueCount: 0 },
+    processCounts: newProcessCounts(),
     policies: {
       current: () => rig.policy,
       status: { ruleCount: 0, domainCount: 0, serviceCount: 0, loadedCount: 0, refusedCount: 0 },

@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createHttpServer, httpBodyBytesMax, httpHeadBytesMax } from "../../../src/app/http.js";
 import { listen } from "../../../src/app/listen.js";
-import { createMetrics, type ProcessCounts } from "../../../src/app/metrics.js";
+import { createMetrics, newProcessCounts } from "../../../src/app/metrics.js";
 import type { PolicyStatus } from "../../../src/app/policy-in-force.js";
 import { ServiceError } from "../../../src/core/errors.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
@@ -51,7 +51,7 @@ beforeEach(async () => {
     },
   };
   const decider = createTestDecider({ policies, clock, counters });
-  const processCounts: ProcessCounts = { bugCount: 0, badValueCount: 0 };
+  const processCounts = newProcessCounts();
   const metrics = createMetrics({
     counters,
     processCounts,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { createMetrics, type MetricsParts } from "../../../src/app/metrics.js";
+import { createMetrics, type MetricsParts, newProcessCounts } from "../../../src/app/metrics.js";
 import type { PolicyStatus } from "../../../src/app/policy-in-force.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import type { Policy } from "../../../src/policy/policy.js";
@@ -9,7 +9,7 @@ let counters: DecisionCounters;
 let status: PolicyStatus;
 let policy: Policy | undefined;
 let isDegraded: boolean;
-const processCounts = { bugCount: 0, badValueCount: 0 };
+const processCounts = newProcessCounts();
 
 beforeEach(() => {
   counters = new DecisionCounters();

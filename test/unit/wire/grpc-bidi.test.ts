@@ -1,9 +1,9 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { toCallFailure } from "../../../src/rpc/status.js";
-import { partialBytesMax, partialMsMax } from "../../../src/wire/grpc-context.js";
 import { GrpcLane } from "../../../src/wire/grpc-lane.js";
 import type { StreamAcceptor, StreamReader } from "../../../src/wire/http2.js";
+import { partialMsMax, peerPartialBytesMax } from "../../../src/wire/partial-bytes.js";
 import { type BidiAnswers, messageBytesMax } from "../../../src/wire/service.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { framed, RecordedStream, requestFields } from "../../support/recorded-stream.js";
@@ -63,7 +63,7 @@ function open(isPrompt = false, first?: Buffer): Opened {
     if (last === undefined) throw new Error("no call was begun");
     return last;
   };
-  return { acceptor: lane.openConnection(), clock, log, bugs, answers };
+  return { acceptor: lane.openConnection("10.0.0.1"), clock, log, bugs, answers };
 }
 
 /** What follows of a message after so many bytes, and as many of the next one. */
@@ -217,10 +217,10 @@ describe("a call with messages each way", () => {
     expect([stream.grpcStatus, opened.log.at(-1)]).toEqual([4, "(cancel)"]);
   });
 
-  it(`holds ${partialBytesMax} waiting bytes on a connection at most`, () => {
+  it(`holds ${peerPartialBytesMax} waiting bytes of a peer at most`, () => {
     const opened = open();
     const part = framed(Buffer.alloc(messageBytesMax)).subarray(0, messageBytesMax / 2);
-    const count = partialBytesMax / part.length;
+    const count = peerPartialBytesMax / part.length;
     const calls = Array.from({ length: count }, () => begin(opened));
     for (const { reader } of calls) reader.onData(part, false);
     const oneMore = begin(opened);

@@ -3,14 +3,14 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../../src/core/errors.js";
 import { toCallFailure } from "../../../src/rpc/status.js";
-import {
-  type GrpcLaneParts,
-  partialBytesMax,
-  partialMsMax,
-  serverPartialBytesMax,
-} from "../../../src/wire/grpc-context.js";
+import type { GrpcLaneParts } from "../../../src/wire/grpc-context.js";
 import { GrpcLane } from "../../../src/wire/grpc-lane.js";
 import type { StreamAcceptor, StreamReader } from "../../../src/wire/http2.js";
+import {
+  partialMsMax,
+  peerPartialBytesMax,
+  serverPartialBytesMax,
+} from "../../../src/wire/partial-bytes.js";
 import {
   type MethodHandler,
   messageBytesMax,
@@ -31,6 +31,9 @@ interface Opened {
   readonly dropped: { count: number };
 }
 
+/** Whose connections these are where nothing else is said. */
+const address = "10.0.0.1";
+
 function open(method: MethodHandler, parts: Partial<GrpcLaneParts> = {}): Opened {
   const clock = new FakeClock();
   const bugs: unknown[] = [];
@@ -46,7 +49,7 @@ function open(method: MethodHandler, parts: Partial<GrpcLaneParts> = {}): Opened
     toFailure: toCallFailure,
     ...parts,
   });
-  return { lane, acceptor: lane.openConnection(), clock, bugs, dropped };
+  return { lane, acceptor: lane.openConnection(address), clock, bugs, dropped };
 }
 
 interface Call {
@@ -378,9 +381,13 @@ describe("a compressed request", () => {
 describe("unfinished requests", () => {
   const part = framed(Buffer.alloc(messageBytesMax)).subarray(0, messageBytesMax / 2);
 
-  it(`are ${partialBytesMax} bytes on a connection at most`, () => {
+  it(`are ${peerPartialBytesMax} bytes of a peer at most, on however many connections`, () => {
     const opened = open(echo);
-    const calls = Array.from({ length: partialBytesMax / part.length }, () => begin(opened));
+    const again = opened.lane.openConnection(address);
+    const count = peerPartialBytesMax / part.length;
+    const calls = Array.from({ length: count }, (_, i) => {
+      return begin(i % 2 === 0 ? opened : { ...opened, acceptor: again });
+    });
     for (const { reader } of calls) reader.onData(part, false);
     const oneMore = begin(opened);
     oneMore.reader.onData(part.subarray(0, 1), false);
@@ -394,10 +401,10 @@ describe("unfinished requests", () => {
       next.reader.onData(part, false);
       expect(next.stream.sent).toEqual([]);
     }
-    // Another connection has its own.
+    // Another peer has its own.
     const other = new RecordedStream();
     const fields = requestFields("/test.Service/Ask");
-    const reader = opened.lane.openConnection().onStream(other, fields, false);
+    const reader = opened.lane.openConnection("10.0.0.2").onStream(other, fields, false);
     reader.onData(part, false);
     expect(other.sent).toEqual([]);
   });
@@ -406,29 +413,29 @@ describe("unfinished requests", () => {
 describe("requests that are begun and not ended", () => {
   const half = framed(Buffer.alloc(messageBytesMax)).subarray(0, messageBytesMax / 2);
 
-  function beginAt({ lane }: Opened): Call {
+  function beginAt({ lane }: Opened, peer: string): Call {
     const stream = new RecordedStream();
     const fields = requestFields("/test.Service/Ask");
-    return { stream, reader: lane.openConnection().onStream(stream, fields, false) };
+    return { stream, reader: lane.openConnection(peer).onStream(stream, fields, false) };
   }
 
   it(`are ${serverPartialBytesMax} bytes on all connections together at most`, () => {
     const opened = open(echo);
-    const calls = Array.from({ length: serverPartialBytesMax / half.length }, () => {
-      return beginAt(opened);
+    const calls = Array.from({ length: serverPartialBytesMax / half.length }, (_, i) => {
+      return beginAt(opened, `10.0.0.${i}`);
     });
     for (const { reader } of calls) reader.onData(half, false);
     expect(calls.flatMap(({ stream }) => stream.sent)).toEqual([]);
-    const oneMore = beginAt(opened);
+    const oneMore = beginAt(opened, "10.0.1.1");
     oneMore.reader.onData(half, false);
     expect(oneMore.stream.grpcStatus).toBe(8);
     // Whole ones need no such room.
-    const whole = beginAt(opened);
+    const whole = beginAt(opened, "10.0.1.1");
     whole.reader.onData(framed("a"), true);
     expect(whole.stream.grpcStatus).toBe(0);
     opened.clock.advance(partialMsMax);
     expect(new Set(calls.map(({ stream }) => stream.grpcStatus))).toEqual(new Set([4]));
-    const next = beginAt(opened);
+    const next = beginAt(opened, "10.0.1.1");
     next.reader.onData(half, false);
     expect(next.stream.sent).toEqual([]);
   });

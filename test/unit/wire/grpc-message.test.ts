@@ -22,7 +22,7 @@ describe("MessageReader", () => {
   it("finds the messages of a body, cut at any byte", () => {
     const body = Buffer.concat([framed("one"), framed(""), framed("three", 1)]);
     for (let cut = 0; cut <= body.length; cut += 1) {
-      const reader = new MessageReader();
+      const reader = new MessageReader(messageBytesMax);
       reader.feed(body.subarray(0, cut));
       const before = readAll(reader);
       reader.feed(body.subarray(cut));
@@ -37,7 +37,7 @@ describe("MessageReader", () => {
     fc.assert(
       fc.property(texts, parts, (messages, sizes) => {
         const body = Buffer.concat(messages.map((text) => framed(text)));
-        const reader = new MessageReader();
+        const reader = new MessageReader(messageBytesMax);
         const found: string[] = [];
         for (let at = 0, i = 0; at < body.length; i += 1) {
           const size = sizes[i % sizes.length] ?? 1;
@@ -52,7 +52,7 @@ describe("MessageReader", () => {
   });
 
   it("keeps a copy of what it is fed", () => {
-    const reader = new MessageReader();
+    const reader = new MessageReader(messageBytesMax);
     const bytes = framed("mine");
     reader.feed(bytes);
     bytes.fill(0x78);
@@ -60,20 +60,20 @@ describe("MessageReader", () => {
   });
 
   it(`takes a message of ${messageBytesMax} bytes, and none above, by its head alone`, () => {
-    const largest = new MessageReader();
+    const largest = new MessageReader(messageBytesMax);
     largest.feed(framed(Buffer.alloc(messageBytesMax)));
     expect(largest.read()).toBe("message");
     expect(largest.message).toHaveLength(messageBytesMax);
-    const larger = new MessageReader();
+    const larger = new MessageReader(messageBytesMax);
     larger.feed(framed(Buffer.alloc(messageBytesMax + 1)).subarray(0, 5));
     expect(larger.read()).toBe("tooLarge");
-    const largestHead = new MessageReader();
+    const largestHead = new MessageReader(messageBytesMax);
     largestHead.feed(Buffer.from([0, 0xff, 0xff, 0xff, 0xff]));
     expect(largestHead.read()).toBe("tooLarge");
   });
 
   it("knows no message that begins with neither 0 nor 1", () => {
-    const reader = new MessageReader();
+    const reader = new MessageReader(messageBytesMax);
     reader.feed(Buffer.from([2, 0, 0, 0, 0]));
     expect(reader.read()).toBe("malformed");
   });
@@ -90,7 +90,7 @@ describe("isOneMessage()", () => {
     { body: framed(Buffer.alloc(messageBytesMax)), is: true },
     { body: framed(Buffer.alloc(messageBytesMax + 1)), is: false },
   ])("is $is", ({ body, is }) => {
-    expect(isOneMessage(body)).toBe(is);
+    expect(isOneMessage(body, messageBytesMax)).toBe(is);
   });
 });
 

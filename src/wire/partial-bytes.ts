@@ -1,0 +1,33 @@
+/**
+ * The most bytes of requests that one peer address may have begun and not finished; a request above
+ * is refused. Envoy's requests come whole, in one frame.
+ */
+export const peerPartialBytesMax = 16_777_216;
+
+/** The same for all peers of a server together. */
+export const serverPartialBytesMax = 67_108_864;
+
+/** How long a request may take from its first byte to its last one, in milliseconds. */
+export const partialMsMax = 10_000;
+
+/** Bytes of requests that have begun and not ended, on all connections of a server. */
+export class PartialBytes {
+  readonly #byPeer = new Map<string, number>();
+  #byteCount = 0;
+
+  /** Whether there is room for so many bytes more, of this peer and of all. */
+  hasRoom(peer: string, byteCount: number): boolean {
+    return (
+      (this.#byPeer.get(peer) ?? 0) + byteCount <= peerPartialBytesMax &&
+      this.#byteCount + byteCount <= serverPartialBytesMax
+    );
+  }
+
+  /** Counts such bytes as they come, and below 0 as they go. */
+  count(peer: string, byteCount: number): void {
+    this.#byteCount += byteCount;
+    const peerBytes = (this.#byPeer.get(peer) ?? 0) + byteCount;
+    if (peerBytes > 0) this.#byPeer.set(peer, peerBytes);
+    else this.#byPeer.delete(peer);
+  }
+}
