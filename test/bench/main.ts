@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { keepNewObjectsYoung } from "../../src/app/collector.js";
 import { admissionScenarios, measureAdmission } from "./admission.js";
 import { tellControlPort } from "./control-port.js";
+import { tellDecoders } from "./decoders.js";
 import { tellFeedback } from "./feedback.js";
 import { tellFleets } from "./fleet-loop.js";
 import { runFuzz } from "./fuzz.js";
@@ -58,6 +59,7 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --fleet N       instead of all this: N seeds of the fleet's loop, big fleets, and its cost
   --control N     instead of all this: N seconds of a control port with 1,000 Envoys of 20 services
   --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
+  --decoders      instead of all this: what the worst message of each decoder costs
   --replay N      instead of all this: headgate replay over logs of N lines, in each format
   --quotas N      instead of all this: N seeds of quotas in foul weather, big fleets, and their cost
   --first SEED    the first seed of --simulation, --fuzz, --fleet and --quotas (default 1)
@@ -76,6 +78,7 @@ interface InsteadValues {
   readonly overload?: string;
   readonly rlqs?: string;
   readonly replay?: string;
+  readonly decoders?: boolean;
   readonly first: string;
   readonly profile?: string;
 }
@@ -98,6 +101,7 @@ async function main(): Promise<void> {
       overload: { type: "string" },
       rlqs: { type: "string" },
       replay: { type: "string" },
+      decoders: { type: "boolean" },
       first: { type: "string", default: "1" },
       help: { type: "boolean", short: "h", default: false },
     },
@@ -195,6 +199,8 @@ async function runInstead(values: InsteadValues): Promise<boolean> {
     await rlqs(Number(values.rlqs) * 1_000);
   } else if (values.replay !== undefined) {
     await replay(Number(values.replay));
+  } else if (values.decoders) {
+    process.stdout.write(`${tellDecoders()}\n`);
   } else return false;
   return true;
 }
