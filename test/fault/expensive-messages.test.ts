@@ -1,0 +1,211 @@
+import { type ClientHttp2Session, connect } from "node:http2";
+import { gzipSync } from "node:zlib";
+import { beforeAll, describe, expect, it } from "vitest";
+import { expectUnharmed, startClient } from "../support/fault-rig.js";
+import { edgePolicy } from "../support/gateway.js";
+import { HeadgateProcess } from "../support/headgate-process.js";
+import { HttpClient } from "../support/http-client.js";
+import { rawField, rawVarint } from "../support/raw-field.js";
+import { framed } from "../support/recorded-stream.js";
+import { outcomeOf, type RlsClient, rlsPath } from "../support/rls-client.js";
+import { useStage } from "../support/stage.js";
+import { Traffic } from "../support/traffic.js";
+import { sendRaw, transportNames } from "../support/transports.js";
+import { withheldTime } from "../support/withheld-time.js";
+
+const policy = edgePolicy(`
+  - key: other
+    rate_limit: {unit: hour, requests_per_unit: 4294967295}
+`);
+
+/** Of a process that serves; at the chart's own heap it starts with some 90 MB. */
+const residentBytesMax = 250 * 1_048_576;
+
+const controlBytesMax = 4_194_304;
+
+const discoveryPath =
+  "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+const runtimePath = "/envoy.service.runtime.v3.RuntimeDiscoveryService/StreamRuntime";
+const loadPath = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
+const metricsPath = "/envoy.service.metrics.v3.MetricsService/StreamMetrics";
+const quotaPath = "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
+
+/** So many bytes of one empty field after the other. */
+function emptyFields(number: number, byteCount: number): Buffer {
+  const field = Buffer.concat([rawVarint(number * 8 + 2), Buffer.of(0)]);
+  return Buffer.alloc(Math.floor(byteCount / field.length) * field.length, field);
+}
+
+/** A node of nothing but extensions. Source: envoy.config.core.v3.Node, extensions. */
+const vastNode = rawField(
+  10,
+  Buffer.concat([rawField(10, Buffer.from("n")), emptyFields(9, 4_190_000)]),
+);
+
+interface Exploit {
+  readonly what: string;
+  readonly port: "grpc" | "control";
+  readonly path: string;
+  readonly message: Buffer;
+  readonly count: number;
+}
+
+/** Each ended a process, or stopped it for seconds, when messages were decoded before all else. */
+const exploits: readonly Exploit[] = [
+  {
+    what: "half a million empty descriptors",
+    port: "grpc",
+    path: rlsPath,
+    message: Buffer.concat([rawField(10, Buffer.from("edge")), emptyFields(2, 1_048_000)]),
+    count: 30,
+  },
+  {
+    what: "a descriptor of as many empty entries",
+    port: "grpc",
+    path: rlsPath,
+    message: Buffer.concat([
+      rawField(10, Buffer.from("edge")),
+      rawField(18, emptyFields(1, 1_048_000)),
+    ]),
+    count: 30,
+  },
+  {
+    what: "a node of two million empty extensions, for runtime layers",
+    port: "control",
+    path: runtimePath,
+    message: vastNode,
+    count: 4,
+  },
+  {
+    what: "the same for all resources",
+    port: "control",
+    path: discoveryPath,
+    message: vastNode,
+    count: 4,
+  },
+  {
+    what: "the same with statistics",
+    port: "control",
+    path: metricsPath,
+    message: rawField(10, vastNode),
+    count: 4,
+  },
+  {
+    what: "two million clusters of nothing",
+    port: "control",
+    path: loadPath,
+    message: emptyFields(2, controlBytesMax),
+    count: 4,
+  },
+  {
+    what: "two million families of nothing",
+    port: "control",
+    path: metricsPath,
+    message: emptyFields(2, controlBytesMax),
+    count: 4,
+  },
+  {
+    what: "two million quotas of nothing",
+    port: "control",
+    path: quotaPath,
+    message: emptyFields(2, controlBytesMax),
+    count: 4,
+  },
+];
+
+describe.each(transportNames)("at a heap of 96 MB, %s", (transport) => {
+  const stage = useStage("file");
+  let headgate: HeadgateProcess;
+  let client: RlsClient;
+
+  beforeAll(async () => {
+    headgate = await HeadgateProcess.start(stage, {
+      policy,
+      env: { HEADGATE_TRANSPORT: transport, NODE_OPTIONS: "--max-old-space-size=96" },
+    });
+    client = startClient(stage, headgate);
+  });
+
+  async function openSession(port: "grpc" | "control"): Promise<ClientHttp2Session> {
+    const number = port === "grpc" ? headgate.grpcPort : headgate.portOf("control");
+    // Its own bound would hold these messages back.
+    const session = connect(`http://127.0.0.1:${number}`, { maxSessionMemory: 1_000 });
+    session.on("error", () => {});
+    stage.atEnd(() => session.destroy());
+    await new Promise<void>((resolve) => session.once("remoteSettings", () => resolve()));
+    return session;
+  }
+
+  /** Others are served meanwhile and afterwards, and the process holds no more than it may. */
+  async function expectServed(attack: () => Promise<unknown>): Promise<void> {
+    const call = async (): Promise<string> => {
+      return outcomeOf(await client.ask({ descriptors: [["other=one"]], timeoutMs: 10_000 }));
+    };
+    const withheldMs = withheldTime(stage, headgate.process.pid);
+    const others = Traffic.start(stage, { callersCount: 2, call, withheldMs });
+    await attack();
+    const { total, byOutcome } = await others.stop();
+    expect(byOutcome).toEqual({ OK: total });
+    await expectUnharmed(headgate);
+    expect(await headgate.residentBytes()).toBeLessThan(residentBytesMax);
+  }
+
+  describe.each(exploits)("$what", ({ port, path, message, count }) => {
+    it.each([
+      ["as it is", framed(message), {}],
+      ["compressed", framed(gzipSync(message), 1), { "grpc-encoding": "gzip" }],
+    ])("harms nobody, %s", async (_, body, fields) => {
+      await expectServed(async () => {
+        const session = await openSession(port);
+        const calls = Array.from({ length: count }, () => {
+          return sendRaw(session, [body], { ":path": path, ...fields });
+        });
+        await Promise.all(calls);
+        session.destroy();
+      });
+    });
+  });
+
+  it("requests that are half sent harm nobody, on however many connections", async () => {
+    await expectServed(async () => {
+      // One that is none of gRPC's errors: its head promises what may be sent.
+      const half = framed(Buffer.alloc(262_144)).subarray(0, 200_000);
+      const sessions = await Promise.all(Array.from({ length: 30 }, () => openSession("grpc")));
+      for (const session of sessions) {
+        for (let i = 0; i < 10; i += 1) {
+          const stream = session.request({
+            ":method": "POST",
+            ":path": rlsPath,
+            "content-type": "application/grpc",
+            te: "trailers",
+          });
+          stream.on("error", () => {});
+          stream.resume();
+          stream.write(half);
+        }
+      }
+      // What was sent is there when a later question on the same connections is answered.
+      const question = framed(Buffer.alloc(0));
+      await Promise.all(
+        sessions.map((session) => sendRaw(session, [question], { ":path": rlsPath })),
+      );
+      for (const session of sessions) session.destroy();
+    });
+  });
+
+  it("a list of as many on POST /json harms nobody", async () => {
+    await expectServed(async () => {
+      const body = `{"domain":"edge","descriptors":[${"{},".repeat(340_000)}{}]}`;
+      const http = new HttpClient();
+      stage.atEnd(() => http.close());
+      const asks = Array.from({ length: 30 }, async () => {
+        const to = { port: headgate.httpPort, path: "/json", body };
+        return http.send({ ...to, headers: { "content-type": "application/json" } }).then(
+          ({ status }) => status,
+          () => "cut",
+        );
+      });
+      for (const status of await Promise.all(asks)) expect([413, "cut"]).toContain(status);
+    });
+  });
+});
