@@ -77,6 +77,15 @@ export function parseIpAddress(text: string): IpAddress | undefined {
   return text.includes(":") ? parseVersion6(text) : parseVersion4(text);
 }
 
+/** An address as `parseIpAddress` reads it. IPv6 is not shortened. */
+export function formatIpAddress(address: IpAddress): string {
+  if (address.length === 4) return address.join(".");
+  const groups = Array.from({ length: groupCount }, (_, i) => {
+    return ((address[2 * i] ?? 0) << 8) | (address[2 * i + 1] ?? 0);
+  });
+  return groups.map((group) => group.toString(16)).join(":");
+}
+
 const dotCode = 46;
 const zeroCode = 48;
 

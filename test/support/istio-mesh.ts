@@ -118,7 +118,8 @@ function insertFilters(
     const port = one.match.listener?.portNumber;
     if (one.applyTo !== "HTTP_FILTER" || (port !== undefined && port !== given.port)) continue;
     const before = one.match.listener?.filterChain.filter.subFilter?.name;
-    const at = filters.findIndex(({ name }) => name === before);
+    const isFirst = one.patch.operation === "INSERT_FIRST";
+    const at = isFirst ? 0 : filters.findIndex(({ name }) => name === before);
     if (at === -1) continue;
     filters.splice(at, 0, structuredClone(one.patch.value));
     given.used.add(one);

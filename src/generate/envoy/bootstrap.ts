@@ -8,6 +8,7 @@ import { httpFilters } from "./http-filters.js";
 import { layeredRuntime } from "./layered-runtime.js";
 import { listener } from "./listener.js";
 import { overload } from "./overload.js";
+import { priorityHeaderFilters } from "./priority-header.js";
 import type { ProxyPlan, ProxySide } from "./proxies.js";
 import { virtualHost } from "./routes.js";
 import { telemetry } from "./telemetry.js";
@@ -29,7 +30,7 @@ export function sideParts(side: ProxySide): SideParts {
   const domains = serviceDomains(services, context);
   return {
     side,
-    httpFilters: filters,
+    httpFilters: [...priorityHeaderFilters(services, context), ...filters],
     virtualHosts: services.map((service, index) =>
       virtualHost(service, context, { domains: domains[index] ?? [], filters: names }),
     ),

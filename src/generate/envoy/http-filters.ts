@@ -10,7 +10,7 @@ import { rateLimitFilter } from "./rate-limit.js";
 import { isAskedHere, isHeldHere } from "./sides.js";
 import { extension } from "./values.js";
 
-/** The HTTP filters before services, and their names without the router's. */
+/** The HTTP filters that a route may turn off, the router, and the names of the former. */
 export interface FilterChain {
   readonly filters: readonly Tree[];
   readonly names: readonly string[];
@@ -19,7 +19,8 @@ export interface FilterChain {
 /**
  * The HTTP filters of one listener, in this order: what costs least refuses first; Headgate is
  * asked next; what learns from answers comes last, so that it never takes a refusal of the others
- * for an answer of the service.
+ * for an answer of the service. Those that remove priority headers go before all of them, and stay
+ * on (`priority-header`).
  */
 export function httpFilters(
   services: readonly ServicePolicy[],

@@ -9,6 +9,7 @@ import type { EnvoyContext } from "./context.js";
 import { extProcPerRoute, usesExtProc } from "./ext-proc.js";
 import { localRateLimitPerRoute } from "./local-rate-limit.js";
 import { refusedHeader } from "./local-replies.js";
+import { priorityHeaderPerHost } from "./priority-header.js";
 import { isInQuota, quotasPerRoute } from "./quota-filter.js";
 import { rateLimitPerRoute, virtualHostRateLimits } from "./rate-limit.js";
 import { retryPolicy } from "./retries.js";
@@ -21,7 +22,7 @@ import { durationText, filterOff } from "./values.js";
 export interface VirtualHostPlace {
   /** Hosts that it answers to. */
   readonly domains: readonly string[];
-  /** Names of the HTTP filters before it. */
+  /** Names of the HTTP filters before it, without those that remove priority headers. */
   readonly filters: readonly string[];
 }
 
@@ -109,11 +110,6 @@ function route(
       idle_timeout: idleMs === undefined ? undefined : durationText(idleMs),
       priority: isUrgent ? "HIGH" : undefined,
     },
-    // Admission, which is not asked, would not let a caller's word through either.
-    request_headers_to_remove:
-      priority === "bypass" && isAskedHere(context) && usesExtProc(service)
-        ? [service.priority.header]
-        : undefined,
     typed_per_filter_config: priority === "bypass" ? allOff(filters) : undefined,
   };
   return name === "rest" ? tree : noted(`${words}.`, tree);
@@ -182,11 +178,14 @@ function perService(
     "envoy.filters.http.admission_control": admissionControlPerRoute(service),
   };
   const entries = filters.map((name) => [name, told[name]] as const);
-  const known = entries.filter(([, config]) => config !== undefined);
+  const known = [
+    ...Object.entries(priorityHeaderPerHost(service, context)),
+    ...entries.filter(([, config]) => config !== undefined),
+  ];
   return known.length === 0 ? undefined : Object.fromEntries(known);
 }
 
-/** Takes all filters out of the way of a route. */
+/** Takes these filters out of the way of a route; priority headers are removed all the same. */
 function allOff(filters: readonly string[]): TreeMap | undefined {
   if (filters.length === 0) return undefined;
   return Object.fromEntries(filters.map((name) => [name, filterOff()]));

@@ -4,6 +4,7 @@ import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { localRateLimitPerRoute } from "../envoy/local-rate-limit.js";
 import { localReplies } from "../envoy/local-replies.js";
+import { priorityHeaderFilters, priorityHeaderPerHost } from "../envoy/priority-header.js";
 import { quotasPerRoute } from "../envoy/quota-filter.js";
 import { criticalThreshold } from "../requests-max.js";
 import { addedFilters } from "./added-filters.js";
@@ -30,6 +31,7 @@ const manager = "envoy.filters.network.http_connection_manager";
 export function patchPolicy(context: EnvoyContext): TreeMap | undefined {
   const { services } = context.policy;
   const patches = [
+    ...priorityFilterPatches(services, context),
     ...filterPatches(services, context),
     ...services.flatMap((service) => servicePatches(service, context)),
   ];
@@ -40,6 +42,25 @@ export function patchPolicy(context: EnvoyContext): TreeMap | undefined {
     type: "JSONPatch",
     jsonPatches: [repliesPatch(context), ...patches],
   });
+}
+
+/** Before Envoy Gateway's own filters; each goes to the front. */
+function priorityFilterPatches(
+  services: readonly ServicePolicy[],
+  context: EnvoyContext,
+): readonly Tree[] {
+  // Without hosts it is on for none, which is reported.
+  const reached = services.filter(({ hosts }) => hosts.length > 0);
+  return priorityHeaderFilters(reached, context)
+    .toReversed()
+    .map((value) =>
+      listenerPatch(context, {
+        op: "add",
+        jsonPath: `..filters[?(@.name=='${manager}')].typed_config`,
+        path: "/http_filters/0",
+        value,
+      }),
+    );
 }
 
 /** Each goes right before the router, after those before it. */
@@ -76,6 +97,7 @@ function listenerPatch(context: EnvoyContext, operation: TreeMap): TreeMap {
 function servicePatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
   return [
     ...extProcPatches(service, context),
+    ...priorityPatches(service, context),
     ...bucketPatches(service, context),
     ...quotaPatches(service, context),
     ...routePatches(service, context),
@@ -93,6 +115,34 @@ function extProcPatches(service: ServicePolicy, context: EnvoyContext): readonly
     value,
   });
   return [noted(`What the EnvoyExtensionPolicy of ${service.name} has no words for.`, patch)];
+}
+
+/** On for the hosts of its service, whatever routes they have. */
+function priorityPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
+  const own = Object.entries(priorityHeaderPerHost(service, context));
+  if (own.length > 0 && service.hosts.length === 0) reportStatedPriority(service, context);
+  return service.hosts.flatMap((host) =>
+    own.map(([filter, value]) =>
+      hostPatch(host, context, { path: `/typed_per_filter_config/${pointerName(filter)}`, value }),
+    ),
+  );
+}
+
+/** Source: RFC 6901 section 3. */
+function pointerName(name: string): string {
+  return name.replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
+function reportStatedPriority({ name, priority }: ServicePolicy, { report }: EnvoyContext): void {
+  report({
+    id: "HG343",
+    spot: { service: name, path: ["hosts"] },
+    message:
+      `a caller's ${priority.header} is removed on the virtual hosts of a gateway, and the ` +
+      "service has no hosts: while Headgate is away, what callers state reaches the service",
+    hint: "add hosts: [shop.example.com], as the HTTPRoute has them",
+    severity: "warning",
+  });
 }
 
 function bucketPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {

@@ -46,6 +46,19 @@ export function httpFilterPatch(
   };
 }
 
+/** Puts filters before all others, Istio's own among them, in their order. */
+export function firstFilterPatches(
+  context: PatchContext,
+  values: readonly Tree[],
+): readonly TreeMap[] {
+  const listener = { filterChain: { filter: { name: httpConnections } } };
+  return values.toReversed().map((value) => ({
+    applyTo: "HTTP_FILTER",
+    match: { context, listener },
+    patch: { operation: "INSERT_FIRST", value },
+  }));
+}
+
 /** Adds to the HTTP connection managers of a context. */
 export function connectionPatch(context: PatchContext, settings: TreeMap): TreeMap {
   return {

@@ -2,8 +2,9 @@ import type { ServicePolicy } from "../../policy/service-policy.js";
 import { noted, type Tree } from "../document.js";
 import { type FilterChain, httpFilters } from "../envoy/http-filters.js";
 import { localReplies } from "../envoy/local-replies.js";
+import { priorityHeaderFilters } from "../envoy/priority-header.js";
 import { memberOf, withMember } from "../tree-members.js";
-import { connectionPatch, httpFilterPatch } from "./envoy-filter.js";
+import { connectionPatch, firstFilterPatches, httpFilterPatch } from "./envoy-filter.js";
 import { meshName } from "./mesh-name.js";
 import type { Place } from "./place.js";
 
@@ -29,12 +30,15 @@ function chainOf(services: readonly ServicePolicy[], { envoy }: Place): FilterCh
 
 /** The filters of a place, before the router, in the order in which requests meet them. */
 export function filterPatches(place: Place): readonly Tree[] {
-  const { context, services } = place;
+  const { context, services, envoy } = place;
   if (context !== "SIDECAR_OUTBOUND") {
     const { filters } = chainOf(services, place);
-    return filters.map((filter) => {
-      return httpFilterPatch(context, undefined, offByDefault(filter, place));
-    });
+    return [
+      ...firstFilterPatches(context, priorityHeaderFilters(services, envoy)),
+      ...filters.map((filter) => {
+        return httpFilterPatch(context, undefined, offByDefault(filter, place));
+      }),
+    ];
   }
   const ports = new Set(services.map((service) => meshName(service)?.port));
   return [...ports].flatMap((port) => {
