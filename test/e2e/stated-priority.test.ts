@@ -1,10 +1,26 @@
 import { writeFile } from "node:fs/promises";
 import { request } from "node:https";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { generateGateway } from "../../src/generate/gateway/gateway.js";
+import { usualGenerateOptions } from "../../src/generate/generate-options.js";
+import type { GenerateOptions, Generator } from "../../src/generate/generator.js";
+import { generateIstio } from "../../src/generate/istio/istio.js";
+import { plainTree } from "../../src/generate/plain-tree.js";
 import { TestAuthority, type TestCertificate } from "../support/certificates.js";
+import { Envoy } from "../support/envoy.js";
+import { freePort } from "../support/free-port.js";
+import {
+  applyPatchPolicy,
+  gatewayBootstrap,
+  gatewayResources,
+} from "../support/gateway-patches.js";
+import { policyOf } from "../support/generated.js";
 import { type GeneratedEnvoy, startGeneratedEnvoy } from "../support/generated-envoy.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
+import { HttpClient } from "../support/http-client.js";
+import { applyEnvoyFilter, meshBootstrap } from "../support/istio-mesh.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { useStage } from "../support/stage.js";
 import { within } from "../support/wait.js";
@@ -113,17 +129,23 @@ function askOf({ ports }: GeneratedEnvoy, authority: TestAuthority): Seen {
 
 const stranger: Caller = { address: "192.0.2.7" };
 
-/** A class of Headgate's for each request, or what Headgate would have no part in. */
-async function startEdge() {
-  const authority = new TestAuthority();
+/** Starts a service that says which priority headers it saw; answers its port. */
+async function startEchoUpstream(): Promise<number> {
   const upstream = await startScriptedUpstream(stage);
   upstream.answer = (_, { headers }) => {
     const seen = `${headers["x-request-priority"]} ${headers["x-class"]}`;
     return { status: 200, headers: { [echoHeader]: seen } };
   };
+  return upstream.port;
+}
+
+/** An edge that takes client certificates, before services that trust different callers. */
+async function startEdge() {
+  const authority = new TestAuthority();
+  const upstreamPort = await startEchoUpstream();
   const headgate = await HeadgateProcess.prepare(stage, { policy: "" });
   const edge = await startGeneratedEnvoy(stage, {
-    services: services(upstream.port),
+    services: services(upstreamPort),
     listener: { trustedHops: 1 },
     proxies: `headgate: {address: 127.0.0.1, port: ${headgate.grpcPort}, controlPort: 1}`,
     edit: (text) => withTls(text, authority),
@@ -142,8 +164,7 @@ describe("a priority header that a caller states", () => {
     });
     const friend: Caller = { address: "10.1.2.3" };
     const sixth: Caller = { address: "fd00::7" };
-    const isThere = await seen({ host: "nobody", ...friend });
-    expect(isThere).toBe("200 normal critical");
+    expect(await seen({ host: "nobody", ...friend })).toBe("200 normal critical");
     expect(await seen({ host: "source", ...friend })).toBe("200 critical critical");
 
     headgate.process.signal("SIGKILL");
@@ -191,5 +212,122 @@ describe("a priority header that a caller states", () => {
     for (const [what, answer] of Object.entries(trusted)) {
       expect(answer, what).toBe("200 critical critical");
     }
+  });
+});
+
+/** Services of a mesh or a gateway, one of which trusts somebody; none reaches a Headgate. */
+const meshPolicy = policyOf([
+  {
+    file: "policy.yaml",
+    text: `
+apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: shop}
+spec:
+  proxies: {headgate: {address: headgate.headgate.svc.cluster.local}}
+  services:
+    - name: nobody
+      hosts: [nobody.example.com]
+      upstream: {address: nobody.shop.svc.cluster.local, port: 8080}
+      admission: {maxInFlight: 100}
+      priority: {from: {header: x-class}}
+    - name: network
+      hosts: [network.example.com]
+      upstream: {address: network.shop.svc.cluster.local, port: 8080}
+      admission: {maxInFlight: 100}
+      priority: {from: {trust: {sources: [10.0.0.0/8]}}}
+`,
+  },
+]);
+
+const hosts = ["nobody.example.com", "network.example.com", "other.example.com"];
+
+function objectsOf(generate: Generator, more: Partial<GenerateOptions> = {}) {
+  const options: GenerateOptions = { ...usualGenerateOptions, namespace: "shop", ...more };
+  const { documents } = generate(meshPolicy, options);
+  return documents.flatMap(({ parts }) => parts.map((part) => Object(plainTree(part))));
+}
+
+/** Istio's gateway, as it patches it. */
+function istioGateway(port: number, upstreamPort: number): object {
+  const objects = objectsOf(generateIstio, { roles: ["edge"] });
+  const filter = objects.find(({ kind }) => kind === "EnvoyFilter");
+  const cluster = "outbound|8080||upstream";
+  const names = [cluster, "outbound|8081||headgate.headgate.svc.cluster.local"];
+  const patched = applyEnvoyFilter(filter, {
+    context: "GATEWAY",
+    listenerPort: port,
+    hosts: hosts.map((host) => ({ name: `${host}:80`, cluster })),
+    clusters: names.map((name) => ({ name, service: name })),
+  });
+  // Routes that are ours lead to the service by its name in the mesh.
+  const text = JSON.stringify(meshBootstrap(patched));
+  const config = JSON.parse(text.replaceAll(/outbound\|8080\|\|\w+\.shop[\w.]*/g, cluster));
+  return finished(config, { cluster, upstreamPort });
+}
+
+/** Envoy Gateway's, as it patches it. */
+function envoyGateway(port: number, upstreamPort: number): object {
+  const objects = objectsOf(generateGateway);
+  const cluster = "httproute/shop/nobody/rule/0";
+  const extProcs = objects
+    .filter(({ kind }) => kind === "EnvoyExtensionPolicy")
+    .map(({ metadata }) => `envoyextensionpolicy/shop/${metadata.name}/extproc/0`);
+  const resources = gatewayResources({
+    listener: "shop/shop/http",
+    port,
+    hosts: hosts.map((host) => ({ host, cluster })),
+    extProcs,
+  });
+  const patches = objects.find(({ kind }) => kind === "EnvoyPatchPolicy");
+  const patched = gatewayBootstrap(applyPatchPolicy(patches, resources));
+  return finished(JSON.parse(JSON.stringify(patched)), { cluster, upstreamPort });
+}
+
+/** A bootstrap with an upstream, and callers' addresses as a proxy in front says. */
+function finished(
+  // biome-ignore lint/suspicious/noExplicitAny: JSON of the test's own
+  config: any,
+  { cluster, upstreamPort }: { readonly cluster: string; readonly upstreamPort: number },
+): object {
+  const address = { socket_address: { address: "127.0.0.1", port_value: upstreamPort } };
+  const { listeners, clusters } = config.static_resources;
+  const own = clusters.find(({ name }: { readonly name: string }) => name === cluster);
+  own.load_assignment.endpoints = [{ lb_endpoints: [{ endpoint: { address } }] }];
+  const chain = listeners[0].default_filter_chain ?? listeners[0].filter_chains[0];
+  Object.assign(chain.filters[0].typed_config, {
+    use_remote_address: true,
+    xff_num_trusted_hops: 1,
+  });
+  return config;
+}
+
+describe("a patched gateway without any Headgate", () => {
+  it.each([
+    ["Istio", istioGateway],
+    ["Envoy Gateway", envoyGateway],
+  ] as const)("of %s hands on only what trusted callers state", async (name, configOf) => {
+    const upstreamPort = await startEchoUpstream();
+    const [port, adminPort] = [await freePort(), await freePort()];
+    const admin = { address: { socket_address: { address: "127.0.0.1", port_value: adminPort } } };
+    const path = join(stage.folder, `${name.replace(" ", "-")}.json`);
+    const { stats_config: _, ...config } = Object(configOf(port, upstreamPort));
+    await writeFile(path, JSON.stringify({ ...config, admin }));
+    await Envoy.startFile(stage, { path, port, adminPort });
+    const http = new HttpClient();
+    stage.atEnd(() => http.close());
+    const seen = async (service: string, address: string, to = "/"): Promise<unknown> => {
+      const host = `${service}.example.com${name === "Istio" ? ":80" : ""}`;
+      const stated = { "x-request-priority": "critical", "x-class": "critical" };
+      const headers = { host, "x-forwarded-for": address, ...stated };
+      return (await http.send({ port, path: to, headers })).headers[echoHeader];
+    };
+    for (const to of ["/", "/healthz"]) {
+      expect(await seen("nobody", "192.0.2.7", to)).toBe("critical undefined");
+      expect(await seen("nobody", "10.1.2.3", to)).toBe("critical undefined");
+      expect(await seen("network", "192.0.2.7", to)).toBe("undefined critical");
+      expect(await seen("network", "10.1.2.3", to)).toBe("critical critical");
+    }
+    expect(await seen("other", "192.0.2.7")).toBe("critical critical");
   });
 });

@@ -1,16 +1,16 @@
 import { assert } from "../../core/errors.js";
 import { formatIpAddress, parseNetwork } from "../../policy/network.js";
-import type { PriorityPolicy, ServicePolicy, TrustPolicy } from "../../policy/service-policy.js";
+import type { ServicePolicy, TrustPolicy } from "../../policy/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "./context.js";
 import { isAskedHere } from "./sides.js";
 import { extension, typed } from "./values.js";
 
 /**
- * The filters that remove priority headers which callers set and nobody trusts. They stand before
- * all others, and do nothing but for the virtual hosts of services (`priorityHeaderPerHost`). There
- * they act on every route, whether Headgate is asked, answers or is away: what it says of a request
- * would otherwise be all that keeps a caller from choosing a class.
+ * The filters that remove priority headers which callers set and nobody trusts: one for each
+ * `trust` of these services. They stand before all others, and what they remove a virtual host says
+ * (`priorityHeaderPerHost`): so it is gone on every route, whether Headgate is asked, answers or is
+ * away, and nothing happens to hosts of which the policy knows nothing.
  *
  * Source: envoy.extensions.filters.http.header_mutation.v3.HeaderMutation.
  */
@@ -19,35 +19,32 @@ export function priorityHeaderFilters(
   context: EnvoyContext,
 ): readonly Tree[] {
   const removed = services.filter((service) => isRemovedHere(service, context));
-  const isAlways = removed.some(({ priority }) => !isAnyTrusted(priority.trust));
-  const trusted = removed.filter(({ priority }) => isAnyTrusted(priority.trust));
-  const headers = new Set(trusted.map(({ priority }) => priority.header));
-  return [
-    ...(isAlways ? [noted(`${filterWords}.`, extension(alwaysName, mutationType))] : []),
-    ...[...headers].map((header) =>
-      noted(`${filterWords}, unless the caller is trusted.`, conditionalFilter(header)),
-    ),
-  ];
+  const trustOfName = new Map(
+    removed.map((service) => [filterName(service, context), service.priority.trust]),
+  );
+  return Array.from(trustOfName, ([name, trust]) =>
+    isAnyTrusted(trust)
+      ? noted(`${filterWords}, unless the caller is trusted.`, conditionalFilter(name, trust))
+      : noted(`${filterWords}.`, extension(name, mutationType)),
+  );
 }
 
+const filterWords = "First of all: removes the priority header that a virtual host names";
+
 /**
- * What turns such a filter on for the virtual host of a service, by the filter's name; empty where
- * the policy trusts everybody, or classes mean nothing.
+ * What such a filter does for the virtual host of a service, by the filter's name; empty where the
+ * policy trusts everybody, or classes mean nothing.
  */
 export function priorityHeaderPerHost(
   service: ServicePolicy,
   context: EnvoyContext,
 ): Readonly<Record<string, TreeMap>> {
   if (!isRemovedHere(service, context)) return {};
-  const { header, trust } = service.priority;
-  if (!isAnyTrusted(trust)) {
-    return { [alwaysName]: typed(`${mutationType}PerRoute`, removal(header)) };
-  }
-  const matcher = { matcher_list: { matchers: [skipWhere(trustedCaller(trust))] } };
-  return {
-    [conditionalName(header)]: typed(`${matcherType}PerRoute`, { xds_matcher: matcher }),
-  };
+  const mutations = { request_mutations: [{ remove: service.priority.header }] };
+  return { [filterName(service, context)]: typed(`${mutationType}PerRoute`, { mutations }) };
 }
+
+const mutationType = "envoy.extensions.filters.http.header_mutation.v3.HeaderMutation";
 
 /** Whether classes mean something to any service, and this one does not take everybody's word. */
 function isRemovedHere({ priority }: ServicePolicy, context: EnvoyContext): boolean {
@@ -64,36 +61,26 @@ function isAnyTrusted({ sources, principals }: TrustPolicy): boolean {
   return sources.length + principals.length > 0;
 }
 
-const filterWords = "First of all: on for virtual hosts that name the priority header to remove";
-
-const mutationType = "envoy.extensions.filters.http.header_mutation.v3.HeaderMutation";
-const matcherType = "envoy.extensions.common.matching.v3.ExtensionWithMatcher";
-
-/** Filters of other names may remove and set headers beside these. */
-const alwaysName = "envoy.filters.http.header_mutation.priority";
-
-function conditionalName(header: PriorityPolicy["header"]): string {
-  return `envoy.filters.http.match_delegate.priority.${header}`;
+/** Other filters may remove headers, too; services that trust the same callers share one. */
+function filterName({ priority }: ServicePolicy, { policy }: EnvoyContext): string {
+  const own = "envoy.filters.http.header_mutation.priority";
+  if (!isAnyTrusted(priority.trust)) return own;
+  const text = JSON.stringify(priority.trust);
+  const first = policy.services.find((one) => JSON.stringify(one.priority.trust) === text);
+  return `${own}.${first?.name}`;
 }
 
-function removal(header: string): TreeMap {
-  return { mutations: { request_mutations: [{ remove: header }] } };
-}
-
-/** A virtual host can only replace the matcher, so that what is removed stands here. */
-function conditionalFilter(header: string): TreeMap {
-  return extension(conditionalName(header), matcherType, {
-    extension_config: extension(alwaysName, mutationType, removal(header)),
-    xds_matcher: { on_no_match: skipAction },
+/**
+ * Passes over requests of trusted callers. The matcher is the filter's: one that stands in a virtual
+ * host (ExtensionWithMatcherPerRoute) may look at headers only, and else turns the filter off.
+ */
+function conditionalFilter(name: string, trust: TrustPolicy): TreeMap {
+  const skip = extension("skip", "envoy.extensions.filters.common.matcher.action.v3.SkipFilter");
+  const trusted = { predicate: trustedCaller(trust), on_match: { action: skip } };
+  return extension(name, "envoy.extensions.common.matching.v3.ExtensionWithMatcher", {
+    extension_config: extension("envoy.filters.http.header_mutation", mutationType),
+    xds_matcher: { matcher_list: { matchers: [trusted] } },
   });
-}
-
-const skipAction: TreeMap = {
-  action: extension("skip", "envoy.extensions.filters.common.matcher.action.v3.SkipFilter"),
-};
-
-function skipWhere(predicate: TreeMap): TreeMap {
-  return { predicate, on_match: skipAction };
 }
 
 /** Any that matches, as Headgate reads `source.address` and the first URI in the certificate. */
