@@ -5,11 +5,13 @@ import type { OptionRow, ParsedOption } from "../app/option.js";
 import type { PolicyFileStyle } from "../app/policy-files.js";
 import { policyStartOptionRows } from "../app/xds-options.js";
 import type { LimitDefaults } from "../core/limit.js";
+import { lintPaths } from "../generate/lint-paths.js";
 import { compareWithReference } from "../policy/comparison.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../policy/parse.js";
 import { formatProblems, visibleText } from "../policy/problem.js";
 import type { CommandContext } from "./context.js";
 import { checkEnvoyFiles } from "./envoy-check.js";
+import { formatLocated, type LocatedProblem, locateProblems } from "./generate-report.js";
 import { many } from "./many.js";
 import { readFilesOrInput } from "./policy-texts.js";
 import { renderQuotas, summarizeQuotas } from "./quota-report.js";
@@ -65,6 +67,7 @@ export function addCheck(program: Command, context: CommandContext): void {
       `
 Each problem begins with file:line:column and an id. Files are checked together, as the service
 reads them: a domain may stand in one of them only, unless MERGE_DOMAIN_CONFIG says otherwise.
+A policy that is right may have warnings, such as what is reachable below a bypassed prefix.
 The report of --ratelimit follows HEADGATE_ALGORITHM and HEADGATE_ON_STORE_FAILURE.
 
 With --envoy each file is a bootstrap, or objects of Kubernetes that carry pieces of one: what Envoy
@@ -149,7 +152,8 @@ async function check(paths: readonly string[], parts: CheckParts): Promise<numbe
     const report = comparison === undefined ? [] : [renderComparison(comparison)];
     const services = parsed.kind === "policy" ? renderServices(parsed.services) : "";
     const quotas = parsed.kind === "policy" ? renderQuotas(parsed.quotas) : "";
-    const parts = [asText(sources, parsed), services, quotas, ...report];
+    const warnings = parsed.kind === "policy" ? formatLocated(warningsOf(parsed)) : "";
+    const parts = [asText(sources, parsed), services, quotas, warnings, ...report];
     output.out(parts.filter((part) => part !== "").join("\n\n"));
   }
   return parsed.kind === "policy" ? exitCodes.ok : exitCodes.invalidPolicy;
@@ -171,6 +175,11 @@ async function readAll(paths: readonly string[], style: PolicyFileStyle): Promis
   return { sources, unreadable };
 }
 
+/** What is right, and may reach further than it was meant to. */
+function warningsOf(parsed: Extract<ParsedPolicy, { kind: "policy" }>): readonly LocatedProblem[] {
+  return locateProblems(lintPaths(parsed), parsed.places);
+}
+
 function asText(sources: readonly PolicyText[], parsed: ParsedPolicy): string {
   if (parsed.kind === "policy") {
     const { files, domains, limits } = counts(sources, parsed);
@@ -187,7 +196,8 @@ function asJson(sources: readonly PolicyText[], parsed: ParsedPolicy): object {
   if (parsed.kind === "policy") {
     const services = summarizeServices(parsed.services);
     const quotas = summarizeQuotas(parsed.quotas);
-    return { ok: true, ...counts(sources, parsed), services, quotas, problems: [] };
+    const warnings = warningsOf(parsed);
+    return { ok: true, ...counts(sources, parsed), services, quotas, problems: [], warnings };
   }
   const { problems, unreportedCount } = parsed;
   return { ok: false, files: sources.length, problems, unreportedCount };

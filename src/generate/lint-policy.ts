@@ -1,7 +1,10 @@
+import { ConditionCompiler } from "../policy/cel.js";
 import { quoteText } from "../policy/problem.js";
 import type { QuotaPolicy } from "../policy/quota-policy.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
+import { knowsPriorities } from "./envoy/priority-header.js";
 import type { GeneratedPolicy, GenerateProblem } from "./generator.js";
+import { lintPaths } from "./lint-paths.js";
 
 /** What a policy may mean as it says it, and probably does not. All are warnings. */
 export function lintPolicy(policy: GeneratedPolicy): readonly GenerateProblem[] {
@@ -9,6 +12,8 @@ export function lintPolicy(policy: GeneratedPolicy): readonly GenerateProblem[] 
     ...policy.services.flatMap(lintService),
     ...policy.services.flatMap((service) => lintQuotas(service, policy.quotas)),
     ...lintStatedLatency(policy.services),
+    ...lintPaths(policy),
+    ...policy.services.flatMap((service) => lintPriorityHeader(service, policy) ?? []),
   ];
 }
 
@@ -115,6 +120,30 @@ function lintStatedLatency(services: readonly ServicePolicy[]): readonly Generat
       severity: "warning",
     },
   ];
+}
+
+/** Proxies remove the header of callers whom nobody trusts before anything could read it. */
+function lintPriorityHeader(
+  service: ServicePolicy,
+  policy: GeneratedPolicy,
+): GenerateProblem | undefined {
+  const { header, trust, rules } = service.priority;
+  const isTrusted = trust.anyone || trust.sources.length + trust.principals.length > 0;
+  if (isTrusted || !knowsPriorities(policy)) return undefined;
+  const problem = {
+    id: "HG442",
+    message: `${quoteText(header)} is removed before it is read here: the policy trusts nobody`,
+    hint: "name in priority.from.trust who may set it, or read another header",
+  };
+  const compiler = new ConditionCompiler();
+  const isRead = rules.some(({ when }) => {
+    const compiled = compiler.compile(when);
+    return compiled.kind === "condition" && compiled.condition.headerNames.has(header);
+  });
+  if (isRead) return warning(service, ["priority", "rules"], problem);
+  const parts = (service.rateLimit?.descriptors ?? []).flatMap((descriptor) => descriptor.parts);
+  const isKey = parts.some((part) => part.kind === "header" && part.header === header);
+  return isKey ? warning(service, ["rateLimit", "descriptors"], problem) : undefined;
 }
 
 function warning(

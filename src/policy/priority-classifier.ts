@@ -3,7 +3,7 @@ import { assert } from "../core/errors.js";
 import { parsePriority } from "../core/priority.js";
 import { type Condition, ConditionCompiler } from "./cel.js";
 import { type Network, networkContains, parseNetwork, parseSourceAddress } from "./network.js";
-import { matchesPath } from "./path-prefix.js";
+import { matchesPath } from "./path-pattern.js";
 import {
   addressAttribute,
   pathHeader,

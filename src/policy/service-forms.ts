@@ -236,8 +236,11 @@ const priority = mapForm(
   {
     from: row(map(priorityFrom), "The header that states a class, and who is believed."),
     rules: row(list(map(priorityRule), priorityRulesMax), "The first that holds gives the class."),
-    bypassPaths: row(paths, "Paths that are neither counted nor refused, such as /healthz."),
-    authPaths: row(paths, "Paths that are critical where nothing else says otherwise."),
+    bypassPaths: row(
+      paths,
+      "Paths that are neither counted nor refused, such as /healthz; /static/* with all below it.",
+    ),
+    authPaths: row(paths, "Paths, also with /*, that are critical where nothing else says so."),
   },
 );
 

@@ -143,7 +143,8 @@ export interface PriorityPolicy {
   readonly usual: Priority;
   readonly rules: readonly PriorityRule[];
   /**
-   * Paths that are neither counted nor refused, with all below them; a `/` at the end: only those.
+   * Paths that are neither counted nor refused: each as a whole; with `/*` at its end, it and all
+   * below it.
    */
   readonly bypassPaths: readonly string[];
   /** Paths, as above, that are critical where no rule and no trusted header says otherwise. */

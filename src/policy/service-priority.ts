@@ -23,8 +23,14 @@ const usualPriority: PriorityPolicy = {
   header: "x-request-priority",
   usual: "normal",
   rules: [],
-  bypassPaths: ["/healthz", "/livez", "/readyz", "/grpc.health.v1.Health/"],
-  authPaths: ["/login", "/auth", "/oauth", "/oauth2"],
+  bypassPaths: [
+    "/healthz",
+    "/livez",
+    "/readyz",
+    "/grpc.health.v1.Health/Check",
+    "/grpc.health.v1.Health/Watch",
+  ],
+  authPaths: ["/login/*", "/auth/*", "/oauth/*", "/oauth2/*"],
   trust: { anyone: false, sources: [], principals: [] },
 };
 

@@ -72,7 +72,8 @@ export const serviceProblemRows = {
   },
   HG225: {
     title: "A path is none.",
-    remedy: "Begin it with `/`, and leave out queries, dots as segments and patterns.",
+    remedy:
+      "Begin it with `/`, without a query and dots as segments; `/*` at its end means all below it.",
   },
   HG226: {
     title: "A name of a service, namespace or quota is none.",

@@ -1,6 +1,6 @@
 import { parseNetwork } from "./network.js";
 import type { Field, NodeReader } from "./node-reader.js";
-import { isPlainPath } from "./path-prefix.js";
+import { isPlainPath } from "./path-pattern.js";
 import { type ProblemId, quoteText } from "./problem.js";
 import type { TextRule } from "./text-rules.js";
 
@@ -93,9 +93,9 @@ const networkForm: TextForm = {
 const pathForm: TextForm = {
   id: "HG225",
   what: "a path",
-  rule: ruleOf(1_024, "a path that begins with `/`, such as /healthz; all below it is meant too"),
-  isRight: (text) => /^\/[^?#*]*$/.test(text) && isPlainPath(text),
-  meant: (text) => `/${text}`.replace(/^\/+/, "/").replace(/\/?\*+$/, "/"),
+  rule: ruleOf(1_024, "a path such as /healthz, or one with all below it, such as /static/*"),
+  isRight: (text) => /^\/[^?#*]*(?:(?<=\/)\*)?$/.test(text) && isPlainPath(text),
+  meant: (text) => `/${text}`.replace(/^\/+/, "/").replace(/\/?\*+$/, "/*"),
 };
 
 const urlForm: TextForm = {
@@ -210,7 +210,7 @@ export function readNetwork(reader: NodeReader, field: Field): string | undefine
   return readForm(reader, field, networkForm);
 }
 
-/** Reads a path prefix. */
+/** Reads a path, or one with all below it. */
 export function readPath(reader: NodeReader, field: Field): string | undefined {
   return readForm(reader, field, pathForm);
 }

@@ -162,6 +162,18 @@ export const documentProblemRows = {
     remedy:
       "Take the descriptor out of the service's `rateLimit`, or the service out of the quota.",
   },
+  HG440: {
+    title: "A prefix is bypassed: all below it pass uncounted.",
+    remedy: "Name single paths in `bypassPaths`, unless nothing below it ever needs a limit.",
+  },
+  HG441: {
+    title: "A path ends in a slash, and stands for itself alone.",
+    remedy: "Write `/status/*` for all below it, or leave the slash out.",
+  },
+  HG442: {
+    title: "A priority header is read that proxies have removed.",
+    remedy: "Name who may set it in `priority.from.trust`, or read another header.",
+  },
   HG450: {
     title: "A name or a type is not of Envoy's API.",
     remedy: "Correct its spelling, or move it to the message where it belongs.",

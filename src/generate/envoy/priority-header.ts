@@ -2,6 +2,7 @@ import { assert } from "../../core/errors.js";
 import { formatIpAddress, parseNetwork } from "../../policy/network.js";
 import type { ServicePolicy, TrustPolicy } from "../../policy/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
+import type { GeneratedPolicy } from "../generator.js";
 import type { EnvoyContext } from "./context.js";
 import { isAskedHere } from "./sides.js";
 import { extension, typed } from "./values.js";
@@ -46,10 +47,14 @@ export function priorityHeaderPerHost(
 
 const mutationType = "envoy.extensions.filters.http.header_mutation.v3.HeaderMutation";
 
-/** Whether classes mean something to any service, and this one does not take everybody's word. */
+/** Whether classes mean something here, and the policy does not take everybody's word on them. */
 function isRemovedHere({ priority }: ServicePolicy, context: EnvoyContext): boolean {
-  if (priority.trust.anyone || !isAskedHere(context)) return false;
-  return context.policy.services.some(
+  return !priority.trust.anyone && isAskedHere(context) && knowsPriorities(context.policy);
+}
+
+/** Whether requests to any service are treated by their class: all are then rid of strangers'. */
+export function knowsPriorities({ services }: Pick<GeneratedPolicy, "services">): boolean {
+  return services.some(
     ({ admission, rateLimit, concurrency }) =>
       admission !== undefined ||
       rateLimit?.inExtProc === true ||

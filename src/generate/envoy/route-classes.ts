@@ -1,5 +1,6 @@
 import { type Priority, priorities } from "../../core/admission-settings.js";
 import { ConditionCompiler } from "../../policy/cel.js";
+import { pathPrefixOf } from "../../policy/path-pattern.js";
 import { quoteText } from "../../policy/problem.js";
 import type { PriorityPolicy } from "../../policy/service-policy.js";
 import type { TreeMap } from "../document.js";
@@ -116,20 +117,27 @@ function isMoreUrgent(one: Priority, other: Priority): boolean {
   return priorities.indexOf(one) < priorities.indexOf(other);
 }
 
-/**
- * A path and all below it; with a `/` at its end only those. One that another server may read as a
- * different path does not match: who could write `/healthz/%2e%2e/orders` would pass uncounted.
- */
+/** A path, or one and all below it, as `matchesPath` has it. */
 function pathClass(path: string, name: string, priority: "bypass" | "critical"): RouteClass {
-  const place = path.endsWith("/") ? { prefix: path } : { path_separated_prefix: path };
   return {
     words: priority === "bypass" ? "Neither counted nor refused" : "Authentication: critical",
     name,
-    match: { ...place, headers: [plainPath] },
+    match: pathMatch(path),
     priority,
     mayShed: false,
     unlessHeader: undefined,
   };
+}
+
+/**
+ * Below a prefix, a path that another server may read as a different one does not match: who could
+ * write `/static/%2e%2e/orders` would pass uncounted.
+ */
+function pathMatch(pattern: string): RouteMatch {
+  const prefix = pathPrefixOf(pattern);
+  if (prefix === undefined) return { path: pattern };
+  const place = prefix === "" ? { prefix: "/" } : { path_separated_prefix: prefix };
+  return { ...place, headers: [plainPath] };
 }
 
 /** What `isPlainPath` does. Envoy takes patterns of about a hundred steps at most. */

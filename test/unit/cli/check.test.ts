@@ -118,6 +118,7 @@ describe("headgate check", () => {
       services: [],
       quotas: [],
       problems: [],
+      warnings: [],
     });
     const bad = await check("-o", "json", await write("b.yaml", "domain: [x"));
     expect(bad.code).toBe(3);
@@ -132,6 +133,34 @@ describe("headgate check", () => {
     expect(out).toBe("");
     expect(err).toContain("none.yaml cannot be read: no such file or directory");
     expect(err).toContain("there is no *.yaml or *.yml file in");
+  });
+});
+
+describe("headgate check, of what is right and reaches far", () => {
+  const reaching = `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: shop}
+spec:
+  services:
+    - name: orders
+      priority:
+        bypassPaths: [/healthz, /static/*]
+        rules: [{when: 'request.path == "/static/pay"', is: low}]
+`;
+
+  it("warns of what is reachable below a bypassed prefix, with its place, and answers 0", async () => {
+    const path = await write("a.yaml", reaching);
+    const { code, out } = await check(path);
+    expect(code).toBe(0);
+    expect(out).toContain(`${path}:8:9: warning HG440 "/static" and every path below it pass`);
+    expect(out).toContain('rule 1 ("/static/pay")');
+    const { warnings } = JSON.parse((await check("-o", "json", path)).out);
+    expect(warnings).toMatchObject([{ id: "HG440", line: 8, severity: "warning" }]);
+  });
+
+  it("warns of nothing where each path stands for itself", async () => {
+    const { out } = await check(await write("a.yaml", reaching.replace(", /static/*", "")));
+    expect(out).not.toContain("HG44");
   });
 });
 

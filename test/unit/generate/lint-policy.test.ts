@@ -20,6 +20,10 @@ ${more}`;
 }
 
 const limited = "rateLimit: {domain: shop, descriptors: [[remote_address]]}";
+const byHeader =
+  'priority: {rules: [{when: \'request.headers["x-request-priority"] == "low"\', is: low}]}';
+const trusted = "from: {trust: {sources: [10.0.0.0/8]}}";
+const headerPart = "{header: x-request-priority, as: remote_address}";
 const fixed = "{minRtt: {fixed: 20ms}}";
 
 describe("lintPolicy()", () => {
@@ -40,6 +44,13 @@ describe("lintPolicy()", () => {
     ["    - {name: a, retries: {retryOn: [5xx]}}", []],
     ["    - {name: a, retries: {retryOn: [reset]}, circuitBreakers: {retryBudget: off}}", []],
     ["    - {name: a}", []],
+    [`    - {name: a, ${byHeader}, admission: {}}`, ["HG442 a.priority.rules"]],
+    [`    - {name: a, ${byHeader}}`, []],
+    [`    - {name: a, ${byHeader.replace("rules", `${trusted}, rules`)}, admission: {}}`, []],
+    [
+      `    - {name: a, ${limited.replace("remote_address", headerPart)}, admission: {maxInFlight: 5}}`,
+      ["HG442 a.rateLimit.descriptors"],
+    ],
   ])("says of %s: %o", (service, ids) => {
     expect(idsOf(service)).toEqual(ids);
   });

@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  formatIpAddress,
   networkContains,
   parseIpAddress,
   parseNetwork,
@@ -103,6 +104,20 @@ describe("parseNetwork()", () => {
     "shop",
   ])("refuses %s", (text) => {
     expect(parseNetwork(text)).toBeUndefined();
+  });
+});
+
+describe("formatIpAddress()", () => {
+  it.each([
+    ["10.0.0.255", "10.0.0.255"],
+    ["::ffff:10.0.0.1", "10.0.0.1"],
+    ["fd00::1", "fd00:0:0:0:0:0:0:1"],
+    ["2001:db8:0:ff::", "2001:db8:0:ff:0:0:0:0"],
+  ])("writes %s as %s", (text, written) => {
+    const address = parseIpAddress(text);
+    if (address === undefined) throw new Error("the case is wrong");
+    expect(formatIpAddress(address)).toBe(written);
+    expect(parseIpAddress(written)).toEqual(address);
   });
 });
 

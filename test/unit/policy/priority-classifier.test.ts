@@ -12,7 +12,7 @@ function policy(parts: Partial<PriorityPolicy> = {}): PriorityPolicy {
     usual: "normal",
     rules: [],
     bypassPaths: ["/healthz"],
-    authPaths: ["/login"],
+    authPaths: ["/login/*"],
     trust: nobody,
     ...parts,
   };

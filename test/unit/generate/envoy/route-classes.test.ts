@@ -37,6 +37,9 @@ const paths: readonly string[] = [
   "/healthz/..%2forders",
   "/healthz/%2e%2e/a",
   "/health/x",
+  "/healthz?a=/../b",
+  "/health",
+  "/login",
   "/login/now",
   "/login//now",
 ];
@@ -72,8 +75,8 @@ function randomPolicy(choices: Choices): PriorityPolicy {
     header: "x-class",
     usual: choices.one(priorities),
     rules,
-    bypassPaths: choices.one([[], ["/healthz"], ["/health/", "/healthz"]]),
-    authPaths: choices.one([[], ["/login"]]),
+    bypassPaths: choices.one([[], ["/healthz"], ["/health/*", "/healthz"], ["/*"]]),
+    authPaths: choices.one([[], ["/login"], ["/login/*"]]),
     trust,
   };
 }

@@ -1,0 +1,99 @@
+import type { Rule } from "../core/limit.js";
+import { ConditionCompiler } from "../policy/cel.js";
+import { pathPrefixOf } from "../policy/path-pattern.js";
+import { quoteText } from "../policy/problem.js";
+import { pathHeader, urlPathOf } from "../policy/request-facts.js";
+import type { PriorityPolicy, ServicePolicy } from "../policy/service-policy.js";
+import type { GeneratedPolicy, GenerateProblem } from "./generator.js";
+
+/** What is said of a policy's paths; all are warnings. */
+export function lintPaths({
+  services,
+  rules,
+}: Pick<GeneratedPolicy, "services" | "rules">): readonly GenerateProblem[] {
+  return services.flatMap((service) => [
+    ...service.priority.bypassPaths.flatMap((path) => reachOf(path, service, rules) ?? []),
+    ...(["bypassPaths", "authPaths"] as const).flatMap((name) =>
+      service.priority[name].flatMap((path) => lintSlash(path, name, service) ?? []),
+    ),
+  ]);
+}
+
+/** Things of the policy that one message names. */
+const namedMax = 5;
+
+/** What can be reached below a prefix that is bypassed, as far as the policy knows paths. */
+function reachOf(
+  pattern: string,
+  service: ServicePolicy,
+  rules: readonly Rule[],
+): GenerateProblem | undefined {
+  const prefix = pathPrefixOf(pattern);
+  if (prefix === undefined) return undefined;
+  const isBelow = (path: string): boolean => `${urlPathOf(path)}/`.startsWith(`${prefix}/`);
+  const found = [
+    ...classRules(service.priority, isBelow),
+    ...service.priority.authPaths.filter(isBelow).map((path) => `authPaths ${quoteText(path)}`),
+    ...limitsByPath(service, rules, isBelow),
+  ];
+  const more = found.length > namedMax ? [`${found.length - namedMax} more`] : [];
+  const named = [...found.slice(0, namedMax), ...more].join(", ");
+  const place = prefix === "" ? "every path" : `${quoteText(prefix)} and every path below it`;
+  const unused = named === "" ? "" : `; without effect there: ${named}`;
+  return {
+    id: "HG440",
+    spot: { service: service.name, path: ["priority", "bypassPaths"] },
+    message: `${place} pass uncounted, and are never refused${unused}`,
+    hint: "name single paths, unless nothing below it ever needs a limit",
+    severity: "warning",
+  };
+}
+
+function classRules(
+  { rules }: PriorityPolicy,
+  isBelow: (path: string) => boolean,
+): readonly string[] {
+  const compiler = new ConditionCompiler();
+  return rules.flatMap(({ when }, index) => {
+    const tests = (compiler.alternatives(when) ?? []).flat();
+    const found = tests.find(({ fact, test, text }) => {
+      const isPath = fact.kind === "urlPath" || fact.name === pathHeader;
+      return isPath && (test === "exact" || test === "prefix") && isBelow(text);
+    });
+    return found === undefined ? [] : [`rule ${index + 1} (${quoteText(found.text)})`];
+  });
+}
+
+function limitsByPath(
+  { rateLimit }: ServicePolicy,
+  rules: readonly Rule[],
+  isBelow: (path: string) => boolean,
+): readonly string[] {
+  const parts = (rateLimit?.descriptors ?? []).flatMap((descriptor) => descriptor.parts);
+  const pathKeys = new Set(
+    parts.flatMap((part) => (part.kind === "header" && part.header === pathHeader ? part.key : [])),
+  );
+  return rules
+    .filter(({ domain, effect, path }) => {
+      if (domain !== rateLimit?.domain || effect.kind !== "limited") return false;
+      return path.some(
+        ({ key, value }) => pathKeys.has(key) && value !== undefined && isBelow(value),
+      );
+    })
+    .map(({ label }) => `the limit ${quoteText(label)}`);
+}
+
+function lintSlash(
+  path: string,
+  name: "bypassPaths" | "authPaths",
+  service: ServicePolicy,
+): GenerateProblem | undefined {
+  if (!path.endsWith("/") || path === "/") return undefined;
+  return {
+    id: "HG441",
+    spot: { service: service.name, path: ["priority", name] },
+    message: `${quoteText(path)} is that path alone, with its slash, and nothing below it`,
+    hint: `${quoteText(`${path}*`)} for all below it, or leave the slash out`,
+    severity: "warning",
+  };
+}
