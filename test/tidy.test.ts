@@ -19,7 +19,13 @@ import {
   checkTestSwitches,
   checkTypes,
 } from "./tidy/tokens.js";
-import { checkMirrors, checkPlaces, checkTopLevel, checkTracked } from "./tidy/tree.js";
+import {
+  checkMirrors,
+  checkPasswords,
+  checkPlaces,
+  checkTopLevel,
+  checkTracked,
+} from "./tidy/tree.js";
 
 const perFile = (check: (source: Source) => readonly Violation[]) => (project: Project) =>
   project.sources.flatMap(check);
@@ -60,6 +66,10 @@ const rules: readonly {
   },
   { rule: "has the top level that was designed", check: ({ tracked }) => checkTopLevel(tracked) },
   { rule: "commits nothing that is made", check: ({ tracked }) => checkTracked(tracked) },
+  {
+    rule: "ships no password",
+    check: ({ texts }) => texts.flatMap(({ path, text }) => checkPasswords(path, text)),
+  },
   {
     rule: "names no machine and no registry",
     check: ({ texts }) => texts.flatMap(({ path, text }) => checkPlaces(path, text)),

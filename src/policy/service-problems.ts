@@ -73,7 +73,7 @@ export const serviceProblemRows = {
   HG225: {
     title: "A path is none.",
     remedy:
-      "Begin it with `/`, without a query and dots as segments; `/*` at its end means all below it.",
+      "Begin it with `/`, without a query and dots as segments; `/*` ends one with all below it.",
   },
   HG226: {
     title: "A name of a service, namespace or quota is none.",

@@ -14,7 +14,7 @@ import { enginesFor } from "../support/engines.js";
 import { TestMaker, testReport } from "../support/fleet-reports.js";
 import { claimHz } from "../support/quota-claims.js";
 import { realClock, realRandom } from "../support/real-clock.js";
-import { startRedis } from "../support/redis.js";
+import { startRedis, userPassword, withPassword } from "../support/redis.js";
 import { soon } from "../support/redis-store.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -27,9 +27,9 @@ function connectionsOf(opened: OpenStore): RedisConnections {
 }
 
 /** What the README tells people to enter. */
-function readmeWords(): readonly string[] {
+function readmeCommand(): string {
   const block = /<!-- test: acl -->\n```text\n(.*)\n```/.exec(readFileSync("README.md", "utf8"));
-  return block?.[1]?.split(" ") ?? [];
+  return block?.[1] ?? "";
 }
 
 /** Every script of the records. */
@@ -46,9 +46,11 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
   it("as the README has them are enough for everything, and no more than that", async () => {
     const server = await startRedis(stage, { engine });
     const control = server.client();
-    const [acl = "", ...words] = readmeWords();
+    const [unedited = "", ...uneditedWords] = readmeCommand().split(" ");
+    await expect(control.call(unedited, ...uneditedWords)).rejects.toThrow("ACL SETUSER");
+    const [acl, ...words] = withPassword(readmeCommand());
     await control.call(acl, ...words);
-    const env = { REDIS_URL: `127.0.0.1:${server.port}`, REDIS_AUTH: "gate:PASSWORD" };
+    const env = { REDIS_URL: `127.0.0.1:${server.port}`, REDIS_AUTH: `gate:${userPassword}` };
     const loaded = loadConfig({ flags: {}, env });
     if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
     const { config } = loaded;

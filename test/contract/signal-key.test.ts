@@ -8,6 +8,7 @@ import {
   keyNumberBytesMax,
 } from "../../src/fleet/signal-key.js";
 import { enginesFor } from "../support/engines.js";
+import { userPassword, withPassword } from "../support/redis.js";
 import { openTestStore, shareTestStore, soon } from "../support/redis-store.js";
 
 describe.each(enginesFor.behaviour)("KeySignalReader on %s", (engine) => {
@@ -86,12 +87,12 @@ describe.each(enginesFor.rights)("KeySignalReader as a user of %s", (engine) => 
     const readme = readFileSync("README.md", "utf8");
     const [, acl = ""] = /<!-- test: acl -->\n```text\n(.*)\n```/.exec(readme) ?? [];
     const [, more = ""] = /also needs `~KEY (.*)`/.exec(readme) ?? [];
-    const [command = "", ...words] = `${acl} ~lag:* ${more}`.split(" ");
+    const [command, ...words] = withPassword(`${acl} ~lag:* ${more}`);
     await store.control.call(command, ...words);
     await store.control.set("lag:number", "1");
     await store.control.rpush("lag:list", "a");
     await store.control.hset("lag:hash", { a: "1" });
-    const target = { username: "gate", password: "PASSWORD" };
+    const target = { username: "gate", password: userPassword };
     const { store: opened, connections } = await openTestStore(store.server, { target });
     try {
       for (const key of ["lag:number", "lag:list", "lag:hash"]) {

@@ -10,6 +10,7 @@ import {
   ComposeTopology,
   composeSchema,
   composeServices,
+  internalNetworks,
   onHost,
   readComposeFile,
   servicesNamed,
@@ -52,6 +53,24 @@ describe("docker-compose.yml", () => {
       expect(dropped, name).toEqual(["ALL"]);
       expect(options, name).toEqual(["no-new-privileges:true"]);
     }
+  });
+
+  it("starts nothing with a password that everybody knows", () => {
+    const { grafana, redis, ...others } = services;
+    // Grafana's own administrator is called admin, with that for a password.
+    expect(grafana?.environment).toMatchObject({
+      GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION: "true",
+      GF_AUTH_BASIC_ENABLED: "false",
+    });
+    // Redis has none, and no neighbours but those that it is for.
+    const own = Object.keys(redis?.networks ?? {});
+    expect(redis?.ports).toBeUndefined();
+    expect(own).not.toEqual([]);
+    for (const name of own) expect(internalNetworks()).toContain(name);
+    const near = Object.entries(others).filter(([, { networks = {} }]) => {
+      return own.some((name) => name in networks);
+    });
+    expect(near.map(([name]) => name)).toEqual(servicesNamed("headgate"));
   });
 
   it("waits for services that it has", () => {

@@ -6,7 +6,7 @@ import { adminClients } from "../support/admin.js";
 import { freePort } from "../support/free-port.js";
 import { policyOf } from "../support/generated.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
-import { startRedis } from "../support/redis.js";
+import { startRedis, userPassword, withPassword } from "../support/redis.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -87,7 +87,7 @@ describe("the user of Redis in redis-user.txt", () => {
     const policy = policyOf([{ file: "policy.yaml", text: policyText }]);
     const { signalKeys } = policyNeeds(policy);
     expect(signalKeys).toEqual(readings);
-    const [acl = "", ...words] = redisUserCommand("headgate", signalKeys).split(" ");
+    const [acl, ...words] = withPassword(redisUserCommand("headgate", signalKeys));
     await control.call(acl, ...words);
     await control.set("lag:in?dexer", "7");
     await control.rpush("lag list", "a");
@@ -95,7 +95,7 @@ describe("the user of Redis in redis-user.txt", () => {
     await control.call("config", "resetstat");
     const env = {
       REDIS_URL: `127.0.0.1:${server.port}`,
-      REDIS_AUTH: "headgate:PASSWORD",
+      REDIS_AUTH: `headgate:${userPassword}`,
       HEADGATE_DRAIN_DELAY_MS: "0",
     };
     const adminPort = await freePort();

@@ -262,8 +262,8 @@ function istioGateway(port: number, upstreamPort: number): object {
   });
   // Routes that are ours lead to the service by its name in the mesh.
   const text = JSON.stringify(meshBootstrap(patched));
-  const config = JSON.parse(text.replaceAll(/outbound\|8080\|\|\w+\.shop[\w.]*/g, cluster));
-  return finished(config, { cluster, upstreamPort });
+  const own = text.replaceAll(/outbound\|8080\|\|\w+\.shop[\w.]*/g, cluster);
+  return finished(own, { cluster, upstreamPort });
 }
 
 /** Envoy Gateway's, as it patches it. */
@@ -281,15 +281,15 @@ function envoyGateway(port: number, upstreamPort: number): object {
   });
   const patches = objects.find(({ kind }) => kind === "EnvoyPatchPolicy");
   const patched = gatewayBootstrap(applyPatchPolicy(patches, resources));
-  return finished(JSON.parse(JSON.stringify(patched)), { cluster, upstreamPort });
+  return finished(JSON.stringify(patched), { cluster, upstreamPort });
 }
 
 /** A bootstrap with an upstream, and callers' addresses as a proxy in front says. */
 function finished(
-  // biome-ignore lint/suspicious/noExplicitAny: JSON of the test's own
-  config: any,
+  text: string,
   { cluster, upstreamPort }: { readonly cluster: string; readonly upstreamPort: number },
 ): object {
+  const config = JSON.parse(text);
   const address = { socket_address: { address: "127.0.0.1", port_value: upstreamPort } };
   const { listeners, clusters } = config.static_resources;
   const own = clusters.find(({ name }: { readonly name: string }) => name === cluster);

@@ -20,11 +20,21 @@ const service = z.looseObject({
   ports: z.array(z.string()).optional(),
   command: z.array(z.string()).optional(),
   depends_on: z.record(z.string(), z.object({ condition: z.string() })).optional(),
-  networks: z.record(z.string(), z.object({ aliases: z.array(z.string()) })).optional(),
+  networks: z
+    .union([
+      z.record(z.string(), z.object({ aliases: z.array(z.string()).default([]) })),
+      z.array(z.string()).transform((names) => {
+        return Object.fromEntries(names.map((name) => [name, { aliases: [] as string[] }]));
+      }),
+    ])
+    .optional(),
   stop_grace_period: z.string().optional(),
 });
 
-const composeFile = z.looseObject({ services: z.record(z.string(), service) });
+const composeFile = z.looseObject({
+  services: z.record(z.string(), service),
+  networks: z.record(z.string(), z.object({ internal: z.boolean().default(false) })),
+});
 
 /** One service of a compose file. */
 export type ComposeService = z.infer<typeof service>;
@@ -41,6 +51,12 @@ export function composeSchema(): object {
   // It is of draft 7, which is what ajv takes where nothing is said.
   const { $schema: _, ...schema } = z.looseObject({}).parse(JSON.parse(text));
   return schema;
+}
+
+/** Its networks that lead nowhere else, by name. */
+export function internalNetworks(): readonly string[] {
+  const { networks } = composeFile.parse(readComposeFile());
+  return Object.entries(networks).flatMap(([name, { internal }]) => (internal ? [name] : []));
 }
 
 /** Its services. */

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { RedisServer, type RedisServerOptions } from "./redis-server.js";
 import type { Stage } from "./stage.js";
 
@@ -9,6 +10,16 @@ export async function startRedis(
   const server = await RedisServer.start({ engine: "redis", ...options });
   stage.atEnd(() => server.stop());
   return server;
+}
+
+/** The password of users that tests make. */
+export const userPassword = "a password of a test";
+
+/** The words of an ACL command as we hand it out, with a password's digest where one belongs. */
+export function withPassword(command: string): readonly [string, ...string[]] {
+  const digest = createHash("sha256").update(userPassword).digest("hex");
+  const [first = "", ...words] = command.replace("SHA256_OF_ITS_PASSWORD", digest).split(" ");
+  return [first, ...words];
 }
 
 /** The settings of a Headgate that keeps its limits there. */

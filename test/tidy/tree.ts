@@ -38,6 +38,33 @@ const machinePath = /(?<![\w.*)\]}])\/(?:work|home|root|Users)\/[\w.]/;
 const registryHost =
   /\b(?:registry\.(?:npmjs|yarnpkg)\.|pypi\.(?:org|python)|files\.pythonhosted\.|proxy\.golang\.)/;
 
+/** What is handed to others to run: what it begins with, they keep. */
+const shipped = /^(?:docker-compose\.yml$|Dockerfile$|envoy\/|k8s\/|test\/golden\/generate\/)/;
+
+/** Passwords that are written out, where each could stand; a variable that must be set is none. */
+const writtenPasswords: readonly RegExp[] = [
+  /(?<!\$\{\w*)(?:password|passwd|secret_key)["']?\s*[:=]\s*["']?(?!\$\{\w+:\?)[^\s"'{}[\]]/i,
+  /--(?:requirepass|masterauth)\b["']?[,\s]+["']?(?!\$\{\w+:\?)[^\s"']/,
+  /:\/\/[^\s/:@"']*:(?!\$)[^\s/@"']+@/,
+  /\bSETUSER\b.* [<>](?!\$)\S/,
+  /\bauth=["']?[\w-]*:(?!\$\{\w+:\?)\S/,
+];
+
+/** Passwords in what others run: everybody would know them. */
+export function checkPasswords(path: string, text: string): Violation[] {
+  if (!shipped.test(path)) return [];
+  return text.split("\n").flatMap((lineText, i) => {
+    if (!writtenPasswords.some((pattern) => pattern.test(lineText))) return [];
+    return [
+      {
+        path,
+        line: i + 1,
+        message: "a password; take it from a variable that must be set, or a secret",
+      },
+    ];
+  });
+}
+
 /** Paths of a machine and hosts of package registries, in any text that is committed. */
 export function checkPlaces(path: string, text: string): Violation[] {
   return text.split("\n").flatMap((lineText, i) => {

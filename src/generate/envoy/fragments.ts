@@ -78,8 +78,8 @@ function sidePieces({ side, httpFilters, virtualHosts }: SideParts): readonly Pi
     {
       file: `${prefix}http_filters`,
       message: "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter",
-      goes: `The http_filters of the HTTP connection manager ${where}: those that remove the priority
-header go first of all, yours before the others, and one router ends them.`,
+      goes: `The http_filters of the HTTP connection manager ${where}: those that remove a
+priority header go first of all, yours before the others, and one router ends them.`,
       part: httpFilters,
     },
     {

@@ -76,8 +76,8 @@ function filterName({ priority }: ServicePolicy, { policy }: EnvoyContext): stri
 }
 
 /**
- * Passes over requests of trusted callers. The matcher is the filter's: one that stands in a virtual
- * host (ExtensionWithMatcherPerRoute) may look at headers only, and else turns the filter off.
+ * Passes over requests of trusted callers. The matcher is the filter's own: one of a virtual host
+ * (ExtensionWithMatcherPerRoute) may look at headers only, and else turns the filter off.
  */
 function conditionalFilter(name: string, trust: TrustPolicy): TreeMap {
   const skip = extension("skip", "envoy.extensions.filters.common.matcher.action.v3.SkipFilter");

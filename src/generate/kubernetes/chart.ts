@@ -77,7 +77,8 @@ const notes = `Headgate is {{ .Values.name }} in the namespace {{ .Release.Names
 Its replicas share a Redis. Unless the Secret is there already:
 
   kubectl -n {{ .Release.Namespace }} create secret generic {{ .Values.redis.secretName }} \\
-    --from-literal=url=redis://redis.redis.svc.cluster.local:6379 --from-literal=auth=
+    --from-literal=url=redis://redis.redis.svc.cluster.local:6379 \\
+    --from-literal=auth="headgate:\${REDIS_PASSWORD:?set it to the password of that user}"
 {{- end }}
 {{- if .Values.networkPolicy.enabled }}
 

@@ -92,7 +92,7 @@ function kustomizationFile(names: readonly string[], values: KubernetesValues): 
   if (needsRedis) {
     first.push(
       `It needs a Redis, whose address and user are in the Secret ${secret}, as \`url\` and ` +
-        "`auth` (empty without a password; redis-user.txt makes the user).",
+        "`auth` (redis-user.txt makes the user).",
     );
   }
   return {

@@ -10,6 +10,9 @@ const rights =
 /** What reading a key of others' needs beyond that. */
 const signalRights = "+type +get +strlen +llen";
 
+/** Stands where a password's digest belongs. Redis refuses it: nobody gets a known password. */
+const digestPlaceholder = "SHA256_OF_ITS_PASSWORD";
+
 /**
  * The command that makes a Redis user with least privilege. In a cluster it also needs
  * `+cluster|slots +asking`, behind sentinels `+role`.
@@ -19,7 +22,7 @@ const signalRights = "+type +get +strlen +llen";
 export function redisUserCommand(user: string, signalKeys: readonly string[]): string {
   const keys = [keyPattern, ...signalKeys.map(escapePattern)].map((key) => `~${key}`);
   const more = signalKeys.length === 0 ? "" : ` ${signalRights}`;
-  return `ACL SETUSER ${user} on >PASSWORD ${keys.join(" ")} -@all ${rights}${more}`;
+  return `ACL SETUSER ${user} on #${digestPlaceholder} ${keys.join(" ")} -@all ${rights}${more}`;
 }
 
 /**

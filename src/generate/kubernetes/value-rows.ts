@@ -88,7 +88,7 @@ const valueRows = {
     kind: "text",
     usual: "headgate-redis",
     pattern: objectName,
-    docs: "The Secret with `url` and `auth` of that Redis; `auth` may be empty.",
+    docs: "The Secret with `url` and `auth` (`user:password`) of that Redis.",
   },
   "redis.port": {
     kind: "number",

@@ -148,7 +148,7 @@ spec:
         rules: [{when: 'request.path == "/static/pay"', is: low}]
 `;
 
-  it("warns of what is reachable below a bypassed prefix, with its place, and answers 0", async () => {
+  it("warns of what is reachable below a bypassed prefix, and answers 0", async () => {
     const path = await write("a.yaml", reaching);
     const { code, out } = await check(path);
     expect(code).toBe(0);

@@ -16,7 +16,9 @@ spec:
         - {key: user, value: /static/ann, rate_limit: {unit: hour, requests_per_unit: 5}}
   services:
     - name: orders
-      rateLimit: {domain: shop, descriptors: [[{header: ":path", as: path}], [{header: x, as: user}]]}
+      rateLimit:
+        domain: shop
+        descriptors: [[{header: ":path", as: path}], [{header: x, as: user}]]
       priority: ${priority}
 `;
   return lintPaths(policyOf([{ file: "policy.yaml", text }])).map(({ id, spot, message }) => {

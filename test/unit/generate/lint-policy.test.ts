@@ -48,7 +48,7 @@ describe("lintPolicy()", () => {
     [`    - {name: a, ${byHeader}}`, []],
     [`    - {name: a, ${byHeader.replace("rules", `${trusted}, rules`)}, admission: {}}`, []],
     [
-      `    - {name: a, ${limited.replace("remote_address", headerPart)}, admission: {maxInFlight: 5}}`,
+      `    - {name: a, ${limited.replace("remote_address", headerPart)}, admission: {}}`,
       ["HG442 a.rateLimit.descriptors"],
     ],
   ])("says of %s: %o", (service, ids) => {

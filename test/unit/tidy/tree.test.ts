@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { checkMirrors, checkPlaces, checkTopLevel, checkTracked } from "../../tidy/tree.js";
+import {
+  checkMirrors,
+  checkPasswords,
+  checkPlaces,
+  checkTopLevel,
+  checkTracked,
+} from "../../tidy/tree.js";
 
 describe("checkTopLevel()", () => {
   it("refuses what the layout does not name", () => {
@@ -52,4 +58,32 @@ describe("checkPlaces()", () => {
       expect(checkPlaces("a.yaml", text)).toEqual([]);
     },
   );
+});
+
+describe("checkPasswords()", () => {
+  it.each([
+    "GF_SECURITY_ADMIN_PASSWORD: admin",
+    'adminPassword: "admin"',
+    "command: [redis-server, --requirepass, redis]",
+    "REDIS_URL: redis://:redis@redis:6379",
+    "REDIS_URL: redis://me:redis@redis:6379",
+    "ACL SETUSER headgate on >PASSWORD ~headgate:*",
+    "  --from-literal=auth=headgate:PASSWORD",
+  ])("refuses %s in what is shipped", (text) => {
+    expect(checkPasswords("k8s/a.yaml", `a: b\n${text}`)).toMatchObject([{ line: 2 }]);
+    expect(checkPasswords("docker-compose.yml", text)).toHaveLength(1);
+    expect(checkPasswords("test/unit/a.test.ts", text)).toEqual([]);
+  });
+
+  it.each([
+    `GF_SECURITY_ADMIN_PASSWORD: ${"$"}{GRAFANA_PASSWORD:?choose one}`,
+    `command: [redis-server, --requirepass, '${"$"}{REDIS_PASSWORD:?choose one}']`,
+    `  --from-literal=auth="headgate:${"$"}{REDIS_PASSWORD:?choose one}"`,
+    "ACL SETUSER headgate on #SHA256_OF_ITS_PASSWORD ~headgate:*",
+    "Wrong passwords, rights and certificates have errors of their own.",
+    'passwordSecret: {name: headgate, key: "password"}',
+    "redis://redis.redis.svc.cluster.local:6379 and user@example.com",
+  ])("lets %s pass", (text) => {
+    expect(checkPasswords("k8s/a.yaml", text)).toEqual([]);
+  });
 });

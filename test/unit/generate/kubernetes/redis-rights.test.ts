@@ -12,7 +12,7 @@ describe("redisUserCommand()", () => {
   it("begins with no rights at all, and lets nobody choose the text of a script", () => {
     const words = redisUserCommand("gate", []).split(" ");
     expect(words.slice(0, 7)).toEqual([
-      ...["ACL", "SETUSER", "gate", "on", ">PASSWORD", "~headgate:*", "-@all"],
+      ...["ACL", "SETUSER", "gate", "on", "#SHA256_OF_ITS_PASSWORD", "~headgate:*", "-@all"],
     ]);
     expect(words).not.toContain("+eval");
     expect(words.filter((word) => word.includes("@"))).toEqual(["-@all"]);
