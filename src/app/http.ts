@@ -168,12 +168,11 @@ async function answerMetrics(_: IncomingMessage, { metrics }: HttpParts): Promis
 async function answerDecision(request: IncomingMessage, parts: HttpParts): Promise<Answer> {
   if (!parts.hasJson) {
     const why = "HEADGATE_JSON is false, or clients of gRPC need certificates. Ask over gRPC.";
-    return { ...text(403, `POST /json is off: ${why}`), headers: { connection: "close" } };
+    return text(403, `POST /json is off: ${why}`);
   }
   const body = await readBody(request);
   if (body === undefined) {
-    const refusal = json(413, { message: `The body is larger than ${httpBodyBytesMax} bytes.` });
-    return { ...refusal, headers: { connection: "close" } };
+    return json(413, { message: `The body is larger than ${httpBodyBytesMax} bytes.` });
   }
   const { isDenied, body: answered } = await answerJson(body, parts);
   return { status: isDenied ? 429 : 200, contentType: jsonType, body: answered };
@@ -202,6 +201,9 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
 
 function send(request: IncomingMessage, response: ServerResponse, ready: Answer): void {
   if (response.destroyed) return;
+  // What is left of a body that nobody reads must not be taken for the next request.
+  const isLeft = !request.complete;
+  if (isLeft) response.shouldKeepAlive = false;
   response.writeHead(ready.status, {
     "content-type": ready.contentType,
     "content-length": Buffer.byteLength(ready.body),
@@ -209,8 +211,7 @@ function send(request: IncomingMessage, response: ServerResponse, ready: Answer)
     ...ready.headers,
   });
   response.end(ready.body, () => {
-    // What is left of a body that nobody reads must not be taken for the next request.
-    if (!request.complete) request.destroy();
+    if (isLeft) request.destroy();
   });
 }
 

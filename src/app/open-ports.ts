@@ -29,9 +29,8 @@ export function checkOpenPorts(values: OpenPortValues, tls: ChosenTls): OpenPort
     ...(values.httpJson && !isLoopbackHost(values.host) ? ["HOST (POST /json)"] : []),
   ];
   if (open.length === 0) return nothing;
-  const fact =
-    `${new Intl.ListFormat("en").format(open)} can be reached from beyond this machine, and no client needs a ` +
-    "certificate";
+  const names = new Intl.ListFormat("en").format(open);
+  const fact = `${names} can be reached from beyond this machine, and no client needs a certificate`;
   const remedy = "set GRPC_SERVER_USE_TLS and GRPC_CLIENT_TLS_CACERT";
   if (isRequired) {
     return {

@@ -114,7 +114,7 @@ const targetProblemRows = {
   },
   HG361: {
     title: "A port of the pods is taken.",
-    remedy: "Give `port` and `controlPort` of `proxies.headgate` other numbers than 8080.",
+    remedy: "Give `port` and `controlPort` of `proxies.headgate` other numbers than 8080 and 8083.",
   },
   HG362: {
     title: "Proxies ask at an address that no generated Service has.",
@@ -123,6 +123,12 @@ const targetProblemRows = {
   HG363: {
     title: "One replica keeps what it counts in itself.",
     remedy: "Choose two replicas or more; they share a Redis.",
+  },
+  HG364: {
+    title: "Proxies show no certificate.",
+    remedy:
+      "Give `proxies.headgate.tls` a `caFile`, a `certFile` and a `keyFile`, or choose " +
+      "`--without-client-certificates`: whoever reaches the pods then asks like a proxy.",
   },
 } as const satisfies Record<string, ProblemRow>;
 

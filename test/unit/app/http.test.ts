@@ -382,6 +382,11 @@ describe("hostile bytes", () => {
     expect(bugs).toEqual([]);
   });
 
+  it("is told that the connection ends, where nobody has read the body", async () => {
+    const answer = await sendRaw("POST /livez HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}");
+    expect(answer).toMatch(/^HTTP\/1\.1 405 [\s\S]*\r\nconnection: close\r\n/i);
+  });
+
   it("may stop in the middle of a body", async () => {
     const socket = connect(port, "127.0.0.1");
     socket.write("POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{");
