@@ -30,7 +30,7 @@ export function checkOpenPorts(values: OpenPortValues, tls: ChosenTls): OpenPort
   ];
   if (open.length === 0) return nothing;
   const names = new Intl.ListFormat("en").format(open);
-  const fact = `${names} can be reached from beyond this machine, and no client needs a certificate`;
+  const fact = `${names} can be reached from beyond this machine, with no client's certificate`;
   const remedy = "set GRPC_SERVER_USE_TLS and GRPC_CLIENT_TLS_CACERT";
   if (isRequired) {
     return {
