@@ -262,6 +262,7 @@ export const topLevel: readonly string[] = [
   "Dockerfile",
   "LICENSE",
   "README.md",
+  "SECURITY.md",
   "biome.json",
   "docker-compose.yml",
   "envoy",
