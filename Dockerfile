@@ -4,8 +4,15 @@
 #
 # Nothing of what builds it is in the image: no shell, no package manager, no compiler, no user but
 # one that may do nothing.
+#
+# What it stands on is named by tags, which a registry may move. To pin them, give digests:
+#
+#   docker buildx imagetools inspect node:22-bookworm-slim      prints one
+#   docker build --build-arg BUILD_IMAGE=node:22-bookworm-slim@sha256:... --build-arg BASE_IMAGE=... .
+ARG BUILD_IMAGE=node:22-bookworm-slim
+ARG BASE_IMAGE=gcr.io/distroless/nodejs22-debian12:nonroot
 
-FROM node:22-bookworm-slim AS build
+FROM ${BUILD_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
@@ -17,7 +24,7 @@ RUN npm run build && npm prune --omit=dev --ignore-scripts
 # runs, so Node itself is what runs the file.
 RUN printf '%s\n' '#!/nodejs/bin/node' 'process.argv.splice(2, 0, "serve");' 'import("/app/dist/cli/main.js");' > /app/ratelimit && chmod 755 /app/ratelimit
 
-FROM gcr.io/distroless/nodejs22-debian12:nonroot
+FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="headgate" \
       org.opencontainers.image.description="Decides, for fleets of Envoy proxies, which requests go in." \
       org.opencontainers.image.licenses="Apache-2.0"

@@ -1,17 +1,22 @@
-import {
-  type OptionRow,
-  optionalTextOption,
-  switchOption,
-  textOption,
-  wholeNumberOption,
-} from "./option.js";
-import { type ListenText, parseListenText } from "./stats-options.js";
+import { optionalAddressOption } from "./address-option.js";
+import { optionalTextOption, switchOption, textOption, wholeNumberOption } from "./option.js";
 
 const section = "Admin" as const;
 
 /** Where people and their tools ask and change things, and who may. */
 export const adminOptionRows = {
-  adminAddress: adminAddressOption(),
+  // Not called a port, as the control port's: what ends in `_PORT` Kubernetes sets by itself.
+  adminAddress: optionalAddressOption({
+    section,
+    env: "HEADGATE_ADMIN_ADDR",
+    flag: "admin-addr",
+    defaultText: "127.0.0.1:8082",
+    defaultValue: { host: "127.0.0.1", port: 8_082 },
+    docs:
+      "Where the admin API listens, `host:port`; `:port` is all addresses, port 0 a free one. " +
+      "Beyond this machine it needs HEADGATE_ADMIN_ACCESS, and has TLS as the gRPC port. A taken " +
+      "one is warned of, and the service goes on. Empty: no admin API.",
+  }),
   adminAccess: optionalTextOption({
     section,
     env: "HEADGATE_ADMIN_ACCESS",
@@ -71,26 +76,3 @@ export const adminOptionRows = {
     docs: "The claim that holds the groups of a token's subject.",
   }),
 } as const;
-
-/** Not called a port, as the control port's: what ends in `_PORT` Kubernetes sets by itself. */
-function adminAddressOption(): OptionRow<ListenText | undefined> {
-  return {
-    section,
-    env: "HEADGATE_ADMIN_ADDR",
-    flag: "admin-addr",
-    valueName: "ADDRESS",
-    defaultText: "127.0.0.1:8082",
-    defaultValue: { host: "127.0.0.1", port: 8_082 },
-    docs:
-      "Where the admin API listens, `host:port`; `:port` is all addresses, port 0 a free one. " +
-      "Beyond this machine it needs HEADGATE_ADMIN_ACCESS, and has TLS as the gRPC port. A taken " +
-      "one is warned of, and the service goes on. Empty: no admin API.",
-    isSecret: false,
-    parse: (text) => {
-      if (text === "") return { kind: "value", value: undefined };
-      const value = parseListenText(text);
-      if (value !== undefined) return { kind: "value", value };
-      return { kind: "problem", message: "must be an address like 127.0.0.1:8082 or :8082" };
-    },
-  };
-}

@@ -31,6 +31,8 @@ export interface App {
   readonly adminAddress?: ListenAddress;
   /** Absent where there is no debug port, or it is taken. */
   readonly debugAddress?: ListenAddress;
+  /** Absent without HEADGATE_MONITORING_ADDR. */
+  readonly monitoringAddress?: ListenAddress;
   /** Absent without USE_PROMETHEUS. */
   readonly prometheusAddress?: ListenAddress;
   /**
@@ -179,22 +181,24 @@ async function serve(parts: Serving): Promise<App> {
   };
   const { address: controlAddress } = control;
   const { address: adminAddress } = admin;
-  const { debugAddress, prometheusAddress } = listeners;
+  const { debugAddress, monitoringAddress, prometheusAddress } = listeners;
   return {
     grpcAddress: grpc.address,
     httpAddress,
     ...(controlAddress === undefined ? {} : { controlAddress }),
     ...(adminAddress === undefined ? {} : { adminAddress }),
     ...(debugAddress === undefined ? {} : { debugAddress }),
+    ...(monitoringAddress === undefined ? {} : { monitoringAddress }),
     ...(prometheusAddress === undefined ? {} : { prometheusAddress }),
     close,
   };
 }
 
 function openStats({ core, config, clock, logger }: Serving): Promise<StatsListeners> {
-  const { control: plane, loop, metrics, statsSources: sources, onBug } = core;
+  const { control: plane, loop, metrics, monitoringServer, statsSources: sources, onBug } = core;
   const fleet = { plane, loop: () => loop.status, nowMs: () => clock.monotonicMs() };
-  return openStatsListeners({ config, clock, logger, sources, fleet, metrics, onBug });
+  const parts = { config, clock, logger, sources, fleet, metrics, monitoringServer, onBug };
+  return openStatsListeners(parts);
 }
 
 function openControl({ core, policies, processCounts, ...parts }: Serving): Promise<ControlPort> {

@@ -1,10 +1,22 @@
 import { defaultLayerTtlMs } from "../core/feedback-settings.js";
-import { type OptionRow, wholeNumberOption } from "./option.js";
-import { type ListenText, parseListenText } from "./stats-options.js";
+import { optionalAddressOption } from "./address-option.js";
+import { wholeNumberOption } from "./option.js";
 
 /** Where Envoys listen to us and tell us what they do. */
 export const controlPortOptionRows = {
-  controlAddress: controlAddressOption(),
+  // One name for host and port, and not called a port: what ends in `_PORT` Kubernetes sets by
+  // itself in every pod beside a Service that is called headgate-control.
+  controlAddress: optionalAddressOption({
+    section: "Listening",
+    env: "HEADGATE_CONTROL_ADDR",
+    flag: "control-addr",
+    defaultText: ":18000",
+    defaultValue: { host: "0.0.0.0", port: 18_000 },
+    docs:
+      "Where the control port listens, `host:port`; `:port` is all addresses, port 0 a free one. " +
+      "Envoys get their shares of services' limits there, and tell what they do. TLS as on the " +
+      "gRPC port. A taken one is warned of, and the service goes on. Empty: no control port.",
+  }),
   layerTtlMs: wholeNumberOption({
     section: "Listening",
     env: "HEADGATE_LAYER_TTL_MS",
@@ -18,29 +30,3 @@ export const controlPortOptionRows = {
       "their configured limits. Set the same value on all replicas.",
   }),
 } as const;
-
-/**
- * One name for host and port, and not called a port: what ends in `_PORT` Kubernetes sets by itself
- * in every pod beside a Service that is called headgate-control.
- */
-function controlAddressOption(): OptionRow<ListenText | undefined> {
-  return {
-    section: "Listening",
-    env: "HEADGATE_CONTROL_ADDR",
-    flag: "control-addr",
-    valueName: "ADDRESS",
-    defaultText: ":18000",
-    defaultValue: { host: "0.0.0.0", port: 18_000 },
-    docs:
-      "Where the control port listens, `host:port`; `:port` is all addresses, port 0 a free one. " +
-      "Envoys get their shares of services' limits there, and tell what they do. TLS as on the " +
-      "gRPC port. A taken one is warned of, and the service goes on. Empty: no control port.",
-    isSecret: false,
-    parse: (text) => {
-      if (text === "") return { kind: "value", value: undefined };
-      const value = parseListenText(text);
-      if (value !== undefined) return { kind: "value", value };
-      return { kind: "problem", message: "must be an address like :18000 or 127.0.0.1:18000" };
-    },
-  };
-}

@@ -27,7 +27,7 @@ import { extrasOf, switchesOf } from "./decision-options.js";
 import { sha256 } from "./digest.js";
 import { bugTrace } from "./failure.js";
 import { FleetLoopApp } from "./fleet-loop.js";
-import { createHttpServer } from "./http.js";
+import { createHttpServer, createMonitoringServer, type HttpParts } from "./http.js";
 import { LaneCounts } from "./lane-metrics.js";
 import type { Logger } from "./logger.js";
 import { createMetrics, type Metrics, type ProcessCounts } from "./metrics.js";
@@ -75,6 +75,8 @@ export interface Core {
   /** What the fleet decides together. */
   readonly loop: FleetLoopApp;
   readonly httpServer: HttpServer;
+  /** Listens where HEADGATE_MONITORING_ADDR says, if it does. */
+  readonly monitoringServer: HttpServer;
   readonly metrics: Metrics;
   /** What this replica sees of its calls; callers' values are in it. */
   readonly seen: SeenCalls;
@@ -129,14 +131,14 @@ export function createCore(parts: CoreParts): Core {
   const watched = { admission, signals, loop, operations, adminCounts, refusalLog };
   const shared = { ...made, ...watched, onBug };
   const metrics = createCoreMetrics(parts, shared);
-  const httpServer = createHttpServer({
+  const httpParts: HttpParts = {
     ...shared,
     hasJson: parts.config.httpJson && parts.config.tls?.clientAuthority === undefined,
     metrics,
     policies: policies.feed,
     storeKind: opened.kind,
     isStoreAway: () => opened.kind === "redis" && opened.isAway(),
-  });
+  };
   const redisPools = () => (opened.kind === "redis" ? opened.pools() : []);
   const { clock } = parts;
   const stopWatch = watchLoop({ clock, pressure, onEvent: (event) => decider.noteEvent(event) });
@@ -146,7 +148,8 @@ export function createCore(parts: CoreParts): Core {
     control,
     quotas,
     loop,
-    httpServer,
+    httpServer: createHttpServer(httpParts),
+    monitoringServer: createMonitoringServer(httpParts),
     metrics,
     seen,
     decider,

@@ -26,7 +26,7 @@ const keepAliveMs = 65_000;
 const headMsMax = 66_000;
 const requestMsMax = 75_000;
 
-/** What the HTTP port shows. */
+/** What the HTTP port and the monitoring port show. */
 export interface HttpParts {
   /** Whether `POST /json` decides. */
   readonly hasJson: boolean;
@@ -45,6 +45,18 @@ export interface HttpParts {
 
 /** The HTTP server: health, readiness, metrics, and decisions as JSON. It does not listen yet. */
 export function createHttpServer(parts: HttpParts): Server {
+  return createRoutedServer(new Map([...monitoringRoutes, ["/json", jsonRoute]]), parts);
+}
+
+/**
+ * Health, readiness and metrics without decisions, so that a NetworkPolicy can let probes and
+ * scrapers in and nobody else's questions. It does not listen yet.
+ */
+export function createMonitoringServer(parts: HttpParts): Server {
+  return createRoutedServer(monitoringRoutes, parts);
+}
+
+function createRoutedServer(routes: Routes, parts: HttpParts): Server {
   return createServer(
     {
       keepAliveTimeout: keepAliveMs,
@@ -53,7 +65,7 @@ export function createHttpServer(parts: HttpParts): Server {
       connectionsCheckingInterval: 5_000,
       maxHeaderSize: httpHeadBytesMax,
     },
-    createHttpListener(parts),
+    createHttpListener(routes, parts),
   );
 }
 
@@ -70,21 +82,24 @@ interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const routes: ReadonlyMap<string, Route> = new Map([
+type Routes = ReadonlyMap<string, Route>;
+
+const monitoringRoutes: Routes = new Map([
   ["/healthcheck", { method: "GET", answer: answerHealthcheck }],
   ["/livez", { method: "GET", answer: async () => text(200, "OK") }],
   ["/readyz", { method: "GET", answer: answerReadiness }],
   ["/metrics", { method: "GET", answer: answerMetrics }],
-  ["/json", { method: "POST", answer: answerDecision }],
 ] satisfies readonly (readonly [string, Route])[]);
 
+const jsonRoute: Route = { method: "POST", answer: answerDecision };
+
 /** Answers requests; whatever they hold, nothing is thrown. */
-function createHttpListener(parts: HttpParts): RequestListener {
+function createHttpListener(routes: Routes, parts: HttpParts): RequestListener {
   return (request, response) => {
     // A client that leaves early is no error of ours.
     request.on("error", () => {});
     response.on("error", () => {});
-    answer(request, parts)
+    answer(request, routes, parts)
       .catch((thrown: unknown) => {
         const { httpStatus, message, code } = toFailure(thrown);
         if (code === "INTERNAL") parts.onBug(thrown);
@@ -99,7 +114,7 @@ function createHttpListener(parts: HttpParts): RequestListener {
   };
 }
 
-async function answer(request: IncomingMessage, parts: HttpParts): Promise<Answer> {
+async function answer(request: IncomingMessage, routes: Routes, parts: HttpParts): Promise<Answer> {
   const path = (request.url ?? "").split("?", 1)[0] ?? "";
   const route = routes.get(path);
   if (route === undefined) {
@@ -153,12 +168,11 @@ async function answerMetrics(_: IncomingMessage, { metrics }: HttpParts): Promis
 async function answerDecision(request: IncomingMessage, parts: HttpParts): Promise<Answer> {
   if (!parts.hasJson) {
     const why = "HEADGATE_JSON is false, or clients of gRPC need certificates. Ask over gRPC.";
-    return { ...text(403, `POST /json is off: ${why}`), headers: { connection: "close" } };
+    return text(403, `POST /json is off: ${why}`);
   }
   const body = await readBody(request);
   if (body === undefined) {
-    const refusal = json(413, { message: `The body is larger than ${httpBodyBytesMax} bytes.` });
-    return { ...refusal, headers: { connection: "close" } };
+    return json(413, { message: `The body is larger than ${httpBodyBytesMax} bytes.` });
   }
   const { isDenied, body: answered } = await answerJson(body, parts);
   return { status: isDenied ? 429 : 200, contentType: jsonType, body: answered };
@@ -187,6 +201,9 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
 
 function send(request: IncomingMessage, response: ServerResponse, ready: Answer): void {
   if (response.destroyed) return;
+  // What is left of a body that nobody reads must not be taken for the next request.
+  const isLeft = !request.complete;
+  if (isLeft) response.shouldKeepAlive = false;
   response.writeHead(ready.status, {
     "content-type": ready.contentType,
     "content-length": Buffer.byteLength(ready.body),
@@ -194,8 +211,7 @@ function send(request: IncomingMessage, response: ServerResponse, ready: Answer)
     ...ready.headers,
   });
   response.end(ready.body, () => {
-    // What is left of a body that nobody reads must not be taken for the next request.
-    if (!request.complete) request.destroy();
+    if (isLeft) request.destroy();
   });
 }
 

@@ -10,7 +10,7 @@ export type OpenPorts =
 /** The options that this is about. */
 export type OpenPortValues = Pick<
   OptionValues,
-  "grpcHost" | "grpcUds" | "controlAddress" | "requireClientCertificates"
+  "host" | "httpJson" | "grpcHost" | "grpcUds" | "controlAddress" | "requireClientCertificates"
 >;
 
 /**
@@ -26,11 +26,11 @@ export function checkOpenPorts(values: OpenPortValues, tls: ChosenTls): OpenPort
     ...(controlAddress === undefined || isLoopbackHost(controlAddress.host)
       ? []
       : ["HEADGATE_CONTROL_ADDR"]),
+    ...(values.httpJson && !isLoopbackHost(values.host) ? ["HOST (POST /json)"] : []),
   ];
   if (open.length === 0) return nothing;
-  const fact =
-    `${open.join(" and ")} can be reached from beyond this machine, and no client needs a ` +
-    "certificate";
+  const names = new Intl.ListFormat("en").format(open);
+  const fact = `${names} can be reached from beyond this machine, with no client's certificate`;
   const remedy = "set GRPC_SERVER_USE_TLS and GRPC_CLIENT_TLS_CACERT";
   if (isRequired) {
     return {

@@ -1,3 +1,4 @@
+import { optionalAddressOption } from "./address-option.js";
 import { adminOptionRows } from "./admin-options.js";
 import { controlPortOptionRows } from "./control-port-options.js";
 import { decisionOptionRows } from "./decision-options.js";
@@ -100,6 +101,16 @@ const optionRows = {
     max: portMax,
     defaultValue: 8080,
     docs: "HTTP port; 0 takes a free one.",
+  }),
+  monitoringAddress: optionalAddressOption({
+    section: "Listening",
+    env: "HEADGATE_MONITORING_ADDR",
+    flag: "monitoring-addr",
+    defaultValue: undefined,
+    docs:
+      "A second place for health and metrics, `host:port`, without `/json`: what probes and " +
+      "scrapers need to reach and nothing else. `:port` is all addresses, port 0 a free one. " +
+      "Empty: none.",
   }),
   httpJson: switchOption({
     section: "Listening",

@@ -1,6 +1,7 @@
+import type { ListenText } from "./address-option.js";
 import type { OptionValues } from "./options.js";
 import type { StatTag } from "./stats-names.js";
-import { type ListenText, parseTags, type statsOptionRows } from "./stats-options.js";
+import { parseTags, type statsOptionRows } from "./stats-options.js";
 import { type Mogrifier, parseMogrifier } from "./statsd-mogrifier.js";
 
 /** Where statistics are sent, or served, besides `/metrics`. */

@@ -17,6 +17,8 @@ import { StatsdReporter } from "./statsd.js";
 export interface StatsListeners {
   /** Absent where there is no debug port. */
   readonly debugAddress?: ListenAddress;
+  /** Absent without HEADGATE_MONITORING_ADDR. */
+  readonly monitoringAddress?: ListenAddress;
   /** Absent where the reference's series are not served. */
   readonly prometheusAddress?: ListenAddress;
   /** Sends what is left to StatsD and closes the ports; within ten seconds. */
@@ -25,40 +27,63 @@ export interface StatsListeners {
 
 /** What they are opened with. */
 export interface StatsListenersParts {
-  readonly config: Pick<Config, "stats" | "debugHost" | "debugPort">;
+  readonly config: Pick<Config, "stats" | "debugHost" | "debugPort" | "monitoringAddress">;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly sources: StatsSources;
   readonly fleet: FleetPageParts;
+  readonly monitoringServer: Server;
   readonly metrics: Metrics;
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** The most connections of a debug port, and of a port for scrapers. */
+/** The most connections of a debug port, of a port for scrapers, and of the monitoring port. */
 const connectionsMax = 100;
 
 /**
  * Serves and sends statistics where the configuration says. A debug port that is taken is warned
  * of: it is new to those who never asked for it.
  *
- * @throws ServiceError LISTEN_FAILED for PROMETHEUS_ADDR; nothing is left open then
+ * @throws ServiceError LISTEN_FAILED for HEADGATE_MONITORING_ADDR and PROMETHEUS_ADDR; nothing is
+ * left open then
  */
 export async function openStatsListeners(parts: StatsListenersParts): Promise<StatsListeners> {
   const { config, clock, logger, sources } = parts;
   const servers: Server[] = [];
   const { prometheus, statsd: choice } = config.stats;
-  const prometheusAddress = prometheus && (await openPrometheus(prometheus, parts, servers));
+  const monitoringAddress = await openMonitoring(parts, servers);
+  const prometheusAddress =
+    prometheus &&
+    (await openPrometheus(prometheus, parts, servers).catch(async (thrown: unknown) => {
+      await Promise.all(servers.map(closeServer));
+      throw thrown;
+    }));
   const debugAddress = await openDebug(parts, servers);
   const statsd = choice && new StatsdReporter({ choice, sources, clock, logger });
   statsd?.start();
   return {
     ...(debugAddress === undefined ? {} : { debugAddress }),
+    ...(monitoringAddress === undefined ? {} : { monitoringAddress }),
     ...(prometheusAddress === undefined ? {} : { prometheusAddress }),
     close: async () => {
       await statsd?.stop();
       await Promise.all(servers.map(closeServer));
     },
   };
+}
+
+async function openMonitoring(
+  { config, logger, monitoringServer: server }: StatsListenersParts,
+  servers: Server[],
+): Promise<ListenAddress | undefined> {
+  const { monitoringAddress: place } = config;
+  if (place === undefined) return undefined;
+  const name = "HEADGATE_MONITORING_ADDR";
+  const settings = { hostSetting: name, portSetting: name, connectionsMax };
+  const address = await listen(server, { ...place, ...settings });
+  servers.push(server);
+  logger.info({ event: "monitoringListening", address }, "Serving probes and metrics.");
+  return address;
 }
 
 async function openPrometheus(

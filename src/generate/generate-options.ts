@@ -1,4 +1,4 @@
-import type { GenerateOptions, MinorVersion } from "./generator.js";
+import type { GenerateOptions, ImageName, MinorVersion } from "./generator.js";
 
 /** What holds where a person chooses nothing. */
 export const usualGenerateOptions: GenerateOptions = {
@@ -9,6 +9,7 @@ export const usualGenerateOptions: GenerateOptions = {
   roles: ["sidecar", "edge"],
   namespace: "headgate",
   replicas: 2,
+  withoutClientCertificates: false,
 };
 
 /** Versions of one program that can be generated for. */
@@ -61,4 +62,19 @@ export function isAtLeastVersion(version: MinorVersion, least: MinorVersion): bo
 /** Whether a text names a namespace of Kubernetes. */
 export function isNamespace(text: string): boolean {
   return text.length <= namespaceCharsMax && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(text);
+}
+
+const imagePattern = new RegExp(
+  [
+    "^([a-z0-9](?:[-a-zA-Z0-9._/]|:[0-9]+/){0,254}?)",
+    "(?::([A-Za-z0-9_][-A-Za-z0-9._]{0,127}))?",
+    "(?:@(sha256:[0-9a-f]{64}))?$",
+  ].join(""),
+);
+
+/** Reads `registry.example/headgate:1.2.3`, `...@sha256:...` or both; undefined for others. */
+export function parseImageName(text: string): ImageName | undefined {
+  const [, repository, tag, digest] = imagePattern.exec(text) ?? [];
+  if (repository === undefined || (tag === undefined && digest === undefined)) return undefined;
+  return { repository, ...(tag && { tag }), ...(digest && { digest }) };
 }

@@ -108,13 +108,19 @@ const targetProblemRows = {
     remedy:
       "Set no memory limit in the EnvoyProxy, or leave `overload.heap` out: Envoy refuses both.",
   },
+  HG358: {
+    title: "Envoy Gateway asks Headgate for admission in plaintext.",
+    remedy:
+      "Write a BackendTLSPolicy for Headgate's Service, and name the proxies' certificate in " +
+      "`backendTLS.clientCertificateRef` of the EnvoyProxy.",
+  },
   HG360: {
     title: "A policy is too large for a ConfigMap.",
     remedy: "Let a control plane hand it out (CONFIG_TYPE=GRPC_XDS_SOTW), or mount a volume.",
   },
   HG361: {
     title: "A port of the pods is taken.",
-    remedy: "Give `port` and `controlPort` of `proxies.headgate` other numbers than 8080.",
+    remedy: "Give `port` and `controlPort` of `proxies.headgate` other numbers than 8080 and 8083.",
   },
   HG362: {
     title: "Proxies ask at an address that no generated Service has.",
@@ -123,6 +129,12 @@ const targetProblemRows = {
   HG363: {
     title: "One replica keeps what it counts in itself.",
     remedy: "Choose two replicas or more; they share a Redis.",
+  },
+  HG364: {
+    title: "Proxies show no certificate.",
+    remedy:
+      "Give `proxies.headgate.tls` a `caFile`, a `certFile` and a `keyFile`, or choose " +
+      "`--without-client-certificates`: whoever reaches the pods then asks like a proxy.",
   },
 } as const satisfies Record<string, ProblemRow>;
 

@@ -47,8 +47,20 @@ export interface GenerateOptions {
   readonly namespace: string;
   /** Replicas of Headgate. Default 2. */
   readonly replicas: number;
+  /** Whether Headgate may be made to serve proxies that show no certificate. Default false. */
+  readonly withoutClientCertificates: boolean;
+  /** Headgate's image; undefined: `headgate` of this version. */
+  readonly image?: ImageName;
   /** Where people find the runbook of the alerts, without a fragment; undefined: beside them. */
   readonly runbookUrl?: string;
+}
+
+/** An image; its digest wins over its tag. */
+export interface ImageName {
+  readonly repository: string;
+  readonly tag?: string;
+  /** `sha256:` and 64 digits. */
+  readonly digest?: string;
 }
 
 /** Where in a policy something is wrong for a target. */

@@ -124,6 +124,16 @@ describe("docker-compose.yml", () => {
   });
 });
 
+describe("images of docker-compose.yml", () => {
+  it("are our own, or of a version, and a variable pins each of others'", () => {
+    const others = Object.values(services).filter(({ image }) => image !== "headgate:local");
+    expect(others).not.toEqual([]);
+    for (const { image } of others) {
+      expect(image).toMatch(/^\$\{[A-Z]+_IMAGE:-[a-z/]+:v?\d[\w.-]*\}$/);
+    }
+  });
+});
+
 describe("what docker-compose.yml starts, as processes", () => {
   it("shares limits over Redis, and is scraped as Prometheus is told to", async () => {
     const topology = await ComposeTopology.start(stage);
@@ -216,6 +226,10 @@ function readYaml(path: string): unknown {
 describe("Dockerfile", () => {
   const dockerfile = readFileSync("Dockerfile", "utf8");
   const checkMsMax = 60_000;
+  /** What stands after FROM, each an argument with its default. */
+  const baseImages = [...dockerfile.matchAll(/^FROM \$\{(\w+)\}/gm)].map(([, name]) => {
+    return new RegExp(`^ARG ${name}=(.*)$`, "m").exec(dockerfile)?.[1] ?? "";
+  });
 
   it("has nothing that hadolint minds", async () => {
     const file = await requireProgram("hadolint");
@@ -245,10 +259,13 @@ describe("Dockerfile", () => {
     expect(dockerfile).toContain(program);
   });
 
+  it("stands on images of a version, each of which may be pinned by a build argument", () => {
+    for (const image of baseImages) expect(image).toMatch(/^[a-z0-9./-]+:[\w.-]+$/);
+  });
+
   it("ends in an image without a shell, as a user that may do nothing", () => {
-    const stages = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image);
-    expect(stages).toHaveLength(2);
-    expect(stages[1]).toMatch(/^gcr\.io\/distroless\/.*:nonroot$/);
+    expect(baseImages).toHaveLength(2);
+    expect(baseImages[1]).toMatch(/^gcr\.io\/distroless\/.*:nonroot$/);
     const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
     expect(last).toMatch(/^USER 65532:65532$/m);
     // Nothing there could run a line of a shell's.

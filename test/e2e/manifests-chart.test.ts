@@ -110,10 +110,18 @@ const choices: Readonly<Record<string, Readonly<Partial<Record<ValueName, Tree>>
     "controlPort.enabled": true,
     "tls.enabled": true,
     "tls.clientCertificates": true,
+    "certManager.enabled": true,
     "networkPolicy.enabled": true,
     "serviceMonitor.enabled": true,
     "serviceMonitor.labels": { release: "kube-prometheus" },
     prometheusUrl: "http://prometheus.monitoring.svc:9090",
+  },
+  "an image by its digest": { "image.digest": `sha256:${"0a".repeat(32)}` },
+  "a certificate of cert-manager": {
+    name: "gate-7",
+    "certManager.enabled": true,
+    "certManager.issuer": { name: "mesh", kind: "ClusterIssuer", group: "cert-manager.io" },
+    "tls.serverName": "headgate.shop",
   },
   "odd numbers and times": {
     "drain.delayMs": 1,
@@ -185,6 +193,7 @@ describe.concurrent("the chart", () => {
     ["a port above the last one", { ports: { grpc: 65_536 } }],
     ["less memory than a process needs", { memoryMi: 128 }],
     ["a policy that is no map", { policy: "x" }],
+    ["a digest that is none", { image: { digest: "sha256:0a" } }],
     ["a label that is no text", { redis: { podLabels: { app: 7 } } }],
   ] as const)("refuses %s", async (_, values) => {
     const chart = join(someCase.folder, "expected", "chart");

@@ -7,6 +7,7 @@ import { type Config, loadConfig } from "../../src/app/config.js";
 import { optionNames, optionRow } from "../../src/app/options.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { captureCli } from "../support/cli.js";
+import { freePort } from "../support/free-port.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { objectProblems, readSchemas } from "../support/object-schemas.js";
 import { useStage } from "../support/stage.js";
@@ -101,9 +102,10 @@ describe("k8s/", () => {
     expect(readme).toContain("headgate generate kubernetes k8s/policy.yaml --replicas 3 --out k8s");
   });
 
-  it("applies every manifest, but what needs the Prometheus operator", () => {
+  it("applies every manifest, but what needs the Prometheus operator or cert-manager", () => {
     const files = readdirSync("k8s").filter((name) => name.endsWith(".yaml"));
-    const applied = [...resources, ...handWritten, "kustomization.yaml", "servicemonitor.yaml"];
+    const ofOthers = ["certificate.yaml", "servicemonitor.yaml"];
+    const applied = [...resources, ...handWritten, "kustomization.yaml", ...ofOthers];
     expect(files.filter((name) => !applied.includes(name))).toEqual([]);
     expect(files).toEqual(expect.arrayContaining(resources));
   });
@@ -111,8 +113,10 @@ describe("k8s/", () => {
   it("holds what the API of Kubernetes knows", () => {
     const schemas = readSchemas();
     for (const manifest of manifests) expect(objectProblems(schemas, manifest)).toEqual([]);
-    const [monitor] = readYamlFile("k8s/servicemonitor.yaml");
-    expect(objectProblems(schemas, monitor)).toEqual([]);
+    for (const name of ["servicemonitor", "certificate"]) {
+      const [object] = readYamlFile(`k8s/${name}.yaml`);
+      expect(objectProblems(schemas, object)).toEqual([]);
+    }
     expect(manifests.length).toBeGreaterThanOrEqual(resources.length);
   });
 
@@ -140,7 +144,10 @@ describe("k8s/", () => {
     const config = await podConfig();
     expect(config.store.kind).toBe("redis");
     expect(config.grpcPort).toBe(ports.get("grpc"));
-    expect(config.port).toBe(ports.get("http"));
+    expect(config.monitoringAddress).toEqual({ host: "0.0.0.0", port: ports.get("monitoring") });
+    expect(config.host).toBe("127.0.0.1");
+    expect(config.requireClientCertificates).toBe(true);
+    expect(config.openPorts).toBeUndefined();
     expect(config.controlAddress).toEqual({ host: "0.0.0.0", port: ports.get("control") });
   });
 
@@ -149,7 +156,7 @@ describe("k8s/", () => {
     const { policyPath } = await podConfig();
     expect(mounted).toContain(policyPath);
     for (const { name, value } of container.env) {
-      if (!name.endsWith("_FILE")) continue;
+      if (!/_FILE$|_TLS_.*CERT$|_TLS_KEY$/.test(name)) continue;
       expect(
         mounted.some((path) => value.startsWith(`${path}/`)),
         value,
@@ -178,15 +185,18 @@ describe("k8s/", () => {
 
   it("probes and scrapes what Headgate serves", async () => {
     const policy = "domain: shop\ndescriptors: []\n";
-    const headgate = await HostedHeadgate.start(stage, { policy });
+    const port = await freePort();
+    const env = { HEADGATE_MONITORING_ADDR: `127.0.0.1:${port}` };
+    await HostedHeadgate.start(stage, { policy, env });
+    const status = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status;
     const { startupProbe, readinessProbe, livenessProbe } = container;
     for (const { httpGet } of [startupProbe, readinessProbe, livenessProbe]) {
-      expect(httpGet.port).toBe("http");
-      expect((await headgate.get(httpGet.path)).status).toBe(200);
+      expect(httpGet.port).toBe("monitoring");
+      expect(await status(httpGet.path)).toBe(200);
     }
     const { annotations } = deployment.spec.template.metadata;
-    expect(annotations["prometheus.io/port"]).toBe(String(ports.get("http")));
-    expect((await headgate.get(annotations["prometheus.io/path"] ?? "")).status).toBe(200);
+    expect(annotations["prometheus.io/port"]).toBe(String(ports.get("monitoring")));
+    expect(await status(annotations["prometheus.io/path"] ?? "")).toBe(200);
   });
 
   it("keeps JavaScript's heap well below the memory that a pod may have", () => {
@@ -217,7 +227,7 @@ describe("k8s/", () => {
     ]);
     expect(rules).toEqual([
       ["headgate.dev/client", "grpc,control"],
-      ["kubernetes.io/metadata.name", "http"],
+      ["kubernetes.io/metadata.name", "monitoring"],
     ]);
   });
 

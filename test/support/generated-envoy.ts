@@ -46,12 +46,23 @@ export async function startGeneratedEnvoy(
   const [port, outboundPort, adminPort] = [await freePort(), await freePort(), await freePort()];
   const ports = { port, outboundPort, adminPort };
   const policy = policyText(wish, ports);
-  const path = join(stage.folder, `proxy-${port}`, wish.document ?? "edge/envoy.yaml");
+  return { envoy: await startPolicyEnvoy(stage, { policy, ports, ...wish }), ports, policy };
+}
+
+/** Starts an Envoy of what is generated for a policy whose listener has these ports. */
+export async function startPolicyEnvoy(
+  stage: Stage,
+  {
+    policy,
+    ports: { port, adminPort },
+    document = "edge/envoy.yaml",
+    edit = (text) => text,
+  }: Pick<GeneratedWish, "document" | "edit"> & Pick<GeneratedEnvoy, "policy" | "ports">,
+): Promise<Envoy> {
+  const path = join(stage.folder, `proxy-${port}`, document);
   await mkdir(dirname(path), { recursive: true });
-  const text = generatedText(policy, wish.document ?? "edge/envoy.yaml");
-  await writeFile(path, wish.edit === undefined ? text : wish.edit(text));
-  const envoy = await Envoy.startFile(stage, { path, port, adminPort });
-  return { envoy, ports, policy };
+  await writeFile(path, edit(generatedText(policy, document)));
+  return Envoy.startFile(stage, { path, port, adminPort });
 }
 
 function policyText(wish: GeneratedWish, ports: ProxyPorts): string {

@@ -47,6 +47,7 @@ const optionsShape = z
     roles: z.array(z.enum(["sidecar", "edge"])),
     namespace: z.string(),
     replicas: z.int(),
+    withoutClientCertificates: z.boolean(),
   })
   .partial();
 
@@ -90,7 +91,7 @@ export function caseOptions({ folder }: GeneratedCase): GenerateOptions {
     if (parsed === undefined) throw new Error(`${file}: ${name} ${text} is not in range`);
     return parsed;
   };
-  const { form, roles, namespace, replicas } = usualGenerateOptions;
+  const { form, roles, namespace, replicas, withoutClientCertificates } = usualGenerateOptions;
   return {
     envoyVersion: version("envoyVersion", envoyVersion),
     istioVersion: version("istioVersion", istioVersion),
@@ -99,6 +100,7 @@ export function caseOptions({ folder }: GeneratedCase): GenerateOptions {
     roles: others.roles ?? roles,
     namespace: others.namespace ?? namespace,
     replicas: others.replicas ?? replicas,
+    withoutClientCertificates: others.withoutClientCertificates ?? withoutClientCertificates,
   };
 }
 

@@ -1,13 +1,15 @@
 /**
  * Makes kubernetes.jsonl: of Kubernetes' own OpenAPI document, what the kinds below can hold,
- * without its texts, a definition a line as a JSON Schema; and of the Prometheus operator's
- * definitions two more. To make it again, where Go's module proxy can be reached:
+ * without its texts, a definition a line as a JSON Schema; and of the definitions of the Prometheus
+ * operator and cert-manager three more. To make it again, where Go's module proxy can be reached:
  *
  *   go mod download -json k8s.io/kubernetes@v1.36.3        (prints the folder, "Dir")
  *   go mod download -json github.com/prometheus-operator/prometheus-operator@v0.85.0
+ *   go mod download -json github.com/cert-manager/cert-manager@v1.19.1
  *   cd <Dir of the second>/example/prometheus-operator-crd
  *   node <here>/kubernetes-schemas.mjs <Dir of the first>/api/openapi-spec/swagger.json \
- *     monitoring.coreos.com_servicemonitors.yaml monitoring.coreos.com_prometheusrules.yaml
+ *     monitoring.coreos.com_servicemonitors.yaml monitoring.coreos.com_prometheusrules.yaml \
+ *     <Dir of the third>/deploy/crds/cert-manager.io_certificates.yaml
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { argv } from "node:process";
@@ -36,7 +38,8 @@ for (const file of argv.slice(3)) {
   const { spec } = parse(readFileSync(file, "utf8"));
   const [{ name: version, schema: published }] = spec.versions;
   const { properties } = published.openAPIV3Schema;
-  kept[`com.coreos.monitoring.${spec.names.kind}`] = definition({
+  const prefix = spec.group.split(".").reverse().join(".");
+  kept[`${prefix}.${spec.names.kind}`] = definition({
     type: "object",
     required: ["apiVersion", "kind", "metadata", "spec"],
     properties: {

@@ -264,6 +264,7 @@ export const topLevel: readonly string[] = [
   "Dockerfile",
   "LICENSE",
   "README.md",
+  "SECURITY.md",
   "biome.json",
   "docker-compose.yml",
   "envoy",

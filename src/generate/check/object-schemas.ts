@@ -6,7 +6,7 @@ import type { CheckProblem, JsonPath } from "./check-problem.js";
 
 /** What objects are held against, as the files in `schemas/` have it: JSON lines. */
 export interface SchemaTexts {
-  /** Of Kubernetes 1.36 and the Prometheus operator: `Definition` a line. */
+  /** Of Kubernetes 1.36, the Prometheus operator and cert-manager: `Definition` a line. */
   readonly kubernetes: string;
   /** Of releases of Istio and Envoy Gateway: `CustomResource` a line. */
   readonly customResources: string;
@@ -49,7 +49,8 @@ const goPatterns = Object.assign(
 );
 
 /**
- * Holds objects against what Kubernetes, the Prometheus operator, Istio and Envoy Gateway publish.
+ * Holds objects against what Kubernetes, the Prometheus operator, cert-manager, Istio and Envoy
+ * Gateway publish.
  * Names that these do not know are mistakes, though a cluster would drop them without a word.
  */
 export class ObjectSchemas {
@@ -124,7 +125,7 @@ function readLines<Line>(text: string): readonly Line[] {
     .map((line) => JSON.parse(line));
 }
 
-/** Undefined: Kubernetes itself, or the Prometheus operator. */
+/** Undefined: Kubernetes itself, the Prometheus operator, or cert-manager. */
 function productOf(apiVersion: string): Product | undefined {
   const [group = ""] = apiVersion.split("/");
   if (group.endsWith("istio.io")) return "istio";

@@ -70,7 +70,24 @@ function headgateBackend(context: EnvoyContext): TreeMap | undefined {
     });
     return undefined;
   }
-  return { ...service, port: context.policy.proxies.headgate.port };
+  const { port, tls } = context.policy.proxies.headgate;
+  if (tls !== undefined) {
+    context.report({
+      id: "HG358",
+      spot: { service: undefined, path: ["headgate", "tls"] },
+      message:
+        "Envoy Gateway asks a Service in plaintext until a BackendTLSPolicy says otherwise, and " +
+        "takes no files for it",
+      hint:
+        `write one for the Service ${service.name}, with hostname ${tls.serverName}` +
+        (tls.certificate === undefined
+          ? ""
+          : ", and name the proxies' certificate in backendTLS.clientCertificateRef of the " +
+            "EnvoyProxy"),
+      severity: "warning",
+    });
+  }
+  return { ...service, port };
 }
 
 /** Lets the policies of other namespaces name Headgate's Service. */

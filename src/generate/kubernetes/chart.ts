@@ -80,6 +80,16 @@ Its replicas share a Redis. Unless the Secret is there already:
     --from-literal=url=redis://redis.redis.svc.cluster.local:6379 \\
     --from-literal=auth="headgate:\${REDIS_PASSWORD:?set it to the password of that user}"
 {{- end }}
+{{- if .Values.tls.enabled }}
+
+Both ports speak TLS, with the Secret {{ .Values.tls.secretName }} (tls.crt, tls.key and ca.crt)
+{{- if .Values.certManager.enabled }} that cert-manager makes{{ end }}.
+{{- end }}
+{{- if not (and .Values.tls.enabled .Values.tls.clientCertificates) }}
+
+WARNING: proxies need no certificate. Whoever reaches the ports asks, reports and gives hits back
+like a proxy: let a mesh or a network policy say who may.
+{{- end }}
 {{- if .Values.networkPolicy.enabled }}
 
 Namespaces whose proxies may ask have these labels:

@@ -1,8 +1,14 @@
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { ValueSource } from "./value-source.js";
 
-/** Where HTTP listens in a pod: health for the kubelet, metrics for the monitoring. */
-export const httpPort = 8_080;
+/** Health for the kubelet, metrics for the monitoring. */
+export const monitoringPort = 8_080;
+
+/** `POST /json`, for who is in the pod: nobody else needs it. */
+const localHttpPort = 8_083;
+
+/** The ports that decisions and control cannot have. */
+export const podPorts: readonly number[] = [monitoringPort, localHttpPort];
 
 /** Where the pods have what is mounted. */
 const mountPaths = {
@@ -20,7 +26,7 @@ export function containerOf(source: ValueSource): TreeMap {
     args: ["serve"],
     ports: [
       { name: "grpc", containerPort: source.number("ports.grpc") },
-      { name: "http", containerPort: httpPort },
+      { name: "monitoring", containerPort: monitoringPort },
       ...source.listIf({ name: "controlPort.enabled" }, [
         { name: "control", containerPort: source.number("ports.control") },
       ]),
@@ -78,11 +84,14 @@ export function volumesOf(source: ValueSource): readonly Tree[] {
 }
 
 function imageOf(source: ValueSource): Tree {
-  return source.joined("@:@", ["image.repository", "image.tag"]);
+  return source.either({ name: "image.digest" }, [
+    source.joined("@\\@@", ["image.repository", "image.digest"]),
+    source.joined("@:@", ["image.repository", "image.tag"]),
+  ]);
 }
 
 function probe(path: string, times: TreeMap): TreeMap {
-  return { httpGet: { path, port: "http" }, ...times };
+  return { httpGet: { path, port: "monitoring" }, ...times };
 }
 
 /** Settings, as `headgate serve --help` explains them. */
@@ -93,7 +102,12 @@ function environment(source: ValueSource): readonly Tree[] {
       variable("HEADGATE_POLICY", mountPaths.policy),
     ),
     variable("GRPC_PORT", source.text("ports.grpc")),
-    variable("PORT", String(httpPort)),
+    variable("HEADGATE_MONITORING_ADDR", `:${monitoringPort}`),
+    noted(
+      "`POST /json` asks nobody who they are: it is for `kubectl port-forward` alone.",
+      variable("HOST", "127.0.0.1"),
+    ),
+    variable("PORT", String(localHttpPort)),
     ...source.listIf({ name: "controlPort.enabled" }, [
       variable("HEADGATE_CONTROL_ADDR", source.text("ports.control", ":@")),
     ]),
@@ -110,6 +124,7 @@ function environment(source: ValueSource): readonly Tree[] {
       variable("GRPC_SERVER_TLS_KEY", `${mountPaths.tls}/tls.key`),
       ...source.listIf({ name: "tls.clientCertificates" }, [
         variable("GRPC_CLIENT_TLS_CACERT", `${mountPaths.tls}/ca.crt`),
+        variable("HEADGATE_REQUIRE_CLIENT_CERTIFICATES", "true"),
       ]),
     ]),
     noted(

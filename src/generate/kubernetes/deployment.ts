@@ -1,5 +1,5 @@
 import { noted, type Tree, type TreeMap } from "../document.js";
-import { containerOf, httpPort, volumesOf } from "./container.js";
+import { containerOf, monitoringPort, volumesOf } from "./container.js";
 import { labelsOf, metadataOf } from "./labels.js";
 import type { ValueSource } from "./value-source.js";
 
@@ -30,7 +30,7 @@ export function deployment(source: ValueSource): TreeMap {
           labels: labelsOf(source),
           annotations: {
             "prometheus.io/scrape": "true",
-            "prometheus.io/port": String(httpPort),
+            "prometheus.io/port": String(monitoringPort),
             "prometheus.io/path": "/metrics",
             ...source.entriesOf("podAnnotations"),
           },

@@ -1,7 +1,7 @@
-import { type Document, noted } from "../document.js";
+import { type Document, noted, type Tree } from "../document.js";
 import type { Generated, GeneratedPolicy, GenerateOptions } from "../generator.js";
 import { chartDocuments } from "./chart.js";
-import { objectFiles } from "./objects.js";
+import { certificateFile, monitorFile, objectFiles } from "./objects.js";
 import { policyFiles } from "./policy-files.js";
 import { type PolicyNeeds, policyNeeds } from "./policy-needs.js";
 import { problemsOf } from "./policy-problems.js";
@@ -32,15 +32,24 @@ export function generateKubernetes(policy: GeneratedPolicy, options: GenerateOpt
 /** What a policy and a person's choices make of the values. */
 export function valuesOf(
   { texts, proxies }: GeneratedPolicy,
-  { replicas }: GenerateOptions,
+  { replicas, namespace, image }: GenerateOptions,
   needs: PolicyNeeds,
 ): KubernetesValues {
-  const { port, controlPort } = proxies.headgate;
+  const { port, controlPort, tls } = proxies.headgate;
+  const ownHosts = ["headgate", "headgate-pods"].map(
+    (name) => `${name}.${namespace}.svc.cluster.local`,
+  );
+  const serverName = tls?.serverName ?? "";
   const prometheus = needs.asksPrometheus ? usualPrometheusUrl : "";
   const sources = [...(prometheus === "" ? [] : [prometheus]), ...needs.signalUrls];
   // One replica counts for itself, and a second one would let everything in twice.
   const isShared = needs.hasSharedState && replicas > 1;
   return valuesWith({
+    ...(image && {
+      "image.repository": image.repository,
+      ...(image.tag === undefined ? {} : { "image.tag": image.tag }),
+      "image.digest": image.digest ?? "",
+    }),
     "replicas.min": replicas,
     "replicas.max": replicas * replicasMaxFactor,
     "autoscaling.enabled": isShared || !needs.hasSharedState,
@@ -50,6 +59,7 @@ export function valuesOf(
     "controlPort.enabled": needs.hasControlPort,
     "tls.enabled": needs.servesTls,
     "tls.clientCertificates": needs.asksForCertificates,
+    "tls.serverName": ownHosts.includes(serverName) ? "" : serverName,
     "networkPolicy.extraEgress": sources.map(signalEgress),
     prometheusUrl: prometheus,
     policy: policyFiles(texts),
@@ -62,8 +72,9 @@ function plainDocuments(
 ): readonly Document[] {
   const source = new LiteralSource(namespace, values);
   const applied = objectFiles.filter(({ condition }) => !condition || holds(condition, values));
-  // Whoever has the Prometheus operator finds it beside the others.
-  const written = objectFiles.filter((one) => applied.includes(one) || one.file === monitorFile);
+  const isTls = holds({ name: "tls.enabled" }, values);
+  const beside = [monitorFile, ...(isTls ? [certificateFile] : [])];
+  const written = objectFiles.filter((one) => applied.includes(one) || beside.includes(one.file));
   const names = ["namespace.yaml", ...applied.map(({ file }) => file)];
   return [
     kustomizationFile(names, values),
@@ -79,8 +90,6 @@ function plainDocuments(
   ];
 }
 
-const monitorFile = "servicemonitor.yaml";
-
 function kustomizationFile(names: readonly string[], values: KubernetesValues): Document {
   const secret = String(values.get("redis.secretName"));
   const needsRedis = holds({ name: "redis.enabled" }, values);
@@ -89,6 +98,12 @@ function kustomizationFile(names: readonly string[], values: KubernetesValues): 
     "It needs an image of yours, named below, and label headgate.dev/client=true on the " +
       "namespaces whose proxies may ask.",
   ];
+  if (holds({ name: "tls.enabled" }, values)) {
+    first.push(
+      `It needs the Secret ${values.get("tls.secretName")}, with \`tls.crt\`, \`tls.key\` and ` +
+        `\`ca.crt\`: with cert-manager ${certificateFile} makes it.`,
+    );
+  }
   if (needsRedis) {
     first.push(
       `It needs a Redis, whose address and user are in the Secret ${secret}, as \`url\` and ` +
@@ -106,15 +121,20 @@ function kustomizationFile(names: readonly string[], values: KubernetesValues): 
         resources: names.includes(monitorFile)
           ? names
           : noted(`With the Prometheus operator also ${monitorFile}.`, names),
-        images: [
-          noted("A version and not `latest`, so that a rollback is one.", {
-            name: String(values.get("image.repository")),
-            newTag: String(values.get("image.tag")),
-          }),
-        ],
+        images: [imageEntry(values)],
       },
     ],
   };
+}
+
+function imageEntry(values: KubernetesValues): Tree {
+  const name = String(values.get("image.repository"));
+  if (holds({ name: "image.digest" }, values)) {
+    return { name, digest: String(values.get("image.digest")) };
+  }
+  const note =
+    "A version and not `latest`, so that a rollback is one; `digest` in its place pins it.";
+  return noted(note, { name, newTag: String(values.get("image.tag")) });
 }
 
 function namespaceFile(namespace: string): Document {

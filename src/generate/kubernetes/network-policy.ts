@@ -22,8 +22,8 @@ export function networkPolicy(source: ValueSource): TreeMap {
 function ingress(source: ValueSource): readonly Tree[] {
   return [
     noted(
-      "Proxies. Whoever reaches the control port without a certificate may say that services are " +
-        "idle or slow: label the namespaces of proxies, and no others.",
+      "Proxies. Label their namespaces, and no others: where `tls` is off, whoever is let in " +
+        "asks, reports and gives hits back like a proxy.",
       {
         from: [{ namespaceSelector: selector(source, "networkPolicy.clientLabels") }],
         ports: [
@@ -34,7 +34,7 @@ function ingress(source: ValueSource): readonly Tree[] {
     ),
     noted("The monitoring. The kubelet's probes come from the pod's own node and always may.", {
       from: [{ namespaceSelector: selector(source, "networkPolicy.monitoringLabels") }],
-      ports: [{ port: "http", protocol: "TCP" }],
+      ports: [{ port: "monitoring", protocol: "TCP" }],
     }),
   ];
 }

@@ -16,6 +16,12 @@ export interface ObjectFile {
   readonly build: (source: ValueSource) => readonly Tree[];
 }
 
+/** For cert-manager; written beside the others where TLS is on, and applied where it is chosen. */
+export const certificateFile = "certificate.yaml";
+
+/** For the Prometheus operator; always written, and applied where it is chosen. */
+export const monitorFile = "servicemonitor.yaml";
+
 /** All of them, in the order in which they are applied. */
 export const objectFiles: readonly ObjectFile[] = [
   {
@@ -79,7 +85,15 @@ export const objectFiles: readonly ObjectFile[] = [
     build: (source) => [networkPolicy(source)],
   },
   {
-    file: "servicemonitor.yaml",
+    file: certificateFile,
+    title:
+      "For cert-manager: its CRDs, and an issuer whose authority also signs the proxies' " +
+      "certificates, must be there before this is applied.",
+    condition: { name: "certManager.enabled" },
+    build: (source) => [certificate(source)],
+  },
+  {
+    file: monitorFile,
     title: "For the Prometheus operator: its CRDs must be there before this is applied.",
     condition: { name: "serviceMonitor.enabled" },
     build: (source) => [serviceMonitor(source)],
@@ -104,6 +118,25 @@ function configMap(source: ValueSource): TreeMap {
   };
 }
 
+function certificate(source: ValueSource): TreeMap {
+  return {
+    apiVersion: "cert-manager.io/v1",
+    kind: "Certificate",
+    metadata: metadataOf(source),
+    spec: {
+      secretName: source.text("tls.secretName"),
+      dnsNames: [
+        source.serviceHost("@-pods"),
+        source.serviceHost("@"),
+        ...source.listIf({ name: "tls.serverName" }, [source.text("tls.serverName")]),
+      ],
+      usages: ["server auth"],
+      privateKey: { algorithm: "ECDSA", size: 256, rotationPolicy: "Always" },
+      issuerRef: source.collection("certManager.issuer"),
+    },
+  };
+}
+
 function serviceMonitor(source: ValueSource): TreeMap {
   const { labels: _ours, ...metadata } = metadataOf(source);
   return {
@@ -117,7 +150,7 @@ function serviceMonitor(source: ValueSource): TreeMap {
       selector: { matchLabels: labelsOf(source) },
       endpoints: [
         noted("Only one of the two Services has this port, so no pod is scraped twice.", {
-          port: "http",
+          port: "monitoring",
           path: "/metrics",
           interval: source.text("serviceMonitor.interval"),
         }),

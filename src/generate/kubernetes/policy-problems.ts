@@ -1,5 +1,5 @@
 import type { GeneratedPolicy, GenerateOptions, GenerateProblem } from "../generator.js";
-import { httpPort } from "./container.js";
+import { podPorts } from "./container.js";
 import { configMapBytes, configMapBytesMax, policyFiles } from "./policy-files.js";
 import type { PolicyNeeds } from "./policy-needs.js";
 import { namespaceOf } from "./signal-egress.js";
@@ -15,6 +15,7 @@ export function problemsOf(
     ...portProblems(policy),
     ...addressProblems(policy, options),
     ...loneProblems(options, needs),
+    ...certificateProblems(options, needs),
   ];
 }
 
@@ -40,12 +41,12 @@ function portProblems({ proxies }: GeneratedPolicy): readonly GenerateProblem[] 
     ["controlPort", controlPort],
   ];
   return ports
-    .filter(([, number]) => number === httpPort)
-    .map(([name]) => ({
+    .filter(([, number]) => podPorts.includes(number))
+    .map(([name, number]) => ({
       id: "HG361",
       spot: { service: undefined, path: ["headgate", name] },
-      message: `${httpPort} is the port of health and metrics in the pods`,
-      hint: "take another one, as from 8081 on",
+      message: `${number} is taken in the pods, by health and metrics or by HTTP`,
+      hint: `take another one than ${podPorts.join(" and ")}`,
       severity: "error",
     }));
 }
@@ -84,6 +85,27 @@ function loneProblems(
       message: "one replica keeps what it counts in itself, and forgets it when it is replaced",
       hint: "choose --replicas 2 or more: they share a Redis, and one of them is always there",
       severity: "warning",
+    },
+  ];
+}
+
+/** That nobody has to say who they are is a choice, and none that is made by leaving it out. */
+function certificateProblems(
+  { withoutClientCertificates }: GenerateOptions,
+  { asksForCertificates }: PolicyNeeds,
+): readonly GenerateProblem[] {
+  if (asksForCertificates || withoutClientCertificates) return [];
+  return [
+    {
+      id: "HG364",
+      spot: { service: undefined, path: ["headgate"] },
+      message:
+        "proxies show no certificate: whoever reaches the pods would ask, report and give hits " +
+        "back like one of them",
+      hint:
+        "give headgate.tls a caFile, a certFile and a keyFile; or choose " +
+        "--without-client-certificates, as where a mesh sees to that",
+      severity: "error",
     },
   ];
 }

@@ -1,16 +1,17 @@
 import type { Tree, TreeMap } from "../document.js";
-import { httpPort } from "./container.js";
+import { monitoringPort } from "./container.js";
 import { labelsOf, metadataOf } from "./labels.js";
 import type { ValueSource } from "./value-source.js";
 
 /** For proxies that learn a Service's pods themselves, and for scraping. */
 export function service(source: ValueSource): TreeMap {
-  const http = { name: "http", port: httpPort, targetPort: "http", appProtocol: "http" };
+  const name = "monitoring";
+  const monitoring = { name, port: monitoringPort, targetPort: name, appProtocol: "http" };
   return {
     apiVersion: "v1",
     kind: "Service",
     metadata: metadataOf(source),
-    spec: { selector: labelsOf(source), ports: [...grpcPorts(source), http] },
+    spec: { selector: labelsOf(source), ports: [...grpcPorts(source), monitoring] },
   };
 }
 

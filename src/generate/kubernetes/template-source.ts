@@ -1,6 +1,6 @@
 import type { Tree, TreeMap } from "../document.js";
 import type { ValueName } from "./value-rows.js";
-import type { Condition, ValueSource } from "./value-source.js";
+import { type Condition, fillIn, type ValueSource } from "./value-source.js";
 
 /**
  * What stands around Helm's words while they are texts of a tree: no policy and no comment of ours
@@ -21,11 +21,21 @@ export class TemplateSource implements ValueSource {
   }
 
   joined(around: string, names: readonly ValueName[]): Tree {
-    const format = JSON.stringify(around.replaceAll("@", "%s"));
+    const format = JSON.stringify(fillIn(around, () => "%s"));
     const [first = ""] = names.map((name) => `toString ${path(name)}`);
     if (around === "@") return action(`${first} | quote`);
     const texts = names.map((name) => `(toString ${path(name)})`).join(" ");
     return action(`printf ${format} ${texts} | quote`);
+  }
+
+  either(condition: Condition, [first, second]: readonly [Tree, Tree]): Tree {
+    const words = [action(`if ${conditionWords(condition)}`), first, action("else"), second];
+    return `${words.join("")}${action("end")}`;
+  }
+
+  serviceHost(around: string): Tree {
+    const format = JSON.stringify(`${around.replace("@", "%s")}.%s.svc.cluster.local`);
+    return action(`printf ${format} ${path("name")} .Release.Namespace | quote`);
   }
 
   number(name: ValueName): Tree {

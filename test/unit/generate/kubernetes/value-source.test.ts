@@ -40,8 +40,8 @@ describe("LiteralSource", () => {
   it("spreads lists and maps among other items", () => {
     expect(source.itemsOf("tolerations")).toEqual([{ key: "a" }, { key: "b" }]);
     expect(source.entriesOf("redis.podLabels")).toEqual({ "app.kubernetes.io/name": "redis" });
-    expect(source.mapIf({ name: "tls.enabled" }, { a: 1 })).toEqual({});
-    expect(source.listIf({ name: "tls.enabled", isNot: true }, [1])).toEqual([1]);
+    expect(source.mapIf({ name: "certManager.enabled" }, { a: 1 })).toEqual({});
+    expect(source.listIf({ name: "certManager.enabled", isNot: true }, [1])).toEqual([1]);
   });
 });
 
