@@ -279,7 +279,7 @@ describe("a generated ext_proc filter", () => {
         - name: orders
           upstream: {address: 127.0.0.1, port: ${upstream.port}}
           priority:
-            from: {header: x-class, trust: {sources: [10.0.0.0/8]}}
+            from: {header: x-class, trust: {sources: [127.0.0.0/8]}}
             rules: [{when: 'request.headers["x-vip"] == "yes"', is: high}]
           admission:
             maxInFlight: 10

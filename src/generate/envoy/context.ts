@@ -8,6 +8,8 @@ export interface EnvoyContext {
   readonly role: "edge" | "sidecar";
   /** Which way the requests go that a listener or filter chain is for. */
   readonly side: "inbound" | "outbound";
+  /** A mesh's gateway that is a caller like others otherwise: strangers reach it first. */
+  readonly isMeshGateway?: true;
   /** How the proxy names the clusters that lead to Headgate. */
   readonly headgateClusters: {
     /** gRPC of decisions. `headgate` in a bootstrap of ours. */

@@ -47,9 +47,15 @@ export function priorityHeaderPerHost(
 
 const mutationType = "envoy.extensions.filters.http.header_mutation.v3.HeaderMutation";
 
-/** Whether classes mean something here, and the policy does not take everybody's word on them. */
-function isRemovedHere({ priority }: ServicePolicy, context: EnvoyContext): boolean {
-  return !priority.trust.anyone && isAskedHere(context) && knowsPriorities(context.policy);
+/**
+ * Whether classes mean something here, and the policy does not take everybody's word on them. A
+ * mesh's gateway asks nobody where sidecars do, but they may trust its certificate: what strangers
+ * state must not come from there.
+ */
+function isRemovedHere({ priority, hosts }: ServicePolicy, context: EnvoyContext): boolean {
+  const isGateway = context.isMeshGateway === true && hosts.length > 0;
+  const isHere = isAskedHere(context) || isGateway;
+  return !priority.trust.anyone && isHere && knowsPriorities(context.policy);
 }
 
 /** Whether requests to any service are treated by their class: all are then rid of strangers'. */

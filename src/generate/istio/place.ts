@@ -62,7 +62,7 @@ export function gatewayPlace({ services }: GeneratedPolicy, envoy: EnvoyContext)
     labels: istioGatewayLabels,
     services,
     envoy: isCaller
-      ? { ...envoy, role: "sidecar", side: "outbound" }
+      ? { ...envoy, role: "sidecar", side: "outbound", isMeshGateway: true }
       : { ...envoy, role: "edge", side: "inbound" },
   };
 }
