@@ -43,7 +43,7 @@ describe("HEADGATE_CONTROL_ADDR", () => {
   it.each(["18000", "tcp://10.0.0.1:18000", ":65536", "host:"])("is refused as %j", (text) => {
     expect(loadConfig({ flags: {}, env: { HEADGATE_CONTROL_ADDR: text } })).toEqual({
       kind: "problems",
-      problems: ["HEADGATE_CONTROL_ADDR must be an address like :18000 or 127.0.0.1:18000"],
+      problems: ["HEADGATE_CONTROL_ADDR must be an address like :9090 or 127.0.0.1:9090"],
     });
   });
 
