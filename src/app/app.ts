@@ -186,10 +186,10 @@ async function serve(parts: Serving): Promise<App> {
   };
 }
 
-function openStats({ core, config, clock, logger }: Serving): Promise<StatsListeners> {
+function openStats({ core, config, clock, logger, access }: Serving): Promise<StatsListeners> {
   const { control: plane, loop, metrics, statsSources: sources, onBug } = core;
   const fleet = { plane, loop: () => loop.status, nowMs: () => clock.monotonicMs() };
-  return openStatsListeners({ config, clock, logger, sources, fleet, metrics, onBug });
+  return openStatsListeners({ config, clock, logger, sources, fleet, metrics, access, onBug });
 }
 
 function openControl({ core, policies, ...parts }: Serving): Promise<ControlPort> {

@@ -1,9 +1,12 @@
 import type { Server } from "node:http";
+import { mayAct } from "../core/access-list.js";
 import type { Clock } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
+import type { AdminAccess } from "./admin-access.js";
+import { isLoopbackHost } from "./admin-choice.js";
 import type { Config } from "./config.js";
 import type { FleetPageParts } from "./debug-fleet.js";
-import { createDebugServer, isLoopback } from "./debug-http.js";
+import { createDebugServer, type MayProfile } from "./debug-http.js";
 import { createGetServer, textPage } from "./get-server.js";
 import { type ListenAddress, listen } from "./listen.js";
 import type { Logger } from "./logger.js";
@@ -25,12 +28,14 @@ export interface StatsListeners {
 
 /** What they are opened with. */
 export interface StatsListenersParts {
-  readonly config: Pick<Config, "stats" | "debugHost" | "debugPort">;
+  readonly config: Pick<Config, "stats" | "debugHost" | "debugPort" | "debugProfiles">;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly sources: StatsSources;
   readonly fleet: FleetPageParts;
   readonly metrics: Metrics;
+  /** Who is an operator; undefined: nobody. */
+  readonly access: AdminAccess | undefined;
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -79,19 +84,22 @@ async function openPrometheus(
 }
 
 async function openDebug(
-  { config, clock, logger, sources, fleet, onBug }: StatsListenersParts,
+  parts: StatsListenersParts,
   servers: Server[],
 ): Promise<ListenAddress | undefined> {
+  const { config, clock, logger, sources, fleet, onBug } = parts;
   const { debugHost: host, debugPort: port } = config;
   if (host === "") return undefined;
-  const server = createDebugServer({ sources, fleet, clock, host, onBug });
+  const mayProfile = createMayProfile(parts);
+  const server = createDebugServer({ sources, fleet, clock, mayProfile, onBug });
   const settings = { hostSetting: "DEBUG_HOST", portSetting: "DEBUG_PORT" };
   try {
     const address = await listen(server, { host, port, ...settings, connectionsMax });
     servers.push(server);
     logger.info({ event: "debugListening", address }, "The debug port is open.");
-    if (!isLoopback(host)) {
-      const words = "The debug port is open to others: whoever reaches it may slow us by profiles.";
+    if (!isLoopbackHost(host)) {
+      const words =
+        "The debug port is open to others: whoever reaches it sees the limits in force.";
       logger.warn({ event: "debugExposed", address }, words);
     }
     return address;
@@ -101,6 +109,15 @@ async function openDebug(
     logger.warn({ event: "debugPortFailed", host, port }, words);
     return undefined;
   }
+}
+
+/** Those who are operators of the admin API, in all domains: a profile knows no domains. */
+function createMayProfile({ config, access }: StatsListenersParts): MayProfile | undefined {
+  if (!config.debugProfiles || access === undefined) return undefined;
+  return async (authorization) => {
+    const known = await access.authenticate({ authorization, certificateNames: [] });
+    return known.kind === "principal" && mayAct(known.principal, "operator", undefined);
+  };
 }
 
 function closeServer(server: Server): Promise<void> {

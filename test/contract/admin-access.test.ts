@@ -219,11 +219,42 @@ describe("access", () => {
   });
 });
 
+describe("profiles at the debug port", () => {
+  it("are for operators of all domains, where they are on", async () => {
+    const roles = ["operator *", "operator shop,pay", "reader *"];
+    const lines = roles.map((role, i) => `${role} token-sha256:${sha256(token + i)} name-${i}\n`);
+    const env = { HEADGATE_ADMIN_ACCESS: await accessFile(lines.join("")), DEBUG_PORT: "0" };
+    const statuses = async (more: Record<string, string>) => {
+      const { app } = await startAdminApp(stage, policy, { ...env, ...more });
+      const url = `http://127.0.0.1:${app.debugAddress?.port}/debug/pprof/profile?seconds=1`;
+      const found = [(await fetch(url)).status];
+      for (let i = 0; i < roles.length; i += 1) {
+        const headers = { authorization: `Bearer ${token}${i}` };
+        found.push((await fetch(url, { headers })).status);
+      }
+      return found;
+    };
+    expect(await statuses({})).toEqual([403, 403, 403, 403]);
+    expect(await statuses({ HEADGATE_DEBUG_PROFILES: "true" })).toEqual([403, 200, 403, 403]);
+  });
+});
+
 describe("chooseAdmin()", () => {
   const problems = (env: Record<string, string>) => {
     const loaded = loadConfig({ flags: {}, env });
     return loaded.kind === "problems" ? loaded.problems.join("\n") : "";
   };
+
+  it("takes no profiles that nobody may have, or that leave this machine", () => {
+    const profiles = { HEADGATE_DEBUG_PROFILES: "true" };
+    const open = { ...profiles, HEADGATE_ADMIN_OPEN: "true" };
+    expect(problems(profiles)).toContain("it has none; set HEADGATE_ADMIN_ADDR");
+    expect(problems({ ...open, HEADGATE_ADMIN_ADDR: "" })).toContain("it has none");
+    expect(problems({ ...open, DEBUG_HOST: "0.0.0.0" })).toContain("listen on 127.0.0.1");
+    expect(problems({ ...open, DEBUG_HOST: "" })).toBe("");
+    expect(problems({ ...profiles, HEADGATE_ADMIN_ACCESS: "/etc/access" })).toBe("");
+    expect(problems(open)).toBe("");
+  });
 
   it("opens nothing to a network without credentials", () => {
     expect(problems({ HEADGATE_ADMIN_ADDR: ":8082" })).toContain(

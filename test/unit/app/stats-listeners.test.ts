@@ -35,7 +35,8 @@ async function start(
   const clock = new FakeClock();
   const plane = new ControlPlane({ clock, random: new FakeRandom() });
   const listeners = await openStatsListeners({
-    config: { stats, debugHost: host, debugPort: port },
+    config: { stats, debugHost: host, debugPort: port, debugProfiles: false },
+    access: undefined,
     clock,
     fleet: { plane, nowMs: () => clock.monotonicMs() },
     logger,
