@@ -121,6 +121,11 @@ function chooseOidc(values: AdminValues, problems: string[]): OidcChoice | undef
         "say what holders of tokens may do",
     );
   }
+  // Of principals' names: what comes behind it is the subject.
+  if (!/^[!-"$-~]+$/.test(issuer)) {
+    problems.push("HEADGATE_ADMIN_OIDC_ISSUER must be a URL without a fragment");
+    return undefined;
+  }
   const jwksUrl = parseJwksUrl(adminOidcJwksUrl);
   if (jwksUrl === undefined) {
     problems.push(

@@ -28,7 +28,7 @@ import { answerEarly } from "./early-answer.js";
 import { type ListenAddress, listen } from "./listen.js";
 import type { Logger } from "./logger.js";
 import type { OpenTls } from "./tls.js";
-import { uriNames } from "./tls-client-san.js";
+import { identityNames } from "./tls-client-san.js";
 import { TlsConnection } from "./tls-connection.js";
 
 /** What the admin port is opened with. */
@@ -120,14 +120,9 @@ function acceptor(
   });
 }
 
-/** URIs first: they name somebody more exactly. */
 function namesOf(socket: TLSSocket): readonly string[] {
   if (!socket.authorized) return [];
-  const text = socket.getPeerX509Certificate()?.subjectAltName ?? "";
-  const dnsNames = [...text.matchAll(/(?:^|, )DNS:([^,"\s]+)(?=, |$)/g)].map(
-    ([, name = ""]) => name,
-  );
-  return [...uriNames(text), ...dnsNames];
+  return identityNames(socket.getPeerX509Certificate()?.subjectAltName ?? "");
 }
 
 function closed(connections: AdminConnections, clock: Clock): Promise<void> {
