@@ -11,17 +11,13 @@ export interface DebugParts {
   readonly sources: StatsSources;
   readonly fleet: FleetPageParts;
   readonly clock: Clock;
-  /** Whether who brings this along may take a profile; undefined: nobody, profiles are off. */
+  /** Undefined: nobody may, profiles are off. */
   readonly mayProfile: MayProfile | undefined;
   readonly onBug: (thrown: unknown) => void;
 }
 
-/**
- * Whether somebody may take a profile.
- *
- * @param authorization the header of that name; undefined: none
- */
-export type MayProfile = (authorization: string | undefined) => Promise<boolean>;
+/** Whether somebody may take the profile that they ask for. */
+export type MayProfile = (ask: PageAsk) => Promise<boolean>;
 
 interface DebugPage {
   readonly help: string;
@@ -75,7 +71,7 @@ function profilePages({
   const profiles = new Profiles(clock);
   const guarded = (take: (ask: PageAsk) => Promise<Page>) => async (ask: PageAsk) => {
     if (mayProfile === undefined) return textPage(403, profilesOff);
-    return (await mayProfile(ask.authorization)) ? take(ask) : textPage(403, profilesRefused);
+    return (await mayProfile(ask)) ? take(ask) : textPage(403, profilesRefused);
   };
   const note = mayProfile === undefined ? "; off" : "; for operators";
   return [

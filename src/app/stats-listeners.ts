@@ -3,6 +3,7 @@ import { mayAct } from "../core/access-list.js";
 import type { Clock } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
 import type { AdminAccess } from "./admin-access.js";
+import type { AdminCallLog } from "./admin-call-log.js";
 import { isLoopbackHost } from "./admin-choice.js";
 import type { Config } from "./config.js";
 import type { FleetPageParts } from "./debug-fleet.js";
@@ -36,6 +37,7 @@ export interface StatsListenersParts {
   readonly metrics: Metrics;
   /** Who is an operator; undefined: nobody. */
   readonly access: AdminAccess | undefined;
+  readonly calls: AdminCallLog;
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -112,11 +114,16 @@ async function openDebug(
 }
 
 /** Those who are operators of the admin API, in all domains: a profile knows no domains. */
-function createMayProfile({ config, access }: StatsListenersParts): MayProfile | undefined {
+function createMayProfile({ config, access, calls }: StatsListenersParts): MayProfile | undefined {
   if (!config.debugProfiles || access === undefined) return undefined;
-  return async (authorization) => {
+  return async ({ authorization, path: method }) => {
     const known = await access.authenticate({ authorization, certificateNames: [] });
-    return known.kind === "principal" && mayAct(known.principal, "operator", undefined);
+    const principal = known.kind === "principal" ? known.principal : undefined;
+    const logged = { method, caller: principal?.name, address: "" };
+    const isAllowed = principal !== undefined && mayAct(principal, "operator", undefined);
+    if (isAllowed) calls.noteLook(logged);
+    else calls.noteRefused(logged, principal ? "permission_denied" : "unauthenticated");
+    return isAllowed;
   };
 }
 

@@ -212,17 +212,24 @@ describe("profiles at the debug port", () => {
     const lines = roles.map((role, i) => `${role} token-sha256:${sha256(token + i)} name-${i}\n`);
     const env = { HEADGATE_ADMIN_ACCESS: await accessFile(lines.join("")), DEBUG_PORT: "0" };
     const statuses = async (more: Record<string, string>) => {
-      const { app } = await startAdminApp(stage, policy, { ...env, ...more });
+      const { app, events } = await startAdminApp(stage, policy, { ...env, ...more });
       const url = `http://127.0.0.1:${app.debugAddress?.port}/debug/pprof/profile?seconds=1`;
       const found = [(await fetch(url)).status];
       for (let i = 0; i < roles.length; i += 1) {
         const headers = { authorization: `Bearer ${token}${i}` };
         found.push((await fetch(url, { headers })).status);
       }
-      return found;
+      const logged = events.filter(({ method }) => method === "/debug/pprof/profile");
+      return [...found, ...logged.map(({ event, caller }) => `${event} ${caller}`)];
     };
     expect(await statuses({})).toEqual([403, 403, 403, 403]);
-    expect(await statuses({ HEADGATE_DEBUG_PROFILES: "true" })).toEqual([403, 200, 403, 403]);
+    expect(await statuses({ HEADGATE_DEBUG_PROFILES: "true" })).toEqual([
+      ...[403, 200, 403, 403],
+      "adminCallRefused undefined",
+      "adminCallersShown name-0",
+      "adminCallRefused name-1",
+      "adminCallRefused name-2",
+    ]);
   });
 });
 

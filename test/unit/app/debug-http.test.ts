@@ -193,7 +193,7 @@ describe("the debug port", () => {
 
   it("takes profiles for who may, by what they bring along", async () => {
     await close();
-    await start(async (authorization) => authorization === "Bearer right");
+    await start(async ({ authorization }) => authorization === "Bearer right");
     for (const headers of [{}, { authorization: "Bearer wrong" }]) {
       for (const path of ["/debug/pprof/heap", "/debug/pprof/profile?seconds=1"]) {
         const answer = await get(path, { headers });

@@ -1,5 +1,6 @@
 import { createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { AdminCallLog } from "../../../src/app/admin-call-log.js";
 import type { LogEvent, Logger } from "../../../src/app/logger.js";
 import type { StatsChoice } from "../../../src/app/stats-choice.js";
 import { openStatsListeners, type StatsListeners } from "../../../src/app/stats-listeners.js";
@@ -37,6 +38,7 @@ async function start(
   const listeners = await openStatsListeners({
     config: { stats, debugHost: host, debugPort: port, debugProfiles: false },
     access: undefined,
+    calls: new AdminCallLog(clock, logger),
     clock,
     fleet: { plane, nowMs: () => clock.monotonicMs() },
     logger,
