@@ -19,6 +19,7 @@ import { CallPace } from "../rpc/admin/call-pace.js";
 import { codeName } from "../rpc/admin/failures.js";
 import { type AdminMethod, adminMethods, messageBytesMax } from "../rpc/admin/methods.js";
 import { refusalAnswer } from "../rpc/admin/refusal-answer.js";
+import { RequestBodies } from "../rpc/admin/request-body.js";
 import type { AdminServiceParts } from "../rpc/admin/service-parts.js";
 import type { AdminAccess, Authentication, Credentials } from "./admin-access.js";
 import type { AdminCallLog, LoggedCall } from "./admin-call-log.js";
@@ -159,6 +160,7 @@ class AdminGate {
   readonly #handlers: ReadonlyMap<string, UniversalHandler>;
   readonly #callers: CallPace;
   readonly #addresses: CallPace;
+  readonly #bodies = new RequestBodies();
   #longCount = 0;
 
   constructor(parts: AdminPortParts, shutdownSignal: AbortSignal) {
@@ -290,7 +292,8 @@ class AdminGate {
     });
     try {
       const asked = universalRequestFromNodeRequest(request, response, undefined, values);
-      await universalResponseToNodeResponse(await handler(asked), response);
+      const counted = this.#bodies.counted(asked, method);
+      await universalResponseToNodeResponse(await handler(counted), response);
     } catch {
       // The caller has gone in the middle of an answer; there is nobody to tell.
       response.destroy?.();

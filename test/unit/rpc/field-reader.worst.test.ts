@@ -14,6 +14,7 @@ import { decodeLoads } from "../../../src/rpc/load-message.js";
 import { MetricsDecoder } from "../../../src/rpc/metrics-message.js";
 import { decodeUsage } from "../../../src/rpc/quota-messages.js";
 import { decodeRequest } from "../../../src/rpc/rls-request-decoder.js";
+import { sizeOf } from "../../support/size-of.js";
 import { worstMessages } from "../../support/worst-messages.js";
 
 const { DiscoveryRequestSchema } = discovery;
@@ -51,18 +52,6 @@ const decoders: readonly {
     decode: (bytes) => decodeUsage(bytes, 2_001),
   },
 ];
-
-/** About what an object or a list takes, in bytes. */
-const objectBytes = 64;
-
-/** About what a value takes, in bytes. */
-function sizeOf(value: unknown): number {
-  if (typeof value === "string") return value.length;
-  // A part of the message where it stands, which is no copy.
-  if (value instanceof Uint8Array || typeof value !== "object" || value === null) return 0;
-  const inner = value instanceof Map ? [...value.entries()].flat() : Object.values(value);
-  return inner.reduce<number>((sum, one) => sum + sizeOf(one), objectBytes);
-}
 
 describe("the worst messages of a type", () => {
   it.each(decoders)("are refused, or take no more than ten times their bytes: $name", (row) => {
