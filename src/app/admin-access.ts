@@ -5,6 +5,7 @@ import {
   type AccessIdentity,
   accessListBytesMax,
   accessNameCharsMax,
+  localName,
   type Principal,
   parseAccessList,
 } from "../core/access-list.js";
@@ -60,7 +61,7 @@ export async function openAdminAccess(parts: AdminAccessParts): Promise<AdminAcc
   const { accessPath, isOpen } = parts.choice;
   if (accessPath !== undefined) return openList(parts, accessPath);
   const principal: Principal = {
-    name: "local",
+    name: localName,
     grants: [{ role: isOpen ? "operator" : "reader", domains: undefined }],
   };
   return { authenticate: async () => ({ kind: "principal", principal }), close: () => {} };
@@ -153,16 +154,31 @@ async function authenticate(
     const token = /^Bearer +([\w\-.~+/]+=*)$/i.exec(authorization)?.[1];
     if (token === undefined) return { kind: "unknown" };
     const known = findToken(grants, token);
-    if (known !== undefined) return principalOf(known.name ?? "token", [known]);
+    if (known !== undefined) return principalOf(known.name ?? "", [known]);
     // Three parts between dots: what an identity provider makes.
     const isJwt = /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
     if (readToken === undefined || !isJwt) return { kind: "unknown" };
     return authenticateByToken(grants, token, readToken);
   }
   if (certificateNames.length === 0) return { kind: "missing" };
-  return byIdentity(grants, certificateNames[0] ?? "", (identity) => {
-    return identity.kind === "certificate" && certificateNames.includes(identity.name);
+  return authenticateByCertificate(grants, certificateNames);
+}
+
+/** Two certificates may share some names: they are called by all that give them something. */
+function authenticateByCertificate(
+  grants: readonly AccessGrant[],
+  certificateNames: readonly string[],
+): Authentication {
+  const found = certificateNames.map((name) => {
+    const ofName = grantsOf(grants, (one) => one.kind === "certificate" && one.name === name);
+    return { ofName, shown: nameAmong(ofName) ?? `certificate:${name}` };
   });
+  const known = found.filter(({ ofName }) => ofName.length > 0);
+  const names = new Set(known.map(({ shown }) => shown));
+  return principalOf(
+    [...names].join(" "),
+    known.flatMap(({ ofName }) => ofName),
+  );
 }
 
 /**
@@ -193,32 +209,38 @@ async function authenticateByToken(
     case "invalid":
       return { kind: "unknown" };
     case "claims": {
-      const { subject, groups } = verified;
-      return byIdentity(grants, subject, (identity) => {
-        if (identity.kind === "subject") return identity.value === subject;
-        return identity.kind === "group" && groups.includes(identity.value);
-      });
+      const { issuer, subject, groups } = verified;
+      const own = grantsOf(grants, (one) => one.kind === "subject" && one.value === subject);
+      const shared = grantsOf(grants, (one) => one.kind === "group" && groups.includes(one.value));
+      // A group's name is nobody's.
+      return principalOf(nameAmong(own) ?? `subject:${issuer}#${subject}`, [...own, ...shared]);
     }
   }
 }
 
-/** All grants that are theirs, together. */
-function byIdentity(
+function grantsOf(
   grants: readonly AccessGrant[],
-  name: string,
   isTheirs: (identity: AccessIdentity) => boolean,
-): Authentication {
-  const theirs = grants.filter(({ identity }) => isTheirs(identity));
-  if (theirs.length === 0) return { kind: "unknown" };
-  // A group's name is nobody's.
-  const named = theirs.find(({ identity, name: own }) => identity.kind !== "group" && own);
-  return principalOf(named?.name ?? name, theirs);
+): readonly AccessGrant[] {
+  return grants.filter(({ identity }) => isTheirs(identity));
+}
+
+function nameAmong(grants: readonly AccessGrant[]): string | undefined {
+  return grants.find(({ name }) => name !== undefined)?.name;
 }
 
 function principalOf(name: string, grants: readonly AccessGrant[]): Authentication {
+  if (grants.length === 0) return { kind: "unknown" };
   const principal: Principal = {
-    name: name.slice(0, accessNameCharsMax),
+    name: shortened(name),
     grants: grants.map(({ role, domains }) => ({ role, domains })),
   };
   return { kind: "principal", principal };
+}
+
+/** Long names end with a digest, so that two which begin alike stay two. */
+function shortened(name: string): string {
+  if (name.length < accessNameCharsMax) return name;
+  const digest = createHash("sha256").update(name).digest("hex");
+  return `${name.slice(0, accessNameCharsMax - digest.length - 1)}~${digest}`;
 }

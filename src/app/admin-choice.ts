@@ -43,16 +43,23 @@ export type AdminValues = Pick<
   | "adminOidcGroupsClaim"
 >;
 
+/** Whether operators may take profiles, and where. */
+type ProfileValues = Pick<OptionValues, "debugHost" | "debugProfiles">;
+
 /**
  * What the options of the admin API say together. Nothing is opened to a network without
  * credentials, and no protection is taken that would silently not hold.
  */
 export function chooseAdmin(
-  values: AdminValues & Pick<OptionValues, "grpcServerUseTls">,
+  values: AdminValues & ProfileValues & Pick<OptionValues, "grpcServerUseTls">,
 ): ChosenAdmin {
   const { adminAddress: place, adminAccess: accessPath, adminOpen: isOpen } = values;
-  if (place === undefined) return { kind: "admin", admin: undefined, notices: [] };
   const problems: string[] = [];
+  checkProfiles(values, problems);
+  if (place === undefined) {
+    if (problems.length > 0) return { kind: "problems", problems };
+    return { kind: "admin", admin: undefined, notices: [] };
+  }
   const isLoopback = isLoopbackHost(place.host);
   if (!isLoopback && accessPath === undefined) {
     problems.push(
@@ -79,6 +86,24 @@ export function chooseAdmin(
   return { kind: "admin", admin, notices };
 }
 
+/** The debug port has no TLS: what it gives to operators does not leave this machine. */
+function checkProfiles(values: AdminValues & ProfileValues, problems: string[]): void {
+  const { debugHost, debugProfiles, adminAddress, adminAccess, adminOpen } = values;
+  if (!debugProfiles || debugHost === "") return;
+  if (!isLoopbackHost(debugHost)) {
+    problems.push(
+      "HEADGATE_DEBUG_PROFILES is true, but DEBUG_HOST is reached from beyond this machine: heap " +
+        "snapshots hold passwords; listen on 127.0.0.1",
+    );
+  }
+  if (adminAddress === undefined || (adminAccess === undefined && !adminOpen)) {
+    problems.push(
+      "HEADGATE_DEBUG_PROFILES is true, but profiles are for operators of the admin API, and it " +
+        "has none; set HEADGATE_ADMIN_ADDR, and HEADGATE_ADMIN_ACCESS or HEADGATE_ADMIN_OPEN",
+    );
+  }
+}
+
 function chooseOidc(values: AdminValues, problems: string[]): OidcChoice | undefined {
   const { adminOidcIssuer: issuer, adminOidcAudience: audience, adminOidcJwksUrl } = values;
   const given = [issuer, audience, adminOidcJwksUrl].filter((one) => one !== undefined);
@@ -95,6 +120,11 @@ function chooseOidc(values: AdminValues, problems: string[]): OidcChoice | undef
       "HEADGATE_ADMIN_OIDC_ISSUER needs HEADGATE_ADMIN_ACCESS: its lines `subject:` and `group:` " +
         "say what holders of tokens may do",
     );
+  }
+  // Of principals' names: what comes behind it is the subject.
+  if (!/^[!-"$-~]+$/.test(issuer)) {
+    problems.push("HEADGATE_ADMIN_OIDC_ISSUER must be a URL without a fragment");
+    return undefined;
   }
   const jwksUrl = parseJwksUrl(adminOidcJwksUrl);
   if (jwksUrl === undefined) {

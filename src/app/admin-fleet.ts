@@ -41,10 +41,11 @@ export function createFleetView(parts: AdminFleetParts): FleetView {
         isDegraded: parts.isDegraded(),
       };
     },
-    services: () => {
+    services: (isAsked) => {
       const services = parts.policies.current()?.services ?? [];
       const admissions = new Map([...parts.admission.services()].map((one) => [one.name, one]));
       return services
+        .filter(isAsked)
         .slice(0, toldServicesMax)
         .map((service) => stateOf(parts, service, admissions.get(service.name)));
     },

@@ -7,6 +7,8 @@ export type VerifiedToken =
   /** @property untilEpochMs when it expires */
   | {
       readonly kind: "claims";
+      readonly issuer: string;
+      /** Printable ASCII, with single blanks inside at most. */
       readonly subject: string;
       readonly groups: readonly string[];
       readonly untilEpochMs: number;
@@ -20,6 +22,9 @@ const clockSkewSecondsMax = 30;
 
 /** The longest token, in characters. */
 export const tokenCharsMax = 16_384;
+
+/** The longest subject, in characters. */
+const subjectCharsMax = 255;
 
 /** The most groups of one token that are looked at. */
 const groupsMax = 1_000;
@@ -76,21 +81,34 @@ export function createTokenReader(
         requiredClaims: ["exp", "sub"],
         currentDate: new Date(clock.epochUs() / 1_000),
       });
-      return readClaims(payload, groupsClaim);
+      return readClaims(payload, { issuer, groupsClaim });
     } catch (thrown) {
       return { kind: failureOf(thrown) };
     }
   };
 }
 
-function readClaims(payload: JWTPayload, groupsClaim: string): VerifiedToken {
+function readClaims(
+  payload: JWTPayload,
+  { issuer, groupsClaim }: Pick<OidcChoice, "issuer" | "groupsClaim">,
+): VerifiedToken {
   const { sub, exp } = payload;
-  if (typeof sub !== "string" || sub === "" || exp === undefined) return { kind: "invalid" };
+  if (typeof sub !== "string" || !isSubject(sub) || exp === undefined) return { kind: "invalid" };
   const claim = payload[groupsClaim];
   const listed: readonly unknown[] = Array.isArray(claim) ? claim : [claim];
   const groups = listed.filter((one) => typeof one === "string").slice(0, groupsMax);
   const untilEpochMs = (exp + clockSkewSecondsMax) * 1_000;
-  return { kind: "claims", subject: sub, groups, untilEpochMs };
+  return { kind: "claims", issuer, subject: sub, groups, untilEpochMs };
+}
+
+/**
+ * Whether a subject may stand in the audit log: nothing in it acts on a terminal, or looks like
+ * somebody else's.
+ *
+ * Source: OpenID Connect Core 1.0 section 2: at most 255 ASCII characters.
+ */
+function isSubject(text: string): boolean {
+  return text.length <= subjectCharsMax && /^[!-~]+(?: [!-~]+)*$/.test(text);
 }
 
 /** What the token itself is to blame for, and what the way to the provider. Source: jose errors. */

@@ -44,6 +44,15 @@ export const adminOptionRows = {
     defaultValue: 50,
     docs: "Calls a second of one caller of the admin API; twice as many at once.",
   }),
+  auditLog: switchOption({
+    section,
+    env: "HEADGATE_AUDIT_LOG",
+    flag: "audit-log",
+    defaultValue: false,
+    docs:
+      "Whether each entry for the audit log is also a line of the log (`event` is `audit`), to " +
+      "be kept elsewhere. It holds what was changed, and so callers' values.",
+  }),
   adminOidcIssuer: optionalTextOption({
     section,
     env: "HEADGATE_ADMIN_OIDC_ISSUER",

@@ -19,8 +19,10 @@ import { CallPace } from "../rpc/admin/call-pace.js";
 import { codeName } from "../rpc/admin/failures.js";
 import { type AdminMethod, adminMethods, messageBytesMax } from "../rpc/admin/methods.js";
 import { refusalAnswer } from "../rpc/admin/refusal-answer.js";
+import { RequestBodies } from "../rpc/admin/request-body.js";
 import type { AdminServiceParts } from "../rpc/admin/service-parts.js";
 import type { AdminAccess, Authentication, Credentials } from "./admin-access.js";
+import type { AdminCallLog, LoggedCall } from "./admin-call-log.js";
 import { type AdminChoice, isLoopbackHost } from "./admin-choice.js";
 import { AdminConnections, type AdminPeer, requestMsMax } from "./admin-connections.js";
 import type { AdminCounts } from "./admin-metrics.js";
@@ -28,7 +30,7 @@ import { answerEarly } from "./early-answer.js";
 import { type ListenAddress, listen } from "./listen.js";
 import type { Logger } from "./logger.js";
 import type { OpenTls } from "./tls.js";
-import { uriNames } from "./tls-client-san.js";
+import { identityNames } from "./tls-client-san.js";
 import { TlsConnection } from "./tls-connection.js";
 
 /** What the admin port is opened with. */
@@ -37,6 +39,7 @@ export interface AdminPortParts {
   readonly access: AdminAccess;
   readonly services: AdminServiceParts;
   readonly counts: AdminCounts;
+  readonly calls: AdminCallLog;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Undefined where gRPC is served in plaintext. */
@@ -120,14 +123,9 @@ function acceptor(
   });
 }
 
-/** URIs first: they name somebody more exactly. */
 function namesOf(socket: TLSSocket): readonly string[] {
   if (!socket.authorized) return [];
-  const text = socket.getPeerX509Certificate()?.subjectAltName ?? "";
-  const dnsNames = [...text.matchAll(/(?:^|, )DNS:([^,"\s]+)(?=, |$)/g)].map(
-    ([, name = ""]) => name,
-  );
-  return [...uriNames(text), ...dnsNames];
+  return identityNames(socket.getPeerX509Certificate()?.subjectAltName ?? "");
 }
 
 function closed(connections: AdminConnections, clock: Clock): Promise<void> {
@@ -152,6 +150,8 @@ type Response = ServerResponse | Http2ServerResponse;
 interface Refusal {
   readonly code: Code;
   readonly message: string;
+  /** Who may not call this; absent: nobody known. */
+  readonly caller?: string;
 }
 
 /** Who is let in to the services: nobody's body is read before it is known whose it is. */
@@ -160,6 +160,7 @@ class AdminGate {
   readonly #handlers: ReadonlyMap<string, UniversalHandler>;
   readonly #callers: CallPace;
   readonly #addresses: CallPace;
+  readonly #bodies = new RequestBodies();
   #longCount = 0;
 
   constructor(parts: AdminPortParts, shutdownSignal: AbortSignal) {
@@ -193,6 +194,7 @@ class AdminGate {
     if (method === undefined || handler === undefined) {
       this.#refuse(request, response, {
         method: "none",
+        peer,
         refusal: { code: Code.Unimplemented, message: "there is no such method here" },
       });
       return;
@@ -203,9 +205,9 @@ class AdminGate {
     };
     const entry = await this.#letIn(request, { method, credentials, peer });
     const { name } = method.method;
-    if ("code" in entry) this.#refuse(request, response, { method: name, refusal: entry });
+    if ("code" in entry) this.#refuse(request, response, { method: name, peer, refusal: entry });
     else {
-      const serving = { method, handler, principal: entry, credentials, closed };
+      const serving = { method, handler, principal: entry, credentials, peer, closed };
       await this.#serve(request, response, serving);
     }
   }
@@ -234,7 +236,9 @@ class AdminGate {
     const known = await access.authenticate(credentials);
     if (known.kind !== "principal") return unknownCaller(known);
     const { principal } = known;
-    if (!mayActSomewhere(principal, method.role)) return notAllowed(method, choice);
+    if (!mayActSomewhere(principal, method.role)) {
+      return { ...notAllowed(method, choice), caller: principal.name };
+    }
     const waitMs = this.#callers.take(principal.name);
     if (waitMs > 0) return tooFast(waitMs);
     if (method.messageBytesMax > messageBytesMax && this.#longCount >= longRequestsMax) {
@@ -252,19 +256,23 @@ class AdminGate {
       readonly handler: UniversalHandler;
       readonly principal: Principal;
       readonly credentials: Credentials;
+      readonly peer: AdminPeer;
       readonly closed: Promise<void>;
     },
   ): Promise<void> {
-    const { method, handler, principal, credentials, closed } = serving;
-    const { access, clock, counts } = this.#parts;
+    const { method, handler, principal, credentials, peer, closed } = serving;
+    const { access, clock, counts, calls } = this.#parts;
     const isStillAllowed = async (): Promise<boolean> => {
       const now = await access.authenticate(credentials);
       return now.kind === "principal" && mayActSomewhere(now.principal, method.role);
     };
     const { name } = method.method;
+    const logged = { method: name, caller: principal.name, address: peer.address };
+    if (method.showsCallers) calls.noteLook(logged);
     let isEnded = false;
     const onEnd = (code: string): void => {
       isEnded = true;
+      if (deniedCodes.has(code)) calls.noteRefused(logged, code);
       counts.count(name, code);
     };
     const call = { principal, isStillAllowed, onEnd };
@@ -284,7 +292,8 @@ class AdminGate {
     });
     try {
       const asked = universalRequestFromNodeRequest(request, response, undefined, values);
-      await universalResponseToNodeResponse(await handler(asked), response);
+      const counted = this.#bodies.counted(asked, method);
+      await universalResponseToNodeResponse(await handler(counted), response);
     } catch {
       // The caller has gone in the middle of an answer; there is nobody to tell.
       response.destroy?.();
@@ -294,13 +303,23 @@ class AdminGate {
   #refuse(
     request: Request,
     response: Response,
-    { method, refusal }: { readonly method: string; readonly refusal: Refusal },
+    {
+      method,
+      peer,
+      refusal,
+    }: { readonly method: string; readonly peer: AdminPeer; readonly refusal: Refusal },
   ): void {
-    this.#parts.counts.count(method, codeName(refusal.code));
+    const code = codeName(refusal.code);
+    this.#parts.counts.count(method, code);
+    const logged: LoggedCall = { method, caller: refusal.caller, address: peer.address };
+    if (deniedCodes.has(code)) this.#parts.calls.noteRefused(logged, code);
     const answer = refusalAnswer(headerOf(request, "content-type") ?? "", refusal);
     answerEarly({ request, response }, answer, this.#parts.clock);
   }
 }
+
+/** How calls end for those who may not make them. */
+const deniedCodes: ReadonlySet<string> = new Set(["unauthenticated", "permission_denied"]);
 
 function headerOf(request: Request, name: string): string | undefined {
   const value: unknown = request.headers[name];

@@ -4,6 +4,7 @@ import { inspectionMsMax, KeyInspector } from "../decide/key-inspector.js";
 import type { PolicyFile } from "../rpc/admin/admin-parts.js";
 import type { AdminServiceParts, ReadCandidate } from "../rpc/admin/service-parts.js";
 import type { AdminAccess } from "./admin-access.js";
+import type { AdminCallLog } from "./admin-call-log.js";
 import { createFleetView } from "./admin-fleet.js";
 import { type AdminPort, openAdminPort } from "./admin-port.js";
 import type { Config } from "./config.js";
@@ -32,18 +33,20 @@ export interface AdminParts {
   readonly replicaCount: () => number;
   /** Absent where there is no admin API. */
   readonly access: AdminAccess | undefined;
+  readonly calls: AdminCallLog;
   /** Undefined where gRPC is served in plaintext. */
   readonly tls: OpenTls | undefined;
 }
 
 /** Opens the admin API where the configuration wants one. */
 export async function openAdmin(parts: AdminParts): Promise<AdminPort> {
-  const { core, config, clock, logger, access, tls } = parts;
+  const { core, config, clock, logger, access, calls, tls } = parts;
   const { admin: choice } = config;
   if (choice === undefined || access === undefined) return { close: async () => {} };
   const services = createServices(parts);
   const { adminCounts: counts, onBug } = core;
-  return openAdminPort({ choice, access, services, counts, clock, logger, tls, onBug });
+  const shared = { clock, logger, tls, onBug };
+  return openAdminPort({ choice, access, services, counts, calls, ...shared });
 }
 
 function createServices(parts: AdminParts): AdminServiceParts {

@@ -2,6 +2,7 @@ import type { Clock, Random } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
 import { openAdmin } from "./admin.js";
 import { type AdminAccess, openAdminAccess } from "./admin-access.js";
+import { AdminCallLog } from "./admin-call-log.js";
 import type { AdminPort } from "./admin-port.js";
 import { systemClock, systemRandom } from "./clock.js";
 import type { Config } from "./config.js";
@@ -74,6 +75,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   const tls = config.tls && (await openTls(config.tls, { clock, logger }));
   const { admin: choice } = config;
   const access = choice && (await openAdminAccess({ choice, clock, logger }));
+  const calls = new AdminCallLog(clock, logger);
   const first = await openPolicies(config, { clock, random, logger, parser });
   const processCounts = newProcessCounts();
   const onBadBuckets = (count: number): void => {
@@ -111,11 +113,12 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     await tracing?.close();
     operator.close();
     access?.close();
+    calls.close();
     await fleet.leave();
     await opened.store.close();
   };
   const whole = { config, clock, random, logger, parser, policies, opened, operator, access };
-  const parts = { ...whole, core, closeStore, tls, replicaCount, processCounts };
+  const parts = { ...whole, core, closeStore, tls, replicaCount, processCounts, calls };
   try {
     await core.settled();
     return await serve(parts);
@@ -140,6 +143,7 @@ interface Serving {
   readonly processCounts: ProcessCounts;
   /** Absent where there is no admin API. */
   readonly access: AdminAccess | undefined;
+  readonly calls: AdminCallLog;
   readonly closeStore: () => Promise<void>;
   /** Undefined where gRPC is served in plaintext. */
   readonly tls: OpenTls | undefined;
@@ -194,11 +198,18 @@ async function serve(parts: Serving): Promise<App> {
   };
 }
 
-function openStats({ core, config, clock, logger }: Serving): Promise<StatsListeners> {
+function openStats({
+  core,
+  config,
+  clock,
+  logger,
+  access,
+  calls,
+}: Serving): Promise<StatsListeners> {
   const { control: plane, loop, metrics, monitoringServer, statsSources: sources, onBug } = core;
   const fleet = { plane, loop: () => loop.status, nowMs: () => clock.monotonicMs() };
-  const parts = { config, clock, logger, sources, fleet, metrics, monitoringServer, onBug };
-  return openStatsListeners(parts);
+  const served = { sources, fleet, metrics, monitoringServer };
+  return openStatsListeners({ config, clock, logger, access, calls, onBug, ...served });
 }
 
 function openControl({ core, policies, processCounts, ...parts }: Serving): Promise<ControlPort> {

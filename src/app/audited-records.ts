@@ -37,28 +37,33 @@ export class AuditCounts {
   }
 }
 
+/** Told of an entry for the audit log. */
+export type OnAuditEntry = (entry: JsonObject, outcome: AuditOutcome) => void;
+
 /** Records that count what is written to their audit log. */
 export class AuditedRecords implements SharedRecords {
   readonly #records: SharedRecords;
   readonly #counts: AuditCounts;
+  readonly #onEntry: OnAuditEntry | undefined;
 
-  constructor(records: SharedRecords, counts: AuditCounts) {
+  /** @param onEntry told of each entry, and what became of it; undefined: nobody is */
+  constructor(records: SharedRecords, counts: AuditCounts, onEntry?: OnAuditEntry) {
     this.#records = records;
     this.#counts = counts;
+    this.#onEntry = onEntry;
   }
 
   async change(change: RecordChange): Promise<ChangeOutcome> {
     if (change.audit === undefined) return this.#records.change(change);
-    const action = actionOf(change.audit);
-    const outcome = await this.#counted(action, this.#records.change(change));
-    this.#counts.count(action, outcome.kind === "changed" ? "written" : outcome.kind);
+    const { audit } = change;
+    const outcome = await this.#counted(audit, this.#records.change(change));
+    this.#tell(audit, outcome.kind === "changed" ? "written" : outcome.kind);
     return outcome;
   }
 
   async note(audit: JsonObject): Promise<void> {
-    const action = actionOf(audit);
-    await this.#counted(action, this.#records.note(audit));
-    this.#counts.count(action, "written");
+    await this.#counted(audit, this.#records.note(audit));
+    this.#tell(audit, "written");
   }
 
   list(kind: RecordKind): ReadonlyMap<string, SharedRecord> {
@@ -81,13 +86,18 @@ export class AuditedRecords implements SharedRecords {
     this.#records.close();
   }
 
-  async #counted<T>(action: string, asked: Promise<T>): Promise<T> {
+  async #counted<T>(audit: JsonObject, asked: Promise<T>): Promise<T> {
     try {
       return await asked;
     } catch (thrown) {
-      this.#counts.count(action, "unknown");
+      this.#tell(audit, "unknown");
       throw thrown;
     }
+  }
+
+  #tell(audit: JsonObject, outcome: AuditOutcome): void {
+    this.#counts.count(actionOf(audit), outcome);
+    this.#onEntry?.(audit, outcome);
   }
 }
 

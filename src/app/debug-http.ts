@@ -1,5 +1,4 @@
 import type { Server } from "node:http";
-import { BlockList, isIP } from "node:net";
 import type { Clock } from "../core/clock.js";
 import { type FleetPageParts, renderFleet, shownNodesMax } from "./debug-fleet.js";
 import { renderPolicy } from "./debug-policy.js";
@@ -12,10 +11,13 @@ export interface DebugParts {
   readonly sources: StatsSources;
   readonly fleet: FleetPageParts;
   readonly clock: Clock;
-  /** Where it will listen. */
-  readonly host: string;
+  /** Undefined: nobody may, profiles are off. */
+  readonly mayProfile: MayProfile | undefined;
   readonly onBug: (thrown: unknown) => void;
 }
+
+/** Whether somebody may take the profile that they ask for. */
+export type MayProfile = (ask: PageAsk) => Promise<boolean>;
 
 interface DebugPage {
   readonly help: string;
@@ -24,9 +26,8 @@ interface DebugPage {
 
 /** The debug port's server. It does not listen yet. */
 export function createDebugServer(parts: DebugParts): Server {
-  const { sources, fleet, clock, host, onBug } = parts;
-  const profiles = new Profiles(clock);
-  const isLocal = isLoopback(host);
+  const { sources, fleet, onBug } = parts;
+  const profiles = profilePages(parts);
   const pages = new Map<string, DebugPage>([
     [
       "/debug/fleet",
@@ -35,21 +36,7 @@ export function createDebugServer(parts: DebugParts): Server {
         answer: async ({ query }) => jsonPage(renderFleet(fleet, query.get("node") ?? undefined)),
       },
     ],
-    [
-      "/debug/pprof/heap",
-      {
-        help: "a heap snapshot, with all texts in memory; decisions wait while it is taken",
-        // It holds passwords and callers' values: who asks for it must be on this machine.
-        answer: async () => (isLocal ? profiles.heap() : textPage(403, heapRefusal)),
-      },
-    ],
-    [
-      "/debug/pprof/profile",
-      {
-        help: `a CPU profile; ?seconds= from 1 to ${profileSecondsMax}`,
-        answer: (ask) => profiles.cpu(ask),
-      },
-    ],
+    ...profiles,
     [
       "/rlconfig",
       {
@@ -76,7 +63,41 @@ export function createDebugServer(parts: DebugParts): Server {
   }, onBug);
 }
 
-const heapRefusal = "Heap snapshots hold passwords: they are given on a loopback DEBUG_HOST only.";
+/** A heap snapshot holds passwords and callers' values, and either profile slows this process. */
+function profilePages({
+  clock,
+  mayProfile,
+}: DebugParts): readonly (readonly [string, DebugPage])[] {
+  const profiles = new Profiles(clock);
+  const guarded = (take: (ask: PageAsk) => Promise<Page>) => async (ask: PageAsk) => {
+    if (mayProfile === undefined) return textPage(403, profilesOff);
+    return (await mayProfile(ask)) ? take(ask) : textPage(403, profilesRefused);
+  };
+  const note = mayProfile === undefined ? "; off" : "; for operators";
+  return [
+    [
+      "/debug/pprof/heap",
+      {
+        help: `a heap snapshot, with all texts in memory; decisions wait while it is taken${note}`,
+        answer: guarded(() => profiles.heap()),
+      },
+    ],
+    [
+      "/debug/pprof/profile",
+      {
+        help: `a CPU profile; ?seconds= from 1 to ${profileSecondsMax}${note}`,
+        answer: guarded((ask) => profiles.cpu(ask)),
+      },
+    ],
+  ];
+}
+
+const profilesOff =
+  "Profiles are off. Set HEADGATE_DEBUG_PROFILES=true to let operators take them.";
+
+const profilesRefused =
+  "Profiles need the role operator in all domains: send `authorization: Bearer TOKEN`, with a " +
+  "token of HEADGATE_ADMIN_ACCESS or of its identity provider.";
 
 const otherProfiles =
   "That is a profile of Go's runtime, which this is not: /debug/pprof/ says what there is.";
@@ -86,17 +107,6 @@ const nameRefusal = "Ask for it by an address or by localhost.";
 
 function isOwnName(host: string): boolean {
   return host === "" || host === "localhost" || /^[0-9.]+$|^\[[0-9a-f:.]+\]$/i.test(host);
-}
-
-/** Whether only this machine reaches what listens there. */
-export function isLoopback(host: string): boolean {
-  if (host === "localhost") return true;
-  const family = isIP(host);
-  if (family === 0) return false;
-  const loopback = new BlockList();
-  loopback.addSubnet("127.0.0.0", 8);
-  loopback.addAddress("::1", "ipv6");
-  return loopback.check(host, family === 6 ? "ipv6" : "ipv4");
 }
 
 function jsonPage(value: unknown): Page {

@@ -5,6 +5,7 @@ import type { JsonObject } from "../core/json.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import { type GateBook, thresholdsToJson } from "../fleet/gate-book.js";
 import type { SharedRecords } from "../fleet/shared-records.js";
+import type { ServicePolicy } from "../policy/service-policy.js";
 import type {
   ChangeRequest,
   GateAdministration,
@@ -34,8 +35,8 @@ export class GateAdmin implements GateAdministration {
     this.#parts = parts;
   }
 
-  services(): readonly string[] {
-    return [...this.#policyGates().keys()];
+  services(isAsked: (service: ServicePolicy) => boolean): readonly string[] {
+    return [...gateSettings(this.#services().filter(isAsked)).keys()];
   }
 
   get(service: string): GateThresholds | undefined {
@@ -98,7 +99,11 @@ export class GateAdmin implements GateAdministration {
   }
 
   #policyGates() {
-    return gateSettings(this.#parts.policies.current()?.services ?? []);
+    return gateSettings(this.#services());
+  }
+
+  #services(): readonly ServicePolicy[] {
+    return this.#parts.policies.current()?.services ?? [];
   }
 }
 

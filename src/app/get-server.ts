@@ -15,6 +15,8 @@ export interface PageAsk {
   readonly query: URLSearchParams;
   /** The host that the caller believes to speak to, without its port; empty when it says none. */
   readonly host: string;
+  /** The header of that name; undefined: none. */
+  readonly authorization: string | undefined;
   /** Aborted when the caller has gone. */
   readonly signal: AbortSignal;
 }
@@ -76,6 +78,7 @@ async function serve(
     path,
     query: new URLSearchParams(rest.join("?")),
     host: hostOf(request.headers.host ?? ""),
+    authorization: request.headers.authorization,
     signal: abort.signal,
   });
   if (request.method === "HEAD") send(response, { ...page, body: "" });

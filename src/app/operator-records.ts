@@ -1,9 +1,10 @@
 import type { Clock, Random } from "../core/clock.js";
+import type { JsonValue } from "../core/json.js";
 import { LoneRecords } from "../fleet/lone-records.js";
 import { OverrideBook } from "../fleet/override-book.js";
 import { type RecordsEvent, RedisRecords } from "../fleet/redis-records.js";
 import type { SharedRecords } from "../fleet/shared-records.js";
-import { AuditCounts, AuditedRecords } from "./audited-records.js";
+import { AuditCounts, AuditedRecords, type OnAuditEntry } from "./audited-records.js";
 import type { Config } from "./config.js";
 import type { Logger } from "./logger.js";
 import type { ReadMetric } from "./metric-kinds.js";
@@ -12,7 +13,7 @@ import { remedyOf } from "./store-remedies.js";
 
 /** What the records of operators are opened with. */
 export interface OperatorRecordsParts {
-  readonly config: Pick<Config, "keyPrefix">;
+  readonly config: Pick<Config, "keyPrefix" | "auditLog">;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -35,9 +36,10 @@ export interface OperatorRecords {
  * store with nobody. What was known last stays in force while the store is away.
  */
 export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecords {
-  const { clock, logger } = parts;
+  const { clock, logger, config } = parts;
   const auditCounts = new AuditCounts();
-  const records = new AuditedRecords(openRecords(parts), auditCounts);
+  const onEntry = config.auditLog ? auditLog(logger) : undefined;
+  const records = new AuditedRecords(openRecords(parts), auditCounts, onEntry);
   const onUnreadable = (count: number): void => {
     const line = { event: "overridesUnreadable", count };
     logger.warn(line, "Overrides in the store are none that this version reads: left out.");
@@ -52,6 +54,20 @@ export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecord
       records.close();
     },
   };
+}
+
+/** Writes entries, whatever became of them: one may be in the store though no answer came. */
+function auditLog(logger: Logger): OnAuditEntry {
+  return (entry, outcome) => {
+    const facts = Object.entries(entry).map(([name, value]) => [name, printable(value)]);
+    logger.info({ event: "audit", ...Object.fromEntries(facts), outcome }, "For the audit log.");
+  };
+}
+
+/** Without what would act on a terminal or turn text around; JSON itself escapes the rest. */
+function printable(value: JsonValue): JsonValue {
+  if (typeof value !== "string") return value;
+  return value.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\ufffd");
 }
 
 function openRecords({

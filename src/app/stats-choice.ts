@@ -34,7 +34,7 @@ export interface PrometheusChoice {
 /** The options that become a `StatsChoice`. */
 export type StatsValues = Pick<
   OptionValues,
-  Exclude<keyof typeof statsOptionRows, "debugHost" | "debugPort">
+  Exclude<keyof typeof statsOptionRows, "debugHost" | "debugPort" | "debugProfiles">
 >;
 
 /** What the options say together, or everything that is wrong with that. */

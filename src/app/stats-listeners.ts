@@ -1,9 +1,13 @@
 import type { Server } from "node:http";
+import { mayAct } from "../core/access-list.js";
 import type { Clock } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
+import type { AdminAccess } from "./admin-access.js";
+import type { AdminCallLog } from "./admin-call-log.js";
+import { isLoopbackHost } from "./admin-choice.js";
 import type { Config } from "./config.js";
 import type { FleetPageParts } from "./debug-fleet.js";
-import { createDebugServer, isLoopback } from "./debug-http.js";
+import { createDebugServer, type MayProfile } from "./debug-http.js";
 import { createGetServer, textPage } from "./get-server.js";
 import { type ListenAddress, listen } from "./listen.js";
 import type { Logger } from "./logger.js";
@@ -27,13 +31,19 @@ export interface StatsListeners {
 
 /** What they are opened with. */
 export interface StatsListenersParts {
-  readonly config: Pick<Config, "stats" | "debugHost" | "debugPort" | "monitoringAddress">;
+  readonly config: Pick<
+    Config,
+    "stats" | "debugHost" | "debugPort" | "debugProfiles" | "monitoringAddress"
+  >;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly sources: StatsSources;
   readonly fleet: FleetPageParts;
   readonly monitoringServer: Server;
   readonly metrics: Metrics;
+  /** Who is an operator; undefined: nobody. */
+  readonly access: AdminAccess | undefined;
+  readonly calls: AdminCallLog;
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -104,19 +114,22 @@ async function openPrometheus(
 }
 
 async function openDebug(
-  { config, clock, logger, sources, fleet, onBug }: StatsListenersParts,
+  parts: StatsListenersParts,
   servers: Server[],
 ): Promise<ListenAddress | undefined> {
+  const { config, clock, logger, sources, fleet, onBug } = parts;
   const { debugHost: host, debugPort: port } = config;
   if (host === "") return undefined;
-  const server = createDebugServer({ sources, fleet, clock, host, onBug });
+  const mayProfile = createMayProfile(parts);
+  const server = createDebugServer({ sources, fleet, clock, mayProfile, onBug });
   const settings = { hostSetting: "DEBUG_HOST", portSetting: "DEBUG_PORT" };
   try {
     const address = await listen(server, { host, port, ...settings, connectionsMax });
     servers.push(server);
     logger.info({ event: "debugListening", address }, "The debug port is open.");
-    if (!isLoopback(host)) {
-      const words = "The debug port is open to others: whoever reaches it may slow us by profiles.";
+    if (!isLoopbackHost(host)) {
+      const words =
+        "The debug port is open to others: whoever reaches it sees the limits in force.";
       logger.warn({ event: "debugExposed", address }, words);
     }
     return address;
@@ -126,6 +139,20 @@ async function openDebug(
     logger.warn({ event: "debugPortFailed", host, port }, words);
     return undefined;
   }
+}
+
+/** Those who are operators of the admin API, in all domains: a profile knows no domains. */
+function createMayProfile({ config, access, calls }: StatsListenersParts): MayProfile | undefined {
+  if (!config.debugProfiles || access === undefined) return undefined;
+  return async ({ authorization, path: method }) => {
+    const known = await access.authenticate({ authorization, certificateNames: [] });
+    const principal = known.kind === "principal" ? known.principal : undefined;
+    const logged = { method, caller: principal?.name, address: "" };
+    const isAllowed = principal !== undefined && mayAct(principal, "operator", undefined);
+    if (isAllowed) calls.noteLook(logged);
+    else calls.noteRefused(logged, principal ? "permission_denied" : "unauthenticated");
+    return isAllowed;
+  };
 }
 
 function closeServer(server: Server): Promise<void> {

@@ -32,8 +32,8 @@ export const statsOptionRows = {
     valueName: "ADDRESS",
     defaultValue: "127.0.0.1",
     docs:
-      "Where the debug port listens: `/stats`, `/rlconfig`, profiles. Only this machine reaches " +
-      "the default (envoyproxy/ratelimit listens to all). Empty: no debug port.",
+      "Where the debug port listens: `/stats`, `/rlconfig`, `/debug/fleet`. Only this machine " +
+      "reaches the default (envoyproxy/ratelimit listens to all). Empty: no debug port.",
   }),
   debugPort: wholeNumberOption({
     section: "Listening",
@@ -43,6 +43,15 @@ export const statsOptionRows = {
     max: portMax,
     defaultValue: 6070,
     docs: "The debug port; 0 takes a free one. A taken one is warned of, and the service goes on.",
+  }),
+  debugProfiles: switchOption({
+    section: "Listening",
+    env: "HEADGATE_DEBUG_PROFILES",
+    flag: "debug-profiles",
+    defaultValue: false,
+    docs:
+      "Whether operators of the admin API, in all domains, may take CPU profiles and heap " +
+      "snapshots at the debug port. Only where DEBUG_HOST is this machine.",
   }),
   usePrometheus: switchOption({
     section,

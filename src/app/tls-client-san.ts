@@ -60,15 +60,32 @@ export function holdsSan(certificate: X509Certificate, { kind, value }: ClientSa
 
 const hostRules = { subject: "never", partialWildcards: false } as const;
 
-/**
- * The URIs among alternative names as Node writes them: `DNS:a, URI:spiffe://b, URI:"c, d"`. A name
- * that could be taken for several ones stands in quotes, as JSON.
- */
+/** The URIs among alternative names as Node writes them. */
 export function uriNames(alternativeNames: string): readonly string[] {
+  return namesOfKind(alternativeNames, "URI");
+}
+
+/**
+ * The URIs, and then the DNS names, by which somebody may be known: of each kind those that can be
+ * none of the other, in printable ASCII without blanks.
+ */
+export function identityNames(alternativeNames: string): readonly string[] {
+  const uris = uriNames(alternativeNames).filter((name) =>
+    /^[a-z][a-z0-9+.-]*:[!-~]+$/i.test(name),
+  );
+  const dnsNames = namesOfKind(alternativeNames, "DNS").filter((name) => /^[\w*.-]+$/.test(name));
+  return [...uris, ...dnsNames];
+}
+
+/**
+ * Those of a kind among `DNS:a, URI:spiffe://b, URI:"c, d"`. A name that could be taken for several
+ * ones stands in quotes, as JSON.
+ */
+function namesOfKind(alternativeNames: string, wanted: "URI" | "DNS"): readonly string[] {
   const names: string[] = [];
   const parts = alternativeNames.matchAll(/(?:^|, )([^:,"]+):("(?:[^"\\]|\\.)*"|[^,"]*)(?=, |$)/g);
   for (const [, kind, text = ""] of parts) {
-    if (kind !== "URI") continue;
+    if (kind !== wanted) continue;
     const name: unknown = text.startsWith('"') ? JSON.parse(text) : text;
     if (typeof name === "string") names.push(name);
   }

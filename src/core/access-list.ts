@@ -23,7 +23,10 @@ export type AccessIdentity =
 /** One line of an access list. */
 export interface AccessGrant extends RoleGrant {
   readonly identity: AccessIdentity;
-  /** What the audit log calls them; undefined: by what they are known. */
+  /**
+   * What the audit log calls them: nobody else has the name, and none has a colon. Undefined: by
+   * what they are known.
+   */
   readonly name: string | undefined;
 }
 
@@ -56,12 +59,13 @@ export const accessNameCharsMax = 256;
  *     operator  shop         subject:alice@shop.example
  *     reader    *            group:engineers
  *
- * A token needs a name, since nothing else says whose it is.
+ * A token needs a name, since nothing else says whose it is. Two identities never have the same.
  */
 export function parseAccessList(text: string): ParsedAccessList {
   const grants: AccessGrant[] = [];
   const problems: string[] = [];
   const seen = new Set<string>();
+  const named = new Map<string, string>();
   for (const [i, line] of text.split(/\r?\n/).entries()) {
     const words = line.trim().split(/\s+/);
     if (words[0] === undefined || words[0] === "" || words[0].startsWith("#")) continue;
@@ -69,6 +73,8 @@ export function parseAccessList(text: string): ParsedAccessList {
     if (typeof parsed === "string") problems.push(`line ${i + 1}: ${parsed}`);
     else if (parsed.identity.kind === "token" && seen.has(parsed.identity.sha256)) {
       problems.push(`line ${i + 1}: the same token stands above`);
+    } else if (isTaken(parsed, named)) {
+      problems.push(`line ${i + 1}: another identity above has this name`);
     } else grants.push(parsed);
     if (typeof parsed === "object" && parsed.identity.kind === "token") {
       seen.add(parsed.identity.sha256);
@@ -80,6 +86,15 @@ export function parseAccessList(text: string): ParsedAccessList {
     }
   }
   return problems.length > 0 ? { kind: "problems", problems } : { kind: "list", grants };
+}
+
+/** Whether the name of a grant is that of another identity; else it is this one's from now on. */
+function isTaken({ name, identity }: AccessGrant, named: Map<string, string>): boolean {
+  if (name === undefined) return false;
+  const whose = JSON.stringify(identity);
+  const known = named.get(name) ?? whose;
+  named.set(name, known);
+  return known !== whose;
 }
 
 /** A grant, or what is wrong with the line. */
@@ -95,7 +110,9 @@ function parseLine(words: readonly string[]): AccessGrant | string {
   const named = rest[0]?.startsWith("#") === true ? [] : rest;
   const [name, ...more] = named;
   if (more.length > 0 && more[0]?.startsWith("#") !== true) return "a name has no blanks";
-  if (name !== undefined && !isName(name)) return `a name has at most ${accessNameCharsMax} signs`;
+  if (name !== undefined && !isName(name)) {
+    return `a name has at most ${accessNameCharsMax} signs, no colon, and is not "${localName}"`;
+  }
   if (identity.kind === "token" && name === undefined) return "a token needs a name behind it";
   return { role, domains: domains.list, identity, name };
 }
@@ -130,12 +147,20 @@ function parseIdentity(text: string): AccessIdentity | string {
 }
 
 function isName(text: string): boolean {
-  // Nothing that a terminal would act on.
-  return text.length <= accessNameCharsMax && !/[\p{Cc}\p{Cf}]/u.test(text);
+  // A colon is in what others are known by; and nothing that a terminal would act on.
+  if (text === localName || text.length > accessNameCharsMax) return false;
+  return !/[:\p{Cc}\p{Cf}]/u.test(text);
 }
+
+/** What everybody on this machine is called where there is no list. */
+export const localName = "local";
 
 /** Somebody who is known, and what they may do. */
 export interface Principal {
+  /**
+   * Nobody else's: a name of the access list, which has no colon, or what they are known by, such
+   * as `certificate:spiffe://shop/ann` or `subject:https://id.example#ann`, in printable ASCII.
+   */
   readonly name: string;
   readonly grants: readonly RoleGrant[];
 }

@@ -5,7 +5,7 @@ import type { Override } from "./override.js";
 const prefixFlag = 64;
 
 /** Where an override is found by, in a few bytes each; the rest stays with who keeps it. */
-export class OverrideRows<Kept = Override> {
+export class OverrideRows<Kept extends { readonly id: string } = Override> {
   readonly #read: (kept: Kept) => Override | undefined;
   readonly #kept: Kept[] = [];
   readonly #domains: string[] = [];
@@ -67,6 +67,14 @@ export class OverrideRows<Kept = Override> {
   overrideAt(row: number): Override | undefined {
     const kept = this.#kept[row];
     return kept === undefined ? undefined : this.#read(kept);
+  }
+
+  /** The ids of overrides that are of these domains. */
+  *idsOf(domains: readonly string[]): Iterable<string> {
+    const wanted = new Set(domains.map((domain) => this.#domainIndexes.get(domain)));
+    for (const [row, { id }] of this.#kept.entries()) {
+      if (wanted.has(this.#domainOf[row])) yield id;
+    }
   }
 
   /** When it expires, in milliseconds since 1970; Infinity: never. */

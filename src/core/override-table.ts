@@ -6,7 +6,7 @@ import { domainHash, entryHash, OverrideRows, shapeOf } from "./override-rows.js
 /** What a table needs of rows, whatever they are kept as. */
 type Rows = Pick<
   OverrideRows<never>,
-  "count" | "domains" | "overrideAt" | "expiryAt" | "hashAt" | "shapeAt"
+  "count" | "domains" | "idsOf" | "overrideAt" | "expiryAt" | "hashAt" | "shapeAt"
 >;
 
 /**
@@ -81,6 +81,11 @@ export class OverrideTable {
   /** Whether any override is of that domain. */
   concerns(domain: string): boolean {
     return this.#domains.has(domain);
+  }
+
+  /** The ids of overrides that are of these domains, expired ones among them. */
+  idsOf(domains: readonly string[]): Iterable<string> {
+    return this.#rows.idsOf(domains);
   }
 
   #put(row: number): void {

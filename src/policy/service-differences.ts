@@ -98,8 +98,11 @@ export const serviceDifferenceRows = {
   "debug-port": {
     kind: "different",
     reference: "Opens its debug port to everybody who reaches it, with profiles of Go's runtime.",
-    headgate: "Opens it to its own machine, with profiles of Node's: `/debug/pprof/` lists them.",
-    choice: "`DEBUG_HOST=0.0.0.0`",
+    headgate: joined(
+      "Opens it to its own machine. Profiles are Node's, off, and for operators alone:",
+      "`/debug/pprof/` lists them.",
+    ),
+    choice: "`DEBUG_HOST=0.0.0.0`, `HEADGATE_DEBUG_PROFILES=true`",
   },
   "statsd-default": {
     kind: "different",

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { generateKeyPair, SignJWT } from "jose";
 import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../src/app/config.js";
 import { adminClients, adminProtocols, startAdminApp } from "../support/admin.js";
+import { startIdentityProvider, type TokenFields } from "../support/identity-provider.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -154,39 +154,26 @@ describe("access", () => {
   });
 
   it("takes tokens of an identity provider, and says of an expired one that alone", async () => {
-    const { publicKey, privateKey } = await generateKeyPair("ES256", { extractable: true });
-    const keys = { keys: [{ ...(await exportJWK(publicKey)), kid: "k", alg: "ES256" }] };
-    const server = createServer((_request, response) => response.end(JSON.stringify(keys)));
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    stage.atEnd(() => server.close());
-    const address = server.address();
-    const jwksPort = typeof address === "object" ? address?.port : undefined;
+    const { jwksUrl, keys, sign } = await startIdentityProvider(stage);
     const env = {
       HEADGATE_ADMIN_ACCESS: await accessFile("operator shop group:ops\nreader pay subject:ann\n"),
       HEADGATE_ADMIN_OIDC_ISSUER: "https://id.example",
       HEADGATE_ADMIN_OIDC_AUDIENCE: "headgate",
-      HEADGATE_ADMIN_OIDC_JWKS_URL: `http://127.0.0.1:${jwksPort}/keys`,
+      HEADGATE_ADMIN_OIDC_JWKS_URL: jwksUrl,
     };
     const { port } = await startAdminApp(stage, policy, env);
-    const make = (claims: Record<string, unknown>, fields: { exp?: string; aud?: string } = {}) =>
-      new SignJWT({ groups: ["ops"], ...claims })
-        .setProtectedHeader({ alg: "ES256", kid: "k" })
-        .setIssuer("https://id.example")
-        .setAudience(fields.aud ?? "headgate")
-        .setSubject("ann")
-        .setExpirationTime(fields.exp ?? "5m")
-        .sign(privateKey);
+    const make = (fields: TokenFields = {}) => sign({ groups: ["ops"] }, fields);
     const ask = async (jwt: string) => adminClients(port, { token: jwt }).limits.listRules({});
-    const good = await make({});
+    const good = await make();
     expect((await ask(good)).rules.map(({ domain }) => domain)).toEqual(["shop", "pay"]);
     const { override } = await adminClients(port, { token: good }).limits.setOverride(
       freeze("shop"),
     );
-    expect(override?.author).toBe("ann");
-    const expired = await make({}, { exp: "-5m" });
+    expect(override?.author).toBe("subject:https://id.example#ann");
+    const expired = await make({ exp: "-5m" });
     expect(await failure(ask(expired))).toEqual([Code.Unauthenticated, "expired"]);
     const known = "the credentials are not known here";
-    const elsewhere = await make({}, { aud: "other" });
+    const elsewhere = await make({ aud: "other" });
     expect(await failure(ask(elsewhere))).toEqual([Code.Unauthenticated, known]);
     const forged = `${good.slice(0, -6)}AAAAAA`;
     expect(await failure(ask(forged))).toEqual([Code.Unauthenticated, known]);
@@ -196,7 +183,7 @@ describe("access", () => {
     const shared = await new SignJWT({ groups: ["ops"] })
       .setProtectedHeader({ alg: "HS256", kid: "k" })
       .setExpirationTime("5m")
-      .sign(Buffer.from(JSON.stringify(keys)));
+      .sign(Buffer.from(keys));
     expect(await failure(ask(shared))).toEqual([Code.Unauthenticated, known]);
   });
 
@@ -219,11 +206,49 @@ describe("access", () => {
   });
 });
 
+describe("profiles at the debug port", () => {
+  it("are for operators of all domains, where they are on", async () => {
+    const roles = ["operator *", "operator shop,pay", "reader *"];
+    const lines = roles.map((role, i) => `${role} token-sha256:${sha256(token + i)} name-${i}\n`);
+    const env = { HEADGATE_ADMIN_ACCESS: await accessFile(lines.join("")), DEBUG_PORT: "0" };
+    const statuses = async (more: Record<string, string>) => {
+      const { app, events } = await startAdminApp(stage, policy, { ...env, ...more });
+      const url = `http://127.0.0.1:${app.debugAddress?.port}/debug/pprof/profile?seconds=1`;
+      const found = [(await fetch(url)).status];
+      for (let i = 0; i < roles.length; i += 1) {
+        const headers = { authorization: `Bearer ${token}${i}` };
+        found.push((await fetch(url, { headers })).status);
+      }
+      const logged = events.filter(({ method }) => method === "/debug/pprof/profile");
+      return [...found, ...logged.map(({ event, caller }) => `${event} ${caller}`)];
+    };
+    expect(await statuses({})).toEqual([403, 403, 403, 403]);
+    expect(await statuses({ HEADGATE_DEBUG_PROFILES: "true" })).toEqual([
+      ...[403, 200, 403, 403],
+      "adminCallRefused undefined",
+      "adminCallersShown name-0",
+      "adminCallRefused name-1",
+      "adminCallRefused name-2",
+    ]);
+  });
+});
+
 describe("chooseAdmin()", () => {
   const problems = (env: Record<string, string>) => {
     const loaded = loadConfig({ flags: {}, env });
     return loaded.kind === "problems" ? loaded.problems.join("\n") : "";
   };
+
+  it("takes no profiles that nobody may have, or that leave this machine", () => {
+    const profiles = { HEADGATE_DEBUG_PROFILES: "true" };
+    const open = { ...profiles, HEADGATE_ADMIN_OPEN: "true" };
+    expect(problems(profiles)).toContain("it has none; set HEADGATE_ADMIN_ADDR");
+    expect(problems({ ...open, HEADGATE_ADMIN_ADDR: "" })).toContain("it has none");
+    expect(problems({ ...open, DEBUG_HOST: "0.0.0.0" })).toContain("listen on 127.0.0.1");
+    expect(problems({ ...open, DEBUG_HOST: "" })).toBe("");
+    expect(problems({ ...profiles, HEADGATE_ADMIN_ACCESS: "/etc/access" })).toBe("");
+    expect(problems(open)).toBe("");
+  });
 
   it("opens nothing to a network without credentials", () => {
     expect(problems({ HEADGATE_ADMIN_ADDR: ":8082" })).toContain(
@@ -247,5 +272,7 @@ describe("chooseAdmin()", () => {
     const secure = { HEADGATE_ADMIN_OIDC_JWKS_URL: "https://id.example/keys" };
     expect(problems({ ...oidc, ...secure })).toContain("needs HEADGATE_ADMIN_ACCESS");
     expect(problems({ ...access, ...oidc, ...secure })).toBe("");
+    const other = { HEADGATE_ADMIN_OIDC_ISSUER: "https://id.example#a" };
+    expect(problems({ ...access, ...oidc, ...secure, ...other })).toContain("without a fragment");
   });
 });

@@ -1,11 +1,14 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { gzipSync } from "node:zlib";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { adminConnectionsMax, longRequestsMax } from "../../src/app/admin-port.js";
 import type { ExplainRequestSchema } from "../../src/gen/headgate/admin/v1/admin_pb.js";
+import { messageBytesMax } from "../../src/rpc/admin/methods.js";
 import { suggestedIdsMax } from "../../src/rpc/admin/override-methods.js";
+import { heldBytesMax } from "../../src/rpc/admin/request-body.js";
 import { adminClients, startAdminApp } from "../support/admin.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -82,6 +85,75 @@ describe("calls with long messages", () => {
     // One leaves in the middle of its message: beside the others there is room again.
     begun[0]?.destroy();
     await waitFor("one is taken", async () => (await limits.explain(explanation)).current);
+  });
+});
+
+/** Framed as gRPC and gRPC-Web do. */
+function framed(bytes: Buffer, flags = 0): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt8(flags, 0);
+  head.writeUInt32BE(bytes.length, 1);
+  return Buffer.concat([head, bytes]);
+}
+
+describe("requests of very many fields", () => {
+  const empty = Buffer.alloc(8_000_000, Buffer.of(0x1a, 0));
+  const unknown = Buffer.alloc(9_000_000, Buffer.of(0xf8, 0x7f, 1));
+  const json = Buffer.from(`{"candidate":[${"{},".repeat(2_000_000)}{}]}`);
+
+  it.each([
+    ["application/proto", empty],
+    ["application/proto", unknown],
+    ["application/json", json],
+    ["application/grpc-web+proto", framed(empty)],
+    ["application/grpc-web+json", framed(json)],
+  ])("are refused before anything is made of them: %s", async (type, body) => {
+    const { port } = await startAdminApp(stage, policy, fast);
+    const url = `http://127.0.0.1:${port}/headgate.admin.v1.LimitService/Explain`;
+    const headers = { "content-type": type };
+    const answer = await fetch(url, { method: "POST", headers, body: new Uint8Array(body) });
+    const text = `${await answer.text()} ${answer.headers.get("grpc-message")}`;
+    expect(decodeURIComponent(text)).toContain("the request is too much: it has more than 16384");
+  });
+
+  it("are not taken compressed", async () => {
+    const { port } = await startAdminApp(stage, policy, fast);
+    const url = `http://127.0.0.1:${port}/headgate.admin.v1.LimitService/Explain`;
+    const [whole, part] = [gzipSync(empty), framed(gzipSync(empty), 1)];
+    for (const [type, name, body] of [
+      ["application/proto", "content-encoding", whole],
+      ["application/grpc-web+proto", "grpc-encoding", part],
+    ] as const) {
+      const headers = { "content-type": type, [name]: "gzip" };
+      const answer = await fetch(url, { method: "POST", headers, body: new Uint8Array(body) });
+      const text = `${await answer.text()} ${answer.headers.get("grpc-message")}`;
+      expect(decodeURIComponent(text)).toContain("requests are taken uncompressed");
+    }
+  });
+
+  it("hold so many bytes while they are unfinished, and give them back", async () => {
+    const { port, metrics } = await startAdminApp(stage, policy, fast);
+    const begun: Socket[] = [];
+    const head = [
+      "POST /headgate.admin.v1.LimitService/ListRules HTTP/1.1",
+      "host: 127.0.0.1",
+      "content-type: application/json",
+      `content-length: ${messageBytesMax}`,
+    ];
+    let text = "";
+    for (let i = 0; i * (messageBytesMax - 1) < heldBytesMax; i += 1) {
+      const socket = await openSocket(port);
+      socket.on("data", (bytes) => {
+        text += String(bytes);
+      });
+      socket.write(`${head.join("\r\n")}\r\n\r\n{${" ".repeat(messageBytesMax - 2)}`);
+      begun.push(socket);
+    }
+    await waitFor("one is too much", () => text.includes("too many requests are unfinished"));
+    for (const socket of begun) socket.destroy();
+    const { limits } = adminClients(port);
+    await waitFor("there is room", () => limits.listRules({}).catch(() => undefined));
+    expect(await metrics()).toMatch(/^headgate_bugs_total 0$/m);
   });
 });
 

@@ -280,7 +280,7 @@ function codeOf(thrown: unknown): string {
 function describeGates(open: () => SharedRecords): void {
   it("changes where a gate opens and closes, and back", async () => {
     const { gateAdmin, gates } = await openReplica(open(), { first: gateFiles });
-    expect(gateAdmin.services()).toEqual(["orders"]);
+    expect(gateAdmin.services(() => true)).toEqual(["orders"]);
     const own = { service: "orders", openBelowRatio: 0.4, closeAboveRatio: 0.8 };
     expect(gateAdmin.get("orders")).toEqual({ ...own, isOverridden: false, version: 0 });
     expect(gateAdmin.get("other")).toBeUndefined();

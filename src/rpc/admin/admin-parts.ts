@@ -2,6 +2,7 @@ import type { AuditActor } from "../../core/audit-entry.js";
 import type { KeyInspector } from "../../decide/key-inspector.js";
 import type { QuotaBook } from "../../decide/quota-book.js";
 import type { SeenCalls } from "../../decide/seen-calls.js";
+import type { ServicePolicy } from "../../policy/service-policy.js";
 
 /**
  * What the services of the admin port are made of, beside what the house has anyway: plain data in,
@@ -154,8 +155,8 @@ export type GateChange =
 
 /** Thresholds of gates, kept by all replicas. Every change writes its audit entry. */
 export interface GateAdministration {
-  /** Services that have a gate. */
-  services(): readonly string[];
+  /** Those services that have a gate. */
+  services(isAsked: (service: ServicePolicy) => boolean): readonly string[];
   /** Undefined: no such service, or it has no gate. */
   get(service: string): GateThresholds | undefined;
   /**
@@ -210,5 +211,5 @@ export interface FleetState {
 /** What is known of the fleet. */
 export interface FleetView {
   fleet(): FleetState;
-  services(): readonly ServiceState[];
+  services(isAsked: (service: ServicePolicy) => boolean): readonly ServiceState[];
 }

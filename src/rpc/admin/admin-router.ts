@@ -20,12 +20,13 @@ import { messageBytesMax, policyMessageBytesMax } from "./methods.js";
 import { overrideMethods } from "./override-methods.js";
 import { policyService } from "./policy-service.js";
 import { quotaService } from "./quota-service.js";
+import { answersOnly } from "./request-body.js";
 import type { AdminServiceParts } from "./service-parts.js";
 import { tailMethod } from "./tail-method.js";
 
 /** What a router is made of, beside its services. */
 export interface AdminRouterOptions {
-  /** Of requests and answers. */
+  /** Of answers. */
   readonly compressions: readonly Compression[];
   /** Ends streams when this process stops. */
   readonly shutdownSignal: AbortSignal;
@@ -42,13 +43,14 @@ export function createAdminHandlers(
 ): ReadonlyMap<string, UniversalHandler> {
   const { compressions, shutdownSignal } = options;
   const router = createConnectRouter({
-    acceptCompression: [...compressions],
+    acceptCompression: compressions.map(answersOnly),
     readMaxBytes: messageBytesMax,
     maxTimeoutMs: timeoutMsMax,
     shutdownSignal,
     interceptors: [answering(options)],
     // A misspelt field is told, and not passed over.
     jsonOptions: { ignoreUnknownFields: false },
+    binaryOptions: { readUnknownFields: false },
   });
   const limits = {
     ...keyMethods(parts),

@@ -2,6 +2,7 @@ import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { type AdminRole, mayAct, type Principal, visibleDomains } from "../../core/access-list.js";
 import type { AuditActor } from "../../core/audit-entry.js";
 import { findNearestName } from "../../policy/nearest-name.js";
+import type { ServicePolicy } from "../../policy/service-policy.js";
 import { AdminFailure } from "./failures.js";
 
 /** A call whose caller is known. */
@@ -64,7 +65,19 @@ export function askedDomains(
   return [domain];
 }
 
-/** Says that there is nothing of a name, and which is the nearest. */
+/** Those domains that a caller may see. */
+export function visibleAmong(context: HandlerContext, domains: Iterable<string>): string[] {
+  const principal = callerOf(context);
+  return [...domains].filter((domain) => mayAct(principal, "reader", domain));
+}
+
+/** Which services a caller may see: each belongs to the domain of its limits, or else to none. */
+export function serviceFilter(context: HandlerContext): (service: ServicePolicy) => boolean {
+  const principal = callerOf(context);
+  return ({ rateLimit }) => mayAct(principal, "reader", rateLimit?.domain);
+}
+
+/** Says that there is nothing of a name, and which is the nearest of those one may see. */
 export function notFound(what: string, name: string, names: Iterable<string>): AdminFailure {
   const nearest = findNearestName(name, [...names]);
   const hint = nearest === undefined ? "" : `; did you mean ${JSON.stringify(nearest)}?`;

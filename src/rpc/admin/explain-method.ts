@@ -1,5 +1,5 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { mayAct, visibleDomains } from "../../core/access-list.js";
+import { mayAct } from "../../core/access-list.js";
 import { costHitsMax } from "../../core/bucket.js";
 import type { Explanation } from "../../decide/explain.js";
 import {
@@ -21,7 +21,7 @@ import type { Policy } from "../../policy/policy.js";
 import type { QuotaPart, QuotaPolicy } from "../../policy/quota-policy.js";
 import { addressAttribute, pathHeader, type RequestFacts } from "../../policy/request-facts.js";
 import type { PolicyFile } from "./admin-parts.js";
-import { callerOf, demandRole, notFound } from "./call.js";
+import { callerOf, demandRole, notFound, serviceFilter, visibleAmong } from "./call.js";
 import { AdminFailure } from "./failures.js";
 import { nameRule, policyOf } from "./key-methods.js";
 import { type ExplainedQuota, encodeExplanation } from "./messages.js";
@@ -66,19 +66,15 @@ interface Explaining {
 }
 
 async function explainBy(parts: ExplainParts, policy: Policy, { request, context }: Explaining) {
-  const asked = readQuestion(request, policy);
+  const asked = readQuestion(request, policy, context);
   const { query, service, leftOut, met } = asked;
-  // The domain of a service is the policy's word: who may not see it learns nothing of it.
   demandRole(context, "reader", asked.domain);
   const explain = (what: RateLimitQuery): Promise<Explanation> => explainQuery(what, policy, parts);
-  const quotas = met
-    .filter(({ quota }) => mayAct(callerOf(context), "reader", quota.domain))
-    .slice(0, explainedQuotasMax);
   const source = {
     service,
     leftOut,
     nearestDomain: nearestDomain(asked.domain, policy, context),
-    quotas: await explainQuotas(quotas, parts, explain),
+    quotas: await explainQuotas(met.slice(0, explainedQuotasMax), parts, explain),
   };
   if (query === undefined) {
     const isDomainKnown = policy.domains.has(asked.domain);
@@ -96,9 +92,7 @@ function nearestDomain(
   context: HandlerContext,
 ): string | undefined {
   if (domains.has(domain)) return undefined;
-  const visible = visibleDomains(callerOf(context));
-  const names = [...domains.keys()].filter((name) => visible?.includes(name) ?? true);
-  return findNearestName(domain, names);
+  return findNearestName(domain, visibleAmong(context, domains.keys()));
 }
 
 function explainQuery(
@@ -190,7 +184,11 @@ interface Question {
   readonly met: readonly MetQuota[];
 }
 
-function readQuestion({ request }: ExplainRequest, policy: Policy): Question {
+function readQuestion(
+  { request }: ExplainRequest,
+  policy: Policy,
+  context: HandlerContext,
+): Question {
   switch (request.case) {
     case "descriptors": {
       const query = readDescriptors(request.value);
@@ -198,7 +196,7 @@ function readQuestion({ request }: ExplainRequest, policy: Policy): Question {
       return { domain: query.domain, query, service: "", leftOut: [], met };
     }
     case "http":
-      return askService(request.value, policy);
+      return askService(request.value, policy, context);
     default:
       throw new AdminFailure("invalid", "request: it needs descriptors or http");
   }
@@ -225,18 +223,24 @@ function readDescriptors({ domain, descriptors }: DescriptorRequest): RateLimitQ
   return { domain, descriptors: asked };
 }
 
-/** What Envoy would ask for a request, through the actions of the service that has its host. */
-function askService(request: HttpRequest, policy: Policy): Question {
+/**
+ * What Envoy would ask for a request, through the actions of the service that has its host. A
+ * service of a domain that the caller may not see is none.
+ */
+function askService(request: HttpRequest, policy: Policy, context: HandlerContext): Question {
   const facts = readFacts(request);
-  const indexed = policy.serviceIndex.at(request.host) ?? policy.serviceIndex.named(request.host);
-  if (indexed === undefined) {
-    const names = policy.services.flatMap(({ name, hosts }) => [name, ...hosts]);
-    throw notFound("service with this host", request.host, names);
+  const { host } = request;
+  const service = (policy.serviceIndex.at(host) ?? policy.serviceIndex.named(host))?.service;
+  const mayRead = (domain?: string): boolean => mayAct(callerOf(context), "reader", domain);
+  const all = service === undefined ? [] : quotasOfRequest(policy, service.name, facts);
+  const met = all.filter(({ quota }) => mayRead(quota.domain));
+  const domain = service?.rateLimit?.domain ?? met[0]?.quota.domain;
+  if (service === undefined || !mayRead(domain)) {
+    const visible = policy.services.filter(serviceFilter(context));
+    const names = visible.flatMap(({ name, hosts }) => [name, ...hosts]);
+    throw notFound("service with this host", host, names);
   }
-  const { service } = indexed;
   const { query, leftOut } = serviceQuery(service, facts) ?? { query: undefined, leftOut: [] };
-  const met = quotasOfRequest(policy, service.name, facts);
-  const domain = service.rateLimit?.domain ?? met[0]?.quota.domain;
   if (domain === undefined) {
     throw new AdminFailure("notFound", "the service of this host asks for no limits");
   }

@@ -1,10 +1,10 @@
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { mayAct, type Principal } from "../../core/access-list.js";
 import { type ReadAuditEntry, readAuditEntry, reasonCharsMax } from "../../core/audit-entry.js";
 import type { AuditRecord } from "../../fleet/shared-records.js";
 import type { FleetService } from "../../gen/headgate/admin/v1/admin_pb.js";
-import type { GateThresholds, ServiceState } from "./admin-parts.js";
-import { actorOf, callerOf, demandPart, demandRole, notFound } from "./call.js";
+import type { GateAdministration, GateThresholds, ServiceState } from "./admin-parts.js";
+import { actorOf, callerOf, demandPart, demandRole, notFound, serviceFilter } from "./call.js";
 import { AdminFailure } from "./failures.js";
 import { nameRule } from "./key-methods.js";
 import { durationOf, timeOf, wideOf } from "./messages.js";
@@ -25,21 +25,20 @@ type FleetServiceParts = Pick<AdminServiceParts, "fleet" | "gates" | "records">;
 /** The service of the fleet: services, replicas, gates, and what was done to all of it. */
 export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof FleetService> {
   return {
-    listServices: () => ({ services: parts.fleet.services().map(encodeService) }),
-    getFleet: () => {
+    listServices: (_request, context) => ({
+      services: parts.fleet.services(serviceFilter(context)).map(encodeService),
+    }),
+    getFleet: (_request, context) => {
       const { leader = "", epoch, ...state } = parts.fleet.fleet();
-      const services = parts.fleet.services().map(encodeService);
+      const services = parts.fleet.services(serviceFilter(context)).map(encodeService);
       return { ...state, leader, epoch: wideOf(epoch), services };
     },
-    getGateThresholds: (request) => {
+    getGateThresholds: (request, context) => {
       const gates = demandPart(parts.gates);
       const reader = new RequestReader();
       const service = reader.text("service", request.service, { ...nameRule, isNeeded: true });
       reader.end();
-      const thresholds = gates.get(service);
-      if (thresholds === undefined)
-        throw notFound("service with a gate", service, gates.services());
-      return { thresholds: encodeThresholds(thresholds) };
+      return { thresholds: encodeThresholds(demandGate(gates, service, context)) };
     },
     setGateThresholds: async (request, context) => {
       demandRole(context, "operator", undefined);
@@ -51,9 +50,7 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
       const reason = reader.text("reason", request.reason, reasonRule);
       const ratios = request.clear ? undefined : readRatios(request, reader);
       reader.end();
-      if (gates.get(service) === undefined) {
-        throw notFound("service with a gate", service, gates.services());
-      }
+      demandGate(gates, service, context);
       const asked = { actor: actorOf(context), reason, expectedVersion };
       const change = await gates.set(service, ratios, asked);
       if (change.kind === "conflict") throw conflict("thresholds", change.version);
@@ -78,6 +75,18 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
       };
     },
   };
+}
+
+/** A gate that the caller may see; of others it is not told that they are there. */
+function demandGate(
+  gates: GateAdministration,
+  service: string,
+  context: HandlerContext,
+): GateThresholds {
+  const names = gates.services(serviceFilter(context));
+  const thresholds = names.includes(service) ? gates.get(service) : undefined;
+  if (thresholds === undefined) throw notFound("service with a gate", service, names);
+  return thresholds;
 }
 
 function readRatios(

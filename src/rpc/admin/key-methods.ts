@@ -10,7 +10,7 @@ import {
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { findNearestName } from "../../policy/nearest-name.js";
 import type { Policy } from "../../policy/policy.js";
-import { actorOf, askedDomains, demandPart, demandRole, notFound } from "./call.js";
+import { actorOf, askedDomains, demandPart, demandRole, notFound, visibleAmong } from "./call.js";
 import { AdminFailure } from "./failures.js";
 import {
   encodeEntries,
@@ -54,7 +54,7 @@ export function keyMethods(
       const keys = demandPart(parts.keys);
       const selector = readSelector(request.key);
       demandRole(context, "reader", selector.domain);
-      const states = found(await keys.get(selector), parts, selector);
+      const states = found(await keys.get(selector), parts, { selector, context });
       return { states: states.map(encodeKeyState) };
     },
     resetKey: resetMethod(parts),
@@ -115,7 +115,7 @@ function resetMethod(parts: AdminServiceParts): ServiceImpl<typeof LimitService>
     reader.end();
     const { domain } = selector;
     demandRole(context, "operator", domain);
-    const states = found(await keys.get(selector), parts, selector);
+    const states = found(await keys.get(selector), parts, { selector, context });
     const before = states.map(({ key, usedHits }) => ({ key: String(key), usedHits }));
     // First, so that nothing is ever emptied without a trace.
     await parts.records.note(
@@ -130,7 +130,7 @@ function resetMethod(parts: AdminServiceParts): ServiceImpl<typeof LimitService>
         replica: parts.replica,
       }),
     );
-    return { resetCount: found(await keys.reset(selector), parts, selector) };
+    return { resetCount: found(await keys.reset(selector), parts, { selector, context }) };
   };
 }
 
@@ -190,8 +190,13 @@ export function policyOf({ policies }: Pick<AdminServiceParts, "policies">): Pol
  *
  * @throws AdminFailure notFound, with the nearest name
  */
-export function demandDomain(policy: Policy, domain: string, label: string | undefined): void {
-  if (!policy.domains.has(domain)) throw notFound("domain", domain, policy.domains.keys());
+export function demandDomain(
+  policy: Policy,
+  { domain, label }: { readonly domain: string; readonly label?: string | undefined },
+  context: HandlerContext,
+): void {
+  const { domains } = policy;
+  if (!domains.has(domain)) throw notFound("domain", domain, visibleAmong(context, domains.keys()));
   if (label === undefined) return;
   const labels = policy.rules.filter((rule) => rule.domain === domain).map((rule) => rule.label);
   if (!labels.includes(label)) throw notFound("rule", label, labels);
@@ -219,7 +224,7 @@ export function readAsked(
   const label = readRuleLabel({ domain, ruleLabel: request.ruleLabel ?? "" }, reader);
   reader.end();
   const domains = askedDomains(context, domain);
-  if (domain !== "") demandDomain(policyOf(parts), domain, label);
+  if (domain !== "") demandDomain(policyOf(parts), { domain, label }, context);
   return { domains, ruleLabel: label };
 }
 
@@ -250,13 +255,14 @@ function readSelector(
 function found<T>(
   lookup: KeyLookup<T>,
   parts: AdminServiceParts,
-  { domain, entries, limitName = "" }: KeySelector,
+  { selector, context }: { readonly selector: KeySelector; readonly context: HandlerContext },
 ): T {
+  const { domain, entries, limitName = "" } = selector;
   switch (lookup.kind) {
     case "found":
       return lookup.value;
     case "domainUnknown":
-      throw notFound("domain", domain, policyOf(parts).domains.keys());
+      throw notFound("domain", domain, visibleAmong(context, policyOf(parts).domains.keys()));
     case "limitUnknown":
       throw notFound("limit of this rule", limitName, lookup.names);
     case "unmatched":

@@ -22,6 +22,8 @@ export interface AdminMethod {
   /** What a caller needs somewhere, before the request is read; services look where. */
   readonly role: AdminRole;
   readonly messageBytesMax: number;
+  /** Whether its answers tell of single callers: the log says who asked. */
+  readonly showsCallers: boolean;
 }
 
 /** Those that change something. */
@@ -38,6 +40,18 @@ const operatorMethods: ReadonlySet<string> = new Set([
 /** Those whose requests hold policies. */
 const policyMethods: ReadonlySet<string> = new Set(["Explain", "ValidatePolicy", "ApplyPolicy"]);
 
+/** Those whose answers hold what callers send, or how much of a limit one of them uses. */
+const callerMethods: ReadonlySet<string> = new Set([
+  "GetKey",
+  "TopKeys",
+  "NearLimitKeys",
+  "TailDecisions",
+  "ListOverrides",
+  "Explain",
+  "ListQuotaPools",
+  "ListAudit",
+]);
+
 /** Every method by its path, such as `/headgate.admin.v1.LimitService/GetKey`. */
 export const adminMethods: ReadonlyMap<string, AdminMethod> = new Map(
   adminServices.flatMap((service) =>
@@ -47,6 +61,7 @@ export const adminMethods: ReadonlyMap<string, AdminMethod> = new Map(
         method,
         role: operatorMethods.has(method.name) ? "operator" : "reader",
         messageBytesMax: policyMethods.has(method.name) ? policyMessageBytesMax : messageBytesMax,
+        showsCallers: callerMethods.has(method.name),
       },
     ]),
   ),

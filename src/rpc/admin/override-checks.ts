@@ -1,3 +1,4 @@
+import type { HandlerContext } from "@connectrpc/connect";
 import { globMatches, parseGlob } from "../../core/glob.js";
 import type { DescriptorEntry } from "../../core/key.js";
 import type { Limit, Rule } from "../../core/limit.js";
@@ -17,9 +18,10 @@ import type { AdminServiceParts } from "./service-parts.js";
 export function checkOverride(
   parts: Pick<AdminServiceParts, "policies">,
   override: Override,
+  context: HandlerContext,
 ): void {
   const policy = policyOf(parts);
-  demandDomain(policy, override.domain, undefined);
+  demandDomain(policy, override, context);
   const rules = concernedRules(policy, override);
   if (rules.length === 0) {
     const whose = override.isPrefix ? "a descriptor that begins so" : "this descriptor";

@@ -1,10 +1,10 @@
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { DescriptorEntry } from "../../core/key.js";
 import type { Rule } from "../../core/limit.js";
 import type { Override } from "../../core/override.js";
 import { overrideFromJson } from "../../fleet/override-record.js";
 import type { LimitService } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { askedDomains, notFound } from "./call.js";
+import { askedDomains, notFound, visibleAmong } from "./call.js";
 import { demandDomain, nameRule, policyOf, readRuleLabel } from "./key-methods.js";
 import { encodeOverride } from "./messages.js";
 import { concernsRule } from "./override-checks.js";
@@ -29,9 +29,9 @@ export function listMethod(parts: ListParts): ServiceImpl<typeof LimitService>["
     const label = readRuleLabel({ domain, ruleLabel: request.ruleLabel }, reader);
     reader.end();
     const domains = askedDomains(context, domain);
-    if (domain !== "") demandKnown(parts, domain);
+    if (domain !== "") demandKnown(parts, domain, context);
     const after = readPageToken(request.pageToken);
-    const rule = label === undefined ? undefined : ruleOf(parts, domain, label);
+    const rule = label === undefined ? undefined : ruleOf(parts, { domain, label }, context);
     const wanted = { domains, beginsWith, rule, isFrozenOnly: request.frozenOnly };
     const page = readPage(parts, wanted, { after, countMax });
     const nextPageToken = page.next === undefined ? "" : pageToken(page.next);
@@ -40,17 +40,25 @@ export function listMethod(parts: ListParts): ServiceImpl<typeof LimitService>["
 }
 
 /** The rule of a name, as there is one. */
-function ruleOf(parts: ListParts, domain: string, ruleLabel: string): Rule | undefined {
+function ruleOf(
+  parts: ListParts,
+  { domain, label }: { readonly domain: string; readonly label: string },
+  context: HandlerContext,
+): Rule | undefined {
   const policy = policyOf(parts);
-  demandDomain(policy, domain, ruleLabel);
-  return policy.rules.find((rule) => rule.domain === domain && rule.label === ruleLabel);
+  demandDomain(policy, { domain, label }, context);
+  return policy.rules.find((rule) => rule.domain === domain && rule.label === label);
 }
 
 /** Of a domain that the policy has no more there may be overrides left; of no other. */
-function demandKnown({ policies, overrides }: ListParts, domain: string): void {
+function demandKnown(
+  { policies, overrides }: ListParts,
+  domain: string,
+  context: HandlerContext,
+): void {
   const domains = policies.current()?.domains;
-  if (domains === undefined || domains.has(domain)) return;
-  if (!overrides.current().concerns(domain)) throw notFound("domain", domain, domains.keys());
+  if (domains === undefined || domains.has(domain) || overrides.current().concerns(domain)) return;
+  throw notFound("domain", domain, visibleAmong(context, domains.keys()));
 }
 
 /** Which overrides are asked for. */
@@ -67,9 +75,12 @@ function readPage(
   { after, countMax }: { readonly after: string | undefined; readonly countMax: number },
 ) {
   const records = parts.records.list("override");
+  const { domains } = wanted;
   const isWanted = wantedOnes(parts, wanted);
   const scannedMax = isWanted === undefined ? countMax : overridesScannedMax;
-  const ids = nextOf(records.keys(), after, scannedMax + 1);
+  // A page token is an id: it must be one of those that the caller may see.
+  const all = domains === undefined ? records.keys() : parts.overrides.current().idsOf(domains);
+  const ids = nextOf(all, after, scannedMax + 1);
   const overrides: ReturnType<typeof encodeOverride>[] = [];
   for (const [i, id] of ids.entries()) {
     // At least one more is there, which nobody has looked at.
@@ -82,16 +93,14 @@ function readPage(
   return { overrides, next: undefined };
 }
 
-/** Undefined: all of them. */
+/** Undefined: all of the domains asked about. */
 function wantedOnes(
   parts: ListParts,
-  { domains, beginsWith, rule, isFrozenOnly }: Wanted,
+  { beginsWith, rule, isFrozenOnly }: Wanted,
 ): ((override: Override) => boolean) | undefined {
-  if (domains === undefined && beginsWith.length === 0 && !isFrozenOnly) return undefined;
-  const visible = domains && new Set(domains);
+  if (rule === undefined && beginsWith.length === 0 && !isFrozenOnly) return undefined;
   const policy = rule && policyOf(parts);
   return (override) =>
-    (visible?.has(override.domain) ?? true) &&
     (!isFrozenOnly || override.effect.kind === "frozen") &&
     beginsSo(override.entries, beginsWith) &&
     (rule === undefined || policy === undefined || concernsRule(policy, rule, override));

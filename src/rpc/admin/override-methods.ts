@@ -42,7 +42,8 @@ function setMethod(parts: AdminServiceParts): ServiceImpl<typeof LimitService>["
     demandRole(context, "operator", wanted.domain);
     const known = parts.records.list("override").get(wanted.id);
     demandOwn(callerOf(context), known);
-    checkOverride(parts, wanted);
+    demandSameDomain(known, wanted);
+    checkOverride(parts, wanted, context);
     const override = { ...wanted, author: actorOf(context).name };
     const value = overrideToJson(override);
     if (Buffer.byteLength(JSON.stringify(value)) > recordBytesMax.override) {
@@ -80,7 +81,8 @@ function deleteMethod(
     reader.end();
     const records = parts.records.list("override");
     const known = records.get(id);
-    if (known === undefined) {
+    // Nobody learns which overrides there are where they may not look.
+    if (known === undefined || !mayAct(callerOf(context), "reader", domainOf(known))) {
       throw notFound("override", id, visibleIds(records.values(), callerOf(context)));
     }
     demandOwn(callerOf(context), known);
@@ -128,6 +130,13 @@ function domainOf({ value }: { readonly value: JsonObject }): string | undefined
 function demandOwn(principal: Principal, known: SharedRecord | undefined): void {
   if (known === undefined || mayAct(principal, "operator", domainOf(known))) return;
   throw new AdminFailure("forbidden", "an override of this name is in a domain that is not yours");
+}
+
+/** An audit entry is of one domain: what was in another one is not told to those of this one. */
+function demandSameDomain(known: SharedRecord | undefined, { domain }: Override): void {
+  if (known === undefined || domainOf(known) === domain) return;
+  const message = "override.domain: the one of this name is in another; delete that one first";
+  throw new AdminFailure("invalid", message);
 }
 
 /** The new version, or why nothing was changed. */

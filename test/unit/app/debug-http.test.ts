@@ -1,6 +1,6 @@
 import { request } from "node:http";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createDebugServer, isLoopback } from "../../../src/app/debug-http.js";
+import { createDebugServer, type MayProfile } from "../../../src/app/debug-http.js";
 import { profileSecondsMax } from "../../../src/app/debug-profiles.js";
 import { listen } from "../../../src/app/listen.js";
 import { ControlPlane } from "../../../src/rpc/control-plane.js";
@@ -15,7 +15,7 @@ const smallServer = `
   import { tsImport } from "tsx/esm/api";
   const module = ${JSON.stringify(new URL("../../../src/app/debug-http.ts", import.meta.url).href)};
   const { createDebugServer } = await tsImport(module, import.meta.url);
-  const server = createDebugServer({ host: "127.0.0.1", onBug: console.error });
+  const server = createDebugServer({ mayProfile: async () => true, onBug: console.error });
   server.listen(0, "127.0.0.1", () => console.log(server.address().port));
 `;
 
@@ -27,10 +27,11 @@ let bugs: unknown[];
 let port: number;
 let close: () => Promise<void>;
 
-async function start(host: string): Promise<void> {
+async function start(mayProfile: MayProfile | undefined): Promise<void> {
   const plane = new ControlPlane({ clock, random: new FakeRandom() });
   const fleet = { plane, nowMs: () => clock.monotonicMs() };
-  const server = createDebugServer({ sources, fleet, clock, host, onBug: (bug) => bugs.push(bug) });
+  const onBug = (bug: unknown): void => void bugs.push(bug);
+  const server = createDebugServer({ sources, fleet, clock, mayProfile, onBug });
   const settings = { hostSetting: "DEBUG_HOST", portSetting: "DEBUG_PORT", connectionsMax: 10 };
   ({ port } = await listen(server, { host: "127.0.0.1", port: 0, ...settings }));
   close = () =>
@@ -44,7 +45,7 @@ beforeEach(async () => {
   sources = createTestSources();
   clock = new FakeClock();
   bugs = [];
-  await start("127.0.0.1");
+  await start(async () => true);
 });
 
 afterEach(async () => {
@@ -177,25 +178,33 @@ describe("the debug port", () => {
     expect(await answer.text()).toContain("Go's runtime");
   });
 
-  it("gives no heap snapshot where others may ask", async () => {
+  it("takes no profile while they are off, and says how to turn them on", async () => {
     await close();
-    await start("0.0.0.0");
-    expect((await get("/debug/pprof/heap")).status).toBe(403);
+    await start(undefined);
+    for (const path of ["/debug/pprof/heap", "/debug/pprof/profile?seconds=1"]) {
+      const answer = await get(path);
+      expect(answer.status).toBe(403);
+      expect(await answer.text()).toContain("HEADGATE_DEBUG_PROFILES=true");
+    }
+    expect(clock.timerCount).toBe(0);
+    expect(await text("/debug/pprof/")).toContain("; off");
     expect((await within("stats answer", 5_000, get("/stats"))).status).toBe(200);
   });
-});
 
-describe("isLoopback()", () => {
-  it.each([
-    ["127.0.0.1", true],
-    ["127.8.9.1", true],
-    ["::1", true],
-    ["localhost", true],
-    ["0.0.0.0", false],
-    ["::", false],
-    ["10.0.0.1", false],
-    ["example.com", false],
-  ])("knows of %s: %s", (host, isLocal) => {
-    expect(isLoopback(host)).toBe(isLocal);
+  it("takes profiles for who may, by what they bring along", async () => {
+    await close();
+    await start(async ({ authorization }) => authorization === "Bearer right");
+    for (const headers of [{}, { authorization: "Bearer wrong" }]) {
+      for (const path of ["/debug/pprof/heap", "/debug/pprof/profile?seconds=1"]) {
+        const answer = await get(path, { headers });
+        expect([answer.status, clock.timerCount]).toEqual([403, 0]);
+        expect(await answer.text()).toContain("the role operator in all domains");
+      }
+    }
+    const headers = { authorization: "Bearer right" };
+    const asked = get("/debug/pprof/profile?seconds=1", { headers });
+    await waitFor("the profile has begun", () => clock.timerCount === 1);
+    clock.advance(1_000);
+    expect((await asked).status).toBe(200);
   });
 });

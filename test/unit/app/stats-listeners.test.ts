@@ -2,6 +2,7 @@ import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { AdminCallLog } from "../../../src/app/admin-call-log.js";
 import type { LogEvent, Logger } from "../../../src/app/logger.js";
 import type { StatsChoice } from "../../../src/app/stats-choice.js";
 import { openStatsListeners, type StatsListeners } from "../../../src/app/stats-listeners.js";
@@ -41,9 +42,12 @@ async function start(
       stats,
       debugHost: host,
       debugPort: port,
+      debugProfiles: false,
       monitoringAddress:
         monitoringPort === undefined ? undefined : { host: "127.0.0.1", port: monitoringPort },
     },
+    access: undefined,
+    calls: new AdminCallLog(clock, logger),
     clock,
     fleet: { plane, nowMs: () => clock.monotonicMs() },
     logger,

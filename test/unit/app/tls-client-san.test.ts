@@ -4,6 +4,7 @@ import {
   type ClientSan,
   clientSanCharsMax,
   holdsSan,
+  identityNames,
   parseClientSan,
   uriNames,
 } from "../../../src/app/tls-client-san.js";
@@ -101,5 +102,18 @@ describe("uriNames()", () => {
       "urn:with, comma",
       'urn:with"quote',
     ]);
+  });
+});
+
+describe("identityNames()", () => {
+  it("takes a name for what it is, and no part of one for another", () => {
+    const { subjectAltName = "" } = new X509Certificate(
+      authority.issue({
+        names: ["edge.shop", "*.shop", "spiffe://shop/root", "edge shop"],
+        uris: ["spiffe://shop/edge", "urn:x, DNS:root.shop, DNS:y", "root.shop", "urn:a\u001bb"],
+        emails: ["edge@shop.example"],
+      }).certificate,
+    );
+    expect(identityNames(subjectAltName)).toEqual(["spiffe://shop/edge", "edge.shop", "*.shop"]);
   });
 });

@@ -9,6 +9,8 @@ import {
 
 const digits = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
+const nameProblem = 'a name has at most 256 signs, no colon, and is not "local"';
+
 function problemsOf(text: string): readonly string[] {
   const parsed = parseAccessList(text);
   return parsed.kind === "problems" ? parsed.problems : [];
@@ -73,8 +75,11 @@ reader    *            group:engineers`);
       "an identity is token-sha256:, certificate:, subject: or group: with a value",
     ],
     ["reader * group:a two words", "a name has no blanks"],
-    [`reader * group:a ${"x".repeat(257)}`, "a name has at most 256 signs"],
-    ["reader * group:a \u001b[31m", "a name has at most 256 signs"],
+    [`reader * subject:a ${"x".repeat(257)}`, nameProblem],
+    ["reader * subject:a \u001b[31m", nameProblem],
+    ["reader * subject:a \u202ea", nameProblem],
+    ["reader * subject:a certificate:b", nameProblem],
+    ["reader * subject:a local", nameProblem],
   ])("refuses %j, and does not say it again", (line, problem) => {
     expect(problemsOf(`\n${line}`)).toEqual([`line 2: ${problem}`]);
   });
@@ -82,6 +87,16 @@ reader    *            group:engineers`);
   it("refuses a token that stands twice", () => {
     const line = `reader * token-sha256:${digits} x`;
     expect(problemsOf(`${line}\n${line}`)).toEqual(["line 2: the same token stands above"]);
+  });
+
+  it("gives a name to one identity alone, in as many lines as it has", () => {
+    const token = `operator * token-sha256:${digits} ann`;
+    const taken = ["line 2: another identity above has this name"];
+    for (const other of ["subject:ann", "certificate:ann", `token-sha256:${"0".repeat(64)}`]) {
+      expect(problemsOf(`${token}\nreader * ${other} ann`)).toEqual(taken);
+    }
+    const lines = "reader shop subject:ann ann\noperator pay subject:ann ann";
+    expect(parseAccessList(lines).kind).toBe("list");
   });
 
   it("takes so many lines, and no more", () => {

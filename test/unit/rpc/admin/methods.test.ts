@@ -6,22 +6,22 @@ import {
 } from "../../../../src/rpc/admin/methods.js";
 
 describe("adminMethods", () => {
-  it("knows who may call each method, and how long its messages are", () => {
-    const rows = [...adminMethods].map(([path, { role, messageBytesMax: bytes }]) => {
+  it("knows who may call each method, how long its messages are, and whom it tells of", () => {
+    const rows = [...adminMethods].map(([path, { role, messageBytesMax: bytes, showsCallers }]) => {
       const size = bytes === policyMessageBytesMax ? "policy" : "short";
-      return `${path.split(".").at(-1)} ${role} ${size}`;
+      return `${path.split(".").at(-1)} ${role} ${size}${showsCallers ? " callers" : ""}`;
     });
     expect(rows).toEqual([
       "LimitService/ListRules reader short",
-      "LimitService/GetKey reader short",
-      "LimitService/TopKeys reader short",
-      "LimitService/NearLimitKeys reader short",
-      "LimitService/TailDecisions reader short",
+      "LimitService/GetKey reader short callers",
+      "LimitService/TopKeys reader short callers",
+      "LimitService/NearLimitKeys reader short callers",
+      "LimitService/TailDecisions reader short callers",
       "LimitService/ResetKey operator short",
       "LimitService/SetOverride operator short",
       "LimitService/DeleteOverride operator short",
-      "LimitService/ListOverrides reader short",
-      "LimitService/Explain reader policy",
+      "LimitService/ListOverrides reader short callers",
+      "LimitService/Explain reader policy callers",
       "PolicyService/GetPolicy reader short",
       "PolicyService/ListPolicies reader short",
       "PolicyService/ValidatePolicy reader policy",
@@ -30,12 +30,12 @@ describe("adminMethods", () => {
       "PolicyService/RollBackPolicy operator short",
       "PolicyService/GetShadowReport reader short",
       "QuotaService/ListQuotas reader short",
-      "QuotaService/ListQuotaPools reader short",
+      "QuotaService/ListQuotaPools reader short callers",
       "FleetService/ListServices reader short",
       "FleetService/GetFleet reader short",
       "FleetService/GetGateThresholds reader short",
       "FleetService/SetGateThresholds operator short",
-      "FleetService/ListAudit reader short",
+      "FleetService/ListAudit reader short callers",
     ]);
     expect(messageBytesMax).toBeLessThan(policyMessageBytesMax);
   });

@@ -160,6 +160,19 @@ describe("ListOverrides", () => {
     await expect(page({ domain: "left" }, shop)).rejects.toThrow("role reader in this domain");
   });
 
+  it("ends no page with an id that its caller may not see", async () => {
+    const left: Principal = { name: "cy", grants: [{ role: "reader", domains: ["left"] }] };
+    const beginsWith = [{ key: "user", value: "ann" }];
+    expect(await page({ beginsWith }, left)).toMatchObject({
+      overrides: [{ id: "f-left" }],
+      nextPageToken: "",
+    });
+    expect(await page({ frozenOnly: true }, left)).toMatchObject({
+      overrides: [],
+      nextPageToken: "",
+    });
+  });
+
   it("suggests names of domains and rules that are not there", async () => {
     await expect(pages({ domain: "shpo" })).rejects.toThrow('did you mean "shop"?');
     const asked = page({ domain: "shop", ruleLabel: "usr" });

@@ -1,0 +1,83 @@
+import { create, fromBinary, toBinary, toJsonString } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { descriptorCountMax, entryCountMax } from "../../../../src/decide/query.js";
+import { ExplainRequestSchema } from "../../../../src/gen/headgate/admin/v1/admin_pb.js";
+import { policyFilesMax } from "../../../../src/rpc/admin/explain-method.js";
+import { adminMethods } from "../../../../src/rpc/admin/methods.js";
+import {
+  checkBinary,
+  checkJson,
+  messageFieldsMax,
+} from "../../../../src/rpc/admin/request-body.js";
+import { sizeOf } from "../../../support/size-of.js";
+import { worstMessages } from "../../../support/worst-messages.js";
+
+const byteCount = 262_144;
+
+/** As many descriptors and texts as an explanation may have. */
+const largest = create(ExplainRequestSchema, {
+  request: {
+    case: "descriptors",
+    value: {
+      domain: "shop",
+      descriptors: Array.from({ length: descriptorCountMax }, () => ({
+        hits: 2n,
+        entries: Array.from({ length: entryCountMax }, () => ({ key: "user", value: "a" })),
+      })),
+    },
+  },
+  candidate: Array.from({ length: policyFilesMax }, (_, i) => ({ file: `${i}`, text: "a: [,]" })),
+});
+
+const inputs = [...adminMethods.values()].map(({ method }) => ({
+  name: method.name,
+  schema: method.input,
+}));
+
+describe("checkBinary()", () => {
+  it.each(inputs)("lets no message of $name cost ten times its bytes", ({ schema }) => {
+    for (const { what, bytes } of worstMessages(schema, byteCount)) {
+      let size = 0;
+      try {
+        checkBinary(bytes, schema);
+        size = sizeOf(fromBinary(schema, bytes, { readUnknownFields: false }));
+      } catch {
+        // It is refused, before anything is made of it.
+      }
+      expect([what, size <= 10 * byteCount]).toEqual([what, true]);
+    }
+  });
+
+  it("takes the largest explanation that there may be", () => {
+    checkBinary(toBinary(ExplainRequestSchema, largest), ExplainRequestSchema);
+  });
+
+  it("refuses what it cannot count", () => {
+    const group = Buffer.concat([Buffer.of(0x7b), Buffer.alloc(byteCount, Buffer.of(0x1a, 0))]);
+    for (const bytes of [group, Buffer.of(0x1a, 5), Buffer.of(0xff)]) {
+      expect(() => checkBinary(bytes, ExplainRequestSchema)).toThrow("no message of this method");
+    }
+  });
+});
+
+describe("checkJson()", () => {
+  it("takes the largest explanation that there may be", () => {
+    checkJson(Buffer.from(toJsonString(ExplainRequestSchema, largest)));
+  });
+
+  it.each(["{},", "[],", '"",', "1,", "[", "{", '{"a":', '"\\"",', '"\\\\",'])(
+    "refuses a text of too many %s",
+    (unit) => {
+      const text = (count: number) => Buffer.from(`{"candidate":[${unit.repeat(count)}`);
+      expect(() => checkJson(text(messageFieldsMax))).toThrow("more than 16384 fields");
+      expect(() => checkJson(text(messageFieldsMax / 2 - 2))).not.toThrow();
+    },
+  );
+
+  it("counts nothing inside of texts", () => {
+    const text = JSON.stringify({ file: `${'[{,"\\'.repeat(messageFieldsMax)}` });
+    expect(() => checkJson(Buffer.from(text))).not.toThrow();
+    expect(() => checkJson(Buffer.from('{"a":"[[['))).not.toThrow();
+    expect(() => checkJson(Buffer.from(text + ",".repeat(messageFieldsMax)))).toThrow();
+  });
+});
