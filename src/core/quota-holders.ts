@@ -6,6 +6,24 @@ import type { DivisionColumns } from "./quota-division.js";
 export interface QuotaHoldersOptions {
   /** The most at once, 1 to `quotaHoldersMax`. Default `quotaHoldersMax`. */
   readonly holdersMax?: number;
+  /** The most of one identity, from 1. Default `holdersMax`. */
+  readonly identityHoldersMax?: number;
+}
+
+/**
+ * Holders of one identity and weight in one pool. Whoever opens more streams is no more for it:
+ * together they weigh what one of them does.
+ */
+export interface QuotaParty {
+  readonly identity: string;
+  readonly weight: number;
+  /** Those whose streams are open. */
+  memberCount: number;
+  /** Those that count, with those whose streams are closed. */
+  holderCount: number;
+  /** Hits that were taken of what nothing bounded: see `QuotaMeter`. */
+  openHits: number;
+  openMs: number;
 }
 
 /** The most holders of one process: 1,000 Envoys of 1,000 buckets each. */
@@ -33,11 +51,12 @@ const sizeMin = 64;
  */
 export class QuotaHolders {
   readonly #holdersMax: number;
+  readonly #identityHoldersMax: number;
+  readonly #countByIdentity = new Map<string, number>();
   readonly #free: number[] = [];
   #scratch = divisionColumns(0);
   #size = 0;
   #count = 0;
-  weight = new Float64Array(0);
   /** What it would use, by its last report. */
   demand = new Float64Array(0);
   /** What it is charged with until its next report. */
@@ -65,8 +84,8 @@ export class QuotaHolders {
   /** What it is to have, while its pool is being divided. */
   target = new Float64Array(0);
   tokens = new Uint32Array(0);
-  /** Tokens that it was given since its last report, with those that it may have had then. */
-  tokensSince = new Float64Array(0);
+  /** Hits that it may have admitted and not reported, but for what `top` has brought since. */
+  unreported = new Float64Array(0);
   told = new Uint8Array(0);
   isLeft = new Uint8Array(0);
   isHungry = new Uint8Array(0);
@@ -76,10 +95,16 @@ export class QuotaHolders {
   wasOpen = new Uint8Array(0);
   /** Its place in its pool. */
   place = new Uint32Array(0);
+  /** With whom it shares its weight. */
+  readonly party: (QuotaParty | undefined)[] = [];
 
-  constructor({ holdersMax = quotaHoldersMax }: QuotaHoldersOptions = {}) {
+  constructor({
+    holdersMax = quotaHoldersMax,
+    identityHoldersMax = holdersMax,
+  }: QuotaHoldersOptions = {}) {
     assert(holdersMax >= 1 && holdersMax <= quotaHoldersMax, "a number of holders there may be");
     this.#holdersMax = holdersMax;
+    this.#identityHoldersMax = identityHoldersMax;
   }
 
   /** Holders at present. */
@@ -98,20 +123,39 @@ export class QuotaHolders {
     return this.#scratch;
   }
 
-  /** Makes room for one; undefined where there are as many as there may be. */
-  add(): QuotaHolder | undefined {
-    if (this.#count >= this.#holdersMax) return undefined;
+  /** Whether an identity has as many as it may have. */
+  isFullFor(identity: string): boolean {
+    return (this.#countByIdentity.get(identity) ?? 0) >= this.#identityHoldersMax;
+  }
+
+  /** Makes room for one of a party; undefined where there are as many as there may be. */
+  add(party: QuotaParty): QuotaHolder | undefined {
+    const { identity } = party;
+    if (this.#count >= this.#holdersMax || this.isFullFor(identity)) return undefined;
+    this.#countByIdentity.set(identity, (this.#countByIdentity.get(identity) ?? 0) + 1);
     const again = this.#free.pop();
     if (again === undefined && this.#count >= this.#size) this.#grow();
     const holder = again ?? this.#count;
     this.#count += 1;
+    this.party[holder] = party;
+    party.holderCount += 1;
     // The one place where a number becomes a holder.
     return holder as QuotaHolder;
   }
 
+  /** What its bucket weighs by its class. */
+  weight(holder: QuotaHolder): number {
+    return this.party[holder]?.weight ?? 1;
+  }
+
+  /** What it weighs among the others of its pool here: all its party weighs what one does. */
+  partWeight(holder: QuotaHolder): number {
+    const party = this.party[holder];
+    return party === undefined ? 1 : party.weight / Math.max(1, party.memberCount);
+  }
+
   /** Sets everything about one to how it is for somebody new. */
-  reset(holder: QuotaHolder, weight: number, nowMs: number): void {
-    this.weight[holder] = weight;
+  reset(holder: QuotaHolder, nowMs: number): void {
     this.demand[holder] = 0;
     this.estimate[holder] = 0;
     this.rate[holder] = 0;
@@ -127,7 +171,7 @@ export class QuotaHolders {
     this.turn[holder] = 0;
     this.target[holder] = 0;
     this.tokens[holder] = 0;
-    this.tokensSince[holder] = 0;
+    this.unreported[holder] = 0;
     this.told[holder] = toldNothing;
     this.isLeft[holder] = 0;
     this.isHungry[holder] = 0;
@@ -139,12 +183,18 @@ export class QuotaHolders {
   remove(holder: QuotaHolder): void {
     this.#free.push(holder);
     this.#count -= 1;
+    const party = this.party[holder];
+    if (party === undefined) return;
+    this.party[holder] = undefined;
+    party.holderCount -= 1;
+    const count = (this.#countByIdentity.get(party.identity) ?? 0) - 1;
+    if (count > 0) this.#countByIdentity.set(party.identity, count);
+    else this.#countByIdentity.delete(party.identity);
   }
 
   #grow(): void {
     const size = Math.min(this.#holdersMax, Math.max(sizeMin, 2 * this.#size));
     this.#size = size;
-    this.weight = longer(this.weight, size);
     this.demand = longer(this.demand, size);
     this.estimate = longer(this.estimate, size);
     this.rate = longer(this.rate, size);
@@ -159,7 +209,7 @@ export class QuotaHolders {
     this.usedMs = longer(this.usedMs, size);
     this.turn = longer(this.turn, size);
     this.target = longer(this.target, size);
-    this.tokensSince = longer(this.tokensSince, size);
+    this.unreported = longer(this.unreported, size);
     this.tokens = longerWords(this.tokens, size);
     this.place = longerWords(this.place, size);
     this.told = longerBytes(this.told, size);
@@ -179,7 +229,7 @@ function divisionColumns(size: number): DivisionColumns {
   };
 }
 
-/** 16 columns of 8 bytes, two of 4, five of 1. */
+/** 16 columns of 8 bytes with that of parties, two of 4, five of 1. */
 const bytesPerHolder = 16 * 8 + 2 * 4 + 5;
 
 function longer(column: Float64Array, size: number): Float64Array<ArrayBuffer> {

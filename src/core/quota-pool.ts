@@ -15,6 +15,7 @@ import { QuotaAccount, type QuotaCharged } from "./quota-account.js";
 import { ceilingMicroHzMax } from "./quota-ceiling.js";
 import {
   type QuotaHolders,
+  type QuotaParty,
   toldAllow,
   toldDeny,
   toldNothing,
@@ -22,7 +23,7 @@ import {
   toldTicket,
 } from "./quota-holders.js";
 import { confirmMs, type LedgerSettings, QuotaLedger } from "./quota-ledger.js";
-import { QuotaMeter, type UsageVerdict } from "./quota-meter.js";
+import { isOpenPaid, QuotaMeter, type UsageVerdict } from "./quota-meter.js";
 import { QuotaRound, slowMicroHz, wantedMicroHz } from "./quota-round.js";
 
 /** What a `QuotaPool` is made of. */
@@ -71,8 +72,12 @@ export class QuotaPool {
   readonly #members: QuotaHolder[] = [];
   /** Streams that are closed: they count until their time is up. */
   readonly #left: QuotaHolder[] = [];
+  /** By weight and identity. */
+  readonly #parties = new Map<string, QuotaParty>();
   #settings: QuotaPoolSettings;
+  /** Of all members by themselves, which is what replicas are divided by; and of their parties. */
   #weight = 0;
+  #partiesWeight = 0;
   #isDirty = false;
   #roundMs: number;
   #roundCount = 0;
@@ -130,12 +135,24 @@ export class QuotaPool {
     this.#roundMs = nowMs - quietRoundMs;
   }
 
-  /** A bucket that is new on its stream; undefined where there are as many as there may be. */
-  join({ weight }: { readonly weight: number }, nowMs: number): QuotaHolder | undefined {
+  /**
+   * A bucket that is new on its stream; undefined where there are as many as there may be.
+   *
+   * @param joining `identity` is whose stream it is: see `Peer`
+   */
+  join(
+    { weight, identity }: { readonly weight: number; readonly identity: string },
+    nowMs: number,
+  ): QuotaHolder | undefined {
     assert(weight > 0, "a weight above 0");
-    const holder = this.#holders.add();
+    const name = `${weight} ${identity}`;
+    const known = this.#parties.get(name);
+    const fresh = { memberCount: 0, holderCount: 0, openHits: 0, openMs: nowMs };
+    const party: QuotaParty = known ?? { identity, weight, ...fresh };
+    const holder = this.#holders.add(party);
     if (holder === undefined) return undefined;
-    this.#holders.reset(holder, weight, nowMs);
+    if (known === undefined) this.#parties.set(name, party);
+    this.#holders.reset(holder, nowMs);
     this.#enter(holder);
     return holder;
   }
@@ -168,9 +185,12 @@ export class QuotaPool {
 
   /** Takes in what a holder reports. What cannot be is cut to what can, and credits nothing. */
   report(holder: QuotaHolder, usage: QuotaUsage, nowMs: number): UsageVerdict {
-    const { verdict, isTaken, isOther } = this.#meter.read(holder, usage, nowMs);
+    const { weight = 1 } = this.#holders.party[holder] ?? {};
+    const part = weight / Math.max(weight, this.#partiesWeight);
+    const openMicroHz = this.#account.rateMicroHzMax * part;
     // Of no time an Envoy tells only where the bucket is new to it: after a restart it has none.
     if (usage.elapsedMs === 0) this.#ledger.payAgain(holder, nowMs);
+    const { verdict, isTaken, isOther } = this.#meter.read(holder, usage, { openMicroHz, nowMs });
     const isFreed = isTaken && this.#ledger.confirm(holder);
     if (isOther || isFreed) this.#isDirty = true;
     return verdict;
@@ -217,6 +237,7 @@ export class QuotaPool {
       ledger: this.#ledger,
       members: this.#members,
       start: (this.#roundCount * 7_919) % this.#members.length,
+      demandMicroHzMax: this.#account.rateMicroHzMax,
       nowMs,
     });
     const changes = round.run();
@@ -248,21 +269,24 @@ export class QuotaPool {
   /**
    * What this replica asks of the pool. Replicas are divided by what two kinds of holders want and
    * weigh: those who want little, and those who want much. Thrown together, the weight of the many
-   * would count for what the few want.
+   * would count for what the few want. Each stream counts for itself here: of what identities have
+   * at other replicas nothing is known.
    */
   claim(nowMs: number): QuotaClaim {
-    const { weight } = this.#holders;
+    const holders = this.#holders;
+    const demandMicroHzMax = this.#account.rateMicroHzMax;
     const ceilingMicroHz = this.#account.ceilingMicroHz(nowMs);
     let sum = 0;
-    for (const holder of this.#members) sum += wantedMicroHz(this.#holders, holder);
+    for (const holder of this.#members) sum += wantedMicroHz(holders, holder, demandMicroHzMax);
     const middle = (largeRatio * sum) / Math.max(1e-9, this.#weight);
     let hungry = 0;
     let hungryWeight = 0;
     for (const holder of this.#members) {
-      const wanted = wantedMicroHz(this.#holders, holder);
-      if (wanted <= middle * (weight[holder] ?? 0)) continue;
+      const wanted = wantedMicroHz(holders, holder, demandMicroHzMax);
+      const weight = holders.weight(holder);
+      if (wanted <= middle * weight) continue;
       hungry += wanted;
-      hungryWeight += weight[holder] ?? 0;
+      hungryWeight += weight;
     }
     const met = sum - hungry;
     // Who is there at all has room for those who come next.
@@ -288,11 +312,11 @@ export class QuotaPool {
 
   /** Everybody in it, for people. */
   states(nowMs: number): readonly QuotaHolderState[] {
-    const { demand, held, isLeft, reportedMs, weight } = this.#holders;
+    const { demand, held, isLeft, reportedMs } = this.#holders;
     const ttlMs = this.#ledger.ttlMs(nowMs) ?? 0;
     return [...this.#members, ...this.#left].map((holder) => ({
       holder,
-      weight: weight[holder] ?? 0,
+      weight: this.#holders.weight(holder),
       demandMicroHz: Math.floor(demand[holder] ?? 0),
       assignment: this.#ledger.assignment(holder, ttlMs),
       heldMicroHz: held[holder] ?? 0,
@@ -318,7 +342,7 @@ export class QuotaPool {
     const ledger = this.#ledger;
     const leaseMicroHz = ledger.leaseMicroHz(nowMs);
     const room = leaseMicroHz - ledger.heldMicroHz;
-    const even = (leaseMicroHz * (this.#holders.weight[holder] ?? 0)) / this.#weight;
+    const even = (leaseMicroHz * this.#holders.partWeight(holder)) / this.#partiesWeight;
     const rateMicroHz = Math.floor(Math.min(room, even));
     const tokens = ledger.tokensOf(holder, rateMicroHz, nowMs);
     this.#isDirty = true;
@@ -348,6 +372,9 @@ export class QuotaPool {
       this.#left.splice(i, 1);
       this.#holders.remove(holder);
     }
+    for (const [name, party] of this.#parties) {
+      if (party.holderCount === 0 && isOpenPaid(party, nowMs)) this.#parties.delete(name);
+    }
     return idle.map((holder): QuotaChange => {
       this.leave(holder, nowMs);
       return { kind: "abandon", holder };
@@ -368,12 +395,16 @@ export class QuotaPool {
     this.#holders.place[holder] = this.#members.length;
     this.#members.push(holder);
     this.#ledger.holderCount = this.#members.length;
-    this.#weight += this.#holders.weight[holder] ?? 0;
     this.#isDirty = true;
+    this.#weight += this.#holders.weight(holder);
+    const party = this.#holders.party[holder];
+    if (party === undefined) return;
+    if (party.memberCount === 0) this.#partiesWeight += party.weight;
+    party.memberCount += 1;
   }
 
   #exit(holder: QuotaHolder): void {
-    const { place, weight } = this.#holders;
+    const { place, party: parties } = this.#holders;
     const last = this.#members.pop();
     const at = place[holder] ?? 0;
     if (last !== undefined && last !== holder) {
@@ -381,8 +412,14 @@ export class QuotaPool {
       place[last] = at;
     }
     this.#ledger.holderCount = this.#members.length;
-    this.#weight = this.#members.length === 0 ? 0 : this.#weight - (weight[holder] ?? 0);
     this.#isDirty = true;
+    const isEmpty = this.#members.length === 0;
+    this.#weight = isEmpty ? 0 : this.#weight - this.#holders.weight(holder);
+    const party = parties[holder];
+    if (party === undefined) return;
+    party.memberCount -= 1;
+    if (party.memberCount === 0) this.#partiesWeight -= party.weight;
+    if (isEmpty) this.#partiesWeight = 0;
   }
 }
 

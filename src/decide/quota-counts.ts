@@ -2,6 +2,8 @@
 const unusualUsages = [
   /** More than its assignment let pass. */
   "too_much",
+  /** More than an Envoy without an assignment may have let pass. */
+  "unassigned",
   /** Less than no time, or more than an hour. */
   "elapsed",
   /** Another live stream has the same node's name for the same domain. */

@@ -28,6 +28,8 @@ export interface BucketReport {
 export interface QuotaCaller {
   /** What the Envoy calls itself; undefined: nothing that can be told from others. */
   readonly node: string | undefined;
+  /** By what it is known, whatever it calls itself: see `Peer`. */
+  readonly identity: string;
   /** Told when there is something to say. */
   readonly wake: () => void;
 }

@@ -183,7 +183,7 @@ export class OpenQuotaSession implements QuotaSession {
   ): void {
     if (pool === member.pool && weight === member.weight) return;
     const nowMs = this.#host.nowMs();
-    const holder = pool.law.join({ weight }, nowMs);
+    const holder = pool.law.join({ weight, identity: this.#caller.identity }, nowMs);
     if (holder === undefined) {
       this.drop(member);
       return;
@@ -260,7 +260,8 @@ export class OpenQuotaSession implements QuotaSession {
     const nowMs = this.#host.nowMs();
     const name = this.#inheritedName(domain, key);
     const again = name === undefined ? undefined : buckets.takeUp(name, pool, nowMs);
-    if (again === undefined) return pool.law.join({ weight }, nowMs);
+    const { identity } = this.#caller;
+    if (again === undefined) return pool.law.join({ weight, identity }, nowMs);
     pool.law.rejoin(again, nowMs);
     counts.rejoinCount += 1;
     return again;

@@ -78,7 +78,7 @@ class QuotaStream {
     this.#parts = parts;
     this.#stream = parts.streams.open("quotas", answers);
     const wake = (): void => this.#stream.guard(() => this.#send());
-    this.#session = parts.quotas.open({ node: nodeNameOf(call), wake });
+    this.#session = parts.quotas.open({ node: nodeNameOf(call), identity: "", wake });
     this.#stream.onOver(() => {
       this.#cancelUnread();
       this.#session.close();

@@ -98,8 +98,13 @@ export class QuotaRig {
   }
 
   /** An Envoy whose stream is on a replica. @param hz requests a second of each bucket */
-  connect(book: QuotaBook, node: string, hz: Readonly<Record<string, number>>): SimulatedEnvoy {
-    const envoy = new SimulatedEnvoy(this.clock, { node, hz });
+  connect(
+    book: QuotaBook,
+    node: string,
+    hz: Readonly<Record<string, number>>,
+    identity = "fleet",
+  ): SimulatedEnvoy {
+    const envoy = new SimulatedEnvoy(this.clock, { node, hz, identity });
     envoy.open(book);
     this.envoys.push(envoy);
     return envoy;
@@ -145,12 +150,19 @@ interface EnvoyBucket {
 /** Envoy's reports, in milliseconds. */
 const reportEveryMs = 5_000;
 
+interface EnvoyWish {
+  readonly node: string;
+  readonly hz: Readonly<Record<string, number>>;
+  readonly identity: string;
+}
+
 /**
  * An Envoy as it was measured: a changed token bucket keeps its tokens, an expired assignment
  * denies here, and usage is told each 5 s. Buckets are of the quota `pace`, by tenant.
  */
 export class SimulatedEnvoy {
   readonly node: string;
+  readonly identity: string;
   readonly buckets = new Map<string, EnvoyBucket>();
   passed = 0;
   refused = 0;
@@ -160,12 +172,10 @@ export class SimulatedEnvoy {
   #session: QuotaSession | undefined;
   #reportMs: number;
 
-  constructor(
-    clock: FakeClock,
-    { node, hz }: { readonly node: string; readonly hz: Readonly<Record<string, number>> },
-  ) {
+  constructor(clock: FakeClock, { node, hz, identity }: EnvoyWish) {
     this.#clock = clock;
     this.node = node;
+    this.identity = identity;
     this.#reportMs = clock.monotonicMs() + reportEveryMs;
     for (const [tenant, one] of Object.entries(hz)) this.ask(tenant, one);
   }
@@ -179,7 +189,7 @@ export class SimulatedEnvoy {
 
   open(book: QuotaBook): void {
     const wake = (): void => this.#read();
-    this.#session = book.open({ node: this.node, wake });
+    this.#session = book.open({ node: this.node, identity: this.identity, wake });
   }
 
   /** Its stream is gone. */

@@ -104,9 +104,10 @@ function ledgerOf(): { readonly ledger: QuotaLedger; readonly holder: QuotaHolde
 }
 
 function added(holders: QuotaHolders): QuotaHolder {
-  const holder = holders.add();
+  const counts = { memberCount: 1, holderCount: 0, openHits: 0, openMs: 0 };
+  const holder = holders.add({ identity: "fleet", weight: 1, ...counts });
   if (holder === undefined) throw new Error("no room");
-  holders.reset(holder, 1, 0);
+  holders.reset(holder, 0);
   return holder;
 }
 

@@ -24,8 +24,12 @@ function poolOf(settings = limited): QuotaPool {
   return pool;
 }
 
-function joined(pool: QuotaPool, nowMs: number, weight = 1): QuotaHolder {
-  const holder = pool.join({ weight }, nowMs);
+function joined(
+  pool: QuotaPool,
+  nowMs: number,
+  { weight = 1, identity = "fleet" } = {},
+): QuotaHolder {
+  const holder = pool.join({ weight, identity }, nowMs);
   if (holder === undefined) throw new Error("no room");
   return holder;
 }
@@ -171,7 +175,8 @@ describe("QuotaPool", () => {
   });
 
   it.each([
-    { usage: used(5_000), verdict: "too_much", hits: 550 },
+    { usage: used(5_000), verdict: "too_much", hits: 1_129 },
+    { usage: used(5_000, 0, 3_600_000), verdict: "too_much", hits: 1_129 },
     { usage: used(10, 0, -1), verdict: "elapsed", hits: 10 },
     { usage: used(10, 0, 3_600_001), verdict: "elapsed", hits: 10 },
     { usage: used(500), verdict: "plausible", hits: 500 },
@@ -188,7 +193,7 @@ describe("QuotaPool", () => {
 
   it("divides by weight", () => {
     const pool = poolOf();
-    const gold = joined(pool, 0, 3);
+    const gold = joined(pool, 0, { weight: 3 });
     const free = joined(pool, 0);
     for (let nowMs = 0; nowMs <= 40_000; nowMs += 5_000) {
       for (const holder of [gold, free]) {
@@ -248,11 +253,8 @@ describe("QuotaPool", () => {
   it("has no room beyond what there may be", () => {
     const holders = new QuotaHolders({ holdersMax: 2 });
     const pool = new QuotaPool({ settings: limited, holders, nowMs: 0 });
-    expect([1, 2, 3].map(() => pool.join({ weight: 1 }, 0) === undefined)).toEqual([
-      false,
-      false,
-      true,
-    ]);
+    const isRefused = () => pool.join({ weight: 1, identity: "fleet" }, 0) === undefined;
+    expect([1, 2, 3].map(isRefused)).toEqual([false, false, true]);
     expect(holders.count).toBe(2);
   });
 });

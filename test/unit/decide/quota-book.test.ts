@@ -227,6 +227,7 @@ describe("QuotaBook", () => {
     let wakes = 0;
     const session = book.open({
       node: "a",
+      identity: "fleet",
       wake: () => {
         wakes += 1;
       },
