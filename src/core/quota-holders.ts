@@ -10,17 +10,17 @@ export interface QuotaHoldersOptions {
   readonly identityHoldersMax?: number;
 }
 
-/**
- * Holders of one identity and weight in one pool. Whoever opens more streams is no more for it:
- * together they weigh what one of them does.
- */
+/** Holders of one identity in one pool. */
 export interface QuotaParty {
   readonly identity: string;
-  readonly weight: number;
-  /** Those whose streams are open. */
-  memberCount: number;
   /** Those that count, with those whose streams are closed. */
   holderCount: number;
+  /** Those whose streams are open, by weight. */
+  readonly members: { readonly weight: number; count: number }[];
+  /** The sum of their weights, each by itself. */
+  weight: number;
+  /** The most of them that have one weight: how many Envoys they are. */
+  crowd: number;
   /** Hits that were taken of what nothing bounded: see `QuotaMeter`. */
   openHits: number;
   openMs: number;
@@ -57,6 +57,7 @@ export class QuotaHolders {
   #scratch = divisionColumns(0);
   #size = 0;
   #count = 0;
+  weight = new Float64Array(0);
   /** What it would use, by its last report. */
   demand = new Float64Array(0);
   /** What it is charged with until its next report. */
@@ -143,19 +144,18 @@ export class QuotaHolders {
     return holder as QuotaHolder;
   }
 
-  /** What its bucket weighs by its class. */
-  weight(holder: QuotaHolder): number {
-    return this.party[holder]?.weight ?? 1;
-  }
-
-  /** What it weighs among the others of its pool here: all its party weighs what one does. */
+  /**
+   * What it weighs among the others of its pool here: who opens more streams weighs no more for it.
+   *
+   * Example: of an identity with 20 Envoys each weighs a twentieth of its weight.
+   */
   partWeight(holder: QuotaHolder): number {
-    const party = this.party[holder];
-    return party === undefined ? 1 : party.weight / Math.max(1, party.memberCount);
+    return (this.weight[holder] ?? 1) / Math.max(1, this.party[holder]?.crowd ?? 1);
   }
 
   /** Sets everything about one to how it is for somebody new. */
-  reset(holder: QuotaHolder, nowMs: number): void {
+  reset(holder: QuotaHolder, weight: number, nowMs: number): void {
+    this.weight[holder] = weight;
     this.demand[holder] = 0;
     this.estimate[holder] = 0;
     this.rate[holder] = 0;
@@ -195,6 +195,7 @@ export class QuotaHolders {
   #grow(): void {
     const size = Math.min(this.#holdersMax, Math.max(sizeMin, 2 * this.#size));
     this.#size = size;
+    this.weight = longer(this.weight, size);
     this.demand = longer(this.demand, size);
     this.estimate = longer(this.estimate, size);
     this.rate = longer(this.rate, size);
@@ -229,8 +230,8 @@ function divisionColumns(size: number): DivisionColumns {
   };
 }
 
-/** 16 columns of 8 bytes with that of parties, two of 4, five of 1. */
-const bytesPerHolder = 16 * 8 + 2 * 4 + 5;
+/** 17 columns of 8 bytes, that of parties with them, two of 4, five of 1. */
+const bytesPerHolder = 17 * 8 + 2 * 4 + 5;
 
 function longer(column: Float64Array, size: number): Float64Array<ArrayBuffer> {
   const copy = new Float64Array(size);

@@ -150,7 +150,9 @@ export class QuotaMeter {
     const assigned = (unreported[holder] ?? 0) + brought;
     const party = parties[holder];
     const own = Math.min(hits, Math.ceil(assigned + (isOpen ? 0 : slackHits)));
-    unreported[holder] = assigned - own;
+    // What it used before it was told anything here is not paid for with what it was told here.
+    const isMixed = isOpen && !this.#isOpen(holder);
+    unreported[holder] = isMixed ? assigned : assigned - own;
     if (own === hits || party === undefined || !isOpen) return own;
     return own + takeOpen(party, hits - own, { openMicroHz, nowMs });
   }

@@ -72,12 +72,12 @@ export class QuotaPool {
   readonly #members: QuotaHolder[] = [];
   /** Streams that are closed: they count until their time is up. */
   readonly #left: QuotaHolder[] = [];
-  /** By weight and identity. */
+  /** By identity. */
   readonly #parties = new Map<string, QuotaParty>();
   #settings: QuotaPoolSettings;
-  /** Of all members by themselves, which is what replicas are divided by; and of their parties. */
+  /** Of all members, each by itself, by which replicas are divided; and as parties weigh. */
   #weight = 0;
-  #partiesWeight = 0;
+  #partsWeight = 0;
   #isDirty = false;
   #roundMs: number;
   #roundCount = 0;
@@ -145,14 +145,11 @@ export class QuotaPool {
     nowMs: number,
   ): QuotaHolder | undefined {
     assert(weight > 0, "a weight above 0");
-    const name = `${weight} ${identity}`;
-    const known = this.#parties.get(name);
-    const fresh = { memberCount: 0, holderCount: 0, openHits: 0, openMs: nowMs };
-    const party: QuotaParty = known ?? { identity, weight, ...fresh };
+    const party = this.#parties.get(identity) ?? newParty(identity, nowMs);
     const holder = this.#holders.add(party);
     if (holder === undefined) return undefined;
-    if (known === undefined) this.#parties.set(name, party);
-    this.#holders.reset(holder, nowMs);
+    this.#parties.set(identity, party);
+    this.#holders.reset(holder, weight, nowMs);
     this.#enter(holder);
     return holder;
   }
@@ -185,9 +182,8 @@ export class QuotaPool {
 
   /** Takes in what a holder reports. What cannot be is cut to what can, and credits nothing. */
   report(holder: QuotaHolder, usage: QuotaUsage, nowMs: number): UsageVerdict {
-    const { weight = 1 } = this.#holders.party[holder] ?? {};
-    const part = weight / Math.max(weight, this.#partiesWeight);
-    const openMicroHz = this.#account.rateMicroHzMax * part;
+    const part = partsWeight(this.#holders.party[holder]) / this.#partsWeight;
+    const openMicroHz = this.#account.rateMicroHzMax * Math.min(1, part);
     // Of no time an Envoy tells only where the bucket is new to it: after a restart it has none.
     if (usage.elapsedMs === 0) this.#ledger.payAgain(holder, nowMs);
     const { verdict, isTaken, isOther } = this.#meter.read(holder, usage, { openMicroHz, nowMs });
@@ -283,7 +279,7 @@ export class QuotaPool {
     let hungryWeight = 0;
     for (const holder of this.#members) {
       const wanted = wantedMicroHz(holders, holder, demandMicroHzMax);
-      const weight = holders.weight(holder);
+      const weight = holders.weight[holder] ?? 0;
       if (wanted <= middle * weight) continue;
       hungry += wanted;
       hungryWeight += weight;
@@ -316,7 +312,7 @@ export class QuotaPool {
     const ttlMs = this.#ledger.ttlMs(nowMs) ?? 0;
     return [...this.#members, ...this.#left].map((holder) => ({
       holder,
-      weight: this.#holders.weight(holder),
+      weight: this.#holders.weight[holder] ?? 0,
       demandMicroHz: Math.floor(demand[holder] ?? 0),
       assignment: this.#ledger.assignment(holder, ttlMs),
       heldMicroHz: held[holder] ?? 0,
@@ -342,7 +338,7 @@ export class QuotaPool {
     const ledger = this.#ledger;
     const leaseMicroHz = ledger.leaseMicroHz(nowMs);
     const room = leaseMicroHz - ledger.heldMicroHz;
-    const even = (leaseMicroHz * this.#holders.partWeight(holder)) / this.#partiesWeight;
+    const even = (leaseMicroHz * this.#holders.partWeight(holder)) / this.#partsWeight;
     const rateMicroHz = Math.floor(Math.min(room, even));
     const tokens = ledger.tokensOf(holder, rateMicroHz, nowMs);
     this.#isDirty = true;
@@ -396,15 +392,12 @@ export class QuotaPool {
     this.#members.push(holder);
     this.#ledger.holderCount = this.#members.length;
     this.#isDirty = true;
-    this.#weight += this.#holders.weight(holder);
-    const party = this.#holders.party[holder];
-    if (party === undefined) return;
-    if (party.memberCount === 0) this.#partiesWeight += party.weight;
-    party.memberCount += 1;
+    this.#weight += this.#holders.weight[holder] ?? 0;
+    this.#countMember(holder, 1);
   }
 
   #exit(holder: QuotaHolder): void {
-    const { place, party: parties } = this.#holders;
+    const { place, weight } = this.#holders;
     const last = this.#members.pop();
     const at = place[holder] ?? 0;
     if (last !== undefined && last !== holder) {
@@ -413,14 +406,35 @@ export class QuotaPool {
     }
     this.#ledger.holderCount = this.#members.length;
     this.#isDirty = true;
-    const isEmpty = this.#members.length === 0;
-    this.#weight = isEmpty ? 0 : this.#weight - this.#holders.weight(holder);
-    const party = parties[holder];
-    if (party === undefined) return;
-    party.memberCount -= 1;
-    if (party.memberCount === 0) this.#partiesWeight -= party.weight;
-    if (isEmpty) this.#partiesWeight = 0;
+    this.#weight -= weight[holder] ?? 0;
+    this.#countMember(holder, -1);
+    if (this.#members.length > 0) return;
+    this.#weight = 0;
+    this.#partsWeight = 0;
   }
+
+  #countMember(holder: QuotaHolder, change: 1 | -1): void {
+    const { party: parties, weight: weights } = this.#holders;
+    const party = parties[holder];
+    const weight = weights[holder] ?? 0;
+    if (party === undefined) return;
+    const before = partsWeight(party);
+    const known = party.members.find((one) => one.weight === weight);
+    if (known === undefined) party.members.push({ weight, count: change });
+    else known.count += change;
+    party.weight += weight * change;
+    party.crowd = party.members.reduce((most, { count }) => Math.max(most, count), 0);
+    this.#partsWeight += partsWeight(party) - before;
+  }
+}
+
+function newParty(identity: string, nowMs: number): QuotaParty {
+  return { identity, holderCount: 0, members: [], weight: 0, crowd: 0, openHits: 0, openMs: nowMs };
+}
+
+/** What all of a party weigh together. */
+function partsWeight(party: QuotaParty | undefined): number {
+  return party === undefined ? 0 : party.weight / Math.max(1, party.crowd);
 }
 
 /** Of a pool that nothing limits there is nothing to divide. */
