@@ -352,10 +352,11 @@ export class QuotaPool {
 
   /** Everything that time alone does. */
   #look(nowMs: number): readonly QuotaChange[] {
-    const { reportedMs, rate, told, usedMs } = this.#holders;
+    const { reportedMs, rate, told, usedMs, wasOpen } = this.#holders;
     const idle: QuotaHolder[] = [];
     for (const holder of this.#members) {
-      this.#ledger.expire(holder, nowMs);
+      // Until it hears from us again it goes by what its quota says for after an assignment.
+      if (this.#ledger.expire(holder, nowMs)) wasOpen[holder] = 1;
       const isSilent = nowMs - (reportedMs[holder] ?? 0) >= silentMs;
       if (isSilent && told[holder] === toldRate) {
         this.#meter.estimate(holder, rate[holder] ?? 0, nowMs);
