@@ -102,8 +102,8 @@ describe("QuotaMeter", () => {
     const holder = assigned(pool);
     pool.rebalance(30_000);
     // All that its assignment could bring, and a little of what was limited by nobody.
-    expect(pool.report(holder, used(4_300, 25_000), 30_000)).toBe("plausible");
-    expect(pool.report(holder, used(4_300, 0), 30_000)).toBe("unassigned");
+    expect(pool.report(holder, used(3_900, 25_000), 30_000)).toBe("plausible");
+    expect(pool.report(holder, used(3_900, 0), 30_000)).toBe("too_much");
   });
 
   it("counts no demand beyond all of the limit when it claims and divides", () => {

@@ -233,7 +233,7 @@ describe("QuotaPool", () => {
       for (const holder of members) pool.report(holder, used(0, 1_000, 0), 0);
       return members.map((holder) => rateOf(pool.answer(holder, 0)));
     };
-    expect(rates(["one", "one"])).toEqual(rates(["one", "other"]));
+    expect(rates(["one", "one", "third"])).toEqual(rates(["one", "other", "third"]));
   });
 
   it("hands out hits one by one where a share is less than one a second", () => {
