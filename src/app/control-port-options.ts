@@ -1,10 +1,36 @@
 import { defaultLayerTtlMs } from "../core/feedback-settings.js";
+import { defaultIdentityPercentMax } from "../rpc/control-plane.js";
+import { type NodeRule, parseNodeRules } from "../rpc/node-rules.js";
 import { type OptionRow, wholeNumberOption } from "./option.js";
 import { type ListenText, parseListenText } from "./stats-options.js";
+import { checkedOption } from "./tls-options.js";
 
 /** Where Envoys listen to us and tell us what they do. */
 export const controlPortOptionRows = {
   controlAddress: controlAddressOption(),
+  nodeRules: checkedOption<readonly NodeRule[]>({
+    section: "Listening",
+    env: "HEADGATE_CONTROL_NODES",
+    flag: "control-nodes",
+    valueName: "RULES",
+    docs:
+      "For which Envoys a client's certificate may speak on the control port: rules " +
+      "`NAME NODE [CLUSTER]` with commas or ends of lines between them, see " +
+      "[who reaches it](#the-control-port). Empty: for those for whom no other one speaks.",
+    parse: parseNodeRules,
+  }),
+  identityPercentMax: wholeNumberOption({
+    section: "Listening",
+    env: "HEADGATE_CONTROL_IDENTITY_PERCENT_MAX",
+    flag: "control-identity-percent-max",
+    min: 1,
+    max: 100,
+    defaultValue: defaultIdentityPercentMax,
+    docs:
+      "The most that one client of the control port may have of the streams, Envoys and buckets " +
+      "that there may be, in percent: by its certificate, or without one by its address. 100 " +
+      "where one certificate or address stands for all Envoys of more than half of that.",
+  }),
   layerTtlMs: wholeNumberOption({
     section: "Listening",
     env: "HEADGATE_LAYER_TTL_MS",

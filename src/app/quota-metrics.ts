@@ -98,7 +98,7 @@ function counters({ counts }: QuotaBook): readonly ReadMetric[] {
       counts: counts.ignored,
     }),
     rows("headgate_quota_overflows_total", {
-      help: "Buckets beyond a bound: of a stream, of a domain, or of the process.",
+      help: "Buckets beyond a bound: of a stream, of an identity, of a domain, or of the process.",
       label: "bound",
       counts: counts.overflows,
     }),

@@ -60,16 +60,21 @@ export function holdsSan(certificate: X509Certificate, { kind, value }: ClientSa
 
 const hostRules = { subject: "never", partialWildcards: false } as const;
 
+/** The URIs among alternative names: see `alternativeNames`. */
+export function uriNames(text: string): readonly string[] {
+  return alternativeNames(text, "URI");
+}
+
 /**
- * The URIs among alternative names as Node writes them: `DNS:a, URI:spiffe://b, URI:"c, d"`. A name
- * that could be taken for several ones stands in quotes, as JSON.
+ * The names of one kind among alternative names as Node writes them: `DNS:a, URI:spiffe://b,
+ * URI:"c, d"`. A name that could be taken for several ones stands in quotes, as JSON.
  */
-export function uriNames(alternativeNames: string): readonly string[] {
+export function alternativeNames(text: string, wanted: "URI" | "DNS"): readonly string[] {
   const names: string[] = [];
-  const parts = alternativeNames.matchAll(/(?:^|, )([^:,"]+):("(?:[^"\\]|\\.)*"|[^,"]*)(?=, |$)/g);
-  for (const [, kind, text = ""] of parts) {
-    if (kind !== "URI") continue;
-    const name: unknown = text.startsWith('"') ? JSON.parse(text) : text;
+  const parts = text.matchAll(/(?:^|, )([^:,"]+):("(?:[^"\\]|\\.)*"|[^,"]*)(?=, |$)/g);
+  for (const [, kind, found = ""] of parts) {
+    if (kind !== wanted) continue;
+    const name: unknown = found.startsWith('"') ? JSON.parse(found) : found;
     if (typeof name === "string") names.push(name);
   }
   return names;

@@ -27,7 +27,7 @@ export interface QuotaParty {
 }
 
 /** The most holders of one process: 1,000 Envoys of 1,000 buckets each. */
-const quotaHoldersMax = 1_000_000;
+export const quotaHoldersMax = 1_000_000;
 
 /** What a holder was told last. */
 export const toldNothing = 0;

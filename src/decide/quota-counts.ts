@@ -32,7 +32,7 @@ const ignoredBuckets = [
 export type IgnoredBucket = (typeof ignoredBuckets)[number];
 
 /** Bounds that a bucket may be beyond, as metrics name them. */
-const quotaOverflows = ["stream", "domain", "process"] as const;
+const quotaOverflows = ["stream", "identity", "domain", "process"] as const;
 
 /** A row of `quotaOverflows`. */
 export type QuotaOverflow = (typeof quotaOverflows)[number];

@@ -1,4 +1,5 @@
 import type { Clock } from "../core/clock.js";
+import type { Peer } from "../core/peer.js";
 import type { CallHead } from "./grpc-head.js";
 import { messageHeadBytes } from "./grpc-message.js";
 import type { HeaderFields, ServerStream } from "./http2.js";
@@ -48,22 +49,28 @@ export interface ServerPartialBytes {
   count: number;
 }
 
+/** What a connection has of its server, and of its own. */
+interface ConnectionTerms {
+  readonly openStreams: OpenStreams;
+  readonly serverPartial: ServerPartialBytes;
+  readonly peer: Peer;
+}
+
 /** What the calls of one connection share. */
 export class GrpcConnection {
   readonly parts: GrpcLaneParts;
   readonly openStreams: OpenStreams;
+  /** Who is at its other end. */
+  readonly peer: Peer;
   /** Where the head of a message is written, for as long as it takes to copy it out. */
   readonly messageHead = new Uint8Array(messageHeadBytes);
   readonly #serverPartial: ServerPartialBytes;
   #partialBytes = 0;
 
-  constructor(
-    parts: GrpcLaneParts,
-    openStreams: OpenStreams,
-    serverPartial: ServerPartialBytes = { count: 0 },
-  ) {
+  constructor(parts: GrpcLaneParts, { openStreams, serverPartial, peer }: ConnectionTerms) {
     this.parts = parts;
     this.openStreams = openStreams;
+    this.peer = peer;
     this.#serverPartial = serverPartial;
   }
 

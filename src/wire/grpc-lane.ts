@@ -1,3 +1,4 @@
+import { type Peer, unknownPeer } from "../core/peer.js";
 import { BidiCall } from "./grpc-bidi.js";
 import {
   GrpcConnection,
@@ -28,8 +29,9 @@ export class GrpcLane {
   }
 
   /** Takes the requests of one connection. */
-  openConnection(): StreamAcceptor {
-    const connection = new GrpcConnection(this.#parts, this.#openStreams, this.#partialBytes);
+  openConnection(peer: Peer = unknownPeer): StreamAcceptor {
+    const shared = { openStreams: this.#openStreams, serverPartial: this.#partialBytes };
+    const connection = new GrpcConnection(this.#parts, { ...shared, peer });
     return new GrpcAcceptor(connection, this.#routes);
   }
 

@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import type { Peer } from "../core/peer.js";
 
 /** A connection as a stream of bytes: a socket, or what stands for a secured one. */
 export type Connection = Duplex & { readonly bytesWritten: number };
@@ -8,8 +9,12 @@ export type Connection = Duplex & { readonly bytesWritten: number };
  * library; one suite of tests holds them to the same behaviour.
  */
 export interface Transport {
-  /** Serves one connection, from now to its end. */
-  accept(connection: Connection): void;
+  /**
+   * Serves one connection, from now to its end.
+   *
+   * @param peer who is at its other end. Default `unknownPeer`
+   */
+  accept(connection: Connection, peer?: Peer): void;
   /**
    * First step of a graceful end: clients learn that they should go, and what they have sent until
    * then is still served. Resolves when all know, or after `waitMs`.

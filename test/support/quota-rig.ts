@@ -1,5 +1,6 @@
 import { sha256 } from "../../src/app/digest.js";
 import { noOverrides, type OverrideTable } from "../../src/core/override-table.js";
+import { type Peer, unknownPeer } from "../../src/core/peer.js";
 import type { QuotaAssignment } from "../../src/core/quota.js";
 import type { LeasesQuotas } from "../../src/core/quota-leases.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
@@ -102,9 +103,9 @@ export class QuotaRig {
     book: QuotaBook,
     node: string,
     hz: Readonly<Record<string, number>>,
-    identity = "fleet",
+    peer = unknownPeer,
   ): SimulatedEnvoy {
-    const envoy = new SimulatedEnvoy(this.clock, { node, hz, identity });
+    const envoy = new SimulatedEnvoy(this.clock, { node, hz, peer });
     envoy.open(book);
     this.envoys.push(envoy);
     return envoy;
@@ -153,7 +154,7 @@ const reportEveryMs = 5_000;
 interface EnvoyWish {
   readonly node: string;
   readonly hz: Readonly<Record<string, number>>;
-  readonly identity: string;
+  readonly peer: Peer;
 }
 
 /**
@@ -162,7 +163,7 @@ interface EnvoyWish {
  */
 export class SimulatedEnvoy {
   readonly node: string;
-  readonly identity: string;
+  readonly peer: Peer;
   readonly buckets = new Map<string, EnvoyBucket>();
   passed = 0;
   refused = 0;
@@ -172,10 +173,10 @@ export class SimulatedEnvoy {
   #session: QuotaSession | undefined;
   #reportMs: number;
 
-  constructor(clock: FakeClock, { node, hz, identity }: EnvoyWish) {
+  constructor(clock: FakeClock, { node, hz, peer }: EnvoyWish) {
     this.#clock = clock;
     this.node = node;
-    this.identity = identity;
+    this.peer = peer;
     this.#reportMs = clock.monotonicMs() + reportEveryMs;
     for (const [tenant, one] of Object.entries(hz)) this.ask(tenant, one);
   }
@@ -189,7 +190,7 @@ export class SimulatedEnvoy {
 
   open(book: QuotaBook): void {
     const wake = (): void => this.#read();
-    this.#session = book.open({ node: this.node, identity: this.identity, wake });
+    this.#session = book.open({ node: this.node, peer: this.peer, wake });
   }
 
   /** Its stream is gone. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Override } from "../../../src/core/override.js";
 import { noOverrides, OverrideTable } from "../../../src/core/override-table.js";
+import { unknownPeer } from "../../../src/core/peer.js";
 import { QuotaRig, quotaPolicy, tenantQuota } from "../../support/quota-rig.js";
 
 const ttlSeconds = 10;
@@ -227,7 +228,7 @@ describe("QuotaBook", () => {
     let wakes = 0;
     const session = book.open({
       node: "a",
-      identity: "fleet",
+      peer: unknownPeer,
       wake: () => {
         wakes += 1;
       },
