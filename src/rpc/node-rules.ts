@@ -125,7 +125,7 @@ function parseRule(words: readonly string[]): NodeRule | string {
   const pattern = tokens.map((token) => {
     const part = partOf(token);
     if (part !== undefined) return `(?<${part}>${any})`;
-    return token === "*" ? any : token.replace(/[^\w]/g, "\\$&");
+    return token === "*" ? any : token.replace(/[$()*+./?[\\\]^|]/g, "\\$&");
   });
   const name = new RegExp(`^${pattern.join("")}$`, "u");
   return { name, node: node || [], cluster: cluster || undefined };
