@@ -184,7 +184,7 @@ const refusalRows: Readonly<Record<OwnerFault, string>> = {
   identity_not_allowed: "no rule of HEADGATE_CONTROL_NODES lets its certificate speak for its node",
   owned_by_another: "its node's id is in use by a client with another certificate",
   too_many_of_identity:
-    "its client has as many streams or nodes as HEADGATE_CONTROL_IDENTITY_PERCENT_MAX lets one have",
+    "its client has as many streams or nodes as HEADGATE_CONTROL_IDENTITY_PERCENT_MAX lets it",
   too_many_nodes: "as many nodes are known as may be: add replicas",
 };
 

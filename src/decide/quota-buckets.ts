@@ -34,7 +34,7 @@ export class QuotaBuckets {
   readonly #makerBucketsMax: number;
   readonly #left = new Map<string, LeftHolder>();
 
-  /** @param identityPercentMax of a domain's descriptors, that one identity may bring. Default 100 */
+  /** @param identityPercentMax of a domain's descriptors that one identity brings. Default 100 */
   constructor(identityPercentMax = 100) {
     this.#makerBucketsMax = Math.max(
       1,

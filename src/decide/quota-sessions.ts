@@ -88,7 +88,7 @@ export class OpenQuotaSession implements QuotaSession {
     this.#host = host;
     this.#caller = caller;
     const { node, peer } = caller;
-    // Two certificates that name one address are two Envoys; without one an address is all there is.
+    // Two certificates that name one address are two Envoys; without one there is nothing else.
     const isOwn = node !== undefined && peer.kind === "certificate";
     this.#name = isOwn ? JSON.stringify([peer.identity, node]) : node;
   }

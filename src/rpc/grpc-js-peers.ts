@@ -3,8 +3,8 @@ import type { Server } from "@grpc/grpc-js";
 import { type Peer, unknownPeer } from "../core/peer.js";
 
 /**
- * Who is at the other end of a library's calls. The library itself knows the peers of sockets alone,
- * and a secured connection reaches it as a plain stream. So each session is noted as it begins, and
+ * Who is at the other end of a library's calls. The library knows the peers of sockets alone, and a
+ * secured connection reaches it as a plain stream. So each session is noted as it begins, and
  * a call leads to its session by private fields, met with doubt: who cannot be told is nobody.
  */
 export class GrpcJsPeers {

@@ -2,15 +2,11 @@ import type { Peer } from "../core/peer.js";
 import { allowsName, allowsNode, type NodeRule, type SaidNode } from "./node-rules.js";
 
 /** What a peer may not do, as metrics name it. */
-export const ownerFaults = [
-  "identity_not_allowed",
-  "owned_by_another",
-  "too_many_of_identity",
-  "too_many_nodes",
-] as const;
-
-/** A row of `ownerFaults`. */
-export type OwnerFault = (typeof ownerFaults)[number];
+export type OwnerFault =
+  | "identity_not_allowed"
+  | "owned_by_another"
+  | "too_many_of_identity"
+  | "too_many_nodes";
 
 /** How long the name of an Envoy is its peer's after its last stream has ended, in milliseconds. */
 export const ownedAfterMs = 60_000;

@@ -101,11 +101,11 @@ export class QuotaRig {
   /** An Envoy whose stream is on a replica. @param hz requests a second of each bucket */
   connect(
     book: QuotaBook,
-    node: string,
+    who: string | EnvoyName,
     hz: Readonly<Record<string, number>>,
-    peer = unknownPeer,
   ): SimulatedEnvoy {
-    const envoy = new SimulatedEnvoy(this.clock, { node, hz, peer });
+    const name = typeof who === "string" ? { node: who, peer: unknownPeer } : who;
+    const envoy = new SimulatedEnvoy(this.clock, { ...name, hz });
     envoy.open(book);
     this.envoys.push(envoy);
     return envoy;
@@ -151,10 +151,14 @@ interface EnvoyBucket {
 /** Envoy's reports, in milliseconds. */
 const reportEveryMs = 5_000;
 
-interface EnvoyWish {
+/** What an Envoy calls itself, and what its connection says. */
+interface EnvoyName {
   readonly node: string;
-  readonly hz: Readonly<Record<string, number>>;
   readonly peer: Peer;
+}
+
+interface EnvoyWish extends EnvoyName {
+  readonly hz: Readonly<Record<string, number>>;
 }
 
 /**

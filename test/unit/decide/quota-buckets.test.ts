@@ -34,7 +34,7 @@ describe("QuotaBuckets", () => {
     expect(buckets.take(quota, entriesOf("beyond"), "fleet").isOverflow).toBe(false);
   });
 
-  it("sends what one identity brings beyond its part to the overflow, and of others nothing", () => {
+  it("sends what an identity brings beyond its part to the overflow, and nothing of others", () => {
     const buckets = new QuotaBuckets(10);
     const most = bucketsPerDomainMax / 10;
     const take = (value: string, identity: string) =>

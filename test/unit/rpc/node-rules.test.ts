@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import {
   allowsName,
@@ -54,6 +55,19 @@ describe("allowsNode()", () => {
   ])("by $rules lets $name speak for $node in $cluster: $allowed", (row) => {
     const { rules, name, allowed, ...said } = row;
     expect(allowsNode(rulesOf(rules), ["dns.example", name], said)).toBe(allowed);
+  });
+
+  it("lets certificates of a mesh speak by the rules of the README", async () => {
+    const readme = await readFile("README.md", "utf8");
+    const rules = rulesOf(/^HEADGATE_CONTROL_NODES="\n([^"]+)"/m.exec(readme)?.[1] ?? "");
+    const speaks = (name: string, node: string, cluster?: string): boolean =>
+      allowsNode(rules, [name], { node, cluster });
+    const sidecar = "spiffe://cluster.local/ns/web/sa/shop";
+    expect(speaks(sidecar, webNode, "shop.web")).toBe(true);
+    expect(speaks(sidecar, webNode, "shop.pay")).toBe(false);
+    expect(speaks("spiffe://cluster.local/ns/pay/sa/shop", webNode, "shop.pay")).toBe(false);
+    expect(speaks("edge-3.edge.shop.example", "edge-3")).toBe(true);
+    expect(speaks("spiffe://shop.example/canary", "edge-3")).toBe(false);
   });
 
   it("finds nobody without a certificate", () => {

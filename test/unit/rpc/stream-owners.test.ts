@@ -25,7 +25,7 @@ function ownersOf(parts: Partial<StreamOwnersParts> = {}) {
 }
 
 describe("StreamOwners", () => {
-  it("keeps a name for the certificate that had it first, until a while after its last stream", () => {
+  it("keeps a name for the certificate that had it, and a while after its last stream", () => {
     const { owners, time } = ownersOf();
     expect(owners.claim(first, { node: "edge" })).toBeUndefined();
     expect(owners.claim(first, { node: "edge" })).toBeUndefined();
@@ -72,7 +72,7 @@ describe("StreamOwners", () => {
     expect(owners.open(first)).toBeUndefined();
   });
 
-  it("lets one identity have so many names, all together so many, and forgets those that end", () => {
+  it("lets one identity and all have so many names, and forgets those that end", () => {
     const { owners, time } = ownersOf();
     const claim = (peer: Peer, node: string) => owners.claim(peer, { node });
     expect(["a", "b", "c"].map((node) => claim(first, node))).toEqual([
