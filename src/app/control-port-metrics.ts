@@ -135,7 +135,9 @@ function counters({ plane: { counts, registry } }: ControlMetricsParts): readonl
     },
     {
       name: "headgate_control_failed_streams_total",
-      help: "Streams that were ended or refused, by cause.",
+      help:
+        "Streams that were ended or refused, by cause; owned_by_another and identity_not_allowed " +
+        "for who their client is.",
       labelNames: ["cause"],
       read: (add) => {
         for (const [cause, count] of counts.faults) add(count, { cause });

@@ -2,16 +2,19 @@ import { createServer, type Socket } from "node:net";
 import type { Clock, Random } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
 import type { NodeReport } from "../core/feedback.js";
+import type { Peer } from "../core/peer.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import type { HeldSheet } from "../fleet/sheet-board.js";
 import { type ControlPlane, controlMessageBytesMax } from "../rpc/control-plane.js";
 import { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
+import type { OwnerFault } from "../rpc/stream-owners.js";
 import { boundByAddress } from "./address-bound.js";
 import type { Config } from "./config.js";
 import { type ListenAddress, listen } from "./listen.js";
 import type { Logger } from "./logger.js";
 import type { OpenTls } from "./tls.js";
 import { TlsConnection } from "./tls-connection.js";
+import { peerOf } from "./tls-peer.js";
 
 /** Who makes sheets of reports: a loop in this process, or the leader of the fleet. */
 export interface SheetSource {
@@ -114,8 +117,8 @@ function createTransport({ plane, config, clock, random, onBug }: ControlPortPar
 }
 
 function acceptor(transport: GrpcJsTransport, tls: OpenTls | undefined): (socket: Socket) => void {
-  if (tls === undefined) return (socket) => transport.accept(socket);
-  return tls.terminate((socket) => transport.accept(new TlsConnection(socket)));
+  if (tls === undefined) return (socket) => transport.accept(socket, peerOf(socket));
+  return tls.terminate((socket) => transport.accept(new TlsConnection(socket), peerOf(socket)));
 }
 
 /** Hands policies and sheets in, and reports on; nothing of it may throw into a timer. */
@@ -162,6 +165,36 @@ function follow({ plane, sheets, policies, clock, onBug }: ControlPortParts): ()
     for (const stop of stops) stop();
   };
 }
+
+/** Least time between two lines on one cause: a fleet with a wrong certificate tries all day. */
+const refusalReportMsMin = 60_000;
+
+/** The longest identity that a line says, in characters. */
+const toldIdentityCharsMax = 256;
+
+/** Logs each cause for which peers are refused from time to time, with the last one's identity. */
+export function createRefusalReport({
+  clock,
+  logger,
+}: Pick<ControlPortParts, "clock" | "logger">): (fault: OwnerFault, peer: Peer) => void {
+  const quietUntilMs = new Map<OwnerFault, number>();
+  return (cause, { identity }) => {
+    const nowMs = clock.monotonicMs();
+    if (nowMs < (quietUntilMs.get(cause) ?? Number.NEGATIVE_INFINITY)) return;
+    quietUntilMs.set(cause, nowMs + refusalReportMsMin);
+    const told = identity.slice(0, toldIdentityCharsMax).replace(/[^ -~]/g, "?");
+    const sentence = `A stream of the control port was refused: ${refusalRows[cause]}.`;
+    logger.warn({ event: "controlStreamRefused", cause, identity: told }, sentence);
+  };
+}
+
+const refusalRows: Readonly<Record<OwnerFault, string>> = {
+  identity_not_allowed: "no rule of HEADGATE_CONTROL_NODES lets its certificate speak for its node",
+  owned_by_another: "its node's id is in use by a client with another certificate",
+  too_many_of_identity:
+    "its client has as many streams or nodes as HEADGATE_CONTROL_IDENTITY_PERCENT_MAX lets it",
+  too_many_nodes: "as many nodes are known as may be: add replicas",
+};
 
 /** Where no loop is closed: Envoys are listened to, and keep their configured defaults. */
 export const noSheets: SheetSource = {

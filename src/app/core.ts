@@ -15,7 +15,6 @@ import { createExternalProcessorService } from "../rpc/ext-proc.js";
 import { ExtProcCodec } from "../rpc/ext-proc-codec.js";
 import { createHealthService, Health } from "../rpc/health.js";
 import { pushTimesFor } from "../rpc/layer-pusher.js";
-import type { IgnoredReport } from "../rpc/quota-stream.js";
 import { createRateLimitService } from "../rpc/rls.js";
 import { ResponseExtras } from "../rpc/rls-extras.js";
 import type { Transport } from "../wire/transport.js";
@@ -23,6 +22,7 @@ import { AdminCounts } from "./admin-metrics.js";
 import { openAdmission } from "./admission.js";
 import { cacheBounds } from "./cache-bounds.js";
 import type { Config } from "./config.js";
+import { createRefusalReport } from "./control-port.js";
 import { extrasOf, switchesOf } from "./decision-options.js";
 import { sha256 } from "./digest.js";
 import { bugTrace } from "./failure.js";
@@ -222,10 +222,20 @@ function createDecider(
   });
 }
 
-function createControlPlane({ config, clock, random }: CoreParts, quotas: QuotaBook): ControlPlane {
-  const onIgnored = (cause: IgnoredReport): void => quotas.noteIgnored(cause);
-  const times = pushTimesFor(config.layerTtlMs);
-  return new ControlPlane({ clock, random, times, quotas: { quotas, onIgnored } });
+function createControlPlane(
+  { config, clock, random, logger }: CoreParts,
+  quotas: QuotaBook,
+): ControlPlane {
+  const { layerTtlMs, nodeRules, identityPercentMax } = config;
+  return new ControlPlane({
+    clock,
+    random,
+    times: pushTimesFor(layerTtlMs),
+    quotas: { quotas, onIgnored: (cause) => quotas.noteIgnored(cause) },
+    ...(nodeRules === undefined ? {} : { nodeRules }),
+    identityPercentMax,
+    onRefused: createRefusalReport({ clock, logger }),
+  });
 }
 
 function createCoreTransport(

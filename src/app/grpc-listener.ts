@@ -6,6 +6,7 @@ import type { Config } from "./config.js";
 import { type ListenAddress, listen } from "./listen.js";
 import type { OpenTls } from "./tls.js";
 import { TlsConnection } from "./tls-connection.js";
+import { peerOf } from "./tls-peer.js";
 import { listenOnSocket, type SocketAddress } from "./unix-socket.js";
 
 /** Where gRPC is served: a port, or a Unix socket. */
@@ -40,11 +41,14 @@ const grpcConnectionsMax = 10_000;
 export async function listenForGrpc(parts: GrpcListenerParts): Promise<GrpcListener> {
   const { config, transport, tls, onRefused } = parts;
   const acceptSecured = (socket: TLSSocket): void => {
-    transport.accept(config.transport === "grpc-js" ? new TlsConnection(socket) : socket);
+    const connection = config.transport === "grpc-js" ? new TlsConnection(socket) : socket;
+    transport.accept(connection, peerOf(socket));
   };
   const { connectionsPerAddressMax: perAddressMax } = config;
   const accept =
-    tls === undefined ? (socket: Socket) => transport.accept(socket) : tls.terminate(acceptSecured);
+    tls === undefined
+      ? (socket: Socket) => transport.accept(socket, peerOf(socket))
+      : tls.terminate(acceptSecured);
   const server = createServer(
     { noDelay: true },
     boundByAddress(accept, { perAddressMax, onRefused }),

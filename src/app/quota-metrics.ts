@@ -88,7 +88,9 @@ function counters({ counts }: QuotaBook): readonly ReadMetric[] {
       counts: counts.told,
     }),
     rows("headgate_quota_unusual_reports_total", {
-      help: "Usage that cannot be, cut to what can; and Envoys with the name of another live one.",
+      help:
+        "Usage beyond what an Envoy was assigned, or without an assignment beyond its part, cut " +
+        "to that; and Envoys with the name of another live one.",
       label: "reason",
       counts: counts.unusual,
     }),
@@ -98,7 +100,7 @@ function counters({ counts }: QuotaBook): readonly ReadMetric[] {
       counts: counts.ignored,
     }),
     rows("headgate_quota_overflows_total", {
-      help: "Buckets beyond a bound: of a stream, of a domain, or of the process.",
+      help: "Buckets beyond a bound: of a stream, of an identity, of a domain, or of the process.",
       label: "bound",
       counts: counts.overflows,
     }),

@@ -46,6 +46,7 @@ export function openQuotas(parts: QuotasParts): QuotaBook {
     clock,
     switches: switchesOf(config),
     digest: sha256,
+    identityPercentMax: config.identityPercentMax,
     onEvent: (event) => logQuotas(event, logger),
   });
 }

@@ -34,22 +34,31 @@ export type TlsValues = Pick<
   | "grpcClientTlsSan"
 >;
 
+/** Those with what needs certificates of clients. */
+type CheckedValues = TlsValues & Pick<OptionValues, "nodeRules">;
+
 /**
  * What the options of the gRPC port's TLS say together. Checks of clients that would silently not
  * happen are problems; a certificate that is not used is only worth a notice.
  */
-export function chooseTls(values: TlsValues): ChosenTls {
+export function chooseTls(values: CheckedValues): ChosenTls {
   const authority = clientAuthority(values);
   if (!values.grpcServerUseTls) return withoutTls(values, authority);
   const problems: string[] = [];
   const { grpcServerTlsCert, grpcServerTlsKey, grpcClientTlsSan } = values;
   if (grpcServerTlsCert === undefined) problems.push(missing("GRPC_SERVER_TLS_CERT"));
   if (grpcServerTlsKey === undefined) problems.push(missing("GRPC_SERVER_TLS_KEY"));
-  if (grpcClientTlsSan !== undefined && authority === undefined) {
-    problems.push(
-      "GRPC_CLIENT_TLS_SAN is set, but GRPC_CLIENT_TLS_CACERT is not: clients would not be " +
-        "asked for a certificate; set it to the authorities that vouch for them",
-    );
+  const unchecked = [
+    ...(grpcClientTlsSan === undefined ? [] : ["GRPC_CLIENT_TLS_SAN"]),
+    ...(values.nodeRules === undefined ? [] : ["HEADGATE_CONTROL_NODES"]),
+  ];
+  if (authority === undefined) {
+    for (const setting of unchecked) {
+      problems.push(
+        `${setting} is set, but GRPC_CLIENT_TLS_CACERT is not: clients would not be asked for a ` +
+          "certificate; set it to the authorities that vouch for them",
+      );
+    }
   }
   if (grpcServerTlsCert === undefined || grpcServerTlsKey === undefined || problems.length > 0) {
     return { kind: "problems", problems };
@@ -72,8 +81,11 @@ function clientAuthority(values: TlsValues): NamedFile | undefined {
   return { setting: "GRPC_SERVER_TLS_CA_CERT", path: grpcServerTlsCaCert };
 }
 
-function withoutTls(values: TlsValues, authority: NamedFile | undefined): ChosenTls {
-  const unused = authority?.setting ?? (values.grpcClientTlsSan && "GRPC_CLIENT_TLS_SAN");
+function withoutTls(values: CheckedValues, authority: NamedFile | undefined): ChosenTls {
+  const unused =
+    authority?.setting ??
+    (values.grpcClientTlsSan && "GRPC_CLIENT_TLS_SAN") ??
+    (values.nodeRules && "HEADGATE_CONTROL_NODES");
   if (unused !== undefined) {
     const remedy = "set it to true, or remove the other";
     const problem = `${unused} needs GRPC_SERVER_USE_TLS: no client is checked now; ${remedy}`;

@@ -75,7 +75,7 @@ export const tlsOptionRows = {
 } as const;
 
 /** An option that may be left out, whose text is checked; an empty text counts as left out. */
-function checkedOption<T>(
+export function checkedOption<T>(
   row: Parameters<typeof optionalTextOption>[0] & {
     readonly parse: (text: string) => ParsedOption<T>;
   },

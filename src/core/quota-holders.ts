@@ -6,10 +6,28 @@ import type { DivisionColumns } from "./quota-division.js";
 export interface QuotaHoldersOptions {
   /** The most at once, 1 to `quotaHoldersMax`. Default `quotaHoldersMax`. */
   readonly holdersMax?: number;
+  /** The most of one identity, from 1. Default `holdersMax`. */
+  readonly identityHoldersMax?: number;
+}
+
+/** Holders of one identity in one pool. */
+export interface QuotaParty {
+  readonly identity: string;
+  /** Those that count, with those whose streams are closed. */
+  holderCount: number;
+  /** Those whose streams are open, by weight. */
+  readonly members: { readonly weight: number; count: number }[];
+  /** The sum of their weights, each by itself. */
+  weight: number;
+  /** The most of them that have one weight: how many Envoys they are. */
+  crowd: number;
+  /** Hits that were taken of what nothing bounded: see `QuotaMeter`. */
+  openHits: number;
+  openMs: number;
 }
 
 /** The most holders of one process: 1,000 Envoys of 1,000 buckets each. */
-const quotaHoldersMax = 1_000_000;
+export const quotaHoldersMax = 1_000_000;
 
 /** What a holder was told last. */
 export const toldNothing = 0;
@@ -33,6 +51,8 @@ const sizeMin = 64;
  */
 export class QuotaHolders {
   readonly #holdersMax: number;
+  readonly #identityHoldersMax: number;
+  readonly #countByIdentity = new Map<string, number>();
   readonly #free: number[] = [];
   #scratch = divisionColumns(0);
   #size = 0;
@@ -65,8 +85,8 @@ export class QuotaHolders {
   /** What it is to have, while its pool is being divided. */
   target = new Float64Array(0);
   tokens = new Uint32Array(0);
-  /** Tokens that it was given since its last report, with those that it may have had then. */
-  tokensSince = new Float64Array(0);
+  /** Hits that it may have admitted and not reported, but for what `top` has brought since. */
+  unreported = new Float64Array(0);
   told = new Uint8Array(0);
   isLeft = new Uint8Array(0);
   isHungry = new Uint8Array(0);
@@ -76,10 +96,16 @@ export class QuotaHolders {
   wasOpen = new Uint8Array(0);
   /** Its place in its pool. */
   place = new Uint32Array(0);
+  /** With whom it shares its weight. */
+  readonly party: (QuotaParty | undefined)[] = [];
 
-  constructor({ holdersMax = quotaHoldersMax }: QuotaHoldersOptions = {}) {
+  constructor({
+    holdersMax = quotaHoldersMax,
+    identityHoldersMax = holdersMax,
+  }: QuotaHoldersOptions = {}) {
     assert(holdersMax >= 1 && holdersMax <= quotaHoldersMax, "a number of holders there may be");
     this.#holdersMax = holdersMax;
+    this.#identityHoldersMax = identityHoldersMax;
   }
 
   /** Holders at present. */
@@ -98,15 +124,33 @@ export class QuotaHolders {
     return this.#scratch;
   }
 
-  /** Makes room for one; undefined where there are as many as there may be. */
-  add(): QuotaHolder | undefined {
-    if (this.#count >= this.#holdersMax) return undefined;
+  /** Whether an identity has as many as it may have. */
+  isFullFor(identity: string): boolean {
+    return (this.#countByIdentity.get(identity) ?? 0) >= this.#identityHoldersMax;
+  }
+
+  /** Makes room for one of a party; undefined where there are as many as there may be. */
+  add(party: QuotaParty): QuotaHolder | undefined {
+    const { identity } = party;
+    if (this.#count >= this.#holdersMax || this.isFullFor(identity)) return undefined;
+    this.#countByIdentity.set(identity, (this.#countByIdentity.get(identity) ?? 0) + 1);
     const again = this.#free.pop();
     if (again === undefined && this.#count >= this.#size) this.#grow();
     const holder = again ?? this.#count;
     this.#count += 1;
+    this.party[holder] = party;
+    party.holderCount += 1;
     // The one place where a number becomes a holder.
     return holder as QuotaHolder;
+  }
+
+  /**
+   * What it weighs among the others of its pool here: who opens more streams weighs no more for it.
+   *
+   * Example: of an identity with 20 Envoys each weighs a twentieth of its weight.
+   */
+  partWeight(holder: QuotaHolder): number {
+    return (this.weight[holder] ?? 1) / Math.max(1, this.party[holder]?.crowd ?? 1);
   }
 
   /** Sets everything about one to how it is for somebody new. */
@@ -127,7 +171,7 @@ export class QuotaHolders {
     this.turn[holder] = 0;
     this.target[holder] = 0;
     this.tokens[holder] = 0;
-    this.tokensSince[holder] = 0;
+    this.unreported[holder] = 0;
     this.told[holder] = toldNothing;
     this.isLeft[holder] = 0;
     this.isHungry[holder] = 0;
@@ -139,6 +183,13 @@ export class QuotaHolders {
   remove(holder: QuotaHolder): void {
     this.#free.push(holder);
     this.#count -= 1;
+    const party = this.party[holder];
+    if (party === undefined) return;
+    this.party[holder] = undefined;
+    party.holderCount -= 1;
+    const count = (this.#countByIdentity.get(party.identity) ?? 0) - 1;
+    if (count > 0) this.#countByIdentity.set(party.identity, count);
+    else this.#countByIdentity.delete(party.identity);
   }
 
   #grow(): void {
@@ -159,7 +210,7 @@ export class QuotaHolders {
     this.usedMs = longer(this.usedMs, size);
     this.turn = longer(this.turn, size);
     this.target = longer(this.target, size);
-    this.tokensSince = longer(this.tokensSince, size);
+    this.unreported = longer(this.unreported, size);
     this.tokens = longerWords(this.tokens, size);
     this.place = longerWords(this.place, size);
     this.told = longerBytes(this.told, size);
@@ -179,8 +230,8 @@ function divisionColumns(size: number): DivisionColumns {
   };
 }
 
-/** 16 columns of 8 bytes, two of 4, five of 1. */
-const bytesPerHolder = 16 * 8 + 2 * 4 + 5;
+/** 17 columns of 8 bytes, that of parties with them, two of 4, five of 1. */
+const bytesPerHolder = 17 * 8 + 2 * 4 + 5;
 
 function longer(column: Float64Array, size: number): Float64Array<ArrayBuffer> {
   const copy = new Float64Array(size);

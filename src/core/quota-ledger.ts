@@ -203,10 +203,11 @@ export class QuotaLedger {
       this.#heldMicroHz += held - (holders.held[holder] ?? 0);
       this.#toldMicroHz += rate - before;
       this.#tokens += tokens - (holders.tokens[holder] ?? 0);
-      this.#bankHits -= this.costOf(holder, tokens, nowMs);
+      const cost = this.costOf(holder, tokens, nowMs);
+      this.#bankHits -= cost;
       holders.held[holder] = held;
       holders.top[holder] = Math.max(holders.top[holder] ?? 0, rate);
-      holders.tokensSince[holder] = (holders.tokensSince[holder] ?? 0) + tokens;
+      holders.unreported[holder] = (holders.unreported[holder] ?? 0) + cost;
       holders.rate[holder] = rate;
       holders.tokens[holder] = tokens;
       holders.told[holder] = told;
@@ -218,9 +219,12 @@ export class QuotaLedger {
 
   /** Its Envoy has no bucket, so that the next one is full, though it is told the same one. */
   payAgain(holder: QuotaHolder, nowMs: number): void {
-    const paidHits = this.bankHits(nowMs) - (this.#holders.tokens[holder] ?? 0);
+    const holders = this.#holders;
+    const before = this.bankHits(nowMs);
+    const paidHits = before - (holders.tokens[holder] ?? 0);
     // Who says so all the time does not keep the others from what is theirs for ever.
-    this.#bankHits = Math.max(paidHits, Math.min(this.#bankHits, -this.bankHitsMax));
+    this.#bankHits = Math.max(paidHits, Math.min(before, -this.bankHitsMax));
+    holders.unreported[holder] = (holders.unreported[holder] ?? 0) + before - this.#bankHits;
   }
 
   /** What it was told holds on from now. */

@@ -2,6 +2,7 @@ import { microHzPerHz, type QuotaHolder, type QuotaUsage, quotaReportMs } from "
 import type { QuotaAccount } from "./quota-account.js";
 import {
   type QuotaHolders,
+  type QuotaParty,
   toldAllow,
   toldDeny,
   toldNothing,
@@ -16,6 +17,17 @@ const quotaElapsedMsMax = 3_600_000;
 /** What a report may tell of beyond its assignment: rounding, and clocks that differ. */
 const slackRatio = 1.1;
 const slackHits = 2;
+
+/** Reports may be late: what a rate brings in that time may be reported later than it was due. */
+const lateMsMax = 2 * quotaReportMs + confirmMs;
+
+/**
+ * What is taken of Envoys that nothing bounded, or another replica did: of each identity what its
+ * part of the limit brings between two reports and on their way, and a few hits; once in a minute.
+ */
+const openSeconds = (quotaReportMs + confirmMs) / 1_000;
+const openHitsLeast = 10;
+const openPaidMs = 60_000;
 
 /** A report's own clock is taken to be so much faster: it never falls behind for ever. */
 const clockRatio = 1.02;
@@ -36,8 +48,11 @@ const rareMicroHz = microHzPerHz / 120;
 /** Demand that differs by no more than this part changes nothing. */
 const steadyRatio = 0.1;
 
-/** What a report said: as may be, more than may be, or of a time that cannot be. */
-export type UsageVerdict = "plausible" | "too_much" | "elapsed";
+/**
+ * What a report said: as may be, more than was assigned, more than is taken of who has no
+ * assignment, or of a time that cannot be.
+ */
+export type UsageVerdict = "plausible" | "too_much" | "unassigned" | "elapsed";
 
 /** What came of a report. */
 export interface MeterReading {
@@ -66,23 +81,19 @@ export class QuotaMeter {
     this.#account = account;
   }
 
-  /** Takes in a report. What cannot be is cut to what can, and credits nothing. */
-  read(holder: QuotaHolder, usage: QuotaUsage, nowMs: number): MeterReading {
-    const {
-      changedMs,
-      clockMs: clocks,
-      held,
-      reportedMs,
-      told,
-      tokens,
-      tokensSince,
-      top,
-      wasOpen,
-    } = this.#holders;
+  /**
+   * Takes in a report. What cannot be is cut to what can, and credits nothing.
+   *
+   * @param terms `openMicroHz` is its party's part of the limit
+   */
+  read(holder: QuotaHolder, usage: QuotaUsage, { openMicroHz, nowMs }: ReadTerms): MeterReading {
+    const { changedMs, clockMs: clocks, reportedMs, wasOpen } = this.#holders;
     const isTimed = usage.elapsedMs >= 0 && usage.elapsedMs <= quotaElapsedMsMax;
     const elapsedMs = isTimed ? usage.elapsedMs : nowMs - (reportedMs[holder] ?? nowMs);
     const clockMs = Math.min(nowMs, (clocks[holder] ?? 0) + elapsedMs * clockRatio);
-    const allowedHits = Math.min(usage.allowedHits, this.#allowedMax(holder, elapsedMs));
+    const isOpen = wasOpen[holder] !== 0 || this.#isOpen(holder);
+    const claimed = { hits: usage.allowedHits, isOpen, openMicroHz };
+    const allowedHits = this.#takeAllowed(holder, claimed, nowMs);
     this.#settle(holder, { allowedHits, clockMs, isCredited: isTimed }, nowMs);
     const takenMs = (changedMs[holder] ?? 0) + confirmMs;
     const isTaken = clockMs >= takenMs;
@@ -92,14 +103,11 @@ export class QuotaMeter {
     reportedMs[holder] = nowMs;
     clocks[holder] = clockMs;
     // A late report may have left before what was told last came: the next one tells of both.
-    if (clockMs >= (changedMs[holder] ?? 0)) {
-      top[holder] = held[holder] ?? 0;
-      tokensSince[holder] = tokens[holder] ?? 0;
-    }
-    const isOpen = told[holder] === toldNothing || told[holder] === toldAllow;
-    wasOpen[holder] = isOpen ? 1 : Math.max(0, (wasOpen[holder] ?? 0) - 1);
+    if (clockMs >= (changedMs[holder] ?? 0)) this.#settleTop(holder);
+    wasOpen[holder] = this.#isOpen(holder) ? 1 : Math.max(0, (wasOpen[holder] ?? 0) - 1);
     const isCut = allowedHits < usage.allowedHits;
-    const verdict = !isTimed ? "elapsed" : isCut ? "too_much" : "plausible";
+    const cut = isOpen ? "unassigned" : "too_much";
+    const verdict = !isTimed ? "elapsed" : isCut ? cut : "plausible";
     return { verdict, clockMs, isTaken, isOther };
   }
 
@@ -126,11 +134,42 @@ export class QuotaMeter {
     estimate[holder] = microHz;
   }
 
-  #allowedMax(holder: QuotaHolder, elapsedMs: number): number {
-    const { tokensSince, top, wasOpen } = this.#holders;
-    if (wasOpen[holder] !== 0) return Number.MAX_SAFE_INTEGER;
-    const brought = ((top[holder] ?? 0) * elapsedMs * slackRatio) / 1_000 / microHzPerHz;
-    return Math.ceil((tokensSince[holder] ?? 0) + brought + slackHits);
+  /**
+   * How many of the hits that it says it admitted are taken: what it was assigned since its last
+   * report, by our clock, whatever time it tells of; and more only where nothing was assigned.
+   */
+  #takeAllowed(
+    holder: QuotaHolder,
+    { hits, isOpen, openMicroHz }: ClaimedUse,
+    nowMs: number,
+  ): number {
+    const { party: parties, reportedMs, told, top, unreported } = this.#holders;
+    if (told[holder] === toldAllow) return hits;
+    const sinceMs = Math.max(0, nowMs - (reportedMs[holder] ?? nowMs));
+    const brought = ((top[holder] ?? 0) * sinceMs * slackRatio) / 1_000 / microHzPerHz;
+    const assigned = (unreported[holder] ?? 0) + brought;
+    const party = parties[holder];
+    const own = Math.min(hits, Math.ceil(assigned + (isOpen ? 0 : slackHits)));
+    // What it used before it was told anything here is not paid for with what it was told here.
+    const isMixed = isOpen && !this.#isOpen(holder);
+    unreported[holder] = isMixed ? assigned : assigned - own;
+    if (own === hits || party === undefined || !isOpen) return own;
+    return own + takeOpen(party, hits - own, { openMicroHz, nowMs });
+  }
+
+  #isOpen(holder: QuotaHolder): boolean {
+    const { told } = this.#holders;
+    return told[holder] === toldNothing || told[holder] === toldAllow;
+  }
+
+  /** What it may have in force still, and may report late, is all that is left of what it had. */
+  #settleTop(holder: QuotaHolder): void {
+    const { held, tokens, top, unreported } = this.#holders;
+    const rate = held[holder] ?? 0;
+    const lateHits = (rate * lateMsMax) / 1_000 / microHzPerHz;
+    top[holder] = rate;
+    const most = (tokens[holder] ?? 0) + lateHits;
+    unreported[holder] = Math.min(unreported[holder] ?? 0, most);
   }
 
   #settle(
@@ -200,6 +239,34 @@ function weightOf(askedHits: number, expectedHits: number): number {
 
 function microHzOf(hits: number, elapsedMs: number): number {
   return (hits * 1_000 * microHzPerHz) / elapsedMs;
+}
+
+/** What hits are left of which nobody can say what bounded them. @returns how many are taken */
+function takeOpen(party: QuotaParty, hits: number, { openMicroHz, nowMs }: ReadTerms): number {
+  const most = Math.ceil((openMicroHz / microHzPerHz) * openSeconds * slackRatio) + openHitsLeast;
+  const paid = (most * Math.max(0, nowMs - party.openMs)) / openPaidMs;
+  const used = Math.max(0, Math.min(party.openHits, most) - paid);
+  const taken = Math.max(0, Math.min(hits, Math.floor(most - used)));
+  party.openHits = used + taken;
+  party.openMs = nowMs;
+  return taken;
+}
+
+/** Whether a party that has gone may be forgotten: when it is back it has nothing more. */
+export function isOpenPaid({ openHits, openMs }: QuotaParty, nowMs: number): boolean {
+  return openHits === 0 || nowMs - openMs >= openPaidMs;
+}
+
+interface ClaimedUse {
+  readonly hits: number;
+  /** Whether something else than what it was told here may have bounded it. */
+  readonly isOpen: boolean;
+  readonly openMicroHz: number;
+}
+
+interface ReadTerms {
+  readonly openMicroHz: number;
+  readonly nowMs: number;
 }
 
 interface NotedUse extends QuotaUsage {

@@ -15,6 +15,7 @@ import { QuotaAccount, type QuotaCharged } from "./quota-account.js";
 import { ceilingMicroHzMax } from "./quota-ceiling.js";
 import {
   type QuotaHolders,
+  type QuotaParty,
   toldAllow,
   toldDeny,
   toldNothing,
@@ -22,7 +23,7 @@ import {
   toldTicket,
 } from "./quota-holders.js";
 import { confirmMs, type LedgerSettings, QuotaLedger } from "./quota-ledger.js";
-import { QuotaMeter, type UsageVerdict } from "./quota-meter.js";
+import { isOpenPaid, QuotaMeter, type UsageVerdict } from "./quota-meter.js";
 import { QuotaRound, slowMicroHz, wantedMicroHz } from "./quota-round.js";
 
 /** What a `QuotaPool` is made of. */
@@ -71,8 +72,12 @@ export class QuotaPool {
   readonly #members: QuotaHolder[] = [];
   /** Streams that are closed: they count until their time is up. */
   readonly #left: QuotaHolder[] = [];
+  /** By identity. */
+  readonly #parties = new Map<string, QuotaParty>();
   #settings: QuotaPoolSettings;
+  /** Of all members, each by itself, by which replicas are divided; and as parties weigh. */
   #weight = 0;
+  #partsWeight = 0;
   #isDirty = false;
   #roundMs: number;
   #roundCount = 0;
@@ -130,11 +135,20 @@ export class QuotaPool {
     this.#roundMs = nowMs - quietRoundMs;
   }
 
-  /** A bucket that is new on its stream; undefined where there are as many as there may be. */
-  join({ weight }: { readonly weight: number }, nowMs: number): QuotaHolder | undefined {
+  /**
+   * A bucket that is new on its stream; undefined where there are as many as there may be.
+   *
+   * @param joining `identity` is whose stream it is: see `Peer`
+   */
+  join(
+    { weight, identity }: { readonly weight: number; readonly identity: string },
+    nowMs: number,
+  ): QuotaHolder | undefined {
     assert(weight > 0, "a weight above 0");
-    const holder = this.#holders.add();
+    const party = this.#parties.get(identity) ?? newParty(identity, nowMs);
+    const holder = this.#holders.add(party);
     if (holder === undefined) return undefined;
+    this.#parties.set(identity, party);
     this.#holders.reset(holder, weight, nowMs);
     this.#enter(holder);
     return holder;
@@ -168,9 +182,11 @@ export class QuotaPool {
 
   /** Takes in what a holder reports. What cannot be is cut to what can, and credits nothing. */
   report(holder: QuotaHolder, usage: QuotaUsage, nowMs: number): UsageVerdict {
-    const { verdict, isTaken, isOther } = this.#meter.read(holder, usage, nowMs);
+    const part = partsWeight(this.#holders.party[holder]) / this.#partsWeight;
+    const openMicroHz = this.#account.rateMicroHzMax * Math.min(1, part);
     // Of no time an Envoy tells only where the bucket is new to it: after a restart it has none.
     if (usage.elapsedMs === 0) this.#ledger.payAgain(holder, nowMs);
+    const { verdict, isTaken, isOther } = this.#meter.read(holder, usage, { openMicroHz, nowMs });
     const isFreed = isTaken && this.#ledger.confirm(holder);
     if (isOther || isFreed) this.#isDirty = true;
     return verdict;
@@ -217,6 +233,7 @@ export class QuotaPool {
       ledger: this.#ledger,
       members: this.#members,
       start: (this.#roundCount * 7_919) % this.#members.length,
+      demandMicroHzMax: this.#account.rateMicroHzMax,
       nowMs,
     });
     const changes = round.run();
@@ -248,21 +265,24 @@ export class QuotaPool {
   /**
    * What this replica asks of the pool. Replicas are divided by what two kinds of holders want and
    * weigh: those who want little, and those who want much. Thrown together, the weight of the many
-   * would count for what the few want.
+   * would count for what the few want. Each stream counts for itself here: of what identities have
+   * at other replicas nothing is known.
    */
   claim(nowMs: number): QuotaClaim {
-    const { weight } = this.#holders;
+    const holders = this.#holders;
+    const demandMicroHzMax = this.#account.rateMicroHzMax;
     const ceilingMicroHz = this.#account.ceilingMicroHz(nowMs);
     let sum = 0;
-    for (const holder of this.#members) sum += wantedMicroHz(this.#holders, holder);
+    for (const holder of this.#members) sum += wantedMicroHz(holders, holder, demandMicroHzMax);
     const middle = (largeRatio * sum) / Math.max(1e-9, this.#weight);
     let hungry = 0;
     let hungryWeight = 0;
     for (const holder of this.#members) {
-      const wanted = wantedMicroHz(this.#holders, holder);
-      if (wanted <= middle * (weight[holder] ?? 0)) continue;
+      const wanted = wantedMicroHz(holders, holder, demandMicroHzMax);
+      const weight = holders.weight[holder] ?? 0;
+      if (wanted <= middle * weight) continue;
       hungry += wanted;
-      hungryWeight += weight[holder] ?? 0;
+      hungryWeight += weight;
     }
     const met = sum - hungry;
     // Who is there at all has room for those who come next.
@@ -288,11 +308,11 @@ export class QuotaPool {
 
   /** Everybody in it, for people. */
   states(nowMs: number): readonly QuotaHolderState[] {
-    const { demand, held, isLeft, reportedMs, weight } = this.#holders;
+    const { demand, held, isLeft, reportedMs } = this.#holders;
     const ttlMs = this.#ledger.ttlMs(nowMs) ?? 0;
     return [...this.#members, ...this.#left].map((holder) => ({
       holder,
-      weight: weight[holder] ?? 0,
+      weight: this.#holders.weight[holder] ?? 0,
       demandMicroHz: Math.floor(demand[holder] ?? 0),
       assignment: this.#ledger.assignment(holder, ttlMs),
       heldMicroHz: held[holder] ?? 0,
@@ -318,7 +338,7 @@ export class QuotaPool {
     const ledger = this.#ledger;
     const leaseMicroHz = ledger.leaseMicroHz(nowMs);
     const room = leaseMicroHz - ledger.heldMicroHz;
-    const even = (leaseMicroHz * (this.#holders.weight[holder] ?? 0)) / this.#weight;
+    const even = (leaseMicroHz * this.#holders.partWeight(holder)) / this.#partsWeight;
     const rateMicroHz = Math.floor(Math.min(room, even));
     const tokens = ledger.tokensOf(holder, rateMicroHz, nowMs);
     this.#isDirty = true;
@@ -332,10 +352,11 @@ export class QuotaPool {
 
   /** Everything that time alone does. */
   #look(nowMs: number): readonly QuotaChange[] {
-    const { reportedMs, rate, told, usedMs } = this.#holders;
+    const { reportedMs, rate, told, usedMs, wasOpen } = this.#holders;
     const idle: QuotaHolder[] = [];
     for (const holder of this.#members) {
-      this.#ledger.expire(holder, nowMs);
+      // Until it hears from us again it goes by what its quota says for after an assignment.
+      if (this.#ledger.expire(holder, nowMs)) wasOpen[holder] = 1;
       const isSilent = nowMs - (reportedMs[holder] ?? 0) >= silentMs;
       if (isSilent && told[holder] === toldRate) {
         this.#meter.estimate(holder, rate[holder] ?? 0, nowMs);
@@ -347,6 +368,9 @@ export class QuotaPool {
       if (holder === undefined || !this.#ledger.expire(holder, nowMs)) continue;
       this.#left.splice(i, 1);
       this.#holders.remove(holder);
+    }
+    for (const [name, party] of this.#parties) {
+      if (party.holderCount === 0 && isOpenPaid(party, nowMs)) this.#parties.delete(name);
     }
     return idle.map((holder): QuotaChange => {
       this.leave(holder, nowMs);
@@ -368,8 +392,9 @@ export class QuotaPool {
     this.#holders.place[holder] = this.#members.length;
     this.#members.push(holder);
     this.#ledger.holderCount = this.#members.length;
-    this.#weight += this.#holders.weight[holder] ?? 0;
     this.#isDirty = true;
+    this.#weight += this.#holders.weight[holder] ?? 0;
+    this.#countMember(holder, 1);
   }
 
   #exit(holder: QuotaHolder): void {
@@ -381,9 +406,36 @@ export class QuotaPool {
       place[last] = at;
     }
     this.#ledger.holderCount = this.#members.length;
-    this.#weight = this.#members.length === 0 ? 0 : this.#weight - (weight[holder] ?? 0);
     this.#isDirty = true;
+    this.#weight -= weight[holder] ?? 0;
+    this.#countMember(holder, -1);
+    if (this.#members.length > 0) return;
+    this.#weight = 0;
+    this.#partsWeight = 0;
   }
+
+  #countMember(holder: QuotaHolder, change: 1 | -1): void {
+    const { party: parties, weight: weights } = this.#holders;
+    const party = parties[holder];
+    const weight = weights[holder] ?? 0;
+    if (party === undefined) return;
+    const before = partsWeight(party);
+    const known = party.members.find((one) => one.weight === weight);
+    if (known === undefined) party.members.push({ weight, count: change });
+    else known.count += change;
+    party.weight += weight * change;
+    party.crowd = party.members.reduce((most, { count }) => Math.max(most, count), 0);
+    this.#partsWeight += partsWeight(party) - before;
+  }
+}
+
+function newParty(identity: string, nowMs: number): QuotaParty {
+  return { identity, holderCount: 0, members: [], weight: 0, crowd: 0, openHits: 0, openMs: nowMs };
+}
+
+/** What all of a party weigh together. */
+function partsWeight(party: QuotaParty | undefined): number {
+  return party === undefined ? 0 : party.weight / Math.max(1, party.crowd);
 }
 
 /** Of a pool that nothing limits there is nothing to divide. */

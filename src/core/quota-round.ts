@@ -64,13 +64,16 @@ export interface RoundOrder {
   readonly members: readonly QuotaHolder[];
   /** Where the round begins: another place each time, so that nobody is always the last. */
   readonly start: number;
+  /** What a holder may want at most: more than all of the limit is nothing that it could have. */
+  readonly demandMicroHzMax: number;
   readonly nowMs: number;
 }
 
 /**
  * One division of a lease among the holders of a pool:
  *
- * - targets by water-filling: what was asked for in the last report and a little more, by weight;
+ * - targets by water-filling: what was asked for in the last report and a little more, by weight,
+ *   which all streams of one identity share;
  *   at least a twentieth of an even share; what nobody asks for is lent
  * - who has more than its target gives it back, while others need it or all have too much together
  * - who has less gets more, as far as there is room and the bank can pay for new buckets
@@ -115,16 +118,16 @@ export class QuotaRound {
   }
 
   #aim(): void {
-    const { holders, members } = this.#order;
-    const { rate, weight, target, isHungry } = holders;
+    const { holders, members, demandMicroHzMax } = this.#order;
+    const { rate, target, isHungry } = holders;
     const columns = holders.scratch(members.length);
     const floor = (floorRatio * this.#leaseMicroHz) / Math.max(1, members.length);
     for (let i = 0; i < members.length; i += 1) {
       const holder = members[i];
       if (holder === undefined) continue;
-      columns.most[i] = wantedMicroHz(holders, holder);
+      columns.most[i] = wantedMicroHz(holders, holder, demandMicroHzMax);
       columns.least[i] = floor;
-      columns.weight[i] = weight[holder] ?? 1;
+      columns.weight[i] = holders.partWeight(holder);
     }
     divideRate(this.#roomMicroHz, columns, members.length);
     for (let i = 0; i < members.length; i += 1) {
@@ -258,7 +261,7 @@ export class QuotaRound {
     const bankHits = ledger.bankHits(nowMs) - this.#savedHits;
     // Who asks for nothing has a hit for the first request of many, where nobody else needs it.
     if (bankHits < 1 || (hungry === 0 && bankHits < ledger.bankHitsMax / 2)) return;
-    const { isHungry, target, told, turn, weight } = holders;
+    const { isHungry, target, told, turn } = holders;
     const waiting = members.filter((holder) => {
       if (!this.#isSlow(holder) || told[holder] === toldRate) return false;
       // Envoy fills a bucket only after a blanket rule: who has used its hits is denied first.
@@ -277,7 +280,7 @@ export class QuotaRound {
       if (hits <= 0) break;
       left -= hits;
       // Who comes back after a while does not get all that it did not ask for.
-      turn[holder] = Math.max(turn[holder] ?? 0, first) + hits / (weight[holder] ?? 1);
+      turn[holder] = Math.max(turn[holder] ?? 0, first) + hits / holders.partWeight(holder);
       this.#tell(holder, { told: toldTicket, tokens: hits });
     }
   }
@@ -312,9 +315,13 @@ export class QuotaRound {
   }
 }
 
-/** What a holder wants: what it asked for, and a little more. */
-export function wantedMicroHz(holders: QuotaHolders, holder: QuotaHolder): number {
-  const asked = holders.demand[holder] ?? 0;
+/** What a holder wants: what it asked for, within what there can be of it, and a little more. */
+export function wantedMicroHz(
+  holders: QuotaHolders,
+  holder: QuotaHolder,
+  demandMicroHzMax: number,
+): number {
+  const asked = Math.min(holders.demand[holder] ?? 0, demandMicroHzMax);
   const had = holders.rate[holder] ?? 0;
   const isShort = had < nearlyRatio * asked;
   if (holders.isHungry[holder] === 1 && isShort) return hungryRatio * asked;

@@ -48,6 +48,8 @@ export interface QuotaBookParts {
   readonly digest: (text: string) => string;
   /** How many replicas share the limits now, at least 1. */
   readonly replicaCount: () => number;
+  /** The part of all buckets that one identity may have, 1 to 100. Default 100. */
+  readonly identityPercentMax?: number;
   readonly onEvent: (event: QuotaEvent) => void;
   /** Told of every fault of ours. */
   readonly onBug: (thrown: unknown) => void;
@@ -96,7 +98,7 @@ export class QuotaBook implements DividesQuotas {
       tell: (change) => this.#tell(change),
       onEvent: (event) => parts.onEvent(event),
     });
-    this.#buckets = new QuotaBuckets();
+    this.#buckets = new QuotaBuckets(parts.identityPercentMax);
     this.#host = this.#createHost();
   }
 
@@ -145,6 +147,7 @@ export class QuotaBook implements DividesQuotas {
         this.#follow();
         return this.#quotas.get(name);
       },
+      isFullFor: (identity) => this.#pools.holders.isFullFor(identity),
       hasPolicy: () => this.#policy !== undefined,
       poolOf: (descriptor, quota) => this.#poolOf(descriptor, quota),
       noteMember: (holder, member) => {

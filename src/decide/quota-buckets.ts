@@ -8,6 +8,8 @@ import type { ReachDescriptor } from "./quota-reach.js";
 export interface QuotaBucketRecord extends ReachDescriptor {
   readonly quotaName: string;
   readonly key: string;
+  /** By whose bucket it came to be. */
+  readonly maker: string;
   /** Buckets of Envoys that stand for it. */
   memberCount: number;
 }
@@ -27,10 +29,25 @@ export const bucketsPerDomainMax = 100_000;
 export class QuotaBuckets {
   readonly #buckets = new Map<string, QuotaBucketRecord>();
   readonly #countByDomain = new Map<string, number>();
+  /** By domain and identity. */
+  readonly #countByMaker = new Map<string, number>();
+  readonly #makerBucketsMax: number;
   readonly #left = new Map<string, LeftHolder>();
 
+  /** @param identityPercentMax of a domain's descriptors that one identity brings. Default 100 */
+  constructor(identityPercentMax = 100) {
+    this.#makerBucketsMax = Math.max(
+      1,
+      Math.floor((bucketsPerDomainMax * identityPercentMax) / 100),
+    );
+  }
+
   /** Takes one more bucket for a descriptor; it is one of an overflow where there are too many. */
-  take(quota: QuotaPolicy, entries: readonly DescriptorEntry[]): QuotaBucketRecord {
+  take(
+    quota: QuotaPolicy,
+    entries: readonly DescriptorEntry[],
+    identity: string,
+  ): QuotaBucketRecord {
     const { name: quotaName, domain } = quota;
     const key = JSON.stringify([quotaName, ...entries.map(({ value }) => value)]);
     const known = this.#buckets.get(key);
@@ -38,12 +55,15 @@ export class QuotaBuckets {
       known.memberCount += 1;
       return known;
     }
+    const maker = JSON.stringify([domain, identity]);
     const count = this.#countByDomain.get(domain) ?? 0;
-    const isOverflow = count >= bucketsPerDomainMax;
-    const made = { quotaName, domain, entries, key, isOverflow, memberCount: 1 };
+    const ownCount = this.#countByMaker.get(maker) ?? 0;
+    const isOverflow = count >= bucketsPerDomainMax || ownCount >= this.#makerBucketsMax;
+    const made = { quotaName, domain, entries, key, maker, isOverflow, memberCount: 1 };
     if (isOverflow) return made;
     this.#buckets.set(key, made);
     this.#countByDomain.set(domain, count + 1);
+    this.#countByMaker.set(maker, ownCount + 1);
     return made;
   }
 
@@ -52,9 +72,8 @@ export class QuotaBuckets {
     bucket.memberCount -= 1;
     if (bucket.memberCount > 0 || this.#buckets.get(bucket.key) !== bucket) return;
     this.#buckets.delete(bucket.key);
-    const count = (this.#countByDomain.get(bucket.domain) ?? 0) - 1;
-    if (count > 0) this.#countByDomain.set(bucket.domain, count);
-    else this.#countByDomain.delete(bucket.domain);
+    countDown(this.#countByDomain, bucket.domain);
+    countDown(this.#countByMaker, bucket.maker);
   }
 
   /** An Envoy's stream is closed: this is what it held of one bucket. */
@@ -77,4 +96,10 @@ export class QuotaBuckets {
       if (untilMs <= nowMs) this.#left.delete(name);
     }
   }
+}
+
+function countDown(counts: Map<string, number>, key: string): void {
+  const count = (counts.get(key) ?? 0) - 1;
+  if (count > 0) counts.set(key, count);
+  else counts.delete(key);
 }

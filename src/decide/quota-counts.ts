@@ -2,6 +2,8 @@
 const unusualUsages = [
   /** More than its assignment let pass. */
   "too_much",
+  /** More than an Envoy without an assignment may have let pass. */
+  "unassigned",
   /** Less than no time, or more than an hour. */
   "elapsed",
   /** Another live stream has the same node's name for the same domain. */
@@ -30,7 +32,7 @@ const ignoredBuckets = [
 export type IgnoredBucket = (typeof ignoredBuckets)[number];
 
 /** Bounds that a bucket may be beyond, as metrics name them. */
-const quotaOverflows = ["stream", "domain", "process"] as const;
+const quotaOverflows = ["stream", "identity", "domain", "process"] as const;
 
 /** A row of `quotaOverflows`. */
 export type QuotaOverflow = (typeof quotaOverflows)[number];

@@ -2,7 +2,7 @@ import { type Charge, levelAt, unitsPerHit } from "../core/bucket.js";
 import type { Cancel, Clock } from "../core/clock.js";
 import { type ErrorCode, toServiceError } from "../core/errors.js";
 import { type QuotaChange, quotaLeaseSlackMs } from "../core/quota.js";
-import { QuotaHolders } from "../core/quota-holders.js";
+import { QuotaHolders, quotaHoldersMax } from "../core/quota-holders.js";
 import type { LeasesQuotas, QuotaLeaseAnswer } from "../core/quota-leases.js";
 import type { QuotaPolicy } from "../policy/quota-policy.js";
 import {
@@ -33,6 +33,8 @@ export interface QuotaPoolsParts {
   readonly digest: (text: string) => string;
   /** How many replicas share the limits now, at least 1. */
   readonly replicaCount: () => number;
+  /** The part of all buckets that one identity may have, 1 to 100. Default 100. */
+  readonly identityPercentMax?: number;
   /** What is to be said to a holder now. */
   readonly tell: (change: QuotaChange) => void;
   readonly onEvent: (event: QuotaLeaseEvent) => void;
@@ -57,7 +59,7 @@ const storePauseMs = 500;
  * exchanged with the other replicas, and each pool is divided anew where that changes anything.
  */
 export class QuotaPools {
-  readonly holders = new QuotaHolders();
+  readonly holders: QuotaHolders;
   readonly #parts: QuotaPoolsParts;
   readonly #pools = new Map<string, DrivenPool>();
   /** Those that have no lease yet and want one now. */
@@ -69,6 +71,9 @@ export class QuotaPools {
 
   constructor(parts: QuotaPoolsParts) {
     this.#parts = parts;
+    const percent = parts.identityPercentMax ?? 100;
+    const identityHoldersMax = Math.max(1, Math.floor((quotaHoldersMax * percent) / 100));
+    this.holders = new QuotaHolders({ identityHoldersMax });
   }
 
   get count(): number {

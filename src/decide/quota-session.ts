@@ -1,3 +1,4 @@
+import type { Peer } from "../core/peer.js";
 import type { QuotaAssignment, QuotaUsage } from "../core/quota.js";
 
 /** What a bucket is told. */
@@ -28,6 +29,8 @@ export interface BucketReport {
 export interface QuotaCaller {
   /** What the Envoy calls itself; undefined: nothing that can be told from others. */
   readonly node: string | undefined;
+  /** Who it is, whatever it calls itself. */
+  readonly peer: Peer;
   /** Told when there is something to say. */
   readonly wake: () => void;
 }

@@ -51,6 +51,8 @@ export interface SessionHost {
   readonly buckets: QuotaBuckets;
   nowMs(): number;
   hasPolicy(): boolean;
+  /** Whether an identity has as many buckets as it may have. */
+  isFullFor(identity: string): boolean;
   quotaOf(name: string): QuotaPolicy | undefined;
   /** Undefined: it has none, which is counted. */
   poolOf(descriptor: ReachDescriptor, quota: QuotaPolicy): DrivenPool | undefined;
@@ -78,11 +80,17 @@ export class OpenQuotaSession implements QuotaSession {
   readonly #pending = new Map<string, QuotaAction>();
   /** By domain, whether the stream may take up what the same Envoy left. */
   readonly #domains = new Map<string, boolean>();
+  /** What its Envoy is called, among those for whom its peer may speak; undefined: nothing. */
+  readonly #name: string | undefined;
   #isClosed = false;
 
   constructor(host: SessionHost, caller: QuotaCaller) {
     this.#host = host;
     this.#caller = caller;
+    const { node, peer } = caller;
+    // Two certificates that name one address are two Envoys; without one there is nothing else.
+    const isOwn = node !== undefined && peer.kind === "certificate";
+    this.#name = isOwn ? JSON.stringify([peer.identity, node]) : node;
   }
 
   get node(): string | undefined {
@@ -143,9 +151,8 @@ export class OpenQuotaSession implements QuotaSession {
       buckets.release(member.bucket);
     }
     this.#members.clear();
-    const { node } = this.#caller;
     for (const domain of this.#domains.keys()) {
-      if (node !== undefined) this.#host.onDomainOver(node, domain);
+      if (this.#name !== undefined) this.#host.onDomainOver(this.#name, domain);
     }
     this.#host.onClosed(this);
   }
@@ -183,7 +190,7 @@ export class OpenQuotaSession implements QuotaSession {
   ): void {
     if (pool === member.pool && weight === member.weight) return;
     const nowMs = this.#host.nowMs();
-    const holder = pool.law.join({ weight }, nowMs);
+    const holder = pool.law.join({ weight, identity: this.#caller.peer.identity }, nowMs);
     if (holder === undefined) {
       this.drop(member);
       return;
@@ -233,7 +240,9 @@ export class OpenQuotaSession implements QuotaSession {
     if (this.#members.size >= bucketsPerStreamMax) {
       return this.#overflow("stream", { key, id: id.slice() }, quota);
     }
-    const bucket = host.buckets.take(quota, read.bucket.entries);
+    const { identity } = this.#caller.peer;
+    if (host.isFullFor(identity)) return this.#overflow("identity", { key, id: id.slice() }, quota);
+    const bucket = host.buckets.take(quota, read.bucket.entries, identity);
     if (bucket.isOverflow) host.counts.add(host.counts.overflows, "domain");
     const pool = host.poolOf(bucket, quota);
     const nowMs = host.nowMs();
@@ -260,7 +269,8 @@ export class OpenQuotaSession implements QuotaSession {
     const nowMs = this.#host.nowMs();
     const name = this.#inheritedName(domain, key);
     const again = name === undefined ? undefined : buckets.takeUp(name, pool, nowMs);
-    if (again === undefined) return pool.law.join({ weight }, nowMs);
+    const { identity } = this.#caller.peer;
+    if (again === undefined) return pool.law.join({ weight, identity }, nowMs);
     pool.law.rejoin(again, nowMs);
     counts.rejoinCount += 1;
     return again;
@@ -283,7 +293,7 @@ export class OpenQuotaSession implements QuotaSession {
    * or where another live stream has the same: what was given to one is not the other's then.
    */
   #inheritedName(domain: string, key: string): string | undefined {
-    const { node } = this.#caller;
+    const node = this.#name;
     if (node === undefined) return undefined;
     let isHeir = this.#domains.get(domain);
     if (isHeir === undefined) {

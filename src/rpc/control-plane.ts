@@ -2,6 +2,7 @@ import type { Clock, Random } from "../core/clock.js";
 import type { NodeReport, ShareSheet } from "../core/feedback.js";
 import { defaultLoopTimes } from "../core/feedback-settings.js";
 import type { GateState } from "../core/gate.js";
+import type { Peer } from "../core/peer.js";
 import { configuredRequestsMax, configuredShare } from "../policy/configured-share.js";
 import { type ProxyPolicy, usualProxies } from "../policy/proxy-policy.js";
 import {
@@ -11,15 +12,17 @@ import {
 } from "../policy/service-clusters.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
 import type { ServiceHandlers } from "../wire/service.js";
-import { ControlCounts, ControlStreams } from "./control-stream.js";
+import { ControlCounts, ControlStreams, controlStreamsMax } from "./control-stream.js";
 import type { NodeLayer } from "./layer-ledger.js";
 import { contestedPins, type LayerPlan, planLayers, unfixedPins } from "./layer-plan.js";
 import { defaultPushTimes, type PushTimes } from "./layer-pusher.js";
 import { createLoadReportingService } from "./load-report.js";
 import { createMetricsService } from "./metrics-sink.js";
-import { type Node, NodeRegistry } from "./node-registry.js";
+import { type Node, NodeRegistry, nodesMax } from "./node-registry.js";
+import type { NodeRule } from "./node-rules.js";
 import { createQuotaService, type QuotaServiceParts } from "./quota-stream.js";
 import { bareLayer, layerOf } from "./runtime-layers.js";
+import { type OwnerFault, StreamOwners } from "./stream-owners.js";
 import { XdsServer } from "./xds-server.js";
 
 /** What a `ControlPlane` is made of. */
@@ -30,7 +33,16 @@ export interface ControlPlaneParts {
   readonly times?: PushTimes;
   /** Who divides quotas; absent: nobody does. */
   readonly quotas?: Omit<QuotaServiceParts, "streams">;
+  /** For whom the certificates of clients may speak. Default none: for whom nobody else speaks. */
+  readonly nodeRules?: readonly NodeRule[];
+  /** The part of all streams and Envoys that one identity may have, 1 to 100. Default 50. */
+  readonly identityPercentMax?: number;
+  /** Told of every stream that is refused for who its peer is. */
+  readonly onRefused?: (fault: OwnerFault, peer: Peer) => void;
 }
+
+/** See `ControlPlaneParts.identityPercentMax`. */
+export const defaultIdentityPercentMax = 50;
 
 /** What is known of a sheet beside what it says. */
 export interface SheetFacts {
@@ -60,7 +72,8 @@ export class ControlPlane {
   #policy: ReadPolicy = readPolicy([], usualProxies);
   #lastReports: readonly NodeReport[] = [];
 
-  constructor({ clock, random, times = defaultPushTimes, quotas }: ControlPlaneParts) {
+  constructor(parts: ControlPlaneParts) {
+    const { clock, random, times = defaultPushTimes, quotas, onRefused } = parts;
     const { ttlMs } = times;
     this.registry = new NodeRegistry({
       nowMs: () => clock.monotonicMs(),
@@ -68,7 +81,13 @@ export class ControlPlane {
       configuredShare: (service) => this.#policy.configured.get(service)?.share ?? 0,
       configuredHigh: (service) => this.#policy.configured.get(service)?.max ?? 0,
     });
-    this.#streams = new ControlStreams({ registry: this.registry, counts: this.counts, clock });
+    this.#streams = new ControlStreams({
+      registry: this.registry,
+      owners: createOwners(parts),
+      counts: this.counts,
+      clock,
+      ...(onRefused === undefined ? {} : { onRefused }),
+    });
     this.#xds = new XdsServer({
       streams: this.#streams,
       times,
@@ -175,6 +194,25 @@ export class ControlPlane {
     const untilMs = madeAtMs === undefined ? undefined : madeAtMs + sheetSpreadMs + ttlMs;
     return layerOf(node, { sheet, gates, untilMs }, plan);
   }
+}
+
+function createOwners({
+  clock,
+  nodeRules: rules = [],
+  identityPercentMax: percent = defaultIdentityPercentMax,
+}: ControlPlaneParts): StreamOwners {
+  return new StreamOwners({
+    nowMs: () => clock.monotonicMs(),
+    rules,
+    streamsMax: percentOf(percent, controlStreamsMax),
+    namesMax: percentOf(percent, nodesMax),
+    // An Envoy may go by one name in its streams of quotas, and by another one in all others.
+    allNamesMax: 2 * nodesMax,
+  });
+}
+
+function percentOf(percent: number, all: number): number {
+  return Math.max(1, Math.floor((all * percent) / 100));
 }
 
 const noGates: ReadonlyMap<string, GateState> = new Map();

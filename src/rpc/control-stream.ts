@@ -1,8 +1,10 @@
 import type { Cancel, Clock } from "../core/clock.js";
+import type { Peer } from "../core/peer.js";
 import type { BidiAnswers, BidiReader } from "../wire/service.js";
 import { type NodeIdentity, nodeIdCharsMax } from "./node-identity.js";
 import type { Node, NodeRegistry, StreamClaim } from "./node-registry.js";
 import { GrpcFailure, grpcStatuses } from "./status.js";
+import type { OwnerFault, StreamOwners } from "./stream-owners.js";
 
 /** The services of the control port, as metrics name them. */
 const controlServices = ["ads", "rtds", "load_stats", "metrics", "quotas"] as const;
@@ -18,6 +20,9 @@ const streamFaults = [
   "node_id_changed",
   "too_many_nodes",
   "too_many_streams",
+  "identity_not_allowed",
+  "owned_by_another",
+  "too_many_of_identity",
   "silent",
   "taken_over",
   "unacknowledged",
@@ -57,6 +62,18 @@ const faultRows: Readonly<
   too_many_streams: {
     grpcStatus: grpcStatuses.resourceExhausted,
     message: "As many streams are open as may be.",
+  },
+  identity_not_allowed: {
+    grpcStatus: grpcStatuses.permissionDenied,
+    message: "The client certificate may not speak for this node.",
+  },
+  owned_by_another: {
+    grpcStatus: grpcStatuses.permissionDenied,
+    message: "The node's id is in use by a client with another certificate.",
+  },
+  too_many_of_identity: {
+    grpcStatus: grpcStatuses.resourceExhausted,
+    message: "The client has as many streams or nodes as one may have.",
   },
   silent: {
     grpcStatus: grpcStatuses.deadlineExceeded,
@@ -103,8 +120,18 @@ export class ControlCounts {
 /** What all streams of the control port share. */
 export interface ControlStreamsParts {
   readonly registry: NodeRegistry;
+  readonly owners: StreamOwners;
   readonly counts: ControlCounts;
   readonly clock: Clock;
+  /** Told of every stream that is refused for who its peer is. */
+  readonly onRefused?: (fault: OwnerFault, peer: Peer) => void;
+}
+
+/** Whose a stream is, as far as it is known when it begins. */
+export interface StreamCaller {
+  readonly peer: Peer;
+  /** What it calls its Envoy before its first message; undefined: nothing. */
+  readonly node?: string | undefined;
 }
 
 /** The streams that are open. */
@@ -116,17 +143,19 @@ export class ControlStreams {
     this.parts = parts;
   }
 
-  /** Begins a stream. @throws GrpcFailure with one too many */
-  open(service: ControlService, answers: BidiAnswers): ControlStream {
+  /** Begins a stream. @throws GrpcFailure with one too many, or of a peer that may not have it */
+  open(service: ControlService, answers: BidiAnswers, caller: StreamCaller): ControlStream {
     const { counts } = this.parts;
-    if (this.#open.size >= controlStreamsMax) {
-      counts.countFault("too_many_streams");
-      throw failureOf("too_many_streams");
+    const fault = this.#open.size >= controlStreamsMax ? "too_many_streams" : this.#admit(caller);
+    if (fault !== undefined) {
+      counts.countFault(fault);
+      throw failureOf(fault);
     }
     counts.addOpen(service, 1);
     const stream: ControlStream = new ControlStream(this.parts, {
       service,
       answers,
+      caller,
       onOver: () => {
         this.#open.delete(stream);
         counts.addOpen(service, -1);
@@ -134,6 +163,17 @@ export class ControlStreams {
     });
     this.#open.add(stream);
     return stream;
+  }
+
+  #admit({ peer, node }: StreamCaller): OwnerFault | undefined {
+    const { owners, onRefused } = this.parts;
+    let fault = owners.open(peer);
+    if (fault === undefined && node !== undefined) {
+      fault = owners.claim(peer, { node });
+      if (fault !== undefined) owners.close(peer);
+    }
+    if (fault !== undefined) onRefused?.(fault, peer);
+    return fault;
   }
 
   /** Ends all of them: their Envoys find another replica. */
@@ -146,6 +186,7 @@ export class ControlStreams {
 interface ControlStreamTerms {
   readonly service: ControlService;
   readonly answers: BidiAnswers;
+  readonly caller: StreamCaller;
   readonly onOver: () => void;
 }
 
@@ -158,11 +199,14 @@ export class ControlStream {
   readonly #cancelIntroduction: Cancel;
   #onOver: () => void = () => {};
   #node: Node | undefined;
+  /** The name that is its peer's at least as long as it lives. */
+  #ownedName: string | undefined;
   #isOver = false;
 
   constructor(parts: ControlStreamsParts, terms: ControlStreamTerms) {
     this.#parts = parts;
     this.#terms = terms;
+    this.#ownedName = terms.caller.node;
     this.#cancelIntroduction = parts.clock.schedule(introductionMsMax, () => this.fail("silent"));
   }
 
@@ -176,7 +220,7 @@ export class ControlStream {
    * stream has ended for what it said.
    */
   meet(identity: NodeIdentity | undefined): Node | undefined {
-    const { registry, counts } = this.#parts;
+    const { registry, owners, counts, onRefused } = this.#parts;
     counts.countMessage(this.#terms.service);
     const known = this.#node;
     if (known !== undefined) {
@@ -186,6 +230,14 @@ export class ControlStream {
     }
     if (identity === undefined || identity.id === "") return this.fail("node_without_id");
     if (identity.id.length > nodeIdCharsMax) return this.fail("node_id_too_long");
+    const { peer } = this.#terms.caller;
+    const { id, cluster } = identity;
+    const fault = owners.claim(peer, { node: id, cluster });
+    if (fault !== undefined) {
+      onRefused?.(fault, peer);
+      return this.fail(fault);
+    }
+    this.#ownedName = id;
     const node = registry.meet(identity);
     if (node === undefined) return this.fail("too_many_nodes");
     this.#cancelIntroduction();
@@ -255,6 +307,9 @@ export class ControlStream {
         this.#parts.registry.release(this.#node, claim, this.#onTakenOver);
       }
     }
+    const { owners } = this.#parts;
+    if (this.#ownedName !== undefined) owners.release(this.#ownedName);
+    owners.close(this.#terms.caller.peer);
     this.#onOver();
     this.#terms.onOver();
     return true;

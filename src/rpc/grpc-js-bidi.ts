@@ -1,5 +1,5 @@
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import type { BidiAnswers, BidiHandler, BidiReader, CallContext } from "../wire/service.js";
+import type { BidiAnswers, BidiContext, BidiHandler, BidiReader } from "../wire/service.js";
 import { toCallFailure } from "./status.js";
 
 /** A call with messages each way, as the library gives it. */
@@ -8,7 +8,7 @@ export type DuplexCall = ServerDuplexStream<Buffer, Buffer>;
 /** What a call is served with. */
 export interface GrpcJsBidiParts {
   readonly call: DuplexCall;
-  readonly context: CallContext;
+  readonly context: BidiContext;
   readonly onBug: (thrown: unknown) => void;
 }
 

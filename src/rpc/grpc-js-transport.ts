@@ -9,6 +9,7 @@ import {
   type sendUnaryData,
 } from "@grpc/grpc-js";
 import type { Cancel, Clock, Random } from "../core/clock.js";
+import { type Peer, unknownPeer } from "../core/peer.js";
 import {
   type CallContext,
   concurrentStreamsMax,
@@ -21,6 +22,7 @@ import {
 } from "../wire/service.js";
 import { type DuplexCall, serveBidi } from "./grpc-js-bidi.js";
 import { askToLeave, type Connection, openSessions, tellClientsToLeave } from "./grpc-js-goaway.js";
+import { GrpcJsPeers } from "./grpc-js-peers.js";
 import { grpcStatuses, toCallFailure } from "./status.js";
 
 /** What one connection may hold in buffers, in megabytes; the library's own default is no bound. */
@@ -65,6 +67,7 @@ export class GrpcJsTransport {
   readonly #parts: GrpcJsTransportParts;
   readonly #server: Server;
   readonly #injector: ConnectionInjector;
+  readonly #peers: GrpcJsPeers;
   readonly #sockets = new Set<Connection>();
   readonly #streams = new Set<AbortController>();
   #isClosing = false;
@@ -77,10 +80,11 @@ export class GrpcJsTransport {
     });
     for (const service of parts.services) this.#addService(service);
     this.#injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
+    this.#peers = new GrpcJsPeers(this.#server);
   }
 
   /** Serves one connection, from now to its end. */
-  accept(socket: Connection): void {
+  accept(socket: Connection, peer: Peer = unknownPeer): void {
     if (this.#isClosing) {
       socket.destroy();
       return;
@@ -91,7 +95,7 @@ export class GrpcJsTransport {
       stopAging();
       this.#sockets.delete(socket);
     });
-    this.#injector.injectConnection(socket);
+    this.#peers.enter(peer, () => this.#injector.injectConnection(socket));
   }
 
   /**
@@ -153,7 +157,8 @@ export class GrpcJsTransport {
     if (method.kind === "serverStream") return this.#serverStream(method.handle);
     const { onBug } = this.#parts;
     return (call: DuplexCall): void => {
-      serveBidi(method.open, { call, context: this.#context(call), onBug });
+      const context = { ...this.#context(call), peer: this.#peers.of(call) };
+      serveBidi(method.open, { call, context, onBug });
     };
   }
 

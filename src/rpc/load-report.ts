@@ -2,7 +2,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { LoadStatsResponseSchema } from "../gen/envoy/service/load_stats/v3/lrs_pb.js";
 import type { ProxyGroup } from "../policy/service-clusters.js";
-import type { BidiAnswers, BidiReader, ServiceHandlers } from "../wire/service.js";
+import type { BidiAnswers, BidiContext, BidiReader, ServiceHandlers } from "../wire/service.js";
 import type { ClusterLoad } from "./cluster-signals.js";
 import { type ControlStream, type ControlStreams, readMessages } from "./control-stream.js";
 import { decodeLoads, type LoadMessage } from "./load-message.js";
@@ -38,7 +38,7 @@ export function createLoadReportingService(parts: LoadReportParts): ServiceHandl
       {
         kind: "bidi",
         name: "StreamLoadStats",
-        open: (_call, answers) => new LoadReportStream(parts, answers).reader,
+        open: (call, answers) => new LoadReportStream(parts, { call, answers }).reader,
       },
     ],
   };
@@ -52,9 +52,12 @@ class LoadReportStream {
   #askedSeconds: number | undefined;
   #lastMs: number | undefined;
 
-  constructor(parts: LoadReportParts, answers: BidiAnswers) {
+  constructor(
+    parts: LoadReportParts,
+    { call, answers }: { readonly call: BidiContext; readonly answers: BidiAnswers },
+  ) {
     this.#parts = parts;
-    this.#stream = parts.streams.open("load_stats", answers);
+    this.#stream = parts.streams.open("load_stats", answers, call);
     const take = (message: LoadMessage): void => this.#take(message);
     this.reader = readMessages({ stream: this.#stream, decode: decodeLoads, take });
   }

@@ -1,7 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { StreamMetricsResponseSchema } from "../gen/envoy/service/metrics/v3/metrics_service_pb.js";
 import type { ProxyGroup } from "../policy/service-clusters.js";
-import type { BidiAnswers, BidiReader, ServiceHandlers } from "../wire/service.js";
+import type { BidiAnswers, BidiContext, BidiReader, ServiceHandlers } from "../wire/service.js";
 import { type ControlStream, type ControlStreams, readMessages } from "./control-stream.js";
 import { type MetricSample, MetricsDecoder, type MetricsMessage } from "./metrics-message.js";
 import type { NodeIdentity } from "./node-identity.js";
@@ -29,7 +29,7 @@ export function createMetricsService(parts: MetricsSinkParts): ServiceHandlers {
       {
         kind: "bidi",
         name: "StreamMetrics",
-        open: (_call, answers) => openMetrics(parts, decoder, answers),
+        open: (call, answers) => openMetrics(parts, decoder, { call, answers }),
       },
     ],
   };
@@ -38,9 +38,9 @@ export function createMetricsService(parts: MetricsSinkParts): ServiceHandlers {
 function openMetrics(
   parts: MetricsSinkParts,
   decoder: MetricsDecoder,
-  answers: BidiAnswers,
+  { call, answers }: { readonly call: BidiContext; readonly answers: BidiAnswers },
 ): BidiReader {
-  const stream = parts.streams.open("metrics", answers);
+  const stream = parts.streams.open("metrics", answers, call);
   let known: NodeIdentity | undefined;
   const isWanted = (cluster: string, said: NodeIdentity | undefined): boolean => {
     const at = said ?? known;

@@ -1,6 +1,6 @@
 import type { Cancel } from "../core/clock.js";
 import type { BucketReport, DividesQuotas, QuotaSession } from "../decide/quota-session.js";
-import type { BidiAnswers, BidiReader, CallContext, ServiceHandlers } from "../wire/service.js";
+import type { BidiAnswers, BidiContext, BidiReader, ServiceHandlers } from "../wire/service.js";
 import { type ControlStream, type ControlStreams, readMessages } from "./control-stream.js";
 import { nodeIdCharsMax } from "./node-identity.js";
 import { decodeUsage, encodeActions, readBucketId, type UsageMessage } from "./quota-messages.js";
@@ -73,12 +73,14 @@ class QuotaStream {
 
   constructor(
     parts: QuotaServiceParts,
-    { call, answers }: { readonly call: CallContext; readonly answers: BidiAnswers },
+    { call, answers }: { readonly call: BidiContext; readonly answers: BidiAnswers },
   ) {
     this.#parts = parts;
-    this.#stream = parts.streams.open("quotas", answers);
+    const { peer } = call;
+    const node = saidNodeOf(call);
+    this.#stream = parts.streams.open("quotas", answers, { peer, node });
     const wake = (): void => this.#stream.guard(() => this.#send());
-    this.#session = parts.quotas.open({ node: nodeNameOf(call), wake });
+    this.#session = parts.quotas.open({ node: node ?? addressOf(call), peer, wake });
     this.#stream.onOver(() => {
       this.#cancelUnread();
       this.#session.close();
@@ -147,13 +149,17 @@ class QuotaStream {
   }
 }
 
-/**
- * What the Envoy calls itself. What it has not filled in says nothing; then it is known by its own
- * address, which it adds to each call by itself.
- */
-function nodeNameOf(call: CallContext): string | undefined {
+/** What the Envoy calls itself. What it has not filled in says nothing. */
+function saidNodeOf(call: BidiContext): string | undefined {
   const said = call.metadata(quotaNodeHeader);
-  const isSaid = said !== undefined && said !== "" && !said.includes("%");
-  const name = isSaid ? said : call.metadata("x-forwarded-for");
-  return name === undefined || name === "" ? undefined : name.slice(0, nodeIdCharsMax);
+  return said === undefined || said.includes("%") ? undefined : nodeName(said);
+}
+
+/** The Envoy's own address, which it adds to each call by itself. */
+function addressOf(call: BidiContext): string | undefined {
+  return nodeName(call.metadata("x-forwarded-for"));
+}
+
+function nodeName(text: string | undefined): string | undefined {
+  return text === undefined || text === "" ? undefined : text.slice(0, nodeIdCharsMax);
 }

@@ -2,7 +2,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import type { Cancel } from "../core/clock.js";
 import { runtimeLayerName } from "../core/runtime-keys.js";
 import { DiscoveryResponseSchema } from "../gen/envoy/service/discovery/v3/discovery_pb.js";
-import type { BidiAnswers, BidiReader, ServiceHandlers } from "../wire/service.js";
+import type { BidiAnswers, BidiContext, BidiReader, ServiceHandlers } from "../wire/service.js";
 import {
   type ControlService,
   type ControlStream,
@@ -56,8 +56,8 @@ export class XdsServer {
   /** The gRPC services. */
   get services(): readonly ServiceHandlers[] {
     const methodOf = (service: ControlService, name: string) => {
-      const open = (_call: unknown, answers: BidiAnswers): BidiReader =>
-        new DiscoveryStream(this.#terms(), { service, answers }).reader;
+      const open = (call: BidiContext, answers: BidiAnswers): BidiReader =>
+        new DiscoveryStream(this.#terms(), { service, call, answers }).reader;
       return { kind: "bidi", name, open } as const;
     };
     return [
@@ -114,6 +114,12 @@ interface DiscoveryTerms extends XdsServerParts {
   readonly nextNonce: () => string;
 }
 
+interface OpenedDiscovery {
+  readonly service: ControlService;
+  readonly call: BidiContext;
+  readonly answers: BidiAnswers;
+}
+
 class DiscoveryStream {
   readonly reader: BidiReader;
   readonly #terms: DiscoveryTerms;
@@ -121,12 +127,9 @@ class DiscoveryStream {
   readonly #answered = new Set<string>();
   #pusher: LayerPusher | undefined;
 
-  constructor(
-    terms: DiscoveryTerms,
-    { service, answers }: { readonly service: ControlService; readonly answers: BidiAnswers },
-  ) {
+  constructor(terms: DiscoveryTerms, { service, call, answers }: OpenedDiscovery) {
     this.#terms = terms;
-    this.#stream = terms.streams.open(service, answers);
+    this.#stream = terms.streams.open(service, answers, call);
     this.#stream.onOver(() => this.#stopPushing());
     this.reader = readMessages({
       stream: this.#stream,

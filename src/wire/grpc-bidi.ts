@@ -1,4 +1,5 @@
 import type { Cancel } from "../core/clock.js";
+import type { Peer } from "../core/peer.js";
 import { AnswerStream } from "./grpc-answers.js";
 import { type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
 import { decompress, tooLarge } from "./grpc-encoding.js";
@@ -8,13 +9,13 @@ import { malformedMessage, noRoom, tooSlow } from "./grpc-request.js";
 import { protocolStatuses } from "./grpc-status.js";
 import type { HeaderFields, ServerStream, StreamReader } from "./http2.js";
 import { partialMsMax } from "./partial-bytes.js";
-import type { BidiAnswers, BidiHandler, BidiReader, CallContext, CallFailure } from "./service.js";
+import type { BidiAnswers, BidiContext, BidiHandler, BidiReader, CallFailure } from "./service.js";
 
 /**
  * A call with messages each way. The caller's are handed over one at a time; what comes meanwhile
  * is not given back to its windows, so that it stops sending.
  */
-export class BidiCall implements StreamReader, CallContext, BidiAnswers {
+export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   readonly deadlineMs: number;
   readonly #stream: ServerStream;
   readonly #connection: GrpcConnection;
@@ -55,6 +56,10 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
     }
     // It may have sent too much before anybody could be told.
     if (this.#answers.isOver) this.#tellCancel();
+  }
+
+  get peer(): Peer {
+    return this.#connection.peer;
   }
 
   metadata(name: string): string | undefined {

@@ -1,4 +1,5 @@
 import type { Clock } from "../core/clock.js";
+import type { Peer } from "../core/peer.js";
 import type { CallHead } from "./grpc-head.js";
 import { messageHeadBytes } from "./grpc-message.js";
 import type { HeaderFields, ServerStream } from "./http2.js";
@@ -45,31 +46,31 @@ export interface GrpcServerState {
 export class GrpcConnection {
   readonly parts: GrpcLaneParts;
   readonly openStreams: OpenStreams;
+  /** Who is at its other end. */
+  readonly peer: Peer;
   /** Where the head of a message is written, for as long as it takes to copy it out. */
   readonly messageHead = new Uint8Array(messageHeadBytes);
   /** The largest message that is taken, in bytes. */
   readonly receivedBytesMax: number;
   readonly #partialBytes: PartialBytes;
-  readonly #peer: string;
 
-  /** @param peer the address at the other end */
-  constructor({ parts, openStreams, partialBytes }: GrpcServerState, peer: string) {
+  constructor({ parts, openStreams, partialBytes }: GrpcServerState, peer: Peer) {
     this.parts = parts;
     this.openStreams = openStreams;
     this.receivedBytesMax = parts.receivedBytesMax ?? messageBytesMax;
+    this.peer = peer;
     this.#partialBytes = partialBytes;
-    this.#peer = peer;
   }
 
   /** Whether there is room for so many bytes more of requests that have begun and not ended. */
   hasRoom(byteCount: number): boolean {
-    return this.#partialBytes.hasRoom(this.#peer, byteCount);
+    return this.#partialBytes.hasRoom(this.peer.identity, byteCount);
   }
 
   /** Counts such bytes as they come, and below 0 as they go. */
   countPartial(byteCount: number): void {
     // Most requests come whole, and drop nothing.
-    if (byteCount !== 0) this.#partialBytes.count(this.#peer, byteCount);
+    if (byteCount !== 0) this.#partialBytes.count(this.peer.identity, byteCount);
   }
 }
 

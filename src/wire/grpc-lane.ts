@@ -1,3 +1,4 @@
+import { type Peer, unknownPeer } from "../core/peer.js";
 import { BidiCall } from "./grpc-bidi.js";
 import {
   GrpcConnection,
@@ -27,12 +28,8 @@ export class GrpcLane {
     this.#routes = routesOf(parts.services);
   }
 
-  /**
-   * Takes the requests of one connection.
-   *
-   * @param peer the address at its other end
-   */
-  openConnection(peer: string): StreamAcceptor {
+  /** Takes the requests of one connection. */
+  openConnection(peer: Peer = unknownPeer): StreamAcceptor {
     return new GrpcAcceptor(new GrpcConnection(this.#state, peer), this.#routes);
   }
 

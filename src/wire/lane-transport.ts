@@ -1,4 +1,5 @@
 import type { Random } from "../core/clock.js";
+import { type Peer, unknownPeer } from "../core/peer.js";
 import type { GrpcLaneParts } from "./grpc-context.js";
 import { GrpcLane } from "./grpc-lane.js";
 import { type ConnectionEnd, Http2Connection } from "./http2-connection.js";
@@ -38,14 +39,14 @@ export class LaneTransport implements Transport {
     return this.#connections.size;
   }
 
-  accept(socket: Connection): void {
+  accept(socket: Connection, peer: Peer = unknownPeer): void {
     if (this.#isClosing) {
       socket.destroy();
       return;
     }
     const { clock, random, scheduleFlush, onBug, onConnectionEnd, onStreamError } = this.#parts;
     const connection = new Http2Connection(socket, {
-      acceptor: this.#lane.openConnection(socket.remoteAddress ?? ""),
+      acceptor: this.#lane.openConnection(peer),
       events: {
         onEnd: (end) => {
           this.#forget(connection);

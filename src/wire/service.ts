@@ -1,3 +1,5 @@
+import type { Peer } from "../core/peer.js";
+
 /**
  * What a gRPC service is to a transport: paths and functions from bytes to bytes. Handlers know no
  * transport, transports know no message, so every transport of the decision port serves the same
@@ -71,7 +73,7 @@ export type ServerStreamHandler = (
  *
  * @param answers to be ended exactly once, also after `BidiReader.onCancel`
  */
-export type BidiHandler = (call: CallContext, answers: BidiAnswers) => BidiReader;
+export type BidiHandler = (call: BidiContext, answers: BidiAnswers) => BidiReader;
 
 /** Told what a caller sends, in order; none of it throws. */
 export interface BidiReader {
@@ -111,6 +113,11 @@ export interface CallContext {
    * bytes, each as one character of Latin-1.
    */
   metadata(name: string): string | undefined;
+}
+
+/** The context of a call with messages each way, which may say whose they are. */
+export interface BidiContext extends CallContext {
+  readonly peer: Peer;
 }
 
 /** The context of a call that may last. */

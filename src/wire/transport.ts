@@ -1,19 +1,20 @@
 import type { Duplex } from "node:stream";
+import type { Peer } from "../core/peer.js";
 
 /** A connection as a stream of bytes: a socket, or what stands for a secured one. */
-export type Connection = Duplex & {
-  readonly bytesWritten: number;
-  /** Absent where there is none: a Unix socket has no address. */
-  readonly remoteAddress?: string | undefined;
-};
+export type Connection = Duplex & { readonly bytesWritten: number };
 
 /**
  * Serves gRPC on connections that somebody else accepts. There are two, our own and that of a
  * library; one suite of tests holds them to the same behaviour.
  */
 export interface Transport {
-  /** Serves one connection, from now to its end. */
-  accept(connection: Connection): void;
+  /**
+   * Serves one connection, from now to its end.
+   *
+   * @param peer who is at its other end. Default `unknownPeer`
+   */
+  accept(connection: Connection, peer?: Peer): void;
   /**
    * First step of a graceful end: clients learn that they should go, and what they have sent until
    * then is still served. Resolves when all know, or after `waitMs`.

@@ -55,7 +55,7 @@ export function measureQuotas({ envoyCount, bucketsPerEnvoy, poolCount } = named
   const buckets: Bucket[] = [];
   for (let i = 0; i < envoyCount * bucketsPerEnvoy; i += 1) {
     const pool = pools[i % poolCount];
-    const holder = pool?.join({ weight: 1 }, 0);
+    const holder = pool?.join({ weight: 1, identity: "fleet" }, 0);
     if (pool !== undefined && holder !== undefined) buckets.push({ pool, holder });
   }
   const used = { reportsUs: 0, allUs: 0, reportCount: 0 };

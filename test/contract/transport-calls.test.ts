@@ -395,6 +395,22 @@ describe.each(portNames)("%s", (name) => {
       expect(running.bugs).toEqual([]);
     });
 
+    it("tells its handler who is at the other end of its connection", async () => {
+      const identities: string[] = [];
+      const running = await start({
+        kind: "bidi",
+        name: "Ask",
+        open: ({ peer }, answers) => {
+          identities.push(peer.identity);
+          answers.end();
+          const ignore = (): void => {};
+          return { onMessage: ignore, onEnd: ignore, onCancel: ignore, onDrain: ignore };
+        },
+      });
+      expect(await within("it ends", 10_000, talk(running).ended)).toBe(0);
+      expect(identities).toEqual(["address:127.0.0.1"]);
+    });
+
     it("fails when its handler throws in place of beginning", async () => {
       const running = await start({
         kind: "bidi",

@@ -353,13 +353,15 @@ export class QuotaRun {
       if (left !== undefined && this.nowMs < left.untilMs) {
         holder = left.holder;
         pool.rejoin(holder, this.nowMs);
-      } else holder = pool.join({ weight: bucket.weight }, this.nowMs);
+      } else holder = pool.join({ weight: bucket.weight, identity: "fleet" }, this.nowMs);
       if (holder === undefined) throw new Error("no room for a holder");
       replica.known.set(bucket, { holder, stream });
       replica.bucketOf.set(holder, bucket);
     }
     const verdict = pool.report(holder, usage, this.nowMs);
-    if (verdict !== "plausible") this.#violate(bucket.pool, `an honest report is ${verdict}`);
+    // Of an Envoy that another replica told what it may, less is taken than it may have used.
+    const isHonest = verdict === "plausible" || verdict === "unassigned";
+    if (!isHonest) this.#violate(bucket.pool, `an honest report is ${verdict}`);
     const assignment = pool.answer(holder, this.nowMs);
     if (assignment !== undefined) this.#post({ kind: "assign", bucket, stream, assignment }, 100);
   }

@@ -98,7 +98,7 @@ async function converse(
   frames: readonly Buffer[],
   cut: (frame: Buffer) => readonly Buffer[] = (frame) => [frame],
 ): Promise<Conversation> {
-  const peer = new Http2Peer({ acceptor: calm.lane.openConnection("10.0.0.1") });
+  const peer = new Http2Peer({ acceptor: calm.lane.openConnection() });
   const lines: string[] = [];
   for (const bytes of frames) {
     for (const piece of cut(bytes)) if (!peer.socket.isDestroyed) peer.send(Buffer.from(piece));
@@ -149,7 +149,7 @@ class FuzzedServer {
       onDropped: () => {},
       toFailure: toCallFailure,
     });
-    this.#neighbour = Http2Peer.greeted({ acceptor: this.lane.openConnection("10.0.0.1") });
+    this.#neighbour = Http2Peer.greeted({ acceptor: this.lane.openConnection() });
   }
 
   /** Ends some work, or all. */
@@ -284,7 +284,7 @@ class FuzzedClient {
     this.#dice = dice;
     this.#server = server;
     this.#peer = new Http2Peer({
-      acceptor: server.lane.openConnection("10.0.0.1"),
+      acceptor: server.lane.openConnection(),
       seed: dice.below(1_000),
     });
   }

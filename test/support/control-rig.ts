@@ -1,5 +1,6 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { anyUnpack } from "@bufbuild/protobuf/wkt";
+import { type Peer, unknownPeer } from "../../src/core/peer.js";
 import type { Node, NodeSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
 import {
   DiscoveryRequestSchema,
@@ -21,6 +22,7 @@ import type { ServicePolicy } from "../../src/policy/service-policy.js";
 import { ControlPlane, type ControlPlaneParts } from "../../src/rpc/control-plane.js";
 import { runtimeTypeUrl } from "../../src/rpc/layer-encoder.js";
 import { GrpcFailure } from "../../src/rpc/status.js";
+import { StreamOwners } from "../../src/rpc/stream-owners.js";
 import type { BidiAnswers, BidiReader } from "../../src/wire/service.js";
 import { testService } from "./admission.js";
 import { FakeClock } from "./fake-clock.js";
@@ -81,6 +83,13 @@ export interface SeenLayer {
   readonly values: Readonly<Record<string, unknown>>;
   /** Undefined: it does not end. */
   readonly ttlMs: number | undefined;
+}
+
+/** Everybody may speak for everybody, as often as they like. */
+export function testOwners(): StreamOwners {
+  const most = Number.POSITIVE_INFINITY;
+  const bounds = { streamsMax: most, namesMax: most, allNamesMax: most };
+  return new StreamOwners({ nowMs: () => 0, rules: [], ...bounds });
 }
 
 /** One stream, as a transport and an Envoy see it. */
@@ -230,19 +239,20 @@ export class ControlRig {
   }
 
   /** A stream of a method. @throws what the handler throws in place of a reader */
-  open(method: ControlMethod): TestStream {
+  open(method: ControlMethod, peer: Peer = unknownPeer): TestStream {
     const handlers = this.plane.services.flatMap(({ methods }) => methods);
     const handler = handlers.find(({ name }) => name === method);
     if (handler?.kind !== "bidi") throw new Error(`no method ${method}`);
     const stream = new TestStream();
-    const call = { deadlineMs: Number.POSITIVE_INFINITY, metadata: () => undefined };
+    const metadata = (): undefined => undefined;
+    const call = { deadlineMs: Number.POSITIVE_INFINITY, metadata, peer };
     stream.listen(handler.open(call, stream));
     return stream;
   }
 
   /** An Envoy that has asked for its layer. */
-  subscribed(id: string): TestStream {
-    const stream = this.open("StreamRuntime");
+  subscribed(id: string, peer: Peer = unknownPeer): TestStream {
+    const stream = this.open("StreamRuntime", peer);
     stream.subscribe(testNode(id));
     return stream;
   }

@@ -1,5 +1,6 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import {
+  type ChannelCredentials,
   Client,
   type ClientDuplexStream,
   credentials,
@@ -91,9 +92,10 @@ const identity = (bytes: Buffer): Buffer => bytes;
 export class QuotaClient {
   readonly #client: Client;
 
-  constructor(port: number) {
-    this.#client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+  constructor(port: number, of: ChannelCredentials = credentials.createInsecure()) {
+    this.#client = new Client(`127.0.0.1:${port}`, of, {
       "grpc.use_local_subchannel_pool": 1,
+      "grpc.ssl_target_name_override": "headgate.shop",
       "grpc.max_send_message_length": -1,
       "grpc.enable_retries": 0,
     });

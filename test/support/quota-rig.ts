@@ -1,5 +1,6 @@
 import { sha256 } from "../../src/app/digest.js";
 import { noOverrides, type OverrideTable } from "../../src/core/override-table.js";
+import { type Peer, unknownPeer } from "../../src/core/peer.js";
 import type { QuotaAssignment } from "../../src/core/quota.js";
 import type { LeasesQuotas } from "../../src/core/quota-leases.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
@@ -98,8 +99,13 @@ export class QuotaRig {
   }
 
   /** An Envoy whose stream is on a replica. @param hz requests a second of each bucket */
-  connect(book: QuotaBook, node: string, hz: Readonly<Record<string, number>>): SimulatedEnvoy {
-    const envoy = new SimulatedEnvoy(this.clock, { node, hz });
+  connect(
+    book: QuotaBook,
+    who: string | EnvoyName,
+    hz: Readonly<Record<string, number>>,
+  ): SimulatedEnvoy {
+    const name = typeof who === "string" ? { node: who, peer: unknownPeer } : who;
+    const envoy = new SimulatedEnvoy(this.clock, { ...name, hz });
     envoy.open(book);
     this.envoys.push(envoy);
     return envoy;
@@ -145,12 +151,23 @@ interface EnvoyBucket {
 /** Envoy's reports, in milliseconds. */
 const reportEveryMs = 5_000;
 
+/** What an Envoy calls itself, and what its connection says. */
+interface EnvoyName {
+  readonly node: string;
+  readonly peer: Peer;
+}
+
+interface EnvoyWish extends EnvoyName {
+  readonly hz: Readonly<Record<string, number>>;
+}
+
 /**
  * An Envoy as it was measured: a changed token bucket keeps its tokens, an expired assignment
  * denies here, and usage is told each 5 s. Buckets are of the quota `pace`, by tenant.
  */
 export class SimulatedEnvoy {
   readonly node: string;
+  readonly peer: Peer;
   readonly buckets = new Map<string, EnvoyBucket>();
   passed = 0;
   refused = 0;
@@ -160,12 +177,10 @@ export class SimulatedEnvoy {
   #session: QuotaSession | undefined;
   #reportMs: number;
 
-  constructor(
-    clock: FakeClock,
-    { node, hz }: { readonly node: string; readonly hz: Readonly<Record<string, number>> },
-  ) {
+  constructor(clock: FakeClock, { node, hz, peer }: EnvoyWish) {
     this.#clock = clock;
     this.node = node;
+    this.peer = peer;
     this.#reportMs = clock.monotonicMs() + reportEveryMs;
     for (const [tenant, one] of Object.entries(hz)) this.ask(tenant, one);
   }
@@ -179,7 +194,7 @@ export class SimulatedEnvoy {
 
   open(book: QuotaBook): void {
     const wake = (): void => this.#read();
-    this.#session = book.open({ node: this.node, wake });
+    this.#session = book.open({ node: this.node, peer: this.peer, wake });
   }
 
   /** Its stream is gone. */

@@ -14,6 +14,7 @@ import {
 } from "@grpc/grpc-js";
 import { afterEach } from "vitest";
 import { TlsConnection } from "../../src/app/tls-connection.js";
+import { peerOf } from "../../src/app/tls-peer.js";
 import { TlsTermination } from "../../src/app/tls-termination.js";
 import { GrpcJsTransport } from "../../src/rpc/grpc-js-transport.js";
 import { toCallFailure } from "../../src/rpc/status.js";
@@ -85,7 +86,7 @@ export async function startTransport(
   const server = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
-    if (secured === undefined) transport.accept(socket);
+    if (secured === undefined) transport.accept(socket, peerOf(socket));
     else secured.termination.accept(socket);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -120,7 +121,7 @@ function secure(transport: Transport): {
     material: { ...pair, beginEpochUs: 0, expiryEpochUs: 1 },
     onSecure: (socket) => {
       const isLane = transport instanceof LaneTransport;
-      transport.accept(isLane ? socket : new TlsConnection(socket));
+      transport.accept(isLane ? socket : new TlsConnection(socket), peerOf(socket));
     },
     onRefused: () => {},
   });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../../src/app/config.js";
 import { loopTimesFor } from "../../../src/core/feedback-settings.js";
 import { pushTimesFor } from "../../../src/rpc/layer-pusher.js";
-import { configOf } from "../../support/configured-store.js";
+import { configOf, type Env } from "../../support/configured-store.js";
 
 describe("HEADGATE_LAYER_TTL_MS", () => {
   it.each([
@@ -51,5 +51,46 @@ describe("HEADGATE_CONTROL_ADDR", () => {
     const link = "tcp://10.0.0.1:18000";
     const env = { HEADGATE_CONTROL_PORT: link, HEADGATE_CONTROL_PORT_18000_TCP_ADDR: "10.0.0.1" };
     expect(configOf(env).controlAddress).toEqual({ host: "0.0.0.0", port: 18_000 });
+  });
+});
+
+describe("HEADGATE_CONTROL_NODES", () => {
+  const rules = { HEADGATE_CONTROL_NODES: "spiffe://shop/{node} {node}" };
+  const tls = {
+    GRPC_SERVER_USE_TLS: "true",
+    GRPC_SERVER_TLS_CERT: "/certs/tls.crt",
+    GRPC_SERVER_TLS_KEY: "/certs/tls.key",
+  };
+
+  it("is read, and needs certificates of clients", () => {
+    expect(configOf({ HEADGATE_CONTROL_NODES: "" }).nodeRules).toBeUndefined();
+    const env = { ...rules, ...tls, GRPC_CLIENT_TLS_CACERT: "/certs/ca.crt" };
+    expect(configOf(env).nodeRules).toHaveLength(1);
+    const problemsOf = (flagged: Env) => loadConfig({ flags: {}, env: flagged });
+    expect(problemsOf(rules)).toMatchObject({
+      problems: [expect.stringContaining("HEADGATE_CONTROL_NODES needs GRPC_SERVER_USE_TLS")],
+    });
+    expect(problemsOf({ ...rules, ...tls })).toMatchObject({
+      problems: [
+        expect.stringContaining("HEADGATE_CONTROL_NODES is set, but GRPC_CLIENT_TLS_CACERT is not"),
+      ],
+    });
+  });
+
+  it("says which rule is wrong, and nothing of it", () => {
+    const env = { HEADGATE_CONTROL_NODES: "spiffe://shop/a a, secret" };
+    const told = "HEADGATE_CONTROL_NODES must be rules NAME NODE [CLUSTER]; rule 2 has no NODE";
+    expect(loadConfig({ flags: {}, env })).toEqual({ kind: "problems", problems: [told] });
+  });
+});
+
+describe("HEADGATE_CONTROL_IDENTITY_PERCENT_MAX", () => {
+  it.each([
+    [undefined, 50],
+    ["1", 1],
+    ["100", 100],
+  ])("of %j is %j", (text, percent) => {
+    const env = text === undefined ? {} : { HEADGATE_CONTROL_IDENTITY_PERCENT_MAX: text };
+    expect(configOf(env).identityPercentMax).toBe(percent);
   });
 });

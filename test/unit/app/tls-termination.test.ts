@@ -3,6 +3,7 @@ import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "n
 import { afterEach, describe, expect, it } from "vitest";
 import type { ClientSan } from "../../../src/app/tls-client-san.js";
 import type { TlsMaterial } from "../../../src/app/tls-files.js";
+import { peerOf } from "../../../src/app/tls-peer.js";
 import type { TlsRefusal } from "../../../src/app/tls-refusal.js";
 import { handshakesMax, TlsTermination } from "../../../src/app/tls-termination.js";
 import { TestAuthority, type TestCertificate } from "../../support/certificates.js";
@@ -313,5 +314,43 @@ describe("use()", () => {
     const later = dial(running, resumed);
     await echo(later, "hello");
     expect(later.isSessionReused()).toBe(false);
+  });
+});
+
+describe("peerOf()", () => {
+  const material = materialOf(serverPair, "known");
+
+  it.each([
+    {
+      what: "the first URI",
+      wish: { uris: ["spiffe://a, DNS:b", "spiffe://c"], names: ["a.shop", "b.shop"] },
+      identity: "uri:spiffe://a, DNS:b",
+      names: ["spiffe://a, DNS:b", "spiffe://c", "a.shop", "b.shop"],
+    },
+    {
+      what: "the first DNS name without one",
+      wish: { names: ["a.shop", "b.shop"], emails: ["a@shop"] },
+      identity: "dns:a.shop",
+      names: ["a.shop", "b.shop"],
+    },
+    {
+      what: "the subject without any",
+      wish: { commonName: "dns:a.shop" },
+      identity: "subject:CN=dns:a.shop",
+      names: [],
+    },
+  ])("names a certificate by $what", async ({ wish, identity, names }) => {
+    const running = await start({ material });
+    const client = dial(running, shown(authority.issue(wish)));
+    expect(await echo(client, "hello")).toBe("hello");
+    const [socket] = running.secured;
+    expect(socket && peerOf(socket)).toEqual({ kind: "certificate", identity, names });
+  });
+
+  it("names who has none by the address, whatever else there is", async () => {
+    const running = await start();
+    expect(await echo(dial(running, shown(clientPair)), "hello")).toBe("hello");
+    const peer = { kind: "address", identity: "address:127.0.0.1", names: [] };
+    expect(running.secured.map(peerOf)).toEqual([peer]);
   });
 });

@@ -104,7 +104,8 @@ function ledgerOf(): { readonly ledger: QuotaLedger; readonly holder: QuotaHolde
 }
 
 function added(holders: QuotaHolders): QuotaHolder {
-  const holder = holders.add();
+  const counts = { holderCount: 0, weight: 0, crowd: 0, openHits: 0, openMs: 0 };
+  const holder = holders.add({ identity: "fleet", members: [], ...counts });
   if (holder === undefined) throw new Error("no room");
   holders.reset(holder, 1, 0);
   return holder;

@@ -24,8 +24,12 @@ function poolOf(settings = limited): QuotaPool {
   return pool;
 }
 
-function joined(pool: QuotaPool, nowMs: number, weight = 1): QuotaHolder {
-  const holder = pool.join({ weight }, nowMs);
+function joined(
+  pool: QuotaPool,
+  nowMs: number,
+  { weight = 1, identity = "fleet" } = {},
+): QuotaHolder {
+  const holder = pool.join({ weight, identity }, nowMs);
   if (holder === undefined) throw new Error("no room");
   return holder;
 }
@@ -171,7 +175,8 @@ describe("QuotaPool", () => {
   });
 
   it.each([
-    { usage: used(5_000), verdict: "too_much", hits: 550 },
+    { usage: used(5_000), verdict: "too_much", hits: 1_129 },
+    { usage: used(5_000, 0, 3_600_000), verdict: "too_much", hits: 1_129 },
     { usage: used(10, 0, -1), verdict: "elapsed", hits: 10 },
     { usage: used(10, 0, 3_600_001), verdict: "elapsed", hits: 10 },
     { usage: used(500), verdict: "plausible", hits: 500 },
@@ -188,7 +193,7 @@ describe("QuotaPool", () => {
 
   it("divides by weight", () => {
     const pool = poolOf();
-    const gold = joined(pool, 0, 3);
+    const gold = joined(pool, 0, { weight: 3 });
     const free = joined(pool, 0);
     for (let nowMs = 0; nowMs <= 40_000; nowMs += 5_000) {
       for (const holder of [gold, free]) {
@@ -200,6 +205,35 @@ describe("QuotaPool", () => {
     const [three, one] = [gold, free].map((holder) => rateOf(pool.answer(holder, 42_000)));
     expect((three ?? 0) / (one ?? 1)).toBeGreaterThan(2.7);
     expect((three ?? 0) / (one ?? 1)).toBeLessThan(3.3);
+  });
+
+  it("gives twenty streams of one identity what one would have", () => {
+    const pool = poolOf();
+    const alone = joined(pool, 0, { identity: "alone" });
+    const many = Array.from({ length: 20 }, () => joined(pool, 0));
+    const told = new Map<QuotaHolder, number>();
+    for (let nowMs = 0; nowMs <= 40_000; nowMs += 5_000) {
+      for (const holder of [alone, ...many]) {
+        const hits = Math.floor(5 * (told.get(holder) ?? 0));
+        pool.report(holder, used(hits, holder === alone ? 1_000 : 1_000_000), nowMs);
+        told.set(holder, rateOf(pool.answer(holder, nowMs)));
+      }
+      for (let ms = 250; ms <= 1_000; ms += 250) pool.rebalance(nowMs + ms);
+    }
+    expect(rateOf(pool.answer(alone, 42_000))).toBeGreaterThan(40);
+    expect(pool.rates(42_000).heldMicroHz).toBeLessThanOrEqual(100 * hz);
+  });
+
+  it("weighs the classes of an identity as those of several", () => {
+    const rates = (identities: readonly string[]): readonly number[] => {
+      const pool = poolOf();
+      const members = identities.map((identity, i) =>
+        joined(pool, 0, { identity, weight: i === 0 ? 3 : 1 }),
+      );
+      for (const holder of members) pool.report(holder, used(0, 1_000, 0), 0);
+      return members.map((holder) => rateOf(pool.answer(holder, 0)));
+    };
+    expect(rates(["one", "one", "third"])).toEqual(rates(["one", "other", "third"]));
   });
 
   it("hands out hits one by one where a share is less than one a second", () => {
@@ -248,11 +282,22 @@ describe("QuotaPool", () => {
   it("has no room beyond what there may be", () => {
     const holders = new QuotaHolders({ holdersMax: 2 });
     const pool = new QuotaPool({ settings: limited, holders, nowMs: 0 });
-    expect([1, 2, 3].map(() => pool.join({ weight: 1 }, 0) === undefined)).toEqual([
-      false,
-      false,
-      true,
-    ]);
+    const isRefused = () => pool.join({ weight: 1, identity: "fleet" }, 0) === undefined;
+    expect([1, 2, 3].map(isRefused)).toEqual([false, false, true]);
     expect(holders.count).toBe(2);
+  });
+
+  it("has no room for one identity beyond what that may have, until its own are over", () => {
+    const holders = new QuotaHolders({ identityHoldersMax: 2 });
+    const pool = new QuotaPool({ settings: limited, holders, nowMs: 0 });
+    const join = (identity: string) => pool.join({ weight: 1, identity }, 0);
+    const [first] = [join("fleet"), join("fleet")];
+    expect([join("fleet"), holders.isFullFor("fleet")]).toEqual([undefined, true]);
+    expect(join("other")).toBeDefined();
+    if (first === undefined) throw new Error("no room");
+    pool.leave(first, 0);
+    expect(join("fleet")).toBeUndefined();
+    pool.rebalance(20_000);
+    expect(join("fleet")).toBeDefined();
   });
 });

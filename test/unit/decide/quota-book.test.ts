@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Override } from "../../../src/core/override.js";
 import { noOverrides, OverrideTable } from "../../../src/core/override-table.js";
+import { unknownPeer } from "../../../src/core/peer.js";
 import { QuotaRig, quotaPolicy, tenantQuota } from "../../support/quota-rig.js";
 
 const ttlSeconds = 10;
@@ -221,12 +222,34 @@ describe("QuotaBook", () => {
     expect([book.holderCount, book.poolCount]).toEqual([0, 0]);
   });
 
+  it("gives what an Envoy left to no other certificate that says its name", async () => {
+    const rig = new QuotaRig(tenantQuota(60));
+    const book = rig.join();
+    const [own, other] = ["one", "two"].map((name) => ({
+      node: "a",
+      peer: { kind: "certificate", identity: `uri:${name}`, names: [name] } as const,
+    }));
+    if (own === undefined || other === undefined) throw new Error("two");
+    const first = rig.connect(book, own, { t: 5 });
+    await rig.pass(1);
+    first.lose();
+    const stranger = rig.connect(book, other, { t: 5 });
+    await rig.pass(1);
+    expect([book.counts.rejoinCount, book.holderCount]).toEqual([0, 2]);
+    stranger.lose();
+    rig.connect(book, own, { t: 5 });
+    await rig.pass(1);
+    expect([book.counts.rejoinCount, book.holderCount]).toEqual([1, 2]);
+    expect(book.counts.unusual.get("node_twice")).toBe(0);
+  });
+
   it("keeps of each bucket the newest word for an Envoy that does not read", async () => {
     const rig = new QuotaRig(tenantQuota(60));
     const book = rig.join();
     let wakes = 0;
     const session = book.open({
       node: "a",
+      peer: unknownPeer,
       wake: () => {
         wakes += 1;
       },

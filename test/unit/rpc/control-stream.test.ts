@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { unknownPeer } from "../../../src/core/peer.js";
 import {
   ControlCounts,
   ControlStreams,
@@ -6,8 +7,10 @@ import {
 } from "../../../src/rpc/control-stream.js";
 import { NodeRegistry } from "../../../src/rpc/node-registry.js";
 import { GrpcFailure, grpcStatuses } from "../../../src/rpc/status.js";
-import { ControlRig, TestStream } from "../../support/control-rig.js";
+import { ControlRig, TestStream, testOwners } from "../../support/control-rig.js";
 import { FakeClock } from "../../support/fake-clock.js";
+
+const caller = { peer: unknownPeer };
 
 /** Timers of a fake clock are slow by the ten thousand: this one never fires any. */
 class StillClock extends FakeClock {
@@ -31,20 +34,20 @@ function createStreams(): { readonly streams: ControlStreams; readonly counts: C
   const counts = new ControlCounts();
   const nowMs = (): number => clock.monotonicMs();
   const registry = new NodeRegistry({ nowMs, ttlMs: 1, configuredShare: () => 1 });
-  return { streams: new ControlStreams({ registry, counts, clock }), counts };
+  return { streams: new ControlStreams({ registry, owners: testOwners(), counts, clock }), counts };
 }
 
 describe("ControlStreams", () => {
   it("has so many streams open, and refuses one more", () => {
     const { streams, counts } = createStreams();
     const [first] = Array.from({ length: controlStreamsMax }, () =>
-      streams.open("ads", new TestStream()),
+      streams.open("ads", new TestStream(), caller),
     );
-    expect(() => streams.open("ads", new TestStream())).toThrow(GrpcFailure);
+    expect(() => streams.open("ads", new TestStream(), caller)).toThrow(GrpcFailure);
     expect(counts.faults.get("too_many_streams")).toBe(1);
     expect(counts.openStreams.get("ads")).toBe(controlStreamsMax);
     first?.end();
-    expect(() => streams.open("rtds", new TestStream())).not.toThrow();
+    expect(() => streams.open("rtds", new TestStream(), caller)).not.toThrow();
   });
 });
 
@@ -52,7 +55,7 @@ describe("ControlStream", () => {
   it("ends once, whatever is said of its end", () => {
     const { streams, counts } = createStreams();
     const answers = new TestStream();
-    const stream = streams.open("metrics", answers);
+    const stream = streams.open("metrics", answers, caller);
     let overCount = 0;
     stream.onOver(() => {
       overCount += 1;
@@ -70,7 +73,7 @@ describe("ControlStream", () => {
   it("says nothing more, and asks for nothing more, when it is over", () => {
     const { streams } = createStreams();
     const answers = new TestStream();
-    const stream = streams.open("metrics", answers);
+    const stream = streams.open("metrics", answers, caller);
     stream.end();
     expect(stream.send(new Uint8Array(1))).toBe(true);
     stream.next();
@@ -82,8 +85,8 @@ describe("ControlStream", () => {
     const { streams } = createStreams();
     const answers = new TestStream();
     const other = new TestStream();
-    const stream = streams.open("metrics", answers);
-    streams.open("metrics", other);
+    const stream = streams.open("metrics", answers, caller);
+    streams.open("metrics", other, caller);
     const bug = new Error("a bug");
     stream.guard(() => {
       throw bug;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { type Peer, unknownPeer } from "../../../src/core/peer.js";
 import { ControlCounts, ControlStreams } from "../../../src/rpc/control-stream.js";
 import { NodeRegistry } from "../../../src/rpc/node-registry.js";
 import {
@@ -7,12 +8,12 @@ import {
   unreadMsMax,
 } from "../../../src/rpc/quota-stream.js";
 import { grpcStatuses } from "../../../src/rpc/status.js";
-import { TestStream } from "../../support/control-rig.js";
+import { TestStream, testOwners } from "../../support/control-rig.js";
 import { readActions, usageMessage } from "../../support/quota-client.js";
 import { QuotaRig, tenantQuota } from "../../support/quota-rig.js";
 
 /** One stream of an Envoy that says these things of itself. */
-function open(metadata: Readonly<Record<string, string>> = {}) {
+function open(metadata: Readonly<Record<string, string>> = {}, peer: Peer = unknownPeer) {
   const rig = new QuotaRig(tenantQuota(1_000_000));
   const book = rig.join();
   const counts = new ControlCounts();
@@ -22,11 +23,11 @@ function open(metadata: Readonly<Record<string, string>> = {}) {
     configuredShare: () => 0,
     configuredHigh: () => 0,
   });
-  const streams = new ControlStreams({ registry, counts, clock: rig.clock });
+  const streams = new ControlStreams({ registry, owners: testOwners(), counts, clock: rig.clock });
   const [method] = createQuotaService({ streams, quotas: book, onIgnored: () => {} }).methods;
   if (method?.kind !== "bidi") throw new Error("it has one method, both ways");
   const stream = new TestStream();
-  const call = { deadlineMs: Infinity, metadata: (name: string) => metadata[name] };
+  const call = { deadlineMs: Infinity, metadata: (name: string) => metadata[name], peer };
   stream.listen(method.open(call, stream));
   const report = (count: number): void => {
     const usages = Array.from({ length: count }, (_, i) => ({

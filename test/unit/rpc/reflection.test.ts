@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { unknownPeer } from "../../../src/core/peer.js";
 import { createReflectionServices } from "../../../src/rpc/reflection.js";
 import type { BidiAnswers, BidiReader } from "../../../src/wire/service.js";
 
@@ -12,7 +13,10 @@ class Asker implements BidiAnswers {
     const [service] = createReflectionServices([]);
     const method = service?.methods[0];
     if (method?.kind !== "bidi") throw new Error("no such method");
-    this.reader = method.open({ deadlineMs: 1, metadata: () => undefined }, this);
+    this.reader = method.open(
+      { deadlineMs: 1, metadata: () => undefined, peer: unknownPeer },
+      this,
+    );
   }
 
   send(): boolean {

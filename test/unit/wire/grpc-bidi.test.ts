@@ -63,7 +63,7 @@ function open(isPrompt = false, first?: Buffer): Opened {
     if (last === undefined) throw new Error("no call was begun");
     return last;
   };
-  return { acceptor: lane.openConnection("10.0.0.1"), clock, log, bugs, answers };
+  return { acceptor: lane.openConnection(), clock, log, bugs, answers };
 }
 
 /** What follows of a message after so many bytes, and as many of the next one. */

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../../src/core/errors.js";
+import type { Peer } from "../../../src/core/peer.js";
 import { toCallFailure } from "../../../src/rpc/status.js";
 import type { GrpcLaneParts } from "../../../src/wire/grpc-context.js";
 import { GrpcLane } from "../../../src/wire/grpc-lane.js";
@@ -31,8 +32,9 @@ interface Opened {
   readonly dropped: { count: number };
 }
 
-/** Whose connections these are where nothing else is said. */
-const address = "10.0.0.1";
+function peerAt(address: string): Peer {
+  return { kind: "address", identity: `address:${address}`, names: [] };
+}
 
 function open(method: MethodHandler, parts: Partial<GrpcLaneParts> = {}): Opened {
   const clock = new FakeClock();
@@ -49,7 +51,7 @@ function open(method: MethodHandler, parts: Partial<GrpcLaneParts> = {}): Opened
     toFailure: toCallFailure,
     ...parts,
   });
-  return { lane, acceptor: lane.openConnection(address), clock, bugs, dropped };
+  return { lane, acceptor: lane.openConnection(), clock, bugs, dropped };
 }
 
 interface Call {
@@ -383,7 +385,7 @@ describe("unfinished requests", () => {
 
   it(`are ${peerPartialBytesMax} bytes of a peer at most, on however many connections`, () => {
     const opened = open(echo);
-    const again = opened.lane.openConnection(address);
+    const again = opened.lane.openConnection();
     const count = peerPartialBytesMax / part.length;
     const calls = Array.from({ length: count }, (_, i) => {
       return begin(i % 2 === 0 ? opened : { ...opened, acceptor: again });
@@ -404,7 +406,7 @@ describe("unfinished requests", () => {
     // Another peer has its own.
     const other = new RecordedStream();
     const fields = requestFields("/test.Service/Ask");
-    const reader = opened.lane.openConnection("10.0.0.2").onStream(other, fields, false);
+    const reader = opened.lane.openConnection(peerAt("10.0.0.2")).onStream(other, fields, false);
     reader.onData(part, false);
     expect(other.sent).toEqual([]);
   });
@@ -416,7 +418,7 @@ describe("requests that are begun and not ended", () => {
   function beginAt({ lane }: Opened, peer: string): Call {
     const stream = new RecordedStream();
     const fields = requestFields("/test.Service/Ask");
-    return { stream, reader: lane.openConnection(peer).onStream(stream, fields, false) };
+    return { stream, reader: lane.openConnection(peerAt(peer)).onStream(stream, fields, false) };
   }
 
   it(`are ${serverPartialBytesMax} bytes on all connections together at most`, () => {

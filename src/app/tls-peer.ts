@@ -1,0 +1,27 @@
+import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
+import type { Peer } from "../core/peer.js";
+import { identityNames } from "./tls-client-san.js";
+
+/** Who is at the other end of a connection; where it is secured its handshake is done. */
+export function peerOf(socket: Socket): Peer {
+  return (socket instanceof TLSSocket ? certifiedPeer(socket) : undefined) ?? addressPeer(socket);
+}
+
+/** The kind stands before each identity, so that no address and no subject is taken for a name. */
+function certifiedPeer(socket: TLSSocket): Peer | undefined {
+  const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
+  if (certificate === undefined) return undefined;
+  const { subjectAltName = "", subject } = certificate;
+  const names = identityNames(subjectAltName);
+  const [name] = names;
+  if (name === undefined) return { kind: "certificate", identity: `subject:${subject}`, names };
+  const kind = name.includes(":") ? "uri" : "dns";
+  return { kind: "certificate", identity: `${kind}:${name}`, names };
+}
+
+/** An address of version 4 is the same one where it comes as one of version 6. */
+function addressPeer({ remoteAddress = "" }: Socket): Peer {
+  const identity = `address:${remoteAddress.replace(/^::ffff:(?=[\d.]+$)/i, "")}`;
+  return { kind: "address", identity, names: [] };
+}

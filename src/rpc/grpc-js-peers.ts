@@ -1,0 +1,37 @@
+import type { ServerHttp2Session } from "node:http2";
+import type { Server } from "@grpc/grpc-js";
+import { type Peer, unknownPeer } from "../core/peer.js";
+
+/**
+ * Who is at the other end of a library's calls. The library knows the peers of sockets alone, and a
+ * secured connection reaches it as a plain stream. So each session is noted as it begins, and
+ * a call leads to its session by private fields, met with doubt: who cannot be told is nobody.
+ */
+export class GrpcJsPeers {
+  readonly #bySession = new WeakMap<object, Peer>();
+  #entering: Peer = unknownPeer;
+
+  /** @param server whose connection injector exists already */
+  constructor(server: Server) {
+    const servers: unknown = Reflect.get(server, "http2Servers");
+    if (!(servers instanceof Map)) return;
+    for (const http2Server of servers.keys()) {
+      http2Server.on("session", (session: ServerHttp2Session) => {
+        this.#bySession.set(session, this.#entering);
+      });
+    }
+  }
+
+  /** Hands a connection over: its session begins before `inject` returns. */
+  enter(peer: Peer, inject: () => void): void {
+    this.#entering = peer;
+    inject();
+    this.#entering = unknownPeer;
+  }
+
+  of(call: object): Peer {
+    const stream: unknown = Reflect.get(Object(Reflect.get(call, "call")), "stream");
+    const session: unknown = Reflect.get(Object(stream), "session");
+    return this.#bySession.get(Object(session)) ?? unknownPeer;
+  }
+}

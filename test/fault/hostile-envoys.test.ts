@@ -1,0 +1,236 @@
+import { join } from "node:path";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { type ChannelCredentials, credentials } from "@grpc/grpc-js";
+import { beforeEach, describe, expect, it } from "vitest";
+import { LoadStatsRequestSchema } from "../../src/gen/envoy/service/load_stats/v3/lrs_pb.js";
+import { grpcStatuses } from "../../src/rpc/status.js";
+import { TestAuthority } from "../support/certificates.js";
+import { ControlClient } from "../support/control-client.js";
+import { testNode } from "../support/control-rig.js";
+import { HeadgateProcess } from "../support/headgate-process.js";
+import { QuotaClient, type QuotaClientStream } from "../support/quota-client.js";
+import { useStage } from "../support/stage.js";
+import { TlsFolder } from "../support/tls-folder.js";
+import { transportNames } from "../support/transports.js";
+import { waitFor, within } from "../support/wait.js";
+
+const limitHz = 100;
+
+const policy = `
+apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: shop}
+spec:
+  rateLimits:
+    - domain: edge
+      descriptors:
+        - {key: tenant, rate_limit: {name: pace, unit: second, requests_per_unit: ${limitHz}}}
+  quotas:
+    - {name: pace, domain: edge, bucket: [{header: x-tenant, as: tenant}]}
+`;
+
+const authority = new TestAuthority();
+const honestName = "spiffe://shop.example/ns/edge/sa/honest";
+const lateName = "spiffe://shop.example/ns/edge/sa/late";
+const liarName = "spiffe://shop.example/ns/evil/sa/liar";
+
+/** A client's way in, by a certificate that was made just now. */
+function credentialsOf(uri: string): ChannelCredentials {
+  const { key, certificate } = authority.issue({ uris: [uri] });
+  const [root, ...pair] = [authority.certificate, key, certificate].map((pem) => Buffer.from(pem));
+  return credentials.createSsl(root ?? null, pair[0] ?? null, pair[1] ?? null);
+}
+
+const bucketOf = (tenant: string) => ({ quota: "pace", tenant });
+
+/** Hits a second that it was told last of a tenant. */
+function toldHz({ actions }: QuotaClientStream, tenant: string): number {
+  return actions.findLast(({ id }) => id["tenant"] === tenant)?.hz ?? 0;
+}
+
+/** An Envoy that is asked for so many hits a second, lets pass what it may, and says so. */
+class HonestEnvoy {
+  readonly #stream: QuotaClientStream;
+  readonly #hz: number;
+  #reportedMs = performance.now();
+
+  constructor(stream: QuotaClientStream, hz: number) {
+    this.#stream = stream;
+    this.#hz = hz;
+    stream.report("edge", [{ id: bucketOf("a") }]);
+  }
+
+  /** Hits a second that it was told last. */
+  get toldHz(): number {
+    return toldHz(this.#stream, "a");
+  }
+
+  /** Tells what passed since the last time, in whole seconds as Envoy does. */
+  report(): void {
+    const elapsedSeconds = Math.floor((performance.now() - this.#reportedMs) / 1_000);
+    if (elapsedSeconds === 0) return;
+    this.#reportedMs += elapsedSeconds * 1_000;
+    const asked = this.#hz * elapsedSeconds;
+    const allowed = Math.min(asked, Math.floor(this.toldHz * elapsedSeconds));
+    const usage = { allowed, denied: asked - allowed, elapsedSeconds };
+    this.#stream.report("edge", [{ id: bucketOf("a"), ...usage }]);
+  }
+}
+
+const stage = useStage("test");
+let files: TlsFolder;
+
+beforeEach(async () => {
+  files = new TlsFolder(join(stage.folder, "certs"));
+  const server = authority.issue({ names: ["headgate.shop"] });
+  await files.write({ server, clientAuthority: authority.certificate });
+});
+
+describe.each(transportNames)("%s", (transport) => {
+  async function start(env: Readonly<Record<string, string>> = {}) {
+    const headgate = await HeadgateProcess.start(stage, {
+      policy,
+      env: { ...files.mutualEnv, HEADGATE_TRANSPORT: transport, ...env },
+    });
+    const port = headgate.portOf("control");
+    const closing = <C extends { close(): void }>(client: C): C => {
+      stage.atEnd(() => client.close());
+      return client;
+    };
+    return {
+      headgate,
+      failed: (cause: string) =>
+        headgate.metric("headgate_control_failed_streams_total", { cause }),
+      quotas: (uri: string) => closing(new QuotaClient(port, credentialsOf(uri))),
+      control: (uri: string) => closing(new ControlClient(port, credentialsOf(uri))),
+    };
+  }
+
+  it("leaves an honest Envoy its share beside twenty streams of one that lies", async () => {
+    const { headgate, quotas } = await start();
+    const demandHz = 30;
+    const honest = new HonestEnvoy(quotas(honestName).open("edge-1"), demandHz);
+    const isServed = (envoy: HonestEnvoy): boolean => {
+      envoy.report();
+      return envoy.toldHz > 0.9 * demandHz;
+    };
+    await waitFor("it has what it asks for", () => isServed(honest));
+    const liar = quotas(liarName);
+    const streams = Array.from({ length: 20 }, (_, i) => liar.open(`liar-${i}`));
+    const lie = { id: bucketOf("a"), allowed: 1_000_000, denied: 1_000_000, elapsedSeconds: 3_600 };
+    const told: number[] = [];
+    const seconds = { withinMs: 90_000, everyMs: 100 };
+    const lieOn = (): boolean => {
+      for (const stream of streams) stream.report("edge", [lie]);
+      honest.report();
+      told.push(honest.toldHz);
+      return told.length > 150;
+    };
+    await waitFor("they have told their lies for a while", lieOn, seconds);
+    expect(Math.min(...told)).toBeGreaterThan(0.9 * demandHz);
+    // And who comes only now has as much.
+    const late = new HonestEnvoy(quotas(lateName).open("edge-2"), demandHz);
+    await waitFor("who comes later has it", () => lieOn() && isServed(late), seconds);
+    const unusual = "headgate_quota_unusual_reports_total";
+    expect(await headgate.metric(unusual, { reason: "unassigned" })).toBeGreaterThan(0);
+    expect(await headgate.metric(unusual, { reason: "too_much" })).toBeGreaterThan(0);
+    expect(await headgate.metric("headgate_bugs_total")).toBe(0);
+  });
+
+  it("lets no other identity take an Envoy's name, on any stream, and its own again", async () => {
+    const { headgate, quotas, control, failed } = await start();
+    const first = control(honestName).subscribe(testNode("edge-1"));
+    await waitFor("it has its layer", () => first.layers.length > 0);
+    const other = control(liarName);
+    const load = other.open("/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats");
+    const init = { node: testNode("edge-1") };
+    load.send(toBinary(LoadStatsRequestSchema, create(LoadStatsRequestSchema, init)));
+    const metrics = other.push({ identifier: { node: testNode("edge-1") }, envoyMetrics: [] });
+    const taken = [
+      other.subscribe(testNode("edge-1")),
+      load,
+      metrics,
+      quotas(liarName).open("edge-1"),
+    ];
+    for (const { ended } of taken) {
+      expect((await within("it is refused", 10_000, ended)).code).toBe(
+        grpcStatuses.permissionDenied,
+      );
+    }
+    expect(await failed("owned_by_another")).toBe(taken.length);
+    const lines = headgate.output.split("\n").filter((line) => line.includes("owned_by_another"));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(liarName);
+    expect(await failed("taken_over")).toBe(0);
+    // The same identity, by a certificate that was renewed.
+    const again = control(honestName).subscribe(testNode("edge-1"));
+    await waitFor("it has its layer", () => again.layers.length > 0);
+    expect((await within("the old one ends", 10_000, first.ended)).code).toBe(
+      grpcStatuses.unavailable,
+    );
+    expect(await failed("taken_over")).toBe(1);
+  });
+
+  it("lets a certificate speak for the Envoys that a rule gives it, and no other", async () => {
+    const rules = "spiffe://shop.example/ns/{ns}/sa/honest  edge-*.{ns}  {ns}";
+    const { quotas, control, failed } = await start({ HEADGATE_CONTROL_NODES: rules });
+    const own = control(honestName).subscribe(testNode("edge-7.edge"));
+    await waitFor("it has its layer", () => own.layers.length > 0);
+    const refused = [
+      control(honestName).subscribe(testNode("edge-7.evil")),
+      control(honestName).subscribe({ ...testNode("edge-8.edge"), cluster: "evil" }),
+      control(liarName).subscribe(testNode("edge-7.evil")),
+      quotas(honestName).open("liar-1"),
+      quotas(liarName).open(),
+    ];
+    for (const { ended } of refused) {
+      expect((await within("it is refused", 10_000, ended)).code).toBe(
+        grpcStatuses.permissionDenied,
+      );
+    }
+    expect(await failed("identity_not_allowed")).toBe(refused.length);
+    const quota = quotas(honestName).open("edge-9.edge");
+    quota.report("edge", [{ id: bucketOf("a") }]);
+    await waitFor("its bucket is told", () => toldHz(quota, "a") > 0);
+  });
+
+  it("gives one identity its part of streams, Envoys and buckets, and others theirs", async () => {
+    const { headgate, quotas, control, failed } = await start({
+      HEADGATE_CONTROL_IDENTITY_PERCENT_MAX: "1",
+    });
+    const many = control(liarName);
+    const nodes = Array.from({ length: 101 }, (_, i) => many.subscribe(testNode(`liar-${i}`)));
+    const refusal = Promise.race(nodes.map(({ ended }) => ended));
+    expect((await within("one is refused", 20_000, refusal)).code).toBe(
+      grpcStatuses.resourceExhausted,
+    );
+    await waitFor("all but one have a layer", () => {
+      return nodes.filter(({ layers }) => layers.length > 0).length === 100;
+    });
+    expect(await failed("too_many_of_identity")).toBe(1);
+    const liar = quotas(liarName);
+    const streams = Array.from({ length: 310 }, () => liar.open());
+    for (const [i, stream] of streams.slice(0, 11).entries()) {
+      const usages = Array.from({ length: 1_000 }, (_, at) => ({ id: bucketOf(`${i}-${at}`) }));
+      stream.report("edge", usages);
+    }
+    const overflows = (bound: string) =>
+      headgate.metric("headgate_quota_overflows_total", { bound });
+    await waitFor("one part of the buckets has no share", async () => {
+      return (await overflows("identity")) >= 1_000;
+    });
+    expect(await headgate.metric("headgate_quota_holders")).toBe(10_000);
+    // Of a domain's descriptors it has a hundredth, too.
+    expect(await overflows("domain")).toBe(9_000);
+    await waitFor("streams beyond 400 are refused", async () => {
+      return (await failed("too_many_of_identity")) === 11;
+    });
+    const honest = quotas(honestName).open("edge-1");
+    honest.report("edge", [{ id: bucketOf("honest") }]);
+    await waitFor("others are served", () => toldHz(honest, "honest") > 0);
+    const envoy = control(honestName).subscribe(testNode("edge-1"));
+    await waitFor("others have a layer", () => envoy.layers.length > 0);
+    expect(await overflows("domain")).toBe(9_000);
+    expect(await headgate.metric("headgate_bugs_total")).toBe(0);
+  });
+});
