@@ -248,10 +248,10 @@ function objectsOf(generate: Generator, more: Partial<GenerateOptions> = {}) {
   return documents.flatMap(({ parts }) => parts.map((part) => Object(plainTree(part))));
 }
 
-/** Istio's gateway, as it patches it. */
-function istioGateway(port: number, upstreamPort: number): object {
-  const objects = objectsOf(generateIstio, { roles: ["edge"] });
-  const filter = objects.find(({ kind }) => kind === "EnvoyFilter");
+/** Istio's gateway, as it patches it; with sidecars it asks nobody. */
+const istioGateway = (roles: GenerateOptions["roles"]) => (port: number, upstreamPort: number) => {
+  const objects = objectsOf(generateIstio, { roles });
+  const filter = objects.find(({ metadata }) => metadata.name === "headgate-gateway");
   const cluster = "outbound|8080||upstream";
   const names = [cluster, "outbound|8081||headgate.headgate.svc.cluster.local"];
   const patched = applyEnvoyFilter(filter, {
@@ -264,7 +264,7 @@ function istioGateway(port: number, upstreamPort: number): object {
   const text = JSON.stringify(meshBootstrap(patched));
   const own = text.replaceAll(/outbound\|8080\|\|\w+\.shop[\w.]*/g, cluster);
   return finished(own, { cluster, upstreamPort });
-}
+};
 
 /** Envoy Gateway's, as it patches it. */
 function envoyGateway(port: number, upstreamPort: number): object {
@@ -304,20 +304,21 @@ function finished(
 
 describe("a patched gateway without any Headgate", () => {
   it.each([
-    ["Istio", istioGateway],
+    ["Istio", istioGateway(["edge"])],
+    ["Istio, before sidecars", istioGateway(["edge", "sidecar"])],
     ["Envoy Gateway", envoyGateway],
   ] as const)("of %s hands on only what trusted callers state", async (name, configOf) => {
     const upstreamPort = await startEchoUpstream();
     const [port, adminPort] = [await freePort(), await freePort()];
     const admin = { address: { socket_address: { address: "127.0.0.1", port_value: adminPort } } };
-    const path = join(stage.folder, `${name.replace(" ", "-")}.json`);
+    const path = join(stage.folder, `${name.replaceAll(/\W/g, "-")}.json`);
     const { stats_config: _, ...config } = Object(configOf(port, upstreamPort));
     await writeFile(path, JSON.stringify({ ...config, admin }));
     await Envoy.startFile(stage, { path, port, adminPort });
     const http = new HttpClient();
     stage.atEnd(() => http.close());
     const seen = async (service: string, address: string, to = "/"): Promise<unknown> => {
-      const host = `${service}.example.com${name === "Istio" ? ":80" : ""}`;
+      const host = `${service}.example.com${name.startsWith("Istio") ? ":80" : ""}`;
       const stated = { "x-request-priority": "critical", "x-class": "critical" };
       const headers = { host, "x-forwarded-for": address, ...stated };
       return (await http.send({ port, path: to, headers })).headers[echoHeader];
