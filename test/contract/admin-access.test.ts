@@ -112,6 +112,19 @@ describe("access", () => {
     );
   });
 
+  it("ends a stream whose reader may see less than when it began", async () => {
+    const line = (domains: string) => `reader ${domains} token-sha256:${sha256(token)} ann\n`;
+    const list = await accessFile(line("shop,pay"));
+    const { port } = await startAdminApp(stage, policy, { HEADGATE_ADMIN_ACCESS: list });
+    const { limits } = adminClients(port, { token });
+    // It is looked at every ten seconds whether they may.
+    const follow = async (): Promise<void> => {
+      for await (const _ of limits.tailDecisions({})) await writeFile(list, line("shop"));
+    };
+    const ended = [Code.Unauthenticated, "the credentials hold no more"];
+    expect(await failure(follow())).toEqual(ended);
+  });
+
   it("lets people on this machine look, and names that lead here from elsewhere not", async () => {
     const { port } = await startAdminApp(stage, policy);
     const { limits } = adminClients(port);

@@ -8,7 +8,7 @@ import { AdminFailure } from "./failures.js";
 /** A call whose caller is known. */
 export interface AdminCall {
   readonly principal: Principal;
-  /** Looks again whether the caller is known, and may call; for calls that take long. */
+  /** Looks again whether the caller is known, and may do what they might; for long calls. */
   readonly isStillAllowed: () => Promise<boolean>;
   /** Told once how the call has ended, by its code; never for a request that could not be read. */
   readonly onEnd: (code: string) => void;
