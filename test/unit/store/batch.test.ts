@@ -48,6 +48,11 @@ describe("assertBatch()", () => {
   ])("throws on %s", (_name, batch) => {
     expect(() => assertBatch(batch)).toThrow("assertion failed");
   });
+
+  it("says that a batch is too large, and not only one of its requests", () => {
+    const batch = [...fill(2, requestChargesMax), once(testCharge())];
+    expect(() => assertBatch(batch)).toThrow("batch size in range");
+  });
 });
 
 function asked(overrides: Parameters<typeof testCharge>[0]): StoreRequest[] {
