@@ -17,7 +17,7 @@ import { remedyOf } from "./store-remedies.js";
 
 /** What admission is opened with. */
 export interface AdmissionAppParts {
-  readonly config: Pick<Config, "keyPrefix" | "signals" | "timings">;
+  readonly config: Pick<Config, "keyPrefix" | "permitLeaseMsMax" | "signals" | "timings">;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -58,6 +58,7 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
     random,
     decider,
     shares,
+    permitLeaseMsMax: parts.config.permitLeaseMsMax,
     fleetGate: (service) => loop.verdict(service),
     refusalLog: parts.refusalLog,
     gateSettings: (service, own) => parts.gates?.settingsOf(service, own) ?? own,

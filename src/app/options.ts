@@ -254,6 +254,18 @@ const optionRows = {
       "Requests that may be in work at a time; above, and until half of them are answered, " +
       "limits answer by their on_store_failure.",
   }),
+  permitLeaseMsMax: wholeNumberOption({
+    section: "Overload",
+    env: "HEADGATE_PERMIT_LEASE_MS_MAX",
+    flag: "permit-lease-ms-max",
+    min: 1_000,
+    max: dayMs,
+    defaultValue: 300_000,
+    docs:
+      "How long a request may hold a permit, in milliseconds, whose service has no timeout " +
+      "(`timeouts.request: 0`), unless its ext_proc stream ends before. Others hold it for that " +
+      "timeout, or their caller's where that is less, but for a minute at least.",
+  }),
   drainDelayMs: wholeNumberOption({
     section: "Stopping",
     env: "HEADGATE_DRAIN_DELAY_MS",

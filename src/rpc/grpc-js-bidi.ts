@@ -20,7 +20,7 @@ export function serveBidi(open: BidiHandler, parts: GrpcJsBidiParts): void {
   call.pause();
   let reader: BidiReader;
   try {
-    reader = open(context, served);
+    reader = open({ ...context, connection: connectionOf(call) }, served);
   } catch (thrown) {
     served.fail(thrown);
     return;
@@ -103,6 +103,16 @@ class GrpcJsBidiCall implements BidiAnswers {
     call.resume();
     return !call.cancelled;
   }
+}
+
+/**
+ * The session of HTTP/2 that a call came on; where the library has it no more, the call itself: as
+ * if it had a connection of its own. Private fields, met with doubt.
+ */
+function connectionOf(call: DuplexCall): object {
+  const stream: unknown = Reflect.get(Object(Reflect.get(call, "call")), "stream");
+  const session: unknown = Reflect.get(Object(stream), "session");
+  return typeof session === "object" && session !== null ? session : call;
 }
 
 const noBytes = Buffer.alloc(0);

@@ -7,16 +7,16 @@ import { metadataOf } from "./grpc-metadata.js";
 import { malformedMessage, noRoom, tooSlow } from "./grpc-request.js";
 import { protocolStatuses } from "./grpc-status.js";
 import type { HeaderFields, ServerStream, StreamReader } from "./http2.js";
-import type { BidiAnswers, BidiHandler, BidiReader, CallContext, CallFailure } from "./service.js";
+import type { BidiAnswers, BidiContext, BidiHandler, BidiReader, CallFailure } from "./service.js";
 
 /**
  * A call with messages each way. The caller's are handed over one at a time; what comes meanwhile
  * is not given back to its windows, so that it stops sending.
  */
-export class BidiCall implements StreamReader, CallContext, BidiAnswers {
+export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   readonly deadlineMs: number;
+  readonly connection: GrpcConnection;
   readonly #stream: ServerStream;
-  readonly #connection: GrpcConnection;
   readonly #fields: HeaderFields;
   readonly #encoding: string | undefined;
   readonly #answers: AnswerStream;
@@ -37,7 +37,7 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
 
   constructor(call: CallParts) {
     this.#stream = call.stream;
-    this.#connection = call.connection;
+    this.connection = call.connection;
     this.#fields = call.fields;
     this.#encoding = call.head.encoding;
     this.deadlineMs = deadlineMsOf(call);
@@ -112,7 +112,7 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
   }
 
   fail(thrown: unknown): void {
-    const { onBug, toFailure } = this.#connection.parts;
+    const { onBug, toFailure } = this.connection.parts;
     const failure = toFailure(thrown);
     if (failure.isBug) onBug(thrown);
     if (!this.#settle()) return;
@@ -158,7 +158,7 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
   /** A message that has begun has its time to end. */
   #watchPartial(): void {
     if (this.#waitingBytes === 0) return;
-    const { clock } = this.#connection.parts;
+    const { clock } = this.connection.parts;
     this.#cancelPartial ??= clock.schedule(partialMsMax, () => this.#refuse(tooSlow));
   }
 
@@ -199,7 +199,7 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
   /** Keeps what cannot be handed over yet; answers false when that ended the call. */
   #keep(bytes: Uint8Array): boolean {
     this.#waiting ??= new MessageReader();
-    if (!this.#connection.hasRoom(bytes.length)) {
+    if (!this.connection.hasRoom(bytes.length)) {
       this.#refuse(noRoom);
       return false;
     }
@@ -210,7 +210,7 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
 
   #count(): void {
     const waitingBytes = this.#waiting?.unreadBytes ?? 0;
-    this.#connection.countPartial(waitingBytes - this.#waitingBytes);
+    this.connection.countPartial(waitingBytes - this.#waitingBytes);
     this.#waitingBytes = waitingBytes;
   }
 
@@ -224,7 +224,7 @@ export class BidiCall implements StreamReader, CallContext, BidiAnswers {
   /** The handler has ended the call; answers whether it had not before. */
   #settle(): boolean {
     if (this.#isSettled) {
-      this.#connection.parts.onBug(new Error("A handler ended a call twice."));
+      this.connection.parts.onBug(new Error("A handler ended a call twice."));
       return false;
     }
     this.#isSettled = true;

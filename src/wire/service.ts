@@ -71,7 +71,7 @@ export type ServerStreamHandler = (
  *
  * @param answers to be ended exactly once, also after `BidiReader.onCancel`
  */
-export type BidiHandler = (call: CallContext, answers: BidiAnswers) => BidiReader;
+export type BidiHandler = (call: BidiContext, answers: BidiAnswers) => BidiReader;
 
 /** Told what a caller sends, in order; none of it throws. */
 export interface BidiReader {
@@ -117,6 +117,12 @@ export interface CallContext {
 export interface StreamContext extends CallContext {
   /** Aborted when the caller went away, the stream was reset or the server stops. */
   readonly signal: AbortSignal;
+}
+
+/** The context of a call with any number of messages each way. */
+export interface BidiContext extends CallContext {
+  /** Stands for the connection that it came on: the same for all of its calls, and no other. */
+  readonly connection: object;
 }
 
 /** How a call fails: the gRPC status to answer with. Made in one file, `src/rpc/status.ts`. */

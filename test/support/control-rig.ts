@@ -235,7 +235,8 @@ export class ControlRig {
     const handler = handlers.find(({ name }) => name === method);
     if (handler?.kind !== "bidi") throw new Error(`no method ${method}`);
     const stream = new TestStream();
-    const call = { deadlineMs: Number.POSITIVE_INFINITY, metadata: () => undefined };
+    const deadlineMs = Number.POSITIVE_INFINITY;
+    const call = { deadlineMs, metadata: () => undefined, connection: {} };
     stream.listen(handler.open(call, stream));
     return stream;
   }

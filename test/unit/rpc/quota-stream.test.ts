@@ -26,7 +26,11 @@ function open(metadata: Readonly<Record<string, string>> = {}) {
   const [method] = createQuotaService({ streams, quotas: book, onIgnored: () => {} }).methods;
   if (method?.kind !== "bidi") throw new Error("it has one method, both ways");
   const stream = new TestStream();
-  const call = { deadlineMs: Infinity, metadata: (name: string) => metadata[name] };
+  const call = {
+    deadlineMs: Infinity,
+    metadata: (name: string) => metadata[name],
+    connection: {},
+  };
   stream.listen(method.open(call, stream));
   const report = (count: number): void => {
     const usages = Array.from({ length: count }, (_, i) => ({

@@ -12,7 +12,8 @@ class Asker implements BidiAnswers {
     const [service] = createReflectionServices([]);
     const method = service?.methods[0];
     if (method?.kind !== "bidi") throw new Error("no such method");
-    this.reader = method.open({ deadlineMs: 1, metadata: () => undefined }, this);
+    const call = { deadlineMs: 1, metadata: () => undefined, connection: {} };
+    this.reader = method.open(call, this);
   }
 
   send(): boolean {
