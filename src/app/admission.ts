@@ -8,7 +8,6 @@ import type { Config } from "./config.js";
 import { sha256 } from "./digest.js";
 import type { FleetLoopApp } from "./fleet-loop.js";
 import type { ChangedGates } from "./fleet-maker.js";
-import { watchHeap } from "./heap-watch.js";
 import type { Logger } from "./logger.js";
 import type { PolicyFeed } from "./policy-in-force.js";
 import { SignalSources } from "./signal-sources.js";
@@ -51,7 +50,6 @@ export interface OpenAdmission {
 export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
   const { clock, random, logger, policies, opened, decider, pressure, loop } = parts;
   const shares = opened.kind === "redis" ? openShares(opened, parts) : undefined;
-  const heap = watchHeap(clock);
   const admission = new Admission({
     policies,
     clock,
@@ -63,7 +61,7 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
     refusalLog: parts.refusalLog,
     gateSettings: (service, own) => parts.gates?.settingsOf(service, own) ?? own,
     digest: (text) => sha256(text),
-    isOverloaded: (nowMs) => heap.isFull() || pressure.isLate(nowMs),
+    isOverloaded: (nowMs) => pressure.memoryFull !== undefined || pressure.isLate(nowMs),
     onEvent: (event) => logAdmission(event, logger),
   });
   if (shares === undefined) logLimitsPerProcess(admission, logger);
@@ -88,7 +86,6 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
     },
     close: async () => {
       signals.close();
-      heap.cancel();
       admission.close();
       await shares?.stop();
     },
