@@ -90,7 +90,8 @@ describe.each(transportNames)("a process whose memory fills (%s)", (transport) =
       });
     }
     expect(await headgate.metric("headgate_requests_total")).toBe(callCount);
-    expect(headgate.process.output).toContain('"event":"overloadBegan","cause":"inFlight"');
+    // Which of the two bounds comes first depends on how much is read in one turn.
+    expect(headgate.process.output).toMatch(/"event":"overloadBegan","cause":"(inFlight|heap)"/);
     proxy.setFault({ kind: "none" });
     const client = startClient(stage, headgate);
     await waitFor("it decides again", async () => {
