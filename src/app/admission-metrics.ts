@@ -226,6 +226,11 @@ function countersOf({ services, unknownCount }: AdmissionMetricsParts): readonly
       value: (counts) => counts.leftCount,
     }),
     ofEachService(services, {
+      name: "headgate_admission_leases_expired_total",
+      help: "Permits that came back because their time was up before their ext_proc stream ended.",
+      value: (counts) => counts.overdueCount,
+    }),
+    ofEachService(services, {
       name: "headgate_admission_rate_limit_failures_total",
       help: "Requests that passed because their rate limit could not be asked.",
       value: (counts) => counts.rateLimitFailedCount,

@@ -8,7 +8,6 @@ import type { Config } from "./config.js";
 import { sha256 } from "./digest.js";
 import type { FleetLoopApp } from "./fleet-loop.js";
 import type { ChangedGates } from "./fleet-maker.js";
-import { watchHeap } from "./heap-watch.js";
 import type { Logger } from "./logger.js";
 import type { PolicyFeed } from "./policy-in-force.js";
 import { SignalSources } from "./signal-sources.js";
@@ -17,7 +16,7 @@ import { remedyOf } from "./store-remedies.js";
 
 /** What admission is opened with. */
 export interface AdmissionAppParts {
-  readonly config: Pick<Config, "keyPrefix" | "signals" | "timings">;
+  readonly config: Pick<Config, "keyPrefix" | "permitLeaseMsMax" | "signals" | "timings">;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -51,18 +50,18 @@ export interface OpenAdmission {
 export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
   const { clock, random, logger, policies, opened, decider, pressure, loop } = parts;
   const shares = opened.kind === "redis" ? openShares(opened, parts) : undefined;
-  const heap = watchHeap(clock);
   const admission = new Admission({
     policies,
     clock,
     random,
     decider,
     shares,
+    permitLeaseMsMax: parts.config.permitLeaseMsMax,
     fleetGate: (service) => loop.verdict(service),
     refusalLog: parts.refusalLog,
     gateSettings: (service, own) => parts.gates?.settingsOf(service, own) ?? own,
     digest: (text) => sha256(text),
-    isOverloaded: (nowMs) => heap.isFull() || pressure.isLate(nowMs),
+    isOverloaded: (nowMs) => pressure.memoryFull !== undefined || pressure.isLate(nowMs),
     onEvent: (event) => logAdmission(event, logger),
   });
   if (shares === undefined) logLimitsPerProcess(admission, logger);
@@ -87,7 +86,6 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
     },
     close: async () => {
       signals.close();
-      heap.cancel();
       admission.close();
       await shares?.stop();
     },

@@ -1,11 +1,11 @@
 import type { Server as HttpServer } from "node:http";
-import type { Clock, Random } from "../core/clock.js";
+import type { Cancel, Clock, Random } from "../core/clock.js";
 import type { Admission } from "../decide/admission.js";
 import { DecisionCounters } from "../decide/counters.js";
 import { Decider, type DeciderEvent } from "../decide/decider.js";
 import { ExchangeCounts } from "../decide/exchange-counts.js";
 import { watchLoop } from "../decide/loop-watch.js";
-import { Pressure } from "../decide/pressure.js";
+import { Pressure, type PressureEvent } from "../decide/pressure.js";
 import type { QuotaBook } from "../decide/quota-book.js";
 import type { RefusalLog } from "../decide/refusal-log.js";
 import { SeenCalls } from "../decide/seen-calls.js";
@@ -30,6 +30,7 @@ import { FleetLoopApp } from "./fleet-loop.js";
 import { createHttpServer, createMonitoringServer, type HttpParts } from "./http.js";
 import { LaneCounts } from "./lane-metrics.js";
 import type { Logger } from "./logger.js";
+import { containerBytesMax, watchMemory } from "./memory-watch.js";
 import { createMetrics, type Metrics, type ProcessCounts } from "./metrics.js";
 import type { OperatorRecords } from "./operator-records.js";
 import type { OpenPolicies } from "./policies.js";
@@ -140,8 +141,7 @@ export function createCore(parts: CoreParts): Core {
     isStoreAway: () => opened.kind === "redis" && opened.isAway(),
   };
   const redisPools = () => (opened.kind === "redis" ? opened.pools() : []);
-  const { clock } = parts;
-  const stopWatch = watchLoop({ clock, pressure, onEvent: (event) => decider.noteEvent(event) });
+  const stopWatches = watchPressure(parts, pressure, decider);
   return {
     health,
     transport: createCoreTransport(parts, shared),
@@ -162,7 +162,7 @@ export function createCore(parts: CoreParts): Core {
     onBug,
     settled: opening.settled,
     close: () => {
-      stopWatch();
+      stopWatches();
       quotas.close();
       operations.close();
       return Promise.all([opening.close(), loop.close()]).then(() => {});
@@ -303,7 +303,26 @@ function createPressure({ config, opened }: CoreParts): Pressure {
   const { loopDelayMsMax, requestsInFlightMax } = config;
   // An embedded store answers as fast as any fallback: to pass it by would only cost exactness.
   const asksStoreWhenLate = opened.kind === "memory";
-  return new Pressure({ loopDelayMsMax, requestsInFlightMax, asksStoreWhenLate });
+  const { requestsInFlightBytesMax } = cacheBounds();
+  return new Pressure({
+    loopDelayMsMax,
+    requestsInFlightMax,
+    requestsInFlightBytesMax,
+    asksStoreWhenLate,
+  });
+}
+
+/** Looks at the event loop and at memory, until it is cancelled. */
+function watchPressure({ clock, config }: CoreParts, pressure: Pressure, decider: Decider): Cancel {
+  const onEvent = (event: PressureEvent): void => decider.noteEvent(event);
+  const bytesMax = config.memoryBytesMax || containerBytesMax();
+  const cancels = [
+    watchLoop({ clock, pressure, onEvent }),
+    watchMemory({ clock, pressure, bytesMax }),
+  ];
+  return () => {
+    for (const cancel of cancels) cancel();
+  };
 }
 
 /** Least time between two reports of bugs: a caller that found one may repeat it at full speed. */
@@ -331,9 +350,12 @@ function logDeciderEvent(event: DeciderEvent, logger: Logger): void {
   } else if (event.kind === "circuitClosed") {
     logger.info({ event: event.kind }, "The store answers again and decides.");
   } else if (event.kind === "overloadBegan") {
+    const isForMemory = event.cause === "heap" || event.cause === "residentMemory";
     logger.warn(
       { event: event.kind, cause: event.cause },
-      "More work than can be done in time: limits answer by their on_store_failure meanwhile.",
+      isForMemory
+        ? "Memory is used up: calls are answered unread, by the strictest on_store_failure."
+        : "More work than can be done in time: limits answer by their on_store_failure meanwhile.",
     );
   } else if (event.kind === "overloadEnded") {
     logger.info({ event: event.kind }, "No overload for 10 s.");

@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Registry } from "prom-client";
 import type { DecisionCounters } from "../decide/counters.js";
 import type { ExchangeCounts } from "../decide/exchange-counts.js";
 import type { PolicySource } from "../decide/policy-source.js";
-import type { OverloadCause } from "../decide/pressure.js";
+import { type OverloadCause, overloadCauses } from "../decide/pressure.js";
 import type { RefusalLog } from "../decide/refusal-log.js";
 import { type AdminCounts, adminMetrics } from "./admin-metrics.js";
 import { type AdmissionMetricsParts, admissionMetrics } from "./admission-metrics.js";
@@ -22,6 +22,7 @@ import type { PolicyStatus } from "./policy-in-force.js";
 import type { XdsStatus } from "./policy-xds.js";
 import { refusalLogMetric } from "./refusal-lines.js";
 import { type SignalMetricsParts, signalMetrics } from "./signal-metrics.js";
+import { snakeCase } from "./snake-case.js";
 import { hitMetrics } from "./stats-hit-metrics.js";
 import type { TlsStatus } from "./tls.js";
 import { tlsMetrics } from "./tls-metrics.js";
@@ -224,12 +225,11 @@ function addFailureMetrics(registry: Registry, { counters }: MetricsParts): void
 function addOverloadMetrics(registry: Registry, parts: MetricsParts): void {
   addGauge(registry, {
     name: "headgate_overloaded",
-    help: "1 while limits answer by their on_store_failure for want of time, by cause.",
+    help: "1 while limits answer by their on_store_failure for want of time or memory, by cause.",
     labelNames: ["cause"],
     read: (add) => {
       const cause = parts.overloadCause();
-      add(cause === "loopDelay" ? 1 : 0, { cause: "loop_delay" });
-      add(cause === "inFlight" ? 1 : 0, { cause: "in_flight" });
+      for (const one of overloadCauses) add(cause === one ? 1 : 0, { cause: snakeCase(one) });
     },
   });
   addGauge(registry, {

@@ -273,8 +273,31 @@ const optionRows = {
     max: 1_000_000,
     defaultValue: 20_000,
     docs:
-      "Requests that may be in work at a time; above, and until half of them are answered, " +
-      "limits answer by their on_store_failure.",
+      "Requests that may be in work at a time, and together take no more than an eighth of the " +
+      "heap; above, and until half of it is answered, limits answer by their on_store_failure.",
+  }),
+  memoryBytesMax: wholeNumberOption({
+    section: "Overload",
+    env: "HEADGATE_MEMORY_BYTES_MAX",
+    flag: "memory-bytes-max",
+    min: 0,
+    max: Number.MAX_SAFE_INTEGER,
+    defaultValue: 0,
+    docs:
+      "Memory that the process may have, in bytes; 0: as much as its container (cgroup). With " +
+      "nine tenths of it resident, or 0.85 of the heap in use, calls are answered unread.",
+  }),
+  permitLeaseMsMax: wholeNumberOption({
+    section: "Overload",
+    env: "HEADGATE_PERMIT_LEASE_MS_MAX",
+    flag: "permit-lease-ms-max",
+    min: 1_000,
+    max: dayMs,
+    defaultValue: 300_000,
+    docs:
+      "How long a request may hold a permit, in milliseconds, whose service has no timeout " +
+      "(`timeouts.request: 0`), unless its ext_proc stream ends before. Others hold it for that " +
+      "timeout, or their caller's where that is less, but for a minute at least.",
   }),
   requestBytesMax: wholeNumberOption({
     section: "Overload",

@@ -61,6 +61,10 @@ export const errorRows = {
     meaning: "This process has more work than it can do in time, and did not ask the store.",
     transient: true,
   },
+  MEMORY_FULL: {
+    meaning: "This process has used up its memory, and did not read the request.",
+    transient: true,
+  },
   POLICY_MISSING: { meaning: "No policy is loaded yet.", transient: true },
   REQUEST_TOO_LARGE: {
     meaning: "The request asks more than is counted in one, and is refused as one over its limit.",

@@ -76,6 +76,8 @@ export class AdmissionCounts {
   leftCount = 0;
   /** How requests ended that held a permit. */
   readonly outcomes: Record<SampleOutcome, number> = { success: 0, ignore: 0, dropped: 0 };
+  /** Permits that came back because their leases ended; they are no outcomes. */
+  overdueCount = 0;
   /** Rate limits that could not be asked; such requests pass. */
   rateLimitFailedCount = 0;
   /** How long those waited that were let in from the queue. */

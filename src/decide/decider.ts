@@ -16,7 +16,7 @@ import { decideWithoutStore } from "./fallback.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
 import type { PolicySource } from "./policy-source.js";
-import { type PreparedQuery, prepareQuery } from "./prepared-query.js";
+import { type PreparedQuery, preparedBytes, prepareQuery } from "./prepared-query.js";
 import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { RateLimitQuery } from "./query.js";
 import { type QueryShape, shapedQuery } from "./query-shapes.js";
@@ -24,6 +24,7 @@ import type { RefusalLog } from "./refusal-log.js";
 import { findRecords, refuseFromMemory, rememberAnswer } from "./refusals.js";
 import type { SeenCalls } from "./seen-calls.js";
 import type { AnsweredCall } from "./shadow.js";
+import { type ShedMode, shedModeOf } from "./shedding.js";
 import type { Switches } from "./switches.js";
 import { WindowSource } from "./window-source.js";
 
@@ -91,6 +92,8 @@ export class Decider {
   #recordsPolicy: Policy | undefined;
   #recordsOverrides: OverrideTable | undefined;
   #localStore: LimitStore;
+  /** How calls of a policy are answered that nobody reads. */
+  #shedding: { readonly policy: Policy; readonly mode: ShedMode } | undefined;
   /** The last answer of the store that was taken note of. */
   #remembered: StoreResult | undefined;
 
@@ -118,6 +121,26 @@ export class Decider {
   /** Whether the store is being left alone after repeated failures. */
   get isDegraded(): boolean {
     return this.#breaker.isOpen;
+  }
+
+  /**
+   * Asked of each call before it is read: while memory is used up, how it is answered unread, and
+   * it is counted. Undefined: it is to be read.
+   */
+  shed(): ShedMode | undefined {
+    const { pressure, policies, counters, switches } = this.#parts;
+    if (pressure.memoryFull === undefined) return undefined;
+    const policy = policies.current();
+    if (policy === undefined) return undefined;
+    if (this.#shedding?.policy !== policy) {
+      this.#shedding = { policy, mode: switches.isShadow ? "allow" : shedModeOf(policy) };
+    }
+    const { mode } = this.#shedding;
+    counters.countFallback(mode, "MEMORY_FULL");
+    if (mode === "allow") counters.okCount += 1;
+    else if (mode === "deny") counters.deniedCount += 1;
+    else counters.countFailure("MEMORY_FULL");
+    return mode;
   }
 
   /** Whether a call should say what it asks in whole, as somebody looks at it; asked once each. */
@@ -207,7 +230,7 @@ export class Decider {
     const nowMs = clock.monotonicMs();
     if (prepared.window !== undefined) this.#windows.renew(prepared, clock.epochUs());
     const charges = chargesFor(prepared, call.hits);
-    pressure.begin();
+    pressure.begin(preparedBytes(prepared));
     const sighting = call.query === undefined ? undefined : this.#parts.seen?.begin(nowMs);
     const parts = { prepared, charges, call, startMs: nowMs, sighting };
     const decision = new Decision(this.#settling, parts);
@@ -319,9 +342,9 @@ export class Decider {
     decision.call.failed(thrown);
   }
 
-  #end({ startMs }: Decision): void {
+  #end({ prepared, startMs }: Decision): void {
     const { clock, counters, pressure } = this.#parts;
-    pressure.end();
+    pressure.end(preparedBytes(prepared));
     counters.countLatency(clock.monotonicMs() - startMs);
   }
 

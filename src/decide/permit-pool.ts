@@ -1,6 +1,7 @@
 import type { ConcurrencySettings, QueueSettings } from "../core/admission-settings.js";
 import { createConcurrencyLimit } from "../core/concurrency-laws.js";
 import type { ConcurrencyLimit, ConcurrencySample } from "../core/concurrency-limit.js";
+import { assert } from "../core/errors.js";
 import { estimatedWaitMs, type QueueState } from "../core/estimated-wait.js";
 import type { PermitHolder, PermitShare, SharesPermits } from "../core/permit-share.js";
 import type { RetryWait } from "../core/retry-after.js";
@@ -51,6 +52,8 @@ export class PermitPool<T> implements PermitHolder {
   readonly #parts: PoolParts;
   readonly #permits = new Permits();
   readonly #slotTime = new SlotTime();
+  /** Exchanges that are open although the leases of their permits have ended, by connection. */
+  readonly #overdue = new Map<object, number>();
   #settings: PoolSettings = nothing;
   #law: ConcurrencyLimit | undefined;
   #room: WaitingRoom<T> | undefined;
@@ -199,6 +202,31 @@ export class PermitPool<T> implements PermitHolder {
     this.#permits.giveBack();
     this.#slotTime.complete(nowMs);
     this.#occupy(nowMs);
+  }
+
+  /** The lease of a permit has ended before its exchange: it is free, but see `bears`. */
+  endLease(connection: object, nowMs: number): void {
+    this.giveBack(nowMs);
+    this.#overdue.set(connection, (this.#overdue.get(connection) ?? 0) + 1);
+  }
+
+  /** An exchange is over whose permit's lease had ended before. */
+  forgetOverdue(connection: object): void {
+    const count = (this.#overdue.get(connection) ?? 0) - 1;
+    assert(count >= 0, "an exchange is over once");
+    if (count === 0) this.#overdue.delete(connection);
+    else this.#overdue.set(connection, count);
+  }
+
+  /**
+   * Whether the limit bears one more request of a connection, for which permits are still in use
+   * that it has lost with their leases. So a peer that opens exchanges and falls silent has them
+   * once and not once a lease; and a single proxy before a service that is slower than its leases
+   * is held to the limit all the same.
+   */
+  bears(connection: object, nowMs: number): boolean {
+    const overdueCount = this.#overdue.get(connection) ?? 0;
+    return overdueCount === 0 || this.#permits.inUseCount + overdueCount < this.limit(nowMs);
   }
 
   /** Teaches the law. */

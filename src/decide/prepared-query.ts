@@ -88,7 +88,7 @@ export interface PreparedQuery {
   readonly isStyled: boolean;
 }
 
-/** About how much a query takes that is kept, with the records of its keys, in bytes. */
+/** About how much a query takes, in work or kept with the records of its keys, in bytes. */
 export function preparedBytes({ descriptors, asks }: PreparedQuery): number {
   let bytes = 500 + 100 * descriptors.length;
   for (const { charge } of asks) bytes += 400 + 2 * charge.key.length;

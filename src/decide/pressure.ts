@@ -6,10 +6,18 @@ export interface PressureOptions {
   readonly asksStoreWhenLate: boolean;
   /** How many requests may be in work at a time, from 1. Default 20,000. */
   readonly requestsInFlightMax: number;
+  /** How many bytes all of these may take, about: `CacheBounds.requestsInFlightBytesMax`. */
+  readonly requestsInFlightBytesMax: number;
 }
 
+/** What of a process's memory is used up. */
+export type MemoryCause = Extract<OverloadCause, "heap" | "residentMemory">;
+
 /** Why a process is overloaded. */
-export type OverloadCause = "loopDelay" | "inFlight";
+export type OverloadCause = (typeof overloadCauses)[number];
+
+/** All of these. */
+export const overloadCauses = ["loopDelay", "inFlight", "heap", "residentMemory"] as const;
 
 /** The begin and the end of a time in which the process was overloaded, or was so again soon. */
 export type PressureEvent =
@@ -23,8 +31,9 @@ const calmMs = 200;
 const quietMs = 10_000;
 
 /**
- * Whether this process has more work than it can do in time: its event loop is late, or too many
- * requests are in work. Takes time as an argument; monotonic milliseconds.
+ * Whether this process has more work than it can do in time: its event loop is late, too many
+ * requests are in work, or its memory is used up. Takes time as an argument, in monotonic
+ * milliseconds.
  *
  * What begins at a bound ends at half of it, or the state would change with every request: requests
  * in flight when they are down to the half, lateness when none above the half was seen for 200 ms.
@@ -32,11 +41,14 @@ const quietMs = 10_000;
 export class Pressure {
   readonly #options: PressureOptions;
   #inFlightCount = 0;
+  #inFlightBytes = 0;
   #isFull = false;
   #tickDueMs = Number.POSITIVE_INFINITY;
   #lateUntilMs = Number.NEGATIVE_INFINITY;
   #last: { readonly cause: OverloadCause; readonly atMs: number } | undefined;
   #isAnnounced = false;
+  /** What of its memory is used up, as whoever looks at it says; undefined: nothing. */
+  memoryFull: MemoryCause | undefined;
 
   constructor(options: PressureOptions) {
     this.#options = options;
@@ -47,23 +59,29 @@ export class Pressure {
     return this.#inFlightCount;
   }
 
-  /** A request came; `end` must follow. */
-  begin(): void {
+  /** A request came that takes so many bytes; `end` with the same number must follow. */
+  begin(bytes: number): void {
     this.#inFlightCount += 1;
-    if (this.#inFlightCount > this.#options.requestsInFlightMax) this.#isFull = true;
+    this.#inFlightBytes += bytes;
+    const { requestsInFlightMax, requestsInFlightBytesMax } = this.#options;
+    const isOver = this.#inFlightBytes > requestsInFlightBytesMax;
+    if (isOver || this.#inFlightCount > requestsInFlightMax) this.#isFull = true;
   }
 
   /** It was answered. */
-  end(): void {
+  end(bytes: number): void {
     this.#inFlightCount -= 1;
-    if (this.#inFlightCount <= this.#options.requestsInFlightMax / 2) this.#isFull = false;
+    this.#inFlightBytes -= bytes;
+    const { requestsInFlightMax, requestsInFlightBytesMax } = this.#options;
+    const isBelow = this.#inFlightBytes <= requestsInFlightBytesMax / 2;
+    if (isBelow && this.#inFlightCount <= requestsInFlightMax / 2) this.#isFull = false;
   }
 
   /** Why the store should not be asked now; undefined when it should. */
   cause(nowMs: number): OverloadCause | undefined {
     const isLate = this.isLate(nowMs) && !this.#options.asksStoreWhenLate;
-    if (!this.#isFull && !isLate) return undefined;
-    const cause = this.#isFull ? "inFlight" : "loopDelay";
+    const cause = this.memoryFull ?? (this.#isFull ? "inFlight" : isLate ? "loopDelay" : undefined);
+    if (cause === undefined) return undefined;
     this.#last = { cause, atMs: nowMs };
     return cause;
   }

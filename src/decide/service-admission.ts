@@ -7,6 +7,7 @@ import {
   readDeadline,
 } from "../core/deadline.js";
 import { gateInputRatio } from "../core/estimated-wait.js";
+import { ExpiryHeap } from "../core/expiry-heap.js";
 import type { GateState } from "../core/gate.js";
 import type { SharesPermits } from "../core/permit-share.js";
 import type { RetryWait } from "../core/retry-after.js";
@@ -21,6 +22,8 @@ import { requestKey } from "./callers.js";
 import { CapacityChanges } from "./capacity-changes.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
 import { LongWaits, type LongWaitsTold } from "./long-waits.js";
+import { permitLeaseMs } from "./permit-lease.js";
+import type { PermitPool } from "./permit-pool.js";
 import type { RefusalGrounds } from "./refusal-cache.js";
 import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { ServicePools } from "./service-pools.js";
@@ -35,6 +38,8 @@ export interface ServiceAdmissionParts extends BlockParts {
   readonly shares: SharesPermits | undefined;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
+  /** See `LeaseBounds.leaseMsMax`. Default 300,000. */
+  readonly permitLeaseMsMax: number;
   readonly onEvent: (event: ServiceEvent) => void;
   /** What the fleet's leader says of gates; absent where this process is alone. */
   readonly fleetGate?: ReadFleetGate;
@@ -70,6 +75,8 @@ export class ServiceAdmission implements VisitHost {
   #indexed: IndexedService;
   #blocks: ServiceBlocks;
   readonly #queue: VisitQueue;
+  /** Who holds a permit, by when its lease ends. */
+  readonly #leases = new ExpiryHeap<Visit>();
   readonly #longWaits = new LongWaits();
   readonly #capacityChanges = new CapacityChanges();
 
@@ -167,6 +174,7 @@ export class ServiceAdmission implements VisitHost {
       if (limit !== Number.POSITIVE_INFINITY) this.counts.capacity.add(limit);
     }
     this.#pools.expire(nowMs);
+    this.#endLeases(nowMs);
     for (const change of this.#capacityChanges.take()) {
       this.#parts.onEvent({ kind: "capacityChanged", service: this.name, ...change });
     }
@@ -174,7 +182,7 @@ export class ServiceAdmission implements VisitHost {
     if (waits !== undefined) {
       this.#parts.onEvent({ kind: "waitedLong", service: this.name, ...waits });
     }
-    // A lease that ended, or a reading, may have made room.
+    // The end of a lease, of a permit's or of a share's, or a reading may have made room.
     this.#queue.serve(nowMs);
   }
 
@@ -208,19 +216,44 @@ export class ServiceAdmission implements VisitHost {
   /** The exchange of a visit is over. */
   ended(visit: Visit, end: Ending): void {
     const nowMs = this.#parts.clock.monotonicMs();
-    const { stage, pool } = visit;
+    const { stage } = visit;
     this.#close(visit);
+    if (stage === "overdue") {
+      for (const pool of this.#poolsOf(visit)) pool.forgetOverdue(visit.request.connection);
+      return;
+    }
     if (stage !== "admitted") {
       this.counts.leftCount += 1;
       return;
     }
-    pool.giveBack(nowMs);
-    if (visit.holdsWhole) this.#pools.whole.giveBack(nowMs);
+    this.#leases.remove(visit);
+    for (const pool of this.#poolsOf(visit)) pool.giveBack(nowMs);
     const lateAfterMs = this.#blocks.admission?.policy.lateAfterMs;
     const learnt = visitOutcome(visit, { end, nowMs, lateAfterMs });
     this.counts.outcomes[learnt.outcome] += 1;
     this.#blocks.learn(visit, learnt, nowMs);
     this.#queue.serve(nowMs);
+  }
+
+  /**
+   * Takes permits back whose leases have ended: nobody has said how their requests did, so they
+   * teach nothing, or a peer that falls silent could move a law either way.
+   */
+  #endLeases(nowMs: number): void {
+    for (;;) {
+      const visit = this.#leases.first;
+      if (visit === undefined || visit.expiresMs > nowMs) return;
+      this.#leases.remove(visit);
+      this.#close(visit);
+      visit.stage = "overdue";
+      this.counts.overdueCount += 1;
+      for (const pool of this.#poolsOf(visit)) pool.endLease(visit.request.connection, nowMs);
+    }
+  }
+
+  /** Where an admitted visit has its permits. */
+  #poolsOf({ pool, holdsWhole }: Visit): readonly PermitPool<Visit>[] {
+    return holdsWhole ? [pool, this.#pools.whole] : [pool];
   }
 
   reported(loadMetrics: string): void {
@@ -237,7 +270,8 @@ export class ServiceAdmission implements VisitHost {
       this.#enter(visit, nowMs);
     } else if (!this.#mayEnter(visit, nowMs)) {
       // Who would be refused for want of room is not charged first.
-      const full = visit.pool.hasQueue ? "queueFull" : "concurrency";
+      const isFull = visit.pool.hasQueue && this.#bears(visit, nowMs);
+      const full = isFull ? "queueFull" : "concurrency";
       this.#refuse(visit, full, { wait: visit.pool.retryWait(nowMs) });
     } else {
       const deadlineMs = nowMs + (visit.deadline?.remainingMs ?? Number.POSITIVE_INFINITY);
@@ -282,7 +316,13 @@ export class ServiceAdmission implements VisitHost {
   #mayEnter(visit: Visit, nowMs: number): boolean {
     const { pool } = visit;
     if (this.#blocks.admission === undefined || this.#isDry(visit, "permits")) return true;
+    if (!this.#bears(visit, nowMs)) return false;
     return this.#queue.hasRoom(pool, nowMs) || pool.mayTakePlace();
+  }
+
+  /** Whether limits bear another request of its connection; see `PermitPool.bears`. */
+  #bears({ pool, request: { connection } }: Visit, nowMs: number): boolean {
+    return pool.bears(connection, nowMs) && this.#pools.whole.bears(connection, nowMs);
   }
 
   /** Takes a permit, or a place in the queue, or neither. */
@@ -298,12 +338,13 @@ export class ServiceAdmission implements VisitHost {
     if (maxInFlightPer !== undefined) {
       visit.keyCount = admission.keyed?.take(requestKey(maxInFlightPer.per, visit.request));
     }
-    if (this.#queue.hasRoom(visit.pool, nowMs)) {
+    const mayHold = this.#bears(visit, nowMs);
+    if (mayHold && this.#queue.hasRoom(visit.pool, nowMs)) {
       this.#admit(visit, nowMs);
     } else if (this.#isDry(visit, "permits")) {
       this.counts.dryRefused.add(visit.priority, "concurrency");
       this.#admit(visit, nowMs);
-    } else if (visit.pool.hasQueue) {
+    } else if (mayHold && visit.pool.hasQueue) {
       this.#wait(visit, nowMs);
     } else {
       this.#refuse(visit, "concurrency", { wait: visit.pool.retryWait(nowMs) });
@@ -337,6 +378,8 @@ export class ServiceAdmission implements VisitHost {
     visit.stage = "admitted";
     visit.place = undefined;
     visit.admittedMs = nowMs;
+    visit.expiresMs = nowMs + this.#leaseMs(visit, nowMs);
+    this.#leases.push(visit);
     visit.inFlight = pool.take(nowMs);
     if (pool !== this.#pools.whole) {
       visit.holdsWhole = true;
@@ -345,6 +388,12 @@ export class ServiceAdmission implements VisitHost {
     if (visit.position === 0) visit.position = pool.hasQueue ? 1 : visit.inFlight;
     this.counts.admitted[visit.priority] += 1;
     visit.call.admitted(this.#blocks.terms.followed(visit, waitedMs));
+  }
+
+  #leaseMs(visit: Visit, nowMs: number): number {
+    const { requestMs } = this.policy.timeouts;
+    const { permitLeaseMsMax: leaseMsMax } = this.#parts;
+    return permitLeaseMs({ requestMs, remainingMs: visit.remainingMs(nowMs), leaseMsMax });
   }
 
   /** The largest of all readings, as a load; it fades when no newer one comes in time. */

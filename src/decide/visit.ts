@@ -1,6 +1,7 @@
 import type { Priority } from "../core/admission-settings.js";
 import type { Deadline } from "../core/deadline.js";
 import type { QueueState } from "../core/estimated-wait.js";
+import type { Expiring } from "../core/expiry-heap.js";
 import type { Place } from "../core/waiting-room.js";
 import type {
   AdmissionCall,
@@ -23,6 +24,8 @@ export type VisitStage =
   | "waiting"
   /** Holds a permit. */
   | "admitted"
+  /** Has lost its permit with the end of its lease; its exchange is still open. */
+  | "overdue"
   /** Refused, gone or done. */
   | "over";
 
@@ -47,7 +50,7 @@ export interface VisitParts {
 }
 
 /** One request on its way through admission, and the ticket that its exchange holds. */
-export class Visit implements AdmissionTicket {
+export class Visit implements AdmissionTicket, Expiring {
   readonly request: AdmissionRequest;
   readonly call: AdmissionCall;
   readonly priority: Priority;
@@ -64,6 +67,10 @@ export class Visit implements AdmissionTicket {
   /** When it got its permit, and how many were in use then with its own. */
   admittedMs = 0;
   inFlight = 0;
+  /** When the lease of its permit ends. */
+  expiresMs = Number.POSITIVE_INFINITY;
+  /** Its place among leases; see `Expiring`. */
+  heapPlace: number | undefined;
   /** Whether its permit is also one of all pools of the service. */
   holdsWhole = false;
   /** Its caller's or route's permit, where those are counted; held from before it waits. */

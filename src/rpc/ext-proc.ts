@@ -16,7 +16,7 @@ import type {
   ResponseFacts,
 } from "../decide/admission-call.js";
 import type { ExchangeCounts } from "../decide/exchange-counts.js";
-import type { BidiAnswers, BidiReader, CallContext, ServiceHandlers } from "../wire/service.js";
+import type { BidiAnswers, BidiContext, BidiReader, ServiceHandlers } from "../wire/service.js";
 import { GrpcFailure, grpcStatuses } from "./status.js";
 
 /** The service's full name. Source: envoy/service/ext_proc/v3/external_processor.proto. */
@@ -44,8 +44,8 @@ export interface ExternalProcessorParts {
  * protocol ends with a status that says what to change; Envoy's resets are no failures.
  */
 export function createExternalProcessorService(parts: ExternalProcessorParts): ServiceHandlers {
-  const open = (call: CallContext, answers: BidiAnswers): BidiReader =>
-    new Exchange(parts, call.metadata(serviceNameField), answers);
+  const open = (call: BidiContext, answers: BidiAnswers): BidiReader =>
+    new Exchange(parts, call, answers);
   return { name: externalProcessorName, methods: [{ kind: "bidi", name: "Process", open }] };
 }
 
@@ -53,6 +53,7 @@ export function createExternalProcessorService(parts: ExternalProcessorParts): S
 class Exchange implements BidiReader, AdmissionCall {
   readonly #parts: ExternalProcessorParts;
   readonly #serviceName: string | undefined;
+  readonly #connection: object;
   readonly #answers: BidiAnswers;
   #state: ExchangeState = newExchange;
   #ticket: AdmissionTicket | undefined;
@@ -61,13 +62,10 @@ class Exchange implements BidiReader, AdmissionCall {
   /** The caller reads more slowly than it asks: its next message waits. */
   #isStalled = false;
 
-  constructor(
-    parts: ExternalProcessorParts,
-    serviceName: string | undefined,
-    answers: BidiAnswers,
-  ) {
+  constructor(parts: ExternalProcessorParts, call: BidiContext, answers: BidiAnswers) {
     this.#parts = parts;
-    this.#serviceName = serviceName;
+    this.#serviceName = call.metadata(serviceNameField);
+    this.#connection = call.connection;
     this.#answers = answers;
     parts.counts.opened();
   }
@@ -125,7 +123,9 @@ class Exchange implements BidiReader, AdmissionCall {
   }
 
   #begin({ headers, attributes, isObserved }: PartMessage): void {
-    const request = { serviceName: this.#serviceName, headers, attributes, isObserved };
+    const serviceName = this.#serviceName;
+    const connection = this.#connection;
+    const request = { serviceName, connection, headers, attributes, isObserved };
     try {
       this.#ticket = this.#parts.admission.begin(request, this);
     } catch (thrown) {

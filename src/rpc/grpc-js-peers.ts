@@ -1,6 +1,7 @@
 import type { ServerHttp2Session } from "node:http2";
 import type { Server } from "@grpc/grpc-js";
 import { type Peer, unknownPeer } from "../core/peer.js";
+import type { BidiContext } from "../wire/service.js";
 
 /**
  * Who is at the other end of a library's calls. The library knows the peers of sockets alone, and a
@@ -29,9 +30,11 @@ export class GrpcJsPeers {
     this.#entering = unknownPeer;
   }
 
-  of(call: object): Peer {
+  /** Whose a call is, and what it came on: itself, where the library has no session of it more. */
+  of(call: object): Pick<BidiContext, "peer" | "connection"> {
     const stream: unknown = Reflect.get(Object(Reflect.get(call, "call")), "stream");
     const session: unknown = Reflect.get(Object(stream), "session");
-    return this.#bySession.get(Object(session)) ?? unknownPeer;
+    const connection = typeof session === "object" && session !== null ? session : call;
+    return { peer: this.#bySession.get(connection) ?? unknownPeer, connection };
   }
 }

@@ -5,6 +5,7 @@ import type { DecisionCounters } from "../decide/counters.js";
 import type { DecisionCall } from "../decide/decision.js";
 import type { PreparedQuery } from "../decide/prepared-query.js";
 import { descriptorCountMax, entryCountMax, type RateLimitQuery } from "../decide/query.js";
+import type { ShedMode } from "../decide/shedding.js";
 import {
   type RateLimitRequest,
   RateLimitRequestSchema,
@@ -22,6 +23,8 @@ export interface Decides {
   wantsQuery?(prepared: PreparedQuery): boolean;
   /** Decides one call and tells it so. */
   ask(prepared: PreparedQuery, call: DecisionCall): void;
+  /** How a call is answered that is not read for want of memory; undefined: it is read. */
+  shed?(): ShedMode | undefined;
 }
 
 /** What answers in JSON are made with. */
@@ -42,12 +45,14 @@ export interface JsonAnswer {
 /**
  * Decides a RateLimitRequest in proto3 JSON. Source: `POST /json` of envoyproxy/ratelimit.
  *
- * @throws ServiceError REQUEST_INVALID, REQUEST_TOO_LARGE, and what the decider throws
+ * @throws ServiceError REQUEST_INVALID, REQUEST_TOO_LARGE, MEMORY_FULL, and what the decider throws
  */
 export async function answerJson(
   body: string,
   { decider, counters, extras }: JsonParts,
 ): Promise<JsonAnswer> {
+  const shedMode = decider.shed?.();
+  if (shedMode !== undefined) return unreadAnswer(shedMode);
   const { query, asked } = decode(body, counters);
   const prepared = decider.prepare(query, false);
   const hits = query.descriptors.map((descriptor) => descriptor.hits);
@@ -64,6 +69,14 @@ export async function answerJson(
   Object.assign(response, extras.fields({ prepared, verdict, asked }));
   const answer = toJsonString(RateLimitResponseSchema, response);
   return { isDenied: verdict.isDenied, body: `${answer}\n` };
+}
+
+/** The answer to a request that is not read. @throws ServiceError MEMORY_FULL */
+function unreadAnswer(mode: ShedMode): JsonAnswer {
+  if (mode === "error") throw new ServiceError("MEMORY_FULL");
+  const isDenied = mode === "deny";
+  const answer = toJsonString(RateLimitResponseSchema, toResponse({ isDenied, statuses: [] }));
+  return { isDenied, body: `${answer}\n` };
 }
 
 function decode(

@@ -1,5 +1,14 @@
-/** Names whose meaning is kept; one more makes all of them be read anew. */
-export const keptNamesMax = 50_000;
+/**
+ * Bytes of names whose meaning is kept, with what an entry takes beside its name: 50,000 names of
+ * 100. One name more makes all of them be read anew.
+ */
+export const keptNamesBytesMax = 16_777_216;
+
+/** What an entry takes beside its name, about. */
+const entryBytes = 200;
+
+/** Longer names are read each time: those of clusters and listeners are shorter. */
+export const keptNameBytesMax = 1_024;
 
 /** Bytes at the end of a name that are looked at first. */
 const endBytes = 8;
@@ -18,6 +27,7 @@ export class NameTable<Meaning> {
   readonly #ends: ReadonlySet<number>;
   /** By a hash of a name; of two names with one hash the later one is kept. */
   readonly #kept = new Map<number, KeptName<Meaning>>();
+  #keptBytes = 0;
 
   /**
    * @param ends how names end that mean something, each of eight bytes at least
@@ -41,10 +51,20 @@ export class NameTable<Meaning> {
     if (isKnown) return kept.meaning;
     const own = bytes.slice(start, end);
     const meaning = this.#read(Buffer.from(own).toString());
-    if (this.#kept.size >= keptNamesMax) this.#kept.clear();
-    this.#kept.set(hash, { bytes: own, meaning });
+    if (own.length <= keptNameBytesMax) this.#keep(hash, { bytes: own, meaning });
     return meaning;
   };
+
+  #keep(hash: number, name: KeptName<Meaning>): void {
+    const before = this.#kept.get(hash);
+    const bytes = entryBytes + name.bytes.length;
+    this.#keptBytes += bytes - (before === undefined ? 0 : entryBytes + before.bytes.length);
+    if (this.#keptBytes > keptNamesBytesMax) {
+      this.#kept.clear();
+      this.#keptBytes = bytes;
+    }
+    this.#kept.set(hash, name);
+  }
 }
 
 function endOf(name: string): number {

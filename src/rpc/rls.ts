@@ -1,12 +1,13 @@
 import { costHitsMax } from "../core/bucket.js";
 import type { Clock, Random } from "../core/clock.js";
-import { toServiceError } from "../core/errors.js";
+import { ServiceError, toServiceError } from "../core/errors.js";
 import type { Digest } from "../core/keyed-hash.js";
 import type { Verdict } from "../core/verdict.js";
 import type { DecisionCounters } from "../decide/counters.js";
 import type { DecisionCall, Hits } from "../decide/decision.js";
 import type { PreparedQuery } from "../decide/prepared-query.js";
 import type { RateLimitQuery } from "../decide/query.js";
+import type { ShedMode } from "../decide/shedding.js";
 import type { CallContext, ServiceHandlers, UnaryAnswer, UnaryHandler } from "../wire/service.js";
 import type { DecisionSpan, DecisionTracer } from "./decision-trace.js";
 import { RateLimitResponseEncoder } from "./rls-encoder.js";
@@ -28,6 +29,8 @@ export interface DecidesPrepared extends RecallsQueries {
   wantsQuery?(prepared: PreparedQuery): boolean;
   /** Decides one call and tells it so. */
   ask(prepared: PreparedQuery, call: DecisionCall): void;
+  /** How a call is answered that is not read for want of memory; undefined: it is read. */
+  shed?(): ShedMode | undefined;
 }
 
 /** What the service is made of. */
@@ -65,7 +68,18 @@ export function createRateLimitService(parts: RateLimitServiceParts): ServiceHan
   const encoders: Encoders = { encoder, extras };
   const refuseTooLarge = (answer: UnaryAnswer): void => answer.reply(tooLargeAnswer.slice());
   const requests = new RequestReader(parts);
+  const passedAnswer = encoder.encode({ isDenied: false, statuses: [] });
+  const refusedAnswer = encoder.encode({ isDenied: true, statuses: [] });
+  const answerUnread = (answer: UnaryAnswer, mode: ShedMode): void => {
+    if (mode === "error") answer.fail(new ServiceError("MEMORY_FULL"));
+    else answer.reply((mode === "allow" ? passedAnswer : refusedAnswer).slice());
+  };
   const handle: UnaryHandler = (bytes, call, answer) => {
+    const shedMode = decider.shed?.();
+    if (shedMode !== undefined) {
+      answerUnread(answer, shedMode);
+      return;
+    }
     let read: ReadRequest;
     let span: DecisionSpan | undefined;
     try {

@@ -49,6 +49,7 @@ export const statusRows: Readonly<Record<ErrorCode, StatusRow>> = {
   SIGNAL_UNCONFIGURED: { grpc: grpcStatuses.unavailable, http: 503 },
   // As every other failure mode that errs: who asks cannot tell why nobody decided.
   OVERLOADED: { grpc: grpcStatuses.unavailable, http: 503 },
+  MEMORY_FULL: { grpc: grpcStatuses.unavailable, http: 503 },
   POLICY_MISSING: { grpc: grpcStatuses.unavailable, http: 503 },
   // Over gRPC the answer of RateLimitService is OVER_LIMIT: an error could let the request pass.
   REQUEST_TOO_LARGE: { grpc: grpcStatuses.resourceExhausted, http: 413 },

@@ -17,8 +17,8 @@ import type { BidiAnswers, BidiContext, BidiHandler, BidiReader, CallFailure } f
  */
 export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   readonly deadlineMs: number;
+  readonly connection: GrpcConnection;
   readonly #stream: ServerStream;
-  readonly #connection: GrpcConnection;
   readonly #fields: HeaderFields;
   readonly #encoding: string | undefined;
   readonly #answers: AnswerStream;
@@ -39,7 +39,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
 
   constructor(call: CallParts) {
     this.#stream = call.stream;
-    this.#connection = call.connection;
+    this.connection = call.connection;
     this.#fields = call.fields;
     this.#encoding = call.head.encoding;
     this.deadlineMs = deadlineMsOf(call);
@@ -59,7 +59,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   }
 
   get peer(): Peer {
-    return this.#connection.peer;
+    return this.connection.peer;
   }
 
   metadata(name: string): string | undefined {
@@ -118,7 +118,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   }
 
   fail(thrown: unknown): void {
-    const { onBug, toFailure } = this.#connection.parts;
+    const { onBug, toFailure } = this.connection.parts;
     const failure = toFailure(thrown);
     if (failure.isBug) onBug(thrown);
     if (!this.#settle()) return;
@@ -157,7 +157,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
         return;
       } else {
         this.#refuse(
-          read === "malformed" ? malformedMessage : tooLarge(this.#connection.receivedBytesMax),
+          read === "malformed" ? malformedMessage : tooLarge(this.connection.receivedBytesMax),
         );
       }
     }
@@ -166,7 +166,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   /** A message that has begun has its time to end. */
   #watchPartial(): void {
     if (this.#waitingBytes === 0) return;
-    const { clock } = this.#connection.parts;
+    const { clock } = this.connection.parts;
     this.#cancelPartial ??= clock.schedule(partialMsMax, () => this.#refuse(tooSlow));
   }
 
@@ -186,7 +186,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
     this.#isWorking = true;
     // What comes meanwhile would move the bytes.
     const bytes = new Uint8Array(message);
-    const bytesMax = this.#connection.receivedBytesMax;
+    const bytesMax = this.connection.receivedBytesMax;
     decompress({ encoding: this.#encoding, bytes, bytesMax }, (result) => {
       if (this.#answers.isOver) return;
       if (result.kind === "failure") {
@@ -206,13 +206,13 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   }
 
   #isWhole(bytes: Uint8Array): boolean {
-    return isOneMessage(bytes, this.#connection.receivedBytesMax);
+    return isOneMessage(bytes, this.connection.receivedBytesMax);
   }
 
   /** Keeps what cannot be handed over yet; answers false when that ended the call. */
   #keep(bytes: Uint8Array): boolean {
-    this.#waiting ??= new MessageReader(this.#connection.receivedBytesMax);
-    if (!this.#connection.hasRoom(bytes.length)) {
+    this.#waiting ??= new MessageReader(this.connection.receivedBytesMax);
+    if (!this.connection.hasRoom(bytes.length)) {
       this.#refuse(noRoom);
       return false;
     }
@@ -223,7 +223,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
 
   #count(): void {
     const waitingBytes = this.#waiting?.unreadBytes ?? 0;
-    this.#connection.countPartial(waitingBytes - this.#waitingBytes);
+    this.connection.countPartial(waitingBytes - this.#waitingBytes);
     this.#waitingBytes = waitingBytes;
   }
 
@@ -237,7 +237,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   /** The handler has ended the call; answers whether it had not before. */
   #settle(): boolean {
     if (this.#isSettled) {
-      this.#connection.parts.onBug(new Error("A handler ended a call twice."));
+      this.connection.parts.onBug(new Error("A handler ended a call twice."));
       return false;
     }
     this.#isSettled = true;

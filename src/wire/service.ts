@@ -115,15 +115,17 @@ export interface CallContext {
   metadata(name: string): string | undefined;
 }
 
-/** The context of a call with messages each way, which may say whose they are. */
-export interface BidiContext extends CallContext {
-  readonly peer: Peer;
-}
-
 /** The context of a call that may last. */
 export interface StreamContext extends CallContext {
   /** Aborted when the caller went away, the stream was reset or the server stops. */
   readonly signal: AbortSignal;
+}
+
+/** The context of a call with any number of messages each way. */
+export interface BidiContext extends CallContext {
+  readonly peer: Peer;
+  /** Stands for the connection that it came on: the same for all of its calls, and no other. */
+  readonly connection: object;
 }
 
 /** How a call fails: the gRPC status to answer with. Made in one file, `src/rpc/status.ts`. */

@@ -94,6 +94,7 @@ export function measureAdmission(scenario: AdmissionScenario, requestCount: numb
     }),
     shares: undefined,
     digest: (text) => text,
+    permitLeaseMsMax: 300_000,
     isOverloaded: () => false,
     onEvent: () => {},
   });
@@ -124,9 +125,13 @@ function runMany(admission: Admission, requests: readonly AdmissionRequest[], co
   }
 }
 
+/** All requests come on one. */
+const connection = {};
+
 function requestOf(headers: Readonly<Record<string, string>>, i: number): AdmissionRequest {
   return {
     serviceName: "orders",
+    connection,
     headers: new Map([
       [":method", "GET"],
       [":path", "/cart"],

@@ -225,6 +225,7 @@ function createDecider({ policy, store, counters, watched }: BenchDecider): Deci
     pressure: new Pressure({
       loopDelayMsMax: 60_000,
       requestsInFlightMax: 1_000_000,
+      requestsInFlightBytesMax: 1_000_000_000,
       asksStoreWhenLate: false,
     }),
     storeBudgetMs: 10_000,

@@ -175,7 +175,7 @@ describe.each(transportNames)("stopping on %s", (name) => {
     // It greets, and answers nothing.
     const client = await FrameClient.open(running.port);
     transports.atEnd(() => client.close());
-    client.sendCalls(askPath, 1);
+    client.sendCalls(askPath, [Buffer.alloc(0)]);
     await waitFor("it is known", () => client.counts.answered > 0);
     await within("announceClose() gives up", 5_000, running.transport.announceClose(1));
   });

@@ -110,7 +110,7 @@ const counted: readonly Counted[] = [
 ];
 
 /** Below the cap a client may leave as many calls unfinished as it likes. */
-const unharmed = { answered: 0, reset: 0, goaways: 0, isClosed: false };
+const unharmed = { answered: 0, reset: 0, ended: 0, goaways: 0, isClosed: false };
 
 describe.each(transportNames)("%s", (transport) => {
   const stage = useStage("file");

@@ -77,6 +77,7 @@ export class AdmissionRun {
       decider: createTestDecider({ clock, policies, counters: new DecisionCounters() }),
       shares: undefined,
       digest: (text) => text,
+      permitLeaseMsMax: 300_000,
       isOverloaded: () => false,
       onEvent: () => {},
     });
@@ -162,12 +163,16 @@ const served = {
   loadMetrics: undefined,
 };
 
+/** All requests come on one. */
+const connection = {};
+
 function requestOf(
   { priority, user }: { readonly priority: Priority; readonly user: string },
   patienceMs: number,
 ) {
   return {
     serviceName: "orders",
+    connection,
     headers: new Map([
       ["x-request-priority", priority],
       ["x-user", user],

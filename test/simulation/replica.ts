@@ -106,6 +106,7 @@ export class Replica {
         loopDelayMsMax: Number.POSITIVE_INFINITY,
         asksStoreWhenLate: true,
         requestsInFlightMax: 20_000,
+        requestsInFlightBytesMax: 1_000_000_000,
       }),
       storeBudgetMs,
       newKeysPerSecondMax: 1_000_000,

@@ -77,6 +77,8 @@ export interface TestRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly attributes?: Readonly<Record<string, PlainValue>>;
   readonly isObserved?: boolean;
+  /** Default the same for all. */
+  readonly connection?: object;
 }
 
 /** A request that has asked, and what it was told. */
@@ -159,6 +161,7 @@ export class AdmissionRig {
       shares: parts.shares,
       ...(parts.gateSettings === undefined ? {} : { gateSettings: parts.gateSettings }),
       digest: (text) => `digest-of-${text}`,
+      permitLeaseMsMax: 300_000,
       isOverloaded: () => this.isOverloaded,
       onEvent: (event) => this.events.push(event),
     });
@@ -183,11 +186,15 @@ export class AdmissionRig {
   }
 }
 
+const firstConnection = {};
+
 function requestOf(request: TestRequest): AdmissionRequest {
   const { priority, user, headers, attributes, isObserved = false } = request;
+  const { connection = firstConnection } = request;
   const service = "service" in request ? request.service : "orders";
   return {
     serviceName: service,
+    connection,
     headers: new Map([
       [":method", "GET"],
       [":path", "/"],

@@ -19,6 +19,7 @@ export function createTestDecider(parts: TestDeciderParts): Decider {
     pressure: new Pressure({
       loopDelayMsMax: 100,
       requestsInFlightMax: 100,
+      requestsInFlightBytesMax: 1_000_000,
       asksStoreWhenLate: false,
     }),
     storeBudgetMs: 10,

@@ -6,6 +6,8 @@ export interface FrameCounts {
   readonly answered: number;
   /** Streams reset. */
   readonly reset: number;
+  /** Streams that ended with HEADERS, as those of calls do. */
+  readonly ended: number;
   readonly goaways: number;
 }
 
@@ -26,7 +28,7 @@ export class FrameClient {
   readonly #socket: Socket;
   #received = Buffer.alloc(0);
   #nextStreamId = 1;
-  #counts = { answered: 0, reset: 0, goaways: 0 };
+  #counts = { answered: 0, reset: 0, ended: 0, goaways: 0 };
   #isClosed = false;
 
   private constructor(socket: Socket) {
@@ -73,8 +75,8 @@ export class FrameClient {
     this.#socket.write(Buffer.concat(frames));
   }
 
-  /** Sends whole calls, each with an empty message, whose answers may be of any size. */
-  sendCalls(path: string, count: number): void {
+  /** Sends whole calls, one for each message, whose answers may be of any size. */
+  sendCalls(path: string, messages: readonly Uint8Array[]): void {
     const maximum = Buffer.from([0x7f, 0xff, 0xff, 0xff]);
     // The window of streams to come is a setting, that of the connection has a frame.
     const setting = Buffer.concat([Buffer.from([0, 4]), maximum]);
@@ -84,12 +86,13 @@ export class FrameClient {
       frame({ type: frameTypes.window, payload: increment }),
     ];
     const head = headerBlock(path);
-    for (let i = 0; i < count; i += 1) {
+    for (const message of messages) {
       const streamId = this.#nextStreamId;
       this.#nextStreamId += 2;
       const { headers, data } = frameTypes;
       frames.push(frame({ type: headers, flags: endHeadersFlag, streamId, payload: head }));
-      const payload = Buffer.alloc(5);
+      const payload = Buffer.concat([Buffer.alloc(5), message]);
+      payload.writeUInt32BE(message.length, 1);
       frames.push(frame({ type: data, flags: endStreamFlag, streamId, payload }));
     }
     this.#socket.write(Buffer.concat(frames));
@@ -123,6 +126,7 @@ export class FrameClient {
 
   #count(type: number, flags: number): void {
     if (type === frameTypes.headers) this.#counts.answered += 1;
+    if (type === frameTypes.headers && (flags & endStreamFlag) !== 0) this.#counts.ended += 1;
     if (type === frameTypes.reset) this.#counts.reset += 1;
     if (type === frameTypes.goaway) this.#counts.goaways += 1;
     if (type === frameTypes.settings && (flags & ackFlag) === 0) {

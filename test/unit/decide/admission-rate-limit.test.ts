@@ -164,9 +164,17 @@ describe("RateLimitAsker", () => {
       ask: () => {},
     };
     const asker = new RateLimitAsker(counting, byUser);
+    const connection = {};
     const ask = (i: number, suffix = ""): void => {
       const headers = new Map([["x-user", `user-${i}${suffix}`]]);
-      const request = { serviceName: "orders", headers, attributes: new Map(), isObserved: false };
+      const attributes = new Map();
+      const request = {
+        serviceName: "orders",
+        connection,
+        headers,
+        attributes,
+        isObserved: false,
+      };
       asker.ask(request, Number.POSITIVE_INFINITY, () => {});
     };
     for (let i = 0; i < 100; i += 1) ask(i % 10);

@@ -30,7 +30,12 @@ beforeEach(() => {
   clock = new FakeClock();
   store = new FaultyStore(new MemoryLimitStore({ clock }), clock);
   counters = new DecisionCounters();
-  pressure = new Pressure({ loopDelayMsMax: 100, requestsInFlightMax, asksStoreWhenLate: false });
+  pressure = new Pressure({
+    loopDelayMsMax: 100,
+    requestsInFlightMax,
+    requestsInFlightBytesMax: 1_000_000,
+    asksStoreWhenLate: false,
+  });
   events = [];
   policy = testPolicy(
     failureModes.map((mode) => ({
@@ -223,5 +228,27 @@ describe("Decider, after the caller's deadline", () => {
     clock.advance(10);
     expect(await answer).toBe("DEADLINE_PASSED");
     expect(counters.fallbackByMode.local.size).toBe(0);
+  });
+});
+
+describe("a decider without memory", () => {
+  it("says of a call that is not read how it is answered, and counts it by its own cause", () => {
+    expect(decider.shed()).toBeUndefined();
+    pressure.memoryFull = "residentMemory";
+    expect(decider.shed()).toBe("deny");
+    expect(Object.fromEntries(counters.fallbackByMode.deny)).toEqual({ MEMORY_FULL: 1 });
+    expect(counters.deniedCount).toBe(1);
+    // Another policy has failure modes of its own.
+    policy = testPolicy([
+      { path: ["a"], effect: [testLimit(3, { onStoreFailure: "error" })] },
+      { path: ["b"], effect: [testLimit(3, { onStoreFailure: "allow" })] },
+    ]);
+    expect(decider.shed()).toBe("error");
+    expect(Object.fromEntries(counters.failedByCode)).toEqual({ MEMORY_FULL: 1 });
+    policy = testPolicy([{ path: ["b"], effect: [testLimit(3, { onStoreFailure: "allow" })] }]);
+    expect(decider.shed()).toBe("allow");
+    expect(counters.okCount).toBe(1);
+    pressure.memoryFull = undefined;
+    expect(decider.shed()).toBeUndefined();
   });
 });

@@ -8,6 +8,7 @@ function start() {
   const pressure = new Pressure({
     loopDelayMsMax: 100,
     requestsInFlightMax: 10,
+    requestsInFlightBytesMax: 1_000_000_000,
     asksStoreWhenLate: false,
   });
   const events: PressureEvent[] = [];

@@ -9,6 +9,7 @@ beforeEach(() => {
   pressure = new Pressure({
     loopDelayMsMax: 100,
     requestsInFlightMax: 10,
+    requestsInFlightBytesMax: 1_000_000,
     asksStoreWhenLate: false,
   });
   nowMs = 5_000;
@@ -25,11 +26,11 @@ function ticksFor(durationMs: number): void {
 }
 
 function begin(count: number): void {
-  for (let i = 0; i < count; i += 1) pressure.begin();
+  for (let i = 0; i < count; i += 1) pressure.begin(100);
 }
 
 function end(count: number): void {
-  for (let i = 0; i < count; i += 1) pressure.end();
+  for (let i = 0; i < count; i += 1) pressure.end(100);
 }
 
 describe("Pressure, by the event loop's delay", () => {
@@ -81,6 +82,7 @@ describe("Pressure, by the event loop's delay", () => {
     pressure = new Pressure({
       loopDelayMsMax: 100,
       requestsInFlightMax: 10,
+      requestsInFlightBytesMax: 1_000_000_000,
       asksStoreWhenLate: true,
     });
     tick();
@@ -116,6 +118,7 @@ describe("Pressure, by the requests in flight", () => {
     pressure = new Pressure({
       loopDelayMsMax: 100,
       requestsInFlightMax: 1,
+      requestsInFlightBytesMax: 1_000_000_000,
       asksStoreWhenLate: false,
     });
     begin(2);
@@ -153,5 +156,28 @@ describe("Pressure, as it is told", () => {
     end(11);
     expect(tick()).toEqual({ kind: "overloadBegan", cause: "inFlight" });
     expect(pressure.cause(nowMs)).toBeUndefined();
+  });
+});
+
+describe("Pressure, by memory", () => {
+  it("is overloaded by requests that together take too much, until half of it is answered", () => {
+    pressure.begin(600_000);
+    pressure.begin(400_000);
+    expect(pressure.cause(nowMs)).toBeUndefined();
+    pressure.begin(1);
+    expect(pressure.cause(nowMs)).toBe("inFlight");
+    pressure.end(400_000);
+    expect(pressure.cause(nowMs)).toBe("inFlight");
+    pressure.end(600_000);
+    expect(pressure.cause(nowMs)).toBeUndefined();
+  });
+
+  it("is overloaded while memory is used up, whatever else it is", () => {
+    begin(11);
+    pressure.memoryFull = "heap";
+    expect(pressure.cause(nowMs)).toBe("heap");
+    expect(tick()).toEqual({ kind: "overloadBegan", cause: "heap" });
+    pressure.memoryFull = undefined;
+    expect(pressure.cause(nowMs)).toBe("inFlight");
   });
 });

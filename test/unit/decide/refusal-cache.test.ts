@@ -5,7 +5,13 @@ const settings = { retryAfterSecondsMin: 1, retryAfterJitterRatio: 0, statusByCa
 
 function requestOf(fields: Readonly<Record<string, string>>) {
   const headers = new Map(Object.entries(fields));
-  return { serviceName: "orders", headers, attributes: new Map(), isObserved: false };
+  return {
+    serviceName: "orders",
+    connection: {},
+    headers,
+    attributes: new Map(),
+    isObserved: false,
+  };
 }
 
 describe("RefusalCache", () => {

@@ -4,6 +4,7 @@ import type { QueueSettings } from "../../../src/core/admission-settings.js";
 import { priorities } from "../../../src/core/admission-settings.js";
 import { tickMs } from "../../../src/decide/admission.js";
 import { longWaitMs } from "../../../src/decide/long-waits.js";
+import { permitLeaseMsMin } from "../../../src/decide/permit-lease.js";
 import { waitTimeoutMarginMs } from "../../../src/decide/service-admission.js";
 import type { AskedVisit } from "../../support/admission.js";
 import { AdmissionRig, testService } from "../../support/admission.js";
@@ -354,7 +355,7 @@ describe("ServiceAdmission", () => {
       keysMax: 3,
     } as const;
     const step = fc.record({
-      does: fc.constantFrom("ask", "ask", "complete", "leave", "break", "pass", "twice"),
+      does: fc.constantFrom("ask", "ask", "complete", "leave", "break", "pass", "twice", "stall"),
       which: fc.nat(20),
       priority: fc.constantFrom(...priorities),
     });
@@ -363,16 +364,21 @@ describe("ServiceAdmission", () => {
         const rig = new AdmissionRig([testService({ maxInFlight: 3, queue, maxInFlightPer })]);
         const service = rig.service();
         const open: AskedVisit[] = [];
+        const overdue = new Set<AskedVisit>();
         for (const { does, which, priority } of steps) {
           if (does === "ask") open.push(rig.ask({ priority, user: `u${which % 5}` }));
           else if (does === "pass") rig.clock.advance(which * 20);
+          else if (does === "stall") rig.clock.advance(permitLeaseMsMin + tickMs);
           else {
             const [visit] = open.splice(which % Math.max(1, open.length), 1);
             if (does === "complete") visit?.complete(which % 2 === 0 ? 200 : 503);
             else visit?.ticket?.end(does === "break" ? "broken" : "left");
             if (does === "twice") visit?.ticket?.end("completed");
           }
-          const held = open.filter(({ verdict }) => verdict === "admitted").length;
+          if (does === "stall") {
+            for (const visit of open) if (visit.verdict === "admitted") overdue.add(visit);
+          }
+          const held = open.filter((one) => one.verdict === "admitted" && !overdue.has(one)).length;
           const waiting = open.filter(({ verdict }) => verdict === "waiting").length;
           expect(service.pools.whole.inUseCount()).toBe(held);
           expect(held).toBeLessThanOrEqual(3);

@@ -5,6 +5,7 @@ import type { SignalUpdate } from "../../../src/core/signal-update.js";
 import { tickMs } from "../../../src/decide/admission.js";
 import { expiryLooksMax, keyIdleMsMax } from "../../../src/decide/service-pools.js";
 import type { ServicePolicy } from "../../../src/policy/service-policy.js";
+import { usualTimeouts } from "../../../src/policy/usual-upstream.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../support/admission.js";
 
 const byDatabase: ServicePolicy["concurrency"] = {
@@ -142,7 +143,9 @@ describe("ServicePools", () => {
 
   it("let keys go that nobody has asked for in a while, and keep those in use", () => {
     const shares = new OpenedShares();
-    const rig = new AdmissionRig([testService({}, { concurrency: byDatabase })], { shares });
+    const timeouts = { ...usualTimeouts, requestMs: 2 * keyIdleMsMax };
+    const service = testService({}, { concurrency: byDatabase, timeouts });
+    const rig = new AdmissionRig([service], { shares });
     ask(rig, "orders").complete();
     ask(rig, "users");
     rig.clock.advance(keyIdleMsMax - 1_000);

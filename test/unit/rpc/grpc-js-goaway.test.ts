@@ -57,6 +57,8 @@ function queueBytes(socket: Socket | undefined): number {
   return Number(Reflect.get(Object(Reflect.get(Object(socket), "_handle")), "writeQueueSize"));
 }
 
+const emptyMessages = Array.from({ length: 30 }, () => Buffer.alloc(0));
+
 describe("askToLeave()", () => {
   it("tells a client whose connection has reached its age", async () => {
     const { client } = await start({ ageMs: 50, graceMs: 60_000 });
@@ -68,7 +70,7 @@ describe("askToLeave()", () => {
     // the end of a write that HTTP/2 had never begun.
     const { client, sockets, bugs } = await start({ ageMs: 1_000, graceMs: 1_000 });
     client.pause();
-    client.sendCalls("/test.Service/Ask", 30);
+    client.sendCalls("/test.Service/Ask", emptyMessages);
     await waitFor("answers wait", () => queueBytes(sockets[0]) > answerBytes);
     await waitFor("it is cut", () => sockets[0]?.destroyed);
     client.resume();
@@ -80,7 +82,7 @@ describe("askToLeave()", () => {
   it("tells nothing to such a client at the server's end either", async () => {
     const { client, sockets, transport } = await start({ ageMs: 60_000, graceMs: 60_000 });
     client.pause();
-    client.sendCalls("/test.Service/Ask", 30);
+    client.sendCalls("/test.Service/Ask", emptyMessages);
     await waitFor("answers wait", () => queueBytes(sockets[0]) > answerBytes);
     await transport.announceClose(100);
     const closed = transport.close(10_000);

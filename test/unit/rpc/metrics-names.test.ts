@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { keptNamesMax, NameTable } from "../../../src/rpc/metrics-names.js";
+import { keptNameBytesMax, keptNamesBytesMax, NameTable } from "../../../src/rpc/metrics-names.js";
 
 /** A table of names that end as wanted, and the names that it was made to read. */
 function tableOf(...ends: readonly string[]) {
@@ -49,16 +49,26 @@ describe("NameTable", () => {
     expect(read).toEqual(names);
   });
 
-  it("begins anew when it holds as many as it may", () => {
+  it.each([20, 900])("begins anew when its names have as many bytes as may be (%s)", (length) => {
     const { find, table } = tableOf(".upstream_rq_time");
+    const nameBytes = length + ".upstream_rq_time".length;
+    const nameCount = Math.ceil(keptNamesBytesMax / nameBytes);
     let most = 0;
-    for (let i = 0; i < keptNamesMax + 1_000; i += 1) {
-      expect(find(`cluster.number-${i}.upstream_rq_time`)).toBe(".upstream_rq_time");
+    for (let i = 0; i < nameCount; i += 1) {
+      find(`${String(i).padStart(length, "n")}.upstream_rq_time`);
       most = Math.max(most, table.keptCount);
     }
-    expect(most).toBeGreaterThan(keptNamesMax * 0.99);
-    expect(most).toBeLessThanOrEqual(keptNamesMax);
-    expect(table.keptCount).toBeLessThan(2_000);
+    expect(most * nameBytes).toBeLessThan(keptNamesBytesMax);
+    expect(most * (nameBytes + 250)).toBeGreaterThan(keptNamesBytesMax);
+    expect(table.keptCount).toBeLessThan(most);
+  });
+
+  it("keeps no name that is longer than those of clusters are", () => {
+    const { find, table, read } = tableOf(".upstream_rq_time");
+    const name = `${"n".repeat(keptNameBytesMax)}.upstream_rq_time`;
+    for (let i = 0; i < 2; i += 1) expect(find(name)).toBe(".upstream_rq_time");
+    expect(read).toEqual([name, name]);
+    expect(table.keptCount).toBe(0);
   });
 
   it("takes no end that is shorter than what is looked at first", () => {

@@ -27,7 +27,12 @@ function open(metadata: Readonly<Record<string, string>> = {}, peer: Peer = unkn
   const [method] = createQuotaService({ streams, quotas: book, onIgnored: () => {} }).methods;
   if (method?.kind !== "bidi") throw new Error("it has one method, both ways");
   const stream = new TestStream();
-  const call = { deadlineMs: Infinity, metadata: (name: string) => metadata[name], peer };
+  const call = {
+    deadlineMs: Infinity,
+    metadata: (name: string) => metadata[name],
+    peer,
+    connection: {},
+  };
   stream.listen(method.open(call, stream));
   const report = (count: number): void => {
     const usages = Array.from({ length: count }, (_, i) => ({

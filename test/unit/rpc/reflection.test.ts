@@ -13,10 +13,8 @@ class Asker implements BidiAnswers {
     const [service] = createReflectionServices([]);
     const method = service?.methods[0];
     if (method?.kind !== "bidi") throw new Error("no such method");
-    this.reader = method.open(
-      { deadlineMs: 1, metadata: () => undefined, peer: unknownPeer },
-      this,
-    );
+    const terms = { peer: unknownPeer, connection: {} };
+    this.reader = method.open({ deadlineMs: 1, metadata: () => undefined, ...terms }, this);
   }
 
   send(): boolean {

@@ -1,0 +1,91 @@
+import { Client, credentials } from "@grpc/grpc-js";
+import { describe, expect, it } from "vitest";
+import {
+  type ExchangeClient,
+  openExchange,
+  requestHeaders,
+  responseHeaders,
+} from "../support/ext-proc.js";
+import { expectUnharmed } from "../support/fault-rig.js";
+import { HeadgateProcess } from "../support/headgate-process.js";
+import { useStage } from "../support/stage.js";
+import { transportNames } from "../support/transports.js";
+import { waitFor } from "../support/wait.js";
+
+const stage = useStage("test");
+const maxInFlight = 10;
+
+const policy = `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: idle}
+spec:
+  services:
+    - name: orders
+      admission: {maxInFlight: ${maxInFlight}, shedAt: off}
+      timeouts: {request: 0s}
+`;
+
+/** A peer on a connection of its own. */
+class Peer {
+  readonly #client: Client;
+
+  constructor({ grpcPort }: HeadgateProcess) {
+    this.#client = new Client(`127.0.0.1:${grpcPort}`, credentials.createInsecure(), {
+      "grpc.use_local_subchannel_pool": 1,
+    });
+    stage.atEnd(() => this.#client.close());
+  }
+
+  /** Asks for a place; undefined: it was refused. */
+  async ask(): Promise<ExchangeClient | undefined> {
+    const exchange = openExchange({ client: this.#client }, { "x-headgate-service": "orders" });
+    exchange.send(requestHeaders());
+    const [answer] = await exchange.answered(1);
+    return answer?.response.case === "requestHeaders" ? exchange : undefined;
+  }
+
+  /** Asks for so many places at a time. */
+  async askMany(count: number): Promise<readonly ExchangeClient[]> {
+    const asked = await Promise.all(Array.from({ length: count }, () => this.ask()));
+    return asked.filter((exchange) => exchange !== undefined);
+  }
+}
+
+/** The upstream answers, and Envoy ends the stream. */
+async function complete(exchange: ExchangeClient): Promise<void> {
+  exchange.send(responseHeaders());
+  await exchange.answered(2);
+  exchange.end();
+  await exchange.over();
+}
+
+describe.each(transportNames)("exchanges that fall silent (%s)", (transport) => {
+  it("lose their permits to who asks, and their connection has no others for them", async () => {
+    const env = { HEADGATE_TRANSPORT: transport, HEADGATE_PERMIT_LEASE_MS_MAX: "5000" };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const silent = new Peer(headgate);
+    const honest = new Peer(headgate);
+    const idle = await silent.askMany(maxInFlight + 5);
+    expect(idle).toHaveLength(maxInFlight);
+    const lost = (): Promise<number> => headgate.metric("headgate_admission_leases_expired_total");
+    await waitFor("their permits are free", async () => (await lost()) === maxInFlight);
+    // A silent peer that asks again has nothing: for it, all is still in use.
+    expect(await silent.askMany(5)).toEqual([]);
+    const served = await honest.askMany(maxInFlight + 5);
+    expect(served).toHaveLength(maxInFlight);
+    await Promise.all(served.map(complete));
+    expect(await headgate.metric("headgate_admission_inflight")).toBe(0);
+    const outcomes = (outcome: string): Promise<number> =>
+      headgate.metric("headgate_admission_outcomes_total", { outcome });
+    expect(await outcomes("success")).toBe(maxInFlight);
+    expect(await outcomes("ignore")).toBe(0);
+    expect(await outcomes("dropped")).toBe(0);
+    // Each that ends after all makes room for one.
+    for (const exchange of idle) exchange.cancel();
+    await waitFor("they are over", async () => {
+      return (await headgate.metric("headgate_exchanges_open")) === 0;
+    });
+    expect(await silent.askMany(maxInFlight)).toHaveLength(maxInFlight);
+    await expectUnharmed(headgate);
+  });
+});

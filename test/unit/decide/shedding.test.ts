@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import type { FailureMode, Role } from "../../../src/core/limit.js";
+import { shedModeOf } from "../../../src/decide/shedding.js";
+import { testLimit, testPolicy } from "../../support/policies.js";
+
+interface Row {
+  readonly limits: readonly (readonly [FailureMode, Role])[];
+  readonly expected: FailureMode;
+}
+
+const rows: readonly Row[] = [
+  { limits: [], expected: "allow" },
+  { limits: [["allow", "enforce"]], expected: "allow" },
+  {
+    limits: [
+      ["allow", "enforce"],
+      ["error", "enforce"],
+    ],
+    expected: "error",
+  },
+  {
+    limits: [
+      ["error", "enforce"],
+      ["local", "enforce"],
+    ],
+    expected: "deny",
+  },
+  {
+    limits: [
+      ["deny", "quota"],
+      ["error", "enforce"],
+    ],
+    expected: "deny",
+  },
+  {
+    limits: [
+      ["deny", "shadow"],
+      ["local", "settle"],
+    ],
+    expected: "allow",
+  },
+];
+
+describe("shedModeOf()", () => {
+  it.each(rows)("is $expected of $limits", ({ limits, expected }) => {
+    const effects = limits.map(([onStoreFailure, role], i) => ({
+      path: [`k${i}`],
+      effect: [testLimit(3, { onStoreFailure, role })],
+    }));
+    expect(shedModeOf(testPolicy(effects))).toBe(expected);
+  });
+});
