@@ -1,6 +1,6 @@
 /**
- * The most bytes of requests that one peer address may have begun and not finished; a request above
- * is refused. Envoy's requests come whole, in one frame.
+ * The most bytes of requests that one peer, by its identity, may have begun and not finished;
+ * a request above is refused. Envoy's requests come whole, in one frame.
  */
 export const peerPartialBytesMax = 16_777_216;
 
