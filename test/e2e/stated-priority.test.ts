@@ -23,7 +23,7 @@ import { HttpClient } from "../support/http-client.js";
 import { applyEnvoyFilter, meshBootstrap } from "../support/istio-mesh.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { useStage } from "../support/stage.js";
-import { within } from "../support/wait.js";
+import { waitFor, within } from "../support/wait.js";
 
 const stage = useStage("file");
 
@@ -164,7 +164,10 @@ describe("a priority header that a caller states", () => {
     });
     const friend: Caller = { address: "10.1.2.3" };
     const sixth: Caller = { address: "fd00::7" };
-    expect(await seen({ host: "nobody", ...friend })).toBe("200 normal critical");
+    // On a busy machine an answer of Headgate may come after the proxy's time for it is over.
+    await waitFor("Headgate says the class of a caller whom nobody trusts", async () => {
+      return (await seen({ host: "nobody", ...friend })) === "200 normal critical";
+    });
     expect(await seen({ host: "source", ...friend })).toBe("200 critical critical");
 
     headgate.process.signal("SIGKILL");
