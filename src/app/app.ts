@@ -1,5 +1,6 @@
 import type { Clock, Random } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
+import { boundHttpByAddress, createRefusedReport } from "./address-bound.js";
 import { openAdmin } from "./admin.js";
 import { type AdminAccess, openAdminAccess } from "./admin-access.js";
 import { AdminCallLog } from "./admin-call-log.js";
@@ -56,6 +57,9 @@ export interface AppParts {
 
 /** The most HTTP connections at a time. */
 const httpConnectionsMax = 1_000;
+
+/** The most connections of one address to the monitoring port: probes and scrapers have a few. */
+const monitoringPerAddressMax = 100;
 
 /** How long clients have to learn that we stop. */
 const announceMsMax = 1_000;
@@ -151,10 +155,13 @@ interface Serving {
 
 async function serve(parts: Serving): Promise<App> {
   const { core, config, logger, policies, tls, processCounts } = parts;
-  const onRefused = (): void => {
-    processCounts.refusedConnections.grpc += 1;
-  };
+  const refusedAt = createRefusedReport(processCounts.refusedConnections, parts);
+  const onRefused = refusedAt("grpc");
   const grpc = await listenForGrpc({ config, transport: core.transport, tls, onRefused });
+  const [perAddressMax, monitoringMax] = [httpConnectionsMax / 2, monitoringPerAddressMax];
+  boundHttpByAddress(core.httpServer, { perAddressMax, onRefused: refusedAt("http") });
+  const monitored = { perAddressMax: monitoringMax, onRefused: refusedAt("monitoring") };
+  boundHttpByAddress(core.monitoringServer, monitored);
   const httpAddress = await listen(core.httpServer, {
     host: config.host,
     port: config.port,
@@ -170,7 +177,7 @@ async function serve(parts: Serving): Promise<App> {
     core.httpServer.close();
     throw thrown;
   });
-  const control = await openControl(parts);
+  const control = await openControl(parts, refusedAt("control"));
   const admin = await openAdmin(parts);
   const stopFollowing = followPolicy(parts);
   policies.watch();
@@ -212,11 +219,11 @@ function openStats({
   return openStatsListeners({ config, clock, logger, access, calls, onBug, ...served });
 }
 
-function openControl({ core, policies, processCounts, ...parts }: Serving): Promise<ControlPort> {
+function openControl(
+  { core, policies, ...parts }: Serving,
+  onRefused: () => void,
+): Promise<ControlPort> {
   const { control: plane, loop, onBug } = core;
-  const onRefused = (): void => {
-    processCounts.refusedConnections.control += 1;
-  };
   const feeds = { sheets: loop, policies: policies.feed };
   return openControlPort({ ...parts, ...feeds, plane, onBug, onRefused });
 }

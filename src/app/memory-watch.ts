@@ -11,6 +11,13 @@ export const heapRatioMax = 0.85;
 /** The part of the memory that the process may have, of which RSS counts the same. */
 export const residentRatioMax = 0.9;
 
+/**
+ * The part of it that must be in use besides: what was freed stays resident where the C library
+ * keeps it for later (freed 200 MB in pieces of 16 KB: 240 MB resident before and after), and would
+ * never be given back.
+ */
+export const inUseRatioMax = 0.5;
+
 /** Time between two looks, in milliseconds: one costs some microseconds. */
 const lookMs = 100;
 
@@ -33,6 +40,8 @@ export interface ProcessMemory {
   /** What is in use of the heap for old objects, as a part of what they may have. */
   heapRatio(): number;
   residentBytes(): number;
+  /** What objects and buffers take, with those that the collector has not met yet. */
+  inUseBytes(): number;
   /** Calls back after each round of the collector over the whole heap. */
   onCollected(told: () => void): Cancel;
   /** Runs such a round now. */
@@ -53,7 +62,8 @@ export function watchMemory(parts: MemoryWatchParts): Cancel {
   let cancel: Cancel;
   const fullest = (): MemoryCause | undefined => {
     if (heapRatio > heapRatioMax) return "heap";
-    return memory.residentBytes() > residentRatioMax * bytesMax ? "residentMemory" : undefined;
+    if (memory.residentBytes() <= residentRatioMax * bytesMax) return undefined;
+    return memory.inUseBytes() > inUseRatioMax * bytesMax ? "residentMemory" : undefined;
   };
   const look = (): void => {
     cancel = clock.schedule(lookMs, look);
@@ -95,6 +105,10 @@ export const ownMemory: ProcessMemory = {
     return used / Math.max(youngBytes, limit - youngBytes);
   },
   residentBytes: () => process.memoryUsage.rss(),
+  inUseBytes: () => {
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  },
   onCollected: (told) => {
     const observer = new PerformanceObserver((entries) => {
       if (entries.getEntries().some(isMajor)) told();

@@ -4,6 +4,7 @@ import type { ExchangeCounts } from "../decide/exchange-counts.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import { type OverloadCause, overloadCauses } from "../decide/pressure.js";
 import type { RefusalLog } from "../decide/refusal-log.js";
+import type { RefusedConnections } from "./address-bound.js";
 import { type AdminCounts, adminMetrics } from "./admin-metrics.js";
 import { type AdmissionMetricsParts, admissionMetrics } from "./admission-metrics.js";
 import { type AuditCounts, auditMetric } from "./audited-records.js";
@@ -35,12 +36,13 @@ export interface ProcessCounts {
   /** Values under our keys in the store that were not ours. */
   badValueCount: number;
   /** Connections above what one address may have, by port. */
-  readonly refusedConnections: { grpc: number; control: number };
+  readonly refusedConnections: RefusedConnections;
 }
 
 /** None yet. */
 export function newProcessCounts(): ProcessCounts {
-  return { bugCount: 0, badValueCount: 0, refusedConnections: { grpc: 0, control: 0 } };
+  const refusedConnections = { grpc: 0, control: 0, http: 0, monitoring: 0 };
+  return { bugCount: 0, badValueCount: 0, refusedConnections };
 }
 
 /** What the metrics are read from, when they are scraped. */
@@ -411,7 +413,7 @@ function addProcessMetrics(registry: Registry, { processCounts, version }: Metri
   });
   addCounter(registry, {
     name: "headgate_refused_connections_total",
-    help: "Connections above HEADGATE_CONNECTIONS_PER_ADDRESS_MAX, closed at once, by port.",
+    help: "Connections above what one address may have open, closed at once, by port.",
     labelNames: ["port"],
     read: (add) => {
       for (const [port, count] of Object.entries(processCounts.refusedConnections)) {

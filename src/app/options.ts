@@ -285,7 +285,8 @@ const optionRows = {
     defaultValue: 0,
     docs:
       "Memory that the process may have, in bytes; 0: as much as its container (cgroup). With " +
-      "nine tenths of it resident, or 0.85 of the heap in use, calls are answered unread.",
+      "nine tenths of it resident and half of it in use, or 0.85 of the heap in use, calls are " +
+      "answered unread.",
   }),
   permitLeaseMsMax: wholeNumberOption({
     section: "Overload",

@@ -47,8 +47,11 @@ export interface StatsListenersParts {
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** The most connections of a debug port, of a port for scrapers, and of the monitoring port. */
+/** The most connections of a debug port, and of a port for scrapers. */
 const connectionsMax = 100;
+
+/** The most of the monitoring port, where no scraper may keep a probe away. */
+const monitoringConnectionsMax = 1_000;
 
 /**
  * Serves and sends statistics where the configuration says. A debug port that is taken is warned
@@ -89,8 +92,9 @@ async function openMonitoring(
   const { monitoringAddress: place } = config;
   if (place === undefined) return undefined;
   const name = "HEADGATE_MONITORING_ADDR";
-  const settings = { hostSetting: name, portSetting: name, connectionsMax };
-  const address = await listen(server, { ...place, ...settings });
+  const settings = { hostSetting: name, portSetting: name };
+  const connectionsMax = monitoringConnectionsMax;
+  const address = await listen(server, { ...place, ...settings, connectionsMax });
   servers.push(server);
   logger.info({ event: "monitoringListening", address }, "Serving probes and metrics.");
   return address;

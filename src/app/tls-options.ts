@@ -59,8 +59,8 @@ export const tlsOptionRows = {
     flag: "require-client-certificates",
     defaultValue: false,
     docs:
-      "Refuses to start where gRPC or the control port can be reached from beyond this machine " +
-      "by clients without a certificate, in place of a warning.",
+      "Refuses to start where gRPC, the control port or `POST /json` can be reached from beyond " +
+      "this machine by clients without a certificate, in place of a warning.",
   }),
   grpcClientTlsSan: checkedOption<ClientSan>({
     section: "Listening",

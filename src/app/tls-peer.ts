@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { Peer } from "../core/peer.js";
+import { peerAddress } from "./peer-address.js";
 import { identityNames } from "./tls-client-san.js";
 
 /** Who is at the other end of a connection; where it is secured its handshake is done. */
@@ -20,8 +21,6 @@ function certifiedPeer(socket: TLSSocket): Peer | undefined {
   return { kind: "certificate", identity: `${kind}:${name}`, names };
 }
 
-/** An address of version 4 is the same one where it comes as one of version 6. */
-function addressPeer({ remoteAddress = "" }: Socket): Peer {
-  const identity = `address:${remoteAddress.replace(/^::ffff:(?=[\d.]+$)/i, "")}`;
-  return { kind: "address", identity, names: [] };
+function addressPeer(socket: Socket): Peer {
+  return { kind: "address", identity: `address:${peerAddress(socket)}`, names: [] };
 }

@@ -88,10 +88,13 @@ export function parseAccessList(text: string): ParsedAccessList {
   return problems.length > 0 ? { kind: "problems", problems } : { kind: "list", grants };
 }
 
-/** Whether the name of a grant is that of another identity; else it is this one's from now on. */
+/**
+ * Whether the name of a grant is that of another identity; else it is this one's from now on. Tokens
+ * may share one: a new one stands beside the old one until all have it.
+ */
 function isTaken({ name, identity }: AccessGrant, named: Map<string, string>): boolean {
   if (name === undefined) return false;
-  const whose = JSON.stringify(identity);
+  const whose = identity.kind === "token" ? "token" : JSON.stringify(identity);
   const known = named.get(name) ?? whose;
   named.set(name, known);
   return known !== whose;

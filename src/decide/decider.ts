@@ -93,6 +93,7 @@ export class Decider {
   #recordsOverrides: OverrideTable | undefined;
   #localStore: LimitStore;
   /** How calls of a policy are answered that nobody reads. */
+  #areLimitsCarried = false;
   #shedding: { readonly policy: Policy; readonly mode: ShedMode } | undefined;
   /** The last answer of the store that was taken note of. */
   #remembered: StoreResult | undefined;
@@ -133,7 +134,8 @@ export class Decider {
     const policy = policies.current();
     if (policy === undefined) return undefined;
     if (this.#shedding?.policy !== policy) {
-      this.#shedding = { policy, mode: switches.isShadow ? "allow" : shedModeOf(policy) };
+      const carried = this.#areLimitsCarried ? switches.defaults.onStoreFailure : undefined;
+      this.#shedding = { policy, mode: switches.isShadow ? "allow" : shedModeOf(policy, carried) };
     }
     const { mode } = this.#shedding;
     counters.countFallback(mode, "MEMORY_FULL");
@@ -167,6 +169,7 @@ export class Decider {
         this.#recordsPolicy = policy;
         this.#recordsOverrides = overrides;
       }
+      this.#noteCarried(query);
       return prepareQuery(query, {
         policy,
         overrides,
@@ -185,6 +188,14 @@ export class Decider {
       counters.countFailure(toServiceError(thrown).code);
       throw thrown;
     }
+  }
+
+  /** From the first call on that carries a limit, calls are answered unread as if all did. */
+  #noteCarried({ descriptors }: RateLimitQuery): void {
+    if (this.#areLimitsCarried) return;
+    if (!descriptors.some(({ override }) => override !== undefined)) return;
+    this.#areLimitsCarried = true;
+    this.#shedding = undefined;
   }
 
   #recall(shape: QueryShape, keys: readonly LimitKey[]): PreparedQuery {

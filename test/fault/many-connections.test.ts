@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { startClient } from "../support/fault-rig.js";
 import { edgePolicy } from "../support/gateway.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
+import { HttpClient } from "../support/http-client.js";
 import { outcomeOf } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
 import { transportNames } from "../support/transports.js";
@@ -53,6 +54,36 @@ describe.each(transportNames)("one address (%s)", (transport) => {
     }
     const client = startClient(stage, headgate);
     expect(outcomeOf(await client.ask({ descriptors: [["user=anna"]] }))).toBe("OK");
+  });
+});
+
+describe("the monitoring port", () => {
+  it("answers probes although one address holds all connections that it may have", async () => {
+    const env = { HEADGATE_MONITORING_ADDR: "127.0.0.1:0" };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const port = headgate.portOf("monitoring");
+    const open = new Set<Socket>();
+    let closedCount = 0;
+    stage.atEnd(() => {
+      for (const socket of open) socket.destroy();
+    });
+    for (let i = 0; i < 120; i += 1) {
+      const socket = connect({ host: "127.0.0.1", port, localAddress: "127.0.0.2" });
+      open.add(socket);
+      socket.on("error", () => {});
+      socket.once("close", () => {
+        closedCount += 1;
+      });
+      await new Promise<void>((resolve) => socket.once("connect", () => resolve()));
+      socket.resume();
+    }
+    await waitFor("those above its share are closed", () => closedCount === 20);
+    const http = new HttpClient();
+    stage.atEnd(() => http.close());
+    expect((await http.send({ port, path: "/livez" })).status).toBe(200);
+    const refused = { port: "monitoring" };
+    expect(await headgate.metric("headgate_refused_connections_total", refused)).toBe(20);
+    expect(headgate.output).toContain("connectionsRefused");
   });
 });
 

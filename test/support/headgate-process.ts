@@ -71,7 +71,7 @@ export abstract class RunningHeadgate implements HeadgatePlace {
   }
 
   /** A port of its own choice, as its log has it. */
-  portOf(what: "admin" | "control" | "debug"): number {
+  portOf(what: "admin" | "control" | "debug" | "monitoring"): number {
     const lines = this.output.split("\n").filter((line) => line.includes(`"${what}Listening"`));
     const [, digits] = /"port":(\d+)/.exec(lines.at(-1) ?? "") ?? [];
     if (digits === undefined) throw new Error(`there is no ${what} port`);

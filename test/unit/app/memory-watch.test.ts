@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   collectEveryMs,
   heapRatioMax,
+  inUseRatioMax,
   ownMemory,
   type ProcessMemory,
   residentRatioMax,
@@ -14,6 +15,7 @@ import { FakeClock } from "../../support/fake-clock.js";
 class TestMemory implements ProcessMemory {
   ratio = 0;
   bytes = 0;
+  inUse = 0;
   collectCount = 0;
   #told: (() => void) | undefined;
 
@@ -23,6 +25,10 @@ class TestMemory implements ProcessMemory {
 
   residentBytes(): number {
     return this.bytes;
+  }
+
+  inUseBytes(): number {
+    return this.inUse;
   }
 
   onCollected(told: () => void): () => void {
@@ -75,6 +81,7 @@ describe("watchMemory()", () => {
 
   it("counts resident memory as a part of what the process may have", () => {
     const { clock, memory, pressure } = startWatch(1_000);
+    memory.inUse = 1_000 * inUseRatioMax + 1;
     memory.bytes = 1_000 * residentRatioMax;
     clock.advance(100);
     expect(pressure.memoryFull).toBeUndefined();
@@ -86,8 +93,22 @@ describe("watchMemory()", () => {
     expect(pressure.memoryFull).toBeUndefined();
   });
 
+  it("does not count what is resident and no more in use: it might stay so for ever", () => {
+    const { clock, memory, pressure } = startWatch(1_000);
+    memory.bytes = 1_000;
+    memory.inUse = 1_000;
+    clock.advance(100);
+    expect(pressure.memoryFull).toBe("residentMemory");
+    memory.inUse = 1_000 * inUseRatioMax;
+    memory.collected();
+    expect(pressure.memoryFull).toBeUndefined();
+    clock.advance(60_000);
+    expect([pressure.memoryFull, memory.collectCount]).toEqual([undefined, 1]);
+  });
+
   it("knows no bound where there is none", () => {
     const { clock, memory, pressure } = startWatch();
+    memory.inUse = Number.MAX_SAFE_INTEGER;
     memory.bytes = Number.MAX_SAFE_INTEGER;
     clock.advance(100);
     expect(pressure.memoryFull).toBeUndefined();
@@ -98,6 +119,7 @@ describe("watchMemory()", () => {
     clock.advance(60_000);
     expect(memory.collectCount).toBe(0);
     memory.bytes = 1_000;
+    memory.inUse = 1_000;
     clock.advance(100);
     expect(memory.collectCount).toBe(1);
     clock.advance(collectEveryMs - 100);
@@ -120,6 +142,7 @@ describe("watchMemory()", () => {
     cancel();
     expect(ownMemory.heapRatio()).toBeGreaterThan(0);
     expect(ownMemory.heapRatio()).toBeLessThan(heapRatioMax);
-    expect(ownMemory.residentBytes()).toBeGreaterThan(1_000_000);
+    expect(ownMemory.inUseBytes()).toBeGreaterThan(1_000_000);
+    expect(ownMemory.residentBytes()).toBeGreaterThan(ownMemory.inUseBytes());
   });
 });

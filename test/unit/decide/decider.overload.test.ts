@@ -248,6 +248,10 @@ describe("a decider without memory", () => {
     policy = testPolicy([{ path: ["b"], effect: [testLimit(3, { onStoreFailure: "allow" })] }]);
     expect(decider.shed()).toBe("allow");
     expect(counters.okCount).toBe(1);
+    const override = { hits: 3, unit: "day", unitMultiplier: 1 } as const;
+    const carrying = { entries: [{ key: "b", value: "1" }], hits: 1, isRefund: false, override };
+    decider.prepare({ domain: "shop", descriptors: [carrying] }, false);
+    expect(decider.shed()).toBe("deny");
     pressure.memoryFull = undefined;
     expect(decider.shed()).toBeUndefined();
   });

@@ -42,11 +42,21 @@ const rows: readonly Row[] = [
 ];
 
 describe("shedModeOf()", () => {
+  it.each([
+    ["local", "deny"],
+    ["deny", "deny"],
+    ["error", "error"],
+    ["allow", "allow"],
+  ] as const)("goes by limits that calls carry, too: %s is %s", (carried, expected) => {
+    const allows = { path: ["k"], effect: [testLimit(3, { onStoreFailure: "allow" })] };
+    expect(shedModeOf(testPolicy([allows]), carried)).toBe(expected);
+  });
+
   it.each(rows)("is $expected of $limits", ({ limits, expected }) => {
     const effects = limits.map(([onStoreFailure, role], i) => ({
       path: [`k${i}`],
       effect: [testLimit(3, { onStoreFailure, role })],
     }));
-    expect(shedModeOf(testPolicy(effects))).toBe(expected);
+    expect(shedModeOf(testPolicy(effects), undefined)).toBe(expected);
   });
 });
