@@ -89,8 +89,8 @@ export function parseAccessList(text: string): ParsedAccessList {
 }
 
 /**
- * Whether the name of a grant is that of another identity; else it is this one's from now on. Tokens
- * may share one: a new one stands beside the old one until all have it.
+ * Whether the name of a grant is that of another identity; else it is this one's from now on.
+ * Tokens may share one: a new one stands beside the old one until all have it.
  */
 function isTaken({ name, identity }: AccessGrant, named: Map<string, string>): boolean {
   if (name === undefined) return false;
