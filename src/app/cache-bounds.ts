@@ -1,6 +1,6 @@
 import { getHeapStatistics } from "node:v8";
 
-/** The most bytes of what calls bring: of what is kept to be faster, and of calls in work. */
+/** The most bytes of what calls and Envoys bring: of what is kept, and of calls in work. */
 export interface CacheBounds {
   /** What is remembered of keys: `DeciderParts.keyRecordsBytesMax`. */
   readonly keyRecordsBytesMax: number;
@@ -8,14 +8,16 @@ export interface CacheBounds {
   readonly knownRequestsBytesMax: number;
   /** Calls in work: `PressureOptions.requestsInFlightBytesMax`. */
   readonly requestsInFlightBytesMax: number;
+  /** What Envoys say of themselves and their clusters: `NodeRegistryParts.nodesBytesMax`. */
+  readonly nodesBytesMax: number;
 }
 
 /** More is of no use: a policy that needs it asks a store that takes longer than to match again. */
 const cacheBytesMax = 134_217_728;
 
 /**
- * Bounds that follow the heap: with two eighths and a sixteenth of it, most of it is left for what
- * comes and goes with calls, whoever makes them.
+ * Bounds that follow the heap, by who makes them full: callers two eighths and a sixteenth of it,
+ * Envoys a quarter. The rest is left for what comes and goes, whoever makes it.
  *
  * @param heapBytesMax what the heap may have. Default: what V8 says
  */
@@ -24,5 +26,6 @@ export function cacheBounds(heapBytesMax = getHeapStatistics().heap_size_limit):
     keyRecordsBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 8)),
     knownRequestsBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 16)),
     requestsInFlightBytesMax: Math.floor(heapBytesMax / 8),
+    nodesBytesMax: Math.floor(heapBytesMax / 4),
   };
 }

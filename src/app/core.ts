@@ -234,6 +234,7 @@ function createControlPlane(
     quotas: { quotas, onIgnored: (cause) => quotas.noteIgnored(cause) },
     ...(nodeRules === undefined ? {} : { nodeRules }),
     identityPercentMax,
+    nodesBytesMax: cacheBounds().nodesBytesMax,
     onRefused: createRefusalReport({ clock, logger }),
   });
 }
