@@ -10,6 +10,8 @@ export interface CacheBounds {
   readonly requestsInFlightBytesMax: number;
   /** What Envoys say of themselves and their clusters: `NodeRegistryParts.nodesBytesMax`. */
   readonly nodesBytesMax: number;
+  /** Buckets of RLQS: `QuotaBookParts.bucketsBytesMax`. */
+  readonly quotaBucketsBytesMax: number;
 }
 
 /** More is of no use: a policy that needs it asks a store that takes longer than to match again. */
@@ -17,7 +19,7 @@ const cacheBytesMax = 134_217_728;
 
 /**
  * Bounds that follow the heap, by who makes them full: callers two eighths and a sixteenth of it,
- * Envoys a quarter. The rest is left for what comes and goes, whoever makes it.
+ * Envoys three eighths. The rest is left for what comes and goes, whoever makes it.
  *
  * @param heapBytesMax what the heap may have. Default: what V8 says
  */
@@ -27,5 +29,6 @@ export function cacheBounds(heapBytesMax = getHeapStatistics().heap_size_limit):
     knownRequestsBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 16)),
     requestsInFlightBytesMax: Math.floor(heapBytesMax / 8),
     nodesBytesMax: Math.floor(heapBytesMax / 4),
+    quotaBucketsBytesMax: Math.floor(heapBytesMax / 8),
   };
 }
