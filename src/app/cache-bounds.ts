@@ -6,6 +6,8 @@ export interface CacheBounds {
   readonly keyRecordsBytesMax: number;
   /** Queries of requests that are known: `KnownRequestsBounds.keptBytesMax`. */
   readonly knownRequestsBytesMax: number;
+  /** The most frequent keys, for people: `SeenCallsParts.frequentKeysBytesMax`. */
+  readonly frequentKeysBytesMax: number;
   /** Calls in work: `PressureOptions.requestsInFlightBytesMax`. */
   readonly requestsInFlightBytesMax: number;
   /** What Envoys say of themselves and their clusters: `NodeRegistryParts.nodesBytesMax`. */
@@ -18,7 +20,7 @@ export interface CacheBounds {
 const cacheBytesMax = 134_217_728;
 
 /**
- * Bounds that follow the heap, by who makes them full: callers two eighths and a sixteenth of it,
+ * Bounds that follow the heap, by who makes them full: callers two eighths and two sixteenths of it,
  * Envoys three eighths. The rest is left for what comes and goes, whoever makes it.
  *
  * @param heapBytesMax what the heap may have. Default: what V8 says
@@ -27,6 +29,7 @@ export function cacheBounds(heapBytesMax = getHeapStatistics().heap_size_limit):
   return {
     keyRecordsBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 8)),
     knownRequestsBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 16)),
+    frequentKeysBytesMax: Math.floor(heapBytesMax / 16),
     requestsInFlightBytesMax: Math.floor(heapBytesMax / 8),
     nodesBytesMax: Math.floor(heapBytesMax / 4),
     quotaBucketsBytesMax: Math.floor(heapBytesMax / 8),
