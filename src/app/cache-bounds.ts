@@ -20,7 +20,7 @@ export interface CacheBounds {
 const cacheBytesMax = 134_217_728;
 
 /**
- * Bounds that follow the heap, by who makes them full: callers two eighths and two sixteenths of it,
+ * Bounds that follow the heap, by who makes them full: callers two eighths and two sixteenths,
  * Envoys three eighths. The rest is left for what comes and goes, whoever makes it.
  *
  * @param heapBytesMax what the heap may have. Default: what V8 says

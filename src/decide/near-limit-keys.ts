@@ -40,7 +40,7 @@ interface RuleKeys {
   readonly keys: Map<string, SeenNear>;
 }
 
-/** Keys that a sample of calls has found near their limits: bounded tables, the newest kept: 10 MB at most. */
+/** Keys that a sample of calls has found near their limits: the newest ones, 10 MB at most. */
 export class NearLimitKeys {
   readonly #rules = new Map<string, RuleKeys>();
 

@@ -18,7 +18,7 @@ export interface DiscoveryAsk {
 /** Names that are read of one request; nobody has more than a few layers. */
 export const resourceNamesMax = 1_024;
 
-/** Bytes of a text that are read: names of types and layers are shorter, and 16 a stream are kept. */
+/** Bytes of a text that are read: names of types and layers are shorter, and some are kept. */
 export const askTextBytesMax = 256;
 
 const { LengthDelimited } = WireType;
