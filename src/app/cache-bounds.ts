@@ -1,21 +1,27 @@
 import { getHeapStatistics } from "node:v8";
 
-/** The most bytes of what calls bring: of what is kept to be faster, and of calls in work. */
+/** The most bytes of what calls and Envoys bring: of what is kept, and of calls in work. */
 export interface CacheBounds {
   /** What is remembered of keys: `DeciderParts.keyRecordsBytesMax`. */
   readonly keyRecordsBytesMax: number;
   /** Queries of requests that are known: `KnownRequestsBounds.keptBytesMax`. */
   readonly knownRequestsBytesMax: number;
+  /** The most frequent keys, for people: `SeenCallsParts.frequentKeysBytesMax`. */
+  readonly frequentKeysBytesMax: number;
   /** Calls in work: `PressureOptions.requestsInFlightBytesMax`. */
   readonly requestsInFlightBytesMax: number;
+  /** What Envoys say of themselves and their clusters: `NodeRegistryParts.nodesBytesMax`. */
+  readonly nodesBytesMax: number;
+  /** Buckets of RLQS: `QuotaBookParts.bucketsBytesMax`. */
+  readonly quotaBucketsBytesMax: number;
 }
 
 /** More is of no use: a policy that needs it asks a store that takes longer than to match again. */
 const cacheBytesMax = 134_217_728;
 
 /**
- * Bounds that follow the heap: with two eighths and a sixteenth of it, most of it is left for what
- * comes and goes with calls, whoever makes them.
+ * Bounds that follow the heap, by who makes them full: callers two eighths and two sixteenths,
+ * Envoys three eighths. The rest is left for what comes and goes, whoever makes it.
  *
  * @param heapBytesMax what the heap may have. Default: what V8 says
  */
@@ -23,6 +29,9 @@ export function cacheBounds(heapBytesMax = getHeapStatistics().heap_size_limit):
   return {
     keyRecordsBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 8)),
     knownRequestsBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 16)),
+    frequentKeysBytesMax: Math.floor(heapBytesMax / 16),
     requestsInFlightBytesMax: Math.floor(heapBytesMax / 8),
+    nodesBytesMax: Math.floor(heapBytesMax / 4),
+    quotaBucketsBytesMax: Math.floor(heapBytesMax / 8),
   };
 }

@@ -104,7 +104,8 @@ export function createCore(parts: CoreParts): Core {
   const { policies, opened } = parts;
   const counters = new DecisionCounters();
   const pressure = createPressure(parts);
-  const seen = new SeenCalls(parts);
+  const { frequentKeysBytesMax } = cacheBounds();
+  const seen = new SeenCalls({ ...parts, frequentKeysBytesMax });
   const replica = parts.random.id();
   const operations = openPolicyOperations({
     ...parts,
@@ -234,6 +235,7 @@ function createControlPlane(
     quotas: { quotas, onIgnored: (cause) => quotas.noteIgnored(cause) },
     ...(nodeRules === undefined ? {} : { nodeRules }),
     identityPercentMax,
+    nodesBytesMax: cacheBounds().nodesBytesMax,
     onRefused: createRefusalReport({ clock, logger }),
   });
 }

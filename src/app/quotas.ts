@@ -3,6 +3,7 @@ import type { DecisionCounters } from "../decide/counters.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import { QuotaBook, type QuotaEvent } from "../decide/quota-book.js";
 import { MemoryQuotaLeases, QuotaLeases } from "../fleet/quota-leases.js";
+import { cacheBounds } from "./cache-bounds.js";
 import type { Config } from "./config.js";
 import { switchesOf } from "./decision-options.js";
 import { sha256 } from "./digest.js";
@@ -47,6 +48,7 @@ export function openQuotas(parts: QuotasParts): QuotaBook {
     switches: switchesOf(config),
     digest: sha256,
     identityPercentMax: config.identityPercentMax,
+    bucketsBytesMax: cacheBounds().quotaBucketsBytesMax,
     onEvent: (event) => logQuotas(event, logger),
   });
 }

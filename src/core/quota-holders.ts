@@ -8,6 +8,10 @@ export interface QuotaHoldersOptions {
   readonly holdersMax?: number;
   /** The most of one identity, from 1. Default `holdersMax`. */
   readonly identityHoldersMax?: number;
+  /** The most bytes that are kept of all beside the columns. Default: no bound. */
+  readonly keptBytesMax?: number;
+  /** The part of `keptBytesMax` that one identity may have, 1 to 100. Default 100. */
+  readonly identityPercentMax?: number;
 }
 
 /** Holders of one identity in one pool. */
@@ -53,6 +57,10 @@ export class QuotaHolders {
   readonly #holdersMax: number;
   readonly #identityHoldersMax: number;
   readonly #countByIdentity = new Map<string, number>();
+  readonly #keptBytesMax: number;
+  readonly #identityBytesMax: number;
+  readonly #bytesByIdentity = new Map<string, number>();
+  #keptBytes = 0;
   readonly #free: number[] = [];
   #scratch = divisionColumns(0);
   #size = 0;
@@ -96,16 +104,22 @@ export class QuotaHolders {
   wasOpen = new Uint8Array(0);
   /** Its place in its pool. */
   place = new Uint32Array(0);
+  /** Bytes that others keep of it: texts of its bucket, most of all. */
+  readonly kept: number[] = [];
   /** With whom it shares its weight. */
   readonly party: (QuotaParty | undefined)[] = [];
 
   constructor({
     holdersMax = quotaHoldersMax,
     identityHoldersMax = holdersMax,
+    keptBytesMax = Number.POSITIVE_INFINITY,
+    identityPercentMax = 100,
   }: QuotaHoldersOptions = {}) {
     assert(holdersMax >= 1 && holdersMax <= quotaHoldersMax, "a number of holders there may be");
     this.#holdersMax = holdersMax;
     this.#identityHoldersMax = identityHoldersMax;
+    this.#keptBytesMax = keptBytesMax;
+    this.#identityBytesMax = (keptBytesMax * identityPercentMax) / 100;
   }
 
   /** Holders at present. */
@@ -124,15 +138,22 @@ export class QuotaHolders {
     return this.#scratch;
   }
 
-  /** Whether an identity has as many as it may have. */
-  isFullFor(identity: string): boolean {
+  /** Whether an identity may have no more, of which so many bytes are kept. */
+  isFullFor(identity: string, bytes = 0): boolean {
+    const keptBytes = (this.#bytesByIdentity.get(identity) ?? 0) + bytes;
+    if (keptBytes > this.#identityBytesMax) return true;
     return (this.#countByIdentity.get(identity) ?? 0) >= this.#identityHoldersMax;
   }
 
-  /** Makes room for one of a party; undefined where there are as many as there may be. */
-  add(party: QuotaParty): QuotaHolder | undefined {
+  /**
+   * Makes room for one of a party; undefined where there is as much as there may be.
+   *
+   * @param bytes that are kept of it beside the columns
+   */
+  add(party: QuotaParty, bytes = 0): QuotaHolder | undefined {
     const { identity } = party;
-    if (this.#count >= this.#holdersMax || this.isFullFor(identity)) return undefined;
+    if (this.#count >= this.#holdersMax || this.isFullFor(identity, bytes)) return undefined;
+    if (this.#keptBytes + bytes > this.#keptBytesMax) return undefined;
     this.#countByIdentity.set(identity, (this.#countByIdentity.get(identity) ?? 0) + 1);
     const again = this.#free.pop();
     if (again === undefined && this.#count >= this.#size) this.#grow();
@@ -140,6 +161,8 @@ export class QuotaHolders {
     this.#count += 1;
     this.party[holder] = party;
     party.holderCount += 1;
+    this.kept[holder] = 0;
+    this.#keep(holder, bytes);
     // The one place where a number becomes a holder.
     return holder as QuotaHolder;
   }
@@ -185,11 +208,29 @@ export class QuotaHolders {
     this.#count -= 1;
     const party = this.party[holder];
     if (party === undefined) return;
+    this.#keep(holder, 0);
     this.party[holder] = undefined;
     party.holderCount -= 1;
     const count = (this.#countByIdentity.get(party.identity) ?? 0) - 1;
     if (count > 0) this.#countByIdentity.set(party.identity, count);
     else this.#countByIdentity.delete(party.identity);
+  }
+
+  /** What is kept of one is kept of another one of the same identity. */
+  handOver(from: QuotaHolder, to: QuotaHolder): void {
+    const bytes = this.kept[from] ?? 0;
+    this.#keep(from, 0);
+    this.#keep(to, bytes);
+  }
+
+  #keep(holder: number, bytes: number): void {
+    const identity = this.party[holder]?.identity ?? "";
+    const more = bytes - (this.kept[holder] ?? 0);
+    const ofIdentity = (this.#bytesByIdentity.get(identity) ?? 0) + more;
+    if (ofIdentity > 0) this.#bytesByIdentity.set(identity, ofIdentity);
+    else this.#bytesByIdentity.delete(identity);
+    this.#keptBytes += more;
+    this.kept[holder] = bytes;
   }
 
   #grow(): void {
@@ -230,8 +271,8 @@ function divisionColumns(size: number): DivisionColumns {
   };
 }
 
-/** 17 columns of 8 bytes, that of parties with them, two of 4, five of 1. */
-const bytesPerHolder = 17 * 8 + 2 * 4 + 5;
+/** 18 columns of 8 bytes, those of parties and kept bytes with them, two of 4, five of 1. */
+const bytesPerHolder = 18 * 8 + 2 * 4 + 5;
 
 function longer(column: Float64Array, size: number): Float64Array<ArrayBuffer> {
   const copy = new Float64Array(size);

@@ -138,15 +138,19 @@ export class QuotaPool {
   /**
    * A bucket that is new on its stream; undefined where there are as many as there may be.
    *
-   * @param joining `identity` is whose stream it is: see `Peer`
+   * @param joining `identity` is whose stream it is: see `Peer`; `bytes` are kept of the bucket
    */
   join(
-    { weight, identity }: { readonly weight: number; readonly identity: string },
+    {
+      weight,
+      identity,
+      bytes = 0,
+    }: { readonly weight: number; readonly identity: string; readonly bytes?: number },
     nowMs: number,
   ): QuotaHolder | undefined {
     assert(weight > 0, "a weight above 0");
     const party = this.#parties.get(identity) ?? newParty(identity, nowMs);
-    const holder = this.#holders.add(party);
+    const holder = this.#holders.add(party, bytes);
     if (holder === undefined) return undefined;
     this.#parties.set(identity, party);
     this.#holders.reset(holder, weight, nowMs);

@@ -41,29 +41,36 @@ export class SpaceSaving<K> {
     return this.#totalCount;
   }
 
-  /** A key came, so many times, from 1. */
-  add(key: K, times = 1): void {
+  /** Whether a key is counted now. */
+  has(key: K): boolean {
+    return this.#places.has(key);
+  }
+
+  /** A key came, so many times, from 1. @returns the key whose place it took; undefined: none */
+  add(key: K, times = 1): K | undefined {
     this.#totalCount += times;
     const place = this.#places.get(key);
     if (place !== undefined) {
       const counted = this.#heap[place];
-      if (counted === undefined) return;
+      if (counted === undefined) return undefined;
       counted.count += times;
       this.#sink(counted, place);
-      return;
+      return undefined;
     }
     if (this.#heap.length < this.#countersMax) {
       this.#heap.push({ key, count: times, errorMax: 0 });
       this.#rise(this.#heap.length - 1);
-      return;
+      return undefined;
     }
     const least = this.#heap[0];
-    if (least === undefined) return;
-    this.#places.delete(least.key);
+    if (least === undefined) return undefined;
+    const left = least.key;
+    this.#places.delete(left);
     least.key = key;
     least.errorMax = least.count;
     least.count += times;
     this.#sink(least, 0);
+    return left;
   }
 
   /** The most frequent keys, at most `countMax`, the first one first. */

@@ -9,6 +9,9 @@ export const tailFollowersMax = 16;
 /** Samples that wait for one follower to take them; more are dropped. */
 export const tailRingMax = 1_000;
 
+/** The most text of them, in UTF-16 units of keys and values: 8 MiB of all followers. */
+export const tailRingCharsMax = 262_144;
+
 /** Calls that are looked at in a second for all followers together: 1 % of a core, about. */
 export const tailLooksPerSecondMax = 2_000;
 
@@ -141,11 +144,17 @@ export class DecisionTail {
 
 const nobody: readonly TailFollower[] = [];
 
+/** UTF-16 units of all keys and values. */
+export function charCountOf(entries: readonly DescriptorEntry[]): number {
+  return entries.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
+}
+
 class Follower implements TailFollower {
   readonly #filter: TailFilter;
   readonly #random: Random;
   readonly #leave: () => void;
   #samples: DecisionSample[] = [];
+  #charCount = 0;
   #droppedCount = 0;
   /** Calls until the next one is looked at. */
   #left: number;
@@ -162,6 +171,7 @@ class Follower implements TailFollower {
   take(): { readonly samples: readonly DecisionSample[]; readonly droppedCount: number } {
     const taken = { samples: this.#samples, droppedCount: this.#droppedCount };
     this.#samples = [];
+    this.#charCount = 0;
     this.#droppedCount = 0;
     return taken;
   }
@@ -185,11 +195,15 @@ class Follower implements TailFollower {
 
   show(sample: DecisionSample): void {
     if (!this.#wants(sample)) return;
-    if (this.#leftThisSecond === 0 || this.#samples.length >= tailRingMax) {
+    const charCount = charCountOf(sample.entries);
+    const isFull =
+      this.#samples.length >= tailRingMax || this.#charCount + charCount > tailRingCharsMax;
+    if (this.#leftThisSecond === 0 || isFull) {
       this.#droppedCount += 1;
       return;
     }
     this.#leftThisSecond -= 1;
+    this.#charCount += charCount;
     this.#samples.push(sample);
   }
 

@@ -14,6 +14,9 @@ export const sketchedDenialsMax = 64;
 /** How long a window takes. What is told is out of the running one and the one before it. */
 export const sketchWindowMs = 300_000;
 
+/** Bytes of a counted key beside its text, about. */
+const countedBytes = 170;
+
 /** A key, and how often it was seen. */
 export interface TopKey {
   readonly domain: string;
@@ -29,6 +32,8 @@ interface Window {
   readonly sinceMs: number;
   readonly sinceEpochMs: number;
   readonly rules: Map<string, RuleSketch>;
+  /** Of all keys that are counted in it. */
+  keysBytes: number;
 }
 
 interface RuleSketch {
@@ -45,18 +50,22 @@ export interface SeenTime {
 
 /**
  * Which keys of a rule are asked about, and refused, most often: sketches of constant size, fed by
- * a sample. 128 rules with 192 keys each take 8 MB, and 55 MB where every key is as long as may be.
+ * a sample. 128 rules with 192 keys each take 8 MB. Keys may be longer than usual: where they take
+ * more than they may, new ones are left out until the window ends.
  */
 export class KeySketches {
   #running: Window;
   #before: Window | undefined;
   #leftOutCount = 0;
+  readonly #windowBytesMax: number;
 
-  constructor(time: SeenTime) {
+  /** @param bytesMax the most bytes of keys in both windows, about */
+  constructor(time: SeenTime, bytesMax = Number.POSITIVE_INFINITY) {
+    this.#windowBytesMax = bytesMax / 2;
     this.#running = createWindow(time);
   }
 
-  /** Samples of rules that came too late for a sketch in their window. */
+  /** Samples of rules and keys that came too late for a place in their window. */
   get leftOutCount(): number {
     return this.#leftOutCount;
   }
@@ -69,8 +78,19 @@ export class KeySketches {
       this.#leftOutCount += 1;
       return;
     }
-    sketch.hits.add(key, seen.times);
-    if (seen.isOver) sketch.denials.add(key, seen.times);
+    this.#add(sketch.hits, key, seen.times);
+    if (seen.isOver) this.#add(sketch.denials, key, seen.times);
+  }
+
+  #add(sketch: SpaceSaving<string>, key: string, times: number): void {
+    const window = this.#running;
+    const bytes = sketch.has(key) ? 0 : bytesOf(key);
+    if (window.keysBytes + bytes > this.#windowBytesMax) {
+      this.#leftOutCount += 1;
+      return;
+    }
+    const left = sketch.add(key, times);
+    window.keysBytes += bytes - (left === undefined ? 0 : bytesOf(left));
   }
 
   /** The most frequent first. */
@@ -127,7 +147,11 @@ export class KeySketches {
 }
 
 function createWindow({ nowMs, epochMs }: SeenTime): Window {
-  return { sinceMs: nowMs, sinceEpochMs: epochMs, rules: new Map() };
+  return { sinceMs: nowMs, sinceEpochMs: epochMs, rules: new Map(), keysBytes: 0 };
+}
+
+function bytesOf(key: string): number {
+  return countedBytes + 2 * key.length;
 }
 
 function addTo(keys: Map<string, FrequentKey<string>>, one: FrequentKey<string>): void {

@@ -5,7 +5,7 @@ import { isSelected, type RuleSelector, ruleName, type SeenRule, seenEntries } f
 export const nearRulesMax = 128;
 
 /** Keys of a rule that are kept; of more, those that were seen last. */
-export const nearKeysPerRuleMax = 128;
+export const nearKeysPerRuleMax = 64;
 
 /** Keys are kept from this part of their burst on. */
 const nearKeptRatioMin = 0.5;
@@ -40,7 +40,7 @@ interface RuleKeys {
   readonly keys: Map<string, SeenNear>;
 }
 
-/** Keys that a sample of calls has found near their limits: bounded tables, the newest kept. */
+/** Keys that a sample of calls has found near their limits: the newest ones, 10 MB at most. */
 export class NearLimitKeys {
   readonly #rules = new Map<string, RuleKeys>();
 

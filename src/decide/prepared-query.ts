@@ -1,4 +1,5 @@
 import type { Charge } from "../core/bucket.js";
+import { cutText } from "../core/cut-text.js";
 import { ServiceError } from "../core/errors.js";
 import { isPlainRequest, isRepeatable } from "../core/gcra.js";
 import {
@@ -311,7 +312,7 @@ function metricLabel({ metricPath }: Rule, { entries }: DescriptorQuery): string
   });
   // It is kept as long as the policy is: a caller must not choose how much that is. Where names are
   // written they are UTF-8, and two series of one name would be none.
-  return steps.join(".").slice(0, metricLabelLengthMax).toWellFormed();
+  return cutText(steps.join("."), metricLabelLengthMax).toWellFormed();
 }
 
 const noDescriptor: DescriptorQuery = { entries: [], hits: 0, isRefund: false };

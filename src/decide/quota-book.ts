@@ -50,6 +50,8 @@ export interface QuotaBookParts {
   readonly replicaCount: () => number;
   /** The part of all buckets that one identity may have, 1 to 100. Default 100. */
   readonly identityPercentMax?: number;
+  /** The most bytes of buckets, about. Default: no bound. */
+  readonly bucketsBytesMax?: number;
   readonly onEvent: (event: QuotaEvent) => void;
   /** Told of every fault of ours. */
   readonly onBug: (thrown: unknown) => void;
@@ -147,7 +149,8 @@ export class QuotaBook implements DividesQuotas {
         this.#follow();
         return this.#quotas.get(name);
       },
-      isFullFor: (identity) => this.#pools.holders.isFullFor(identity),
+      isFullFor: (identity, bytes) => this.#pools.holders.isFullFor(identity, bytes),
+      handOver: (from, to) => this.#pools.holders.handOver(from, to),
       hasPolicy: () => this.#policy !== undefined,
       poolOf: (descriptor, quota) => this.#poolOf(descriptor, quota),
       noteMember: (holder, member) => {

@@ -35,6 +35,8 @@ export interface QuotaPoolsParts {
   readonly replicaCount: () => number;
   /** The part of all buckets that one identity may have, 1 to 100. Default 100. */
   readonly identityPercentMax?: number;
+  /** The most bytes of buckets, about. Default: no bound. */
+  readonly bucketsBytesMax?: number;
   /** What is to be said to a holder now. */
   readonly tell: (change: QuotaChange) => void;
   readonly onEvent: (event: QuotaLeaseEvent) => void;
@@ -71,9 +73,13 @@ export class QuotaPools {
 
   constructor(parts: QuotaPoolsParts) {
     this.#parts = parts;
-    const percent = parts.identityPercentMax ?? 100;
-    const identityHoldersMax = Math.max(1, Math.floor((quotaHoldersMax * percent) / 100));
-    this.holders = new QuotaHolders({ identityHoldersMax });
+    const { identityPercentMax = 100, bucketsBytesMax: keptBytesMax } = parts;
+    const identityHoldersMax = Math.floor((quotaHoldersMax * identityPercentMax) / 100);
+    this.holders = new QuotaHolders({
+      identityHoldersMax: Math.max(1, identityHoldersMax),
+      identityPercentMax,
+      ...(keptBytesMax === undefined ? {} : { keptBytesMax }),
+    });
   }
 
   get count(): number {

@@ -28,6 +28,12 @@ export const bucketsPerStreamMax = 1_000;
  */
 export const shortTtlMs = 2 * quotaReportMs;
 
+/** Bytes of a bucket with a pool of its own, beside its texts, about. */
+const bucketBytes = 3_000;
+
+/** Bytes that are kept for each of its id: as it came, as names, and as entries in UTF-16. */
+const bytesPerIdByte = 8;
+
 /** One bucket of one stream that has a share. */
 export interface QuotaMember {
   readonly session: OpenQuotaSession;
@@ -51,8 +57,10 @@ export interface SessionHost {
   readonly buckets: QuotaBuckets;
   nowMs(): number;
   hasPolicy(): boolean;
-  /** Whether an identity has as many buckets as it may have. */
-  isFullFor(identity: string): boolean;
+  /** Whether an identity may have no more buckets, of which so many bytes are kept. */
+  isFullFor(identity: string, bytes: number): boolean;
+  /** What is kept of one holder is kept of another one from now on. */
+  handOver(from: QuotaHolder, to: QuotaHolder): void;
   quotaOf(name: string): QuotaPolicy | undefined;
   /** Undefined: it has none, which is counted. */
   poolOf(descriptor: ReachDescriptor, quota: QuotaPolicy): DrivenPool | undefined;
@@ -198,6 +206,7 @@ export class OpenQuotaSession implements QuotaSession {
     // What it was told of the limits before counts there until its time is up.
     member.pool.law.leave(member.holder, nowMs);
     this.#host.noteMember(member.holder, undefined);
+    this.#host.handOver(member.holder, holder);
     Object.assign(member, { pool, weight, holder });
     this.#host.noteMember(holder, member);
     this.#answer(member);
@@ -241,13 +250,16 @@ export class OpenQuotaSession implements QuotaSession {
       return this.#overflow("stream", { key, id: id.slice() }, quota);
     }
     const { identity } = this.#caller.peer;
-    if (host.isFullFor(identity)) return this.#overflow("identity", { key, id: id.slice() }, quota);
+    const bytes = bucketBytes + bytesPerIdByte * id.length;
+    if (host.isFullFor(identity, bytes)) {
+      return this.#overflow("identity", { key, id: id.slice() }, quota);
+    }
     const bucket = host.buckets.take(quota, read.bucket.entries, identity);
     if (bucket.isOverflow) host.counts.add(host.counts.overflows, "domain");
     const pool = host.poolOf(bucket, quota);
     const nowMs = host.nowMs();
     const { weight } = read.bucket;
-    const holder = pool && this.#holderOf(pool, { domain, key, weight });
+    const holder = pool && this.#holderOf(pool, { domain, key, weight, bytes });
     if (pool === undefined || holder === undefined) {
       host.buckets.release(bucket);
       if (pool === undefined) return undefined;
@@ -263,14 +275,14 @@ export class OpenQuotaSession implements QuotaSession {
 
   #holderOf(
     pool: DrivenPool,
-    { domain, key, weight }: { domain: string; key: string; weight: number },
+    { domain, key, weight, bytes }: { domain: string; key: string; weight: number; bytes: number },
   ): QuotaHolder | undefined {
     const { buckets, counts } = this.#host;
     const nowMs = this.#host.nowMs();
     const name = this.#inheritedName(domain, key);
     const again = name === undefined ? undefined : buckets.takeUp(name, pool, nowMs);
     const { identity } = this.#caller.peer;
-    if (again === undefined) return pool.law.join({ weight, identity }, nowMs);
+    if (again === undefined) return pool.law.join({ weight, identity, bytes }, nowMs);
     pool.law.rejoin(again, nowMs);
     counts.rejoinCount += 1;
     return again;
@@ -284,6 +296,8 @@ export class OpenQuotaSession implements QuotaSession {
   ): undefined {
     const { counts } = this.#host;
     counts.add(counts.overflows, bound);
+    // Who does not read is told no more of it: it goes by its own word all the same.
+    if (this.#pending.size >= bucketsPerStreamMax) return;
     const assignment = { kind: "blanket", rule, ttlMs: unlimitedQuotaTtlMs } as const;
     this.tell(bucket, { kind: "assign", assignment });
   }

@@ -4,7 +4,13 @@ import type { DescriptorVerdict, Verdict } from "../core/verdict.js";
 import { CallSampler } from "./call-sampler.js";
 import type { DecidedRequest } from "./decided-request.js";
 import type { Hits } from "./decision.js";
-import { DecisionTail, type TailFilter, type TailFollower, tailCharsMax } from "./decision-tail.js";
+import {
+  charCountOf,
+  DecisionTail,
+  type TailFilter,
+  type TailFollower,
+  tailCharsMax,
+} from "./decision-tail.js";
 import { KeySketches, type SeenTime, type TopKey } from "./key-sketches.js";
 import { type NearLimitKey, NearLimitKeys } from "./near-limit-keys.js";
 import type { PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
@@ -16,6 +22,8 @@ import type { Sighting } from "./sighting.js";
 export interface SeenCallsParts {
   readonly clock: Clock;
   readonly random: Random;
+  /** The most bytes of the most frequent keys, about. Default: no bound. */
+  readonly frequentKeysBytesMax?: number;
 }
 
 /** A call that was answered. */
@@ -40,11 +48,11 @@ export class SeenCalls {
   readonly #tail: DecisionTail;
   #tooLongCount = 0;
 
-  constructor({ clock, random }: SeenCallsParts) {
+  constructor({ clock, random, frequentKeysBytesMax }: SeenCallsParts) {
     this.#clock = clock;
     this.#sampler = new CallSampler(clock, random);
     this.#tail = new DecisionTail({ clock, random });
-    this.#sketches = new KeySketches(this.#time());
+    this.#sketches = new KeySketches(this.#time(), frequentKeysBytesMax);
   }
 
   /** Descriptors that were seen, and left out because they are too long to be kept. */
@@ -127,7 +135,7 @@ export class SeenCalls {
     { sighting, time }: { readonly sighting: Sighting; readonly time: SeenTime },
   ): void {
     const { query, hits } = call;
-    if (charCount(entries) > tailCharsMax) {
+    if (charCountOf(entries) > tailCharsMax) {
       this.#tooLongCount += 1;
       return;
     }
@@ -164,10 +172,6 @@ function seenDescriptor(
   const status = verdict.statuses[index];
   if (descriptor === undefined || entries === undefined || status === undefined) return undefined;
   return { index, descriptor, entries, status };
-}
-
-function charCount(entries: readonly DescriptorEntry[]): number {
-  return entries.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
 }
 
 function decidedBy(descriptor: PreparedDescriptor, { prepared, request }: SeenCall): string {

@@ -44,6 +44,9 @@ interface HeldPool extends KeyedPool {
   usedMs: number;
 }
 
+/** Longer keys are known by their digests. */
+export const keyCharsMax = 256;
+
 /**
  * The pools of one service: one for all requests, or, where its limit is split by a header, one for
  * each key beside one for all together. Keys above the bound share a pool, and so have the permits
@@ -105,7 +108,9 @@ export class ServicePools {
   of({ headers }: AdmissionRequest): PermitPool<Visit> {
     const per = this.#policy.concurrency?.per;
     if (per === undefined) return this.whole;
-    const key = headers.get(per.header) ?? "";
+    const value = headers.get(per.header) ?? "";
+    // Keys are kept for minutes, and callers may make them as long as a header may be.
+    const key = value.length > keyCharsMax ? this.#parts.digest(value) : value;
     const usedMs = this.#parts.nowMs();
     const known = this.#byKey.get(key);
     if (known !== undefined) {

@@ -10,6 +10,7 @@ import { decidedByStore, present } from "./answers.js";
 import { Batcher, type BatchOutcome } from "./batcher.js";
 import { DecisionCounters } from "./counters.js";
 import { chargesFor, type Hits } from "./decision.js";
+import { charCountOf } from "./decision-tail.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
 import { type PreparedQuery, prepareQuery } from "./prepared-query.js";
@@ -54,6 +55,9 @@ const shadowBounds: ShadowBounds = {
   queueMax: 1_000,
   inFlightMax: 1_000,
 };
+
+/** The longest call that is looked at, in UTF-16 units of keys and values: thousands may wait. */
+export const shadowCharsMax = 4_096;
 
 /** Calls that one turn of the event loop takes from the queue: half a millisecond of it. */
 const turnCallsMax = 50;
@@ -135,6 +139,7 @@ export class ShadowRun {
       this.#takenCount >= perSecondMax ||
       this.#queue.length >= queueMax ||
       (this.#divisor > 1 && !isInSample(call.query, this.#divisor)) ||
+      isLong(call.query) ||
       this.#parts.isBusy();
     if (isLeftOut) {
       this.#counter.noteUnseen();
@@ -256,6 +261,11 @@ interface Settled {
   readonly charges: PreparedQuery["charges"];
   readonly outcome: BatchOutcome;
   readonly index: number;
+}
+
+function isLong({ descriptors }: RateLimitQuery): boolean {
+  const counts = descriptors.map(({ entries }) => charCountOf(entries));
+  return counts.reduce((sum, count) => sum + count, 0) > shadowCharsMax;
 }
 
 /** Whether a request is one of those that are looked at; replicas agree about it. */

@@ -37,6 +37,8 @@ export interface ControlPlaneParts {
   readonly nodeRules?: readonly NodeRule[];
   /** The part of all streams and Envoys that one identity may have, 1 to 100. Default 50. */
   readonly identityPercentMax?: number;
+  /** See `NodeRegistryParts.nodesBytesMax`. */
+  readonly nodesBytesMax?: number;
   /** Told of every stream that is refused for who its peer is. */
   readonly onRefused?: (fault: OwnerFault, peer: Peer) => void;
 }
@@ -73,13 +75,14 @@ export class ControlPlane {
   #lastReports: readonly NodeReport[] = [];
 
   constructor(parts: ControlPlaneParts) {
-    const { clock, random, times = defaultPushTimes, quotas, onRefused } = parts;
+    const { clock, random, times = defaultPushTimes, quotas, onRefused, nodesBytesMax } = parts;
     const { ttlMs } = times;
     this.registry = new NodeRegistry({
       nowMs: () => clock.monotonicMs(),
       ttlMs,
       configuredShare: (service) => this.#policy.configured.get(service)?.share ?? 0,
       configuredHigh: (service) => this.#policy.configured.get(service)?.max ?? 0,
+      ...(nodesBytesMax === undefined ? {} : { nodesBytesMax }),
     });
     this.#streams = new ControlStreams({
       registry: this.registry,

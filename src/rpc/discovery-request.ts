@@ -18,6 +18,9 @@ export interface DiscoveryAsk {
 /** Names that are read of one request; nobody has more than a few layers. */
 export const resourceNamesMax = 1_024;
 
+/** Bytes of a text that are read: names of types and layers are shorter, and some are kept. */
+export const askTextBytesMax = 256;
+
 const { LengthDelimited } = WireType;
 
 /** Source: DiscoveryRequest. */
@@ -50,12 +53,12 @@ export function decodeDiscoveryAsk(bytes: Uint8Array): DiscoveryAsk {
   while (reader.next()) {
     const { tag } = reader;
     if (tag === requestTags.node && node === undefined) node = readNodeIdentity(reader);
-    else if (tag === requestTags.typeUrl) typeUrl = reader.text();
-    else if (tag === requestTags.versionInfo) versionInfo = reader.text();
-    else if (tag === requestTags.responseNonce) responseNonce = reader.text();
+    else if (tag === requestTags.typeUrl) typeUrl = reader.text(askTextBytesMax);
+    else if (tag === requestTags.versionInfo) versionInfo = reader.text(askTextBytesMax);
+    else if (tag === requestTags.responseNonce) responseNonce = reader.text(askTextBytesMax);
     else if (tag === requestTags.errorDetail) refusal = readStatusMessage(reader);
     else if (tag === requestTags.resourceNames && resourceNames.length < resourceNamesMax) {
-      resourceNames.push(reader.text());
+      resourceNames.push(reader.text(askTextBytesMax));
     } else reader.skip();
   }
   return { node, typeUrl, versionInfo, resourceNames, responseNonce, refusal };
@@ -65,7 +68,7 @@ function readStatusMessage(reader: FieldReader): string {
   let message = "";
   const outerEnd = reader.enter();
   while (reader.next()) {
-    if (reader.tag === statusMessageTag) message = reader.text();
+    if (reader.tag === statusMessageTag) message = reader.text(askTextBytesMax);
     else reader.skip();
   }
   reader.leave(outerEnd);

@@ -1,5 +1,5 @@
 import type { NodeLatency } from "../core/feedback.js";
-import type { LatencyBucket } from "./metrics-message.js";
+import { bucketsMax, type LatencyBucket } from "./metrics-message.js";
 
 /** The latencies of one cluster at one Envoy since they were taken last. */
 export class LatencyWindow {
@@ -32,7 +32,10 @@ export class LatencyWindow {
       below = Math.max(below, bucket.count);
       // An empty one says where the next begins.
       if (!(inBucket >= 0)) continue;
-      this.#buckets.set(bucket.upTo, (this.#buckets.get(bucket.upTo) ?? 0) + inBucket);
+      const known = this.#buckets.get(bucket.upTo);
+      // Every flush of an Envoy has the same ones: one that has always others shall cost no more.
+      if (known === undefined && this.#buckets.size >= bucketsMax) continue;
+      this.#buckets.set(bucket.upTo, (known ?? 0) + inBucket);
     }
   }
 

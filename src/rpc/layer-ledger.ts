@@ -25,7 +25,7 @@ export interface LayerLedgerParts {
 }
 
 /** Layers that may be sent to one Envoy before it has acknowledged any; then it has to wait. */
-export const unacknowledgedMax = 64;
+export const unacknowledgedMax = 16;
 
 interface Push {
   readonly nonce: string;

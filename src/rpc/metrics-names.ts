@@ -7,8 +7,8 @@ export const keptNamesBytesMax = 16_777_216;
 /** What an entry takes beside its name, about. */
 const entryBytes = 200;
 
-/** Longer names are read each time: those of clusters and listeners are shorter. */
-export const keptNameBytesMax = 1_024;
+/** Longer names mean nothing: those of clusters and listeners are shorter. */
+export const nameBytesMax = 1_024;
 
 /** Bytes at the end of a name that are looked at first. */
 const endBytes = 8;
@@ -44,14 +44,16 @@ export class NameTable<Meaning> {
 
   /** What the name means that these bytes are; a function of its own, to be handed on. */
   readonly find = (bytes: Uint8Array, start: number, end: number): Meaning | undefined => {
-    if (end - start < endBytes || !this.#ends.has(endHash(bytes, end))) return undefined;
+    const byteCount = end - start;
+    if (byteCount < endBytes || byteCount > nameBytesMax) return undefined;
+    if (!this.#ends.has(endHash(bytes, end))) return undefined;
     const hash = hashOf(bytes, start, end);
     const kept = this.#kept.get(hash);
-    const isKnown = kept?.bytes.length === end - start && isAt(kept.bytes, bytes, start);
+    const isKnown = kept?.bytes.length === byteCount && isAt(kept.bytes, bytes, start);
     if (isKnown) return kept.meaning;
     const own = bytes.slice(start, end);
     const meaning = this.#read(Buffer.from(own).toString());
-    if (own.length <= keptNameBytesMax) this.#keep(hash, { bytes: own, meaning });
+    this.#keep(hash, { bytes: own, meaning });
     return meaning;
   };
 

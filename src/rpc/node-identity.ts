@@ -13,7 +13,7 @@ export interface NodeIdentity {
   readonly version: string;
 }
 
-/** The longest name of a node, in characters; other texts are cut to it. */
+/** The longest name of a node, in characters; other texts are cut to as many bytes. */
 export const nodeIdCharsMax = 256;
 
 /** Fields of a node, with those of its parts that are read. Envoy has one for each extension. */
@@ -48,13 +48,14 @@ export function readNodeIdentity(outer: FieldReader): NodeIdentity {
   const reader = new FieldReader(outer.part(), nodeFieldsMax);
   while (reader.next()) {
     if (reader.tag === nodeTags.id) found.id = reader.text();
-    else if (reader.tag === nodeTags.cluster) found.cluster = reader.text();
-    else if (reader.tag === nodeTags.agent) found.agent = reader.text();
-    else if (reader.tag === nodeTags.version) found.version = reader.text();
+    else if (reader.tag === nodeTags.cluster) found.cluster = reader.text(nodeIdCharsMax);
+    else if (reader.tag === nodeTags.agent) found.agent = reader.text(nodeIdCharsMax);
+    else if (reader.tag === nodeTags.version) found.version = reader.text(nodeIdCharsMax);
     else if (reader.tag === nodeTags.build) found.version = readBuildVersion(reader);
     else reader.skip();
   }
-  return cutTexts(found);
+  // An id that is too long is refused, and so is not cut.
+  return found;
 }
 
 function readBuildVersion(reader: FieldReader): string {
@@ -78,12 +79,6 @@ function readSemanticVersion(reader: FieldReader): string {
   }
   reader.leave(outerEnd);
   return numbers.join(".");
-}
-
-/** An id that is too long is refused, and so is not cut. */
-function cutTexts({ id, cluster, agent, version }: NodeIdentity): NodeIdentity {
-  const cut = (text: string): string => text.slice(0, nodeIdCharsMax);
-  return { id, cluster: cut(cluster), agent: cut(agent), version: cut(version) };
 }
 
 /** Whether it is an Envoy of the line that this port was made for. */

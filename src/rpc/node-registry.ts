@@ -3,7 +3,7 @@ import { breakerKey } from "../core/runtime-keys.js";
 import type { ServiceClusters } from "../policy/service-clusters.js";
 import { LayerLedger, type LayerLedgerParts } from "./layer-ledger.js";
 import { isKnownVersion, type NodeIdentity } from "./node-identity.js";
-import { NodeSignals } from "./node-signals.js";
+import { NodeRoom, NodeSignals } from "./node-signals.js";
 
 /** What an Envoy opens streams for; it has one of each at a time. */
 export const streamClaims = ["layers", "loadReports", "metrics"] as const;
@@ -13,6 +13,9 @@ export type StreamClaim = (typeof streamClaims)[number];
 
 /** Envoys that are known at once. */
 export const nodesMax = 10_000;
+
+/** Bytes of an Envoy beside its clusters, with its streams, about. */
+const nodeBytes = 8_192;
 
 /** How long an Envoy is known after it was heard of last, in milliseconds. */
 export const forgottenAfterMs = 60_000;
@@ -45,6 +48,8 @@ export interface NodeRegistryParts extends LayerLedgerParts {
   readonly nowMs: () => number;
   /** What an Envoy's breaker at HIGH holds without a layer, by its configuration. */
   readonly configuredHigh?: (service: string) => number;
+  /** The most bytes of Envoys and their clusters, about. Default: no bound. */
+  readonly nodesBytesMax?: number;
 }
 
 /** Clusters without a service whose names are kept, for people. */
@@ -57,11 +62,13 @@ export const clusterNameCharsMax = 256;
 export class NodeRegistry {
   readonly #parts: NodeRegistryParts;
   readonly #nodes = new Map<string, Node>();
+  readonly #room: NodeRoom;
   readonly #unclaimed = new Set<string>();
   #forgottenIgnoredCount = 0;
 
   constructor(parts: NodeRegistryParts) {
     this.#parts = parts;
+    this.#room = new NodeRoom(parts.nodesBytesMax ?? Number.POSITIVE_INFINITY);
   }
 
   /** In the order in which they were first heard of. */
@@ -100,9 +107,9 @@ export class NodeRegistry {
       return known;
     }
     if (this.#nodes.size >= nodesMax) this.forgetSilent();
-    if (this.#nodes.size >= nodesMax) return undefined;
+    if (this.#nodes.size >= nodesMax || !this.#room.take(nodeBytes)) return undefined;
     const { ttlMs, configuredShare } = this.#parts;
-    const signals = new NodeSignals();
+    const signals = new NodeSignals(this.#room);
     const node: Node = {
       id: identity.id,
       identity,
@@ -167,6 +174,8 @@ export class NodeRegistry {
     for (const node of this.#nodes.values()) {
       if (node.claims.size === 0 && nowMs - node.heardAtMs >= forgottenAfterMs) {
         this.#forgottenIgnoredCount += node.signals.ignoredCount;
+        node.signals.close();
+        this.#room.giveBack(nodeBytes);
         this.#nodes.delete(node.id);
       }
     }

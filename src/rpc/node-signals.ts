@@ -31,6 +31,29 @@ export const clustersPerNodeMax = 2_000;
 /** Gradient controllers that are followed at one Envoy: one a listener. */
 export const gradientsPerNodeMax = 16;
 
+/** Bytes of a cluster or a controller that is followed, beside its name, about. */
+const followedBytes = 2_700;
+
+/** Bytes that all Envoys together may take here. */
+export class NodeRoom {
+  #bytesLeft: number;
+
+  constructor(bytesMax: number) {
+    this.#bytesLeft = bytesMax;
+  }
+
+  /** False where there are not so many left: then none are taken. */
+  take(bytes: number): boolean {
+    if (bytes > this.#bytesLeft) return false;
+    this.#bytesLeft -= bytes;
+    return true;
+  }
+
+  giveBack(bytes: number): void {
+    this.#bytesLeft += bytes;
+  }
+}
+
 /** What has to be known of an Envoy to understand what it says. */
 export interface TakeTerms {
   readonly at: ProxyGroup;
@@ -54,10 +77,22 @@ export class NodeSignals {
   #metricsAtMs = Number.NEGATIVE_INFINITY;
   #lastFlushMs = 0;
   #ignoredCount = 0;
+  readonly #room: NodeRoom;
+  #bytes = 0;
+
+  constructor(room = new NodeRoom(Number.POSITIVE_INFINITY)) {
+    this.#room = room;
+  }
 
   /** Numbers that came twice, too late, or beyond a bound. */
   get ignoredCount(): number {
     return this.#ignoredCount;
+  }
+
+  /** The Envoy is forgotten: its room is others'. */
+  close(): void {
+    this.#room.giveBack(this.#bytes);
+    this.#bytes = 0;
   }
 
   /** Clusters that were spoken of, with when that was last. */
@@ -118,6 +153,8 @@ export class NodeSignals {
       const service = clusters.serviceOf(cluster, at);
       if (service === undefined) {
         this.#clusters.delete(cluster);
+        this.#bytes -= bytesOf(cluster);
+        this.#room.giveBack(bytesOf(cluster));
         continue;
       }
       const summary = signals.take(nowMs, highThresholdOf(cluster, service));
@@ -226,9 +263,11 @@ export class NodeSignals {
 
   #addGradient(sample: Extract<MetricSample, { readonly kind: "gradient" }>): void {
     const known = this.#gradients.get(sample.prefix);
-    if (known === undefined && this.#gradients.size >= gradientsPerNodeMax) {
-      this.#ignoredCount += 1;
-      return;
+    if (known === undefined) {
+      if (this.#gradients.size >= gradientsPerNodeMax || !this.#takeRoom(sample.prefix)) {
+        this.#ignoredCount += 1;
+        return;
+      }
     }
     this.#gradients.set(sample.prefix, { ...known, [sample.fact]: sample.value });
   }
@@ -249,10 +288,21 @@ export class NodeSignals {
   #clusterOf(name: string): ClusterSignals | undefined {
     const known = this.#clusters.get(name);
     if (known !== undefined || this.#clusters.size >= clustersPerNodeMax) return known;
+    if (!this.#takeRoom(name)) return undefined;
     const signals = new ClusterSignals();
     this.#clusters.set(name, signals);
     return signals;
   }
+
+  #takeRoom(name: string): boolean {
+    if (!this.#room.take(bytesOf(name))) return false;
+    this.#bytes += bytesOf(name);
+    return true;
+  }
+}
+
+function bytesOf(name: string): number {
+  return followedBytes + 2 * name.length;
 }
 
 /** As `core/feedback-nodes` has it for all clusters of a service together. */

@@ -1,4 +1,5 @@
 import type { Cancel } from "../core/clock.js";
+import { cutText } from "../core/cut-text.js";
 import type { BucketReport, DividesQuotas, QuotaSession } from "../decide/quota-session.js";
 import type { BidiAnswers, BidiContext, BidiReader, ServiceHandlers } from "../wire/service.js";
 import { type ControlStream, type ControlStreams, readMessages } from "./control-stream.js";
@@ -161,5 +162,5 @@ function addressOf(call: BidiContext): string | undefined {
 }
 
 function nodeName(text: string | undefined): string | undefined {
-  return text === undefined || text === "" ? undefined : text.slice(0, nodeIdCharsMax);
+  return text === undefined || text === "" ? undefined : cutText(text, nodeIdCharsMax);
 }

@@ -4,7 +4,7 @@ import { type Peer, unknownPeer } from "../../src/core/peer.js";
 import type { QuotaAssignment } from "../../src/core/quota.js";
 import type { LeasesQuotas } from "../../src/core/quota-leases.js";
 import { DecisionCounters } from "../../src/decide/counters.js";
-import { QuotaBook, type QuotaEvent } from "../../src/decide/quota-book.js";
+import { QuotaBook, type QuotaBookParts, type QuotaEvent } from "../../src/decide/quota-book.js";
 import type { QuotaSession } from "../../src/decide/quota-session.js";
 import { MemoryQuotaLeases, QuotaLeaseTable } from "../../src/fleet/quota-leases.js";
 import { parsePolicy } from "../../src/policy/parse.js";
@@ -78,10 +78,11 @@ export class QuotaRig {
   }
 
   /** Another replica. */
-  join(): QuotaBook {
+  join(parts: Pick<Partial<QuotaBookParts>, "bucketsBytesMax"> = {}): QuotaBook {
     const { clock, events, bugs, store } = this;
     const leases = new MemoryQuotaLeases({ clock, random: this.#random, table: this.#table });
     const book = new QuotaBook({
+      ...parts,
       policies: { current: () => this.policy },
       overrides: { current: () => this.overrides },
       store,

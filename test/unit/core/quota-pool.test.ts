@@ -287,6 +287,26 @@ describe("QuotaPool", () => {
     expect(holders.count).toBe(2);
   });
 
+  it("has no room beyond the bytes that are kept, of all and of one identity", () => {
+    const holders = new QuotaHolders({ keptBytesMax: 100, identityPercentMax: 50 });
+    const pool = new QuotaPool({ settings: limited, holders, nowMs: 0 });
+    const join = (identity: string, bytes: number) => pool.join({ weight: 1, identity, bytes }, 0);
+    const first = join("fleet", 40);
+    expect([join("fleet", 20), holders.isFullFor("fleet", 20)]).toEqual([undefined, true]);
+    expect(join("other", 50)).toBeDefined();
+    expect(join("third", 20)).toBeUndefined();
+    if (first === undefined) throw new Error("no room");
+    const next = join("fleet", 0);
+    if (next === undefined) throw new Error("no room");
+    holders.handOver(first, next);
+    pool.leave(first, 0);
+    pool.rebalance(20_000);
+    expect(join("third", 20)).toBeUndefined();
+    pool.leave(next, 20_000);
+    pool.rebalance(40_000);
+    expect(join("third", 40)).toBeDefined();
+  });
+
   it("has no room for one identity beyond what that may have, until its own are over", () => {
     const holders = new QuotaHolders({ identityHoldersMax: 2 });
     const pool = new QuotaPool({ settings: limited, holders, nowMs: 0 });

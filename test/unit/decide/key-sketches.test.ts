@@ -86,6 +86,30 @@ describe("KeySketches", () => {
     expect(denials).toHaveLength(sketchedDenialsMax);
   });
 
+  it("holds as many keys as their bytes allow, and counts what it left out", () => {
+    const held = (length: number): number => {
+      sketches = new KeySketches(time(), 40_000);
+      for (let i = 0; i < 100; i += 1) count(String(i).padStart(length, "k"), 1);
+      const seen = { ...time(), order: "hits", countMax: 200 } as const;
+      const { keys } = sketches.top(all, seen);
+      expect(sketches.leftOutCount).toBe(100 - keys.length);
+      return keys.length;
+    };
+    expect(held(10)).toBeGreaterThan(80);
+    expect(held(400)).toBeGreaterThan(10);
+    expect(held(400)).toBeLessThan(20_000 / 800);
+    // What is counted already goes on counting.
+    count("0".padStart(400, "k"), 50);
+    expect(top()[0]).toBe(`${"0".padStart(400, "k")} 51`);
+  });
+
+  it("gives the room of a key to the one that takes its place", () => {
+    const countBytes = 170 + 2 * '["user","10000"]'.length;
+    sketches = new KeySketches(time(), 2 * (sketchedHitsMax + 1) * countBytes);
+    for (let i = 0; i < 1_000; i += 1) count(String(10_000 + i), 1);
+    expect(sketches.leftOutCount).toBe(0);
+  });
+
   it("holds so many rules in a window, and counts what it left out", () => {
     for (let i = 0; i < sketchedRulesMax + 2; i += 1) {
       count("ann", 1, { rule: { domain: "shop", label: `rule-${i}` } });

@@ -53,6 +53,35 @@ describe("QuotaBook", () => {
     expect(busy.toldHz("t")).toBeGreaterThan(30);
   });
 
+  it("gives shares to as many buckets as their bytes allow, and room back in time", async () => {
+    const rig = new QuotaRig(tenantQuota(100));
+    const book = rig.join({ bucketsBytesMax: 100_000 });
+    const bucketsOf = (node: string, length: number): number => {
+      const before = book.holderCount;
+      const tenants = Array.from({ length: 100 }, (_, i) => [String(i).padStart(length, node), 1]);
+      rig.connect(book, node, Object.fromEntries(tenants));
+      return before;
+    };
+    bucketsOf("a", 10);
+    await rig.pass(2 * reportSeconds);
+    const shortCount = book.holderCount;
+    expect(shortCount).toBeGreaterThan(20);
+    expect(shortCount).toBeLessThan(100_000 / 3_000);
+    expect(book.counts.overflows.get("identity")).toBeGreaterThan(0);
+    // Other limits: who has a share keeps its room, and takes none twice.
+    rig.policy = tenantQuota(50, { limit: "unit: minute" });
+    await rig.pass(2 * ttlSeconds);
+    expect(book.holderCount).toBe(shortCount);
+    expect(book.counts.told.get("abandon") ?? 0).toBe(0);
+    for (const envoy of rig.envoys) envoy.lose();
+    await rig.pass(2 * ttlSeconds);
+    expect(book.holderCount).toBe(0);
+    bucketsOf("b", 1_000);
+    await rig.pass(2 * reportSeconds);
+    expect(book.holderCount).toBeGreaterThan(5);
+    expect(book.holderCount).toBeLessThan(100_000 / 8_000);
+  });
+
   it("tells another policy, an override and its end at once, without a report", async () => {
     const rig = new QuotaRig(tenantQuota(100));
     const envoy = rig.connect(rig.join(), "a", { t: 200, u: 1 });

@@ -7,6 +7,7 @@ import {
   tailCharsMax,
   tailFollowersMax,
   tailLooksPerSecondMax,
+  tailRingCharsMax,
   tailRingMax,
 } from "../../../src/decide/decision-tail.js";
 import type { RateLimitQuery } from "../../../src/decide/query.js";
@@ -169,6 +170,16 @@ describe("SeenCalls", () => {
 });
 
 describe("SeenCalls.follow()", () => {
+  it("keeps no more text for a follower than it may, whatever it leaves untaken", async () => {
+    const follower = follow();
+    const value = "x".repeat(tailCharsMax - "free".length);
+    const most = tailRingCharsMax / tailCharsMax;
+    for (let i = 0; i < most + 3; i += 1) await ask(`free=${value}`);
+    expect(taken(follower)).toEqual([Array.from({ length: most }, () => value), 3]);
+    await ask(`free=${value}`);
+    expect(taken(follower)[0]).toHaveLength(1);
+  });
+
   it("drops what nobody takes in time", async () => {
     const follower = follow();
     for (let i = 0; i < tailRingMax + 5; i += 1) {

@@ -3,7 +3,7 @@ import type { SignalReading } from "../../../src/core/concurrency-limit.js";
 import type { PermitHolder, PermitShare, SharesPermits } from "../../../src/core/permit-share.js";
 import type { SignalUpdate } from "../../../src/core/signal-update.js";
 import { tickMs } from "../../../src/decide/admission.js";
-import { expiryLooksMax, keyIdleMsMax } from "../../../src/decide/service-pools.js";
+import { expiryLooksMax, keyCharsMax, keyIdleMsMax } from "../../../src/decide/service-pools.js";
 import type { ServicePolicy } from "../../../src/policy/service-policy.js";
 import { usualTimeouts } from "../../../src/policy/usual-upstream.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../support/admission.js";
@@ -82,6 +82,14 @@ describe("ServicePools", () => {
     expect(limitsOf(rig)).toEqual([10, 505]);
     rig.admission.read("orders", forKeys({}, ["users"]));
     expect(limitsOf(rig)).toEqual([10, 10]);
+  });
+
+  it("keep no key that is longer than a name, but its digest", () => {
+    const rig = new AdmissionRig([testService({}, { concurrency: byDatabase })]);
+    const keys = ["a", "b"].map((last) => "d".repeat(keyCharsMax) + last);
+    for (const key of keys) ask(rig, key);
+    const names = [...rig.service().pools.all()].map(({ pool }) => pool.name);
+    expect(names).toEqual(keys.map((key) => `6:orders/digest-of-digest-of-${key}`));
   });
 
   it("tell what readings change: each name of the policy, and the largest change of others", () => {

@@ -3,7 +3,7 @@ import { sha256 } from "../../../src/app/digest.js";
 import { noOverrides, OverrideTable } from "../../../src/core/override-table.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import type { Decider } from "../../../src/decide/decider.js";
-import { type ShadowBounds, ShadowRun } from "../../../src/decide/shadow.js";
+import { type ShadowBounds, ShadowRun, shadowCharsMax } from "../../../src/decide/shadow.js";
 import type { ShadowCounts } from "../../../src/decide/shadow-counts.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
 import { createTestDecider } from "../../support/decider.js";
@@ -96,6 +96,13 @@ function sums(counts: ShadowCounts | undefined) {
 }
 
 describe("ShadowRun", () => {
+  it("leaves out calls that are too long to wait", async () => {
+    const shadow = begin();
+    await ask("x".repeat(shadowCharsMax / 2), "y".repeat(shadowCharsMax / 2));
+    await ask("x".repeat(shadowCharsMax - "user".length));
+    expect(shadow.take()).toMatchObject({ comparedCount: 1, unseenCount: 1 });
+  });
+
   it("counts what a stricter policy would refuse, and changes no answer", async () => {
     const shadow = begin();
     expect(await askTimes(4)).toBe(1);

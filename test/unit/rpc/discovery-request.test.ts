@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import * as discovery from "../../../src/gen/envoy/service/discovery/v3/discovery_pb.js";
 import {
+  askTextBytesMax,
   type DiscoveryAsk,
   decodeDiscoveryAsk,
   resourceNamesMax,
@@ -80,6 +81,17 @@ describe("decodeDiscoveryAsk()", () => {
     const asked = decodeDiscoveryAsk(encode({ resourceNames, typeUrl: "t" }));
     expect(asked.resourceNames).toEqual(resourceNames.slice(0, resourceNamesMax));
     expect(asked.typeUrl).toBe("t");
+  });
+
+  it("reads no more of a text than any name has, since some are kept", () => {
+    const long = "n".repeat(4_096);
+    const error = { message: long };
+    const { typeUrl, refusal, resourceNames } = decodeDiscoveryAsk(
+      encode({ typeUrl: long, resourceNames: [long], errorDetail: error }),
+    );
+    for (const text of [typeUrl, refusal, ...resourceNames]) {
+      expect(text).toBe("n".repeat(askTextBytesMax));
+    }
   });
 
   it("throws for what is no message", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { joinLatencies, LatencyWindow } from "../../../src/rpc/latency-window.js";
+import { bucketsMax } from "../../../src/rpc/metrics-message.js";
 
 describe("LatencyWindow", () => {
   it("adds up what flushes have by bucket, and finds the median in them", () => {
@@ -45,6 +46,16 @@ describe("LatencyWindow", () => {
       { upTo: 45, count: 4 },
     ]);
     expect(window.take().p50).toBe(35);
+  });
+
+  it("takes no more buckets than one flush may have, however many flushes there are", () => {
+    const window = new LatencyWindow();
+    window.addBuckets(1, 0, [{ upTo: 100, count: 1 }]);
+    for (let i = 1; i < bucketsMax; i += 1) window.addBuckets(0, 0, [{ upTo: 100 + i, count: 0 }]);
+    // As the first bucket they would be where the median is.
+    for (let i = 0; i < 10; i += 1) window.addBuckets(1, 0, [{ upTo: 1 + i, count: 1 }]);
+    window.addBuckets(9, 0, [{ upTo: 100, count: 9 }]);
+    expect(window.take().p50).toBe(100);
   });
 
   it("is not misled by buckets that fall", () => {

@@ -55,6 +55,35 @@ describe("NodeRegistry", () => {
     expect(registry.nodeCount).toBe(1);
   });
 
+  it("knows as many Envoys and clusters as their bytes allow, and gives room back", () => {
+    const parts = { nowMs: () => nowMs, ttlMs: 15_000, configuredShare: () => 1 };
+    registry = new NodeRegistry({ ...parts, nodesBytesMax: 1_000_000 });
+    const isTaken = (node: Node, length: number, i: number): boolean => {
+      const before = node.signals.ignoredCount;
+      const cluster = `outbound|80|${String(i).padStart(length, "v")}|orders.shop`;
+      node.signals.addMetrics([{ kind: "inFlight", cluster, value: 1, stampMs: 0 }], nowMs);
+      return node.signals.ignoredCount === before;
+    };
+    const fill = (length: number): number => {
+      const node = meet("talks much");
+      let count = 0;
+      while (isTaken(node, length, count)) count += 1;
+      return count;
+    };
+    const shortCount = fill(10);
+    expect(shortCount).toBeLessThan(1_000_000 / 2_700);
+    expect(registry.meet(identity("comes too late"))).toBeUndefined();
+    nowMs += forgottenAfterMs;
+    registry.forgetSilent();
+    const longCount = fill(4_000);
+    expect(longCount).toBeGreaterThan(0);
+    expect(longCount).toBeLessThan(1_000_000 / 8_000);
+    // What leads to no service any more is dropped, and its room is there again.
+    const none = { serviceOf: () => undefined, clustersOf: () => [], contested: new Map() };
+    registry.takeReports(none, () => false);
+    expect(fill(10)).toBe(shortCount);
+  });
+
   it("forgets who was silent for long, but for those that have a stream", () => {
     const silent = meet("silent");
     registry.claim(meet("has a stream"), "metrics", () => {});

@@ -1,0 +1,10 @@
+/**
+ * The first characters of a text, in memory of its own: what `slice` makes of a longer one keeps
+ * all of that alive, and so a text of a caller, as long as it is kept itself.
+ *
+ * @param charsMax in UTF-16 units
+ */
+export function cutText(text: string, charsMax: number): string {
+  if (text.length <= charsMax) return text;
+  return Buffer.from(text.slice(0, charsMax), "utf16le").toString("utf16le");
+}
