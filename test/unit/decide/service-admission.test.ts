@@ -355,9 +355,14 @@ describe("ServiceAdmission", () => {
       keysMax: fc.constantFrom(3, 5),
     });
     const step = fc.record({
-      does: fc.constantFrom("ask", "ask", "complete", "leave", "break", "pass", "twice", "stall"),
+      does: fc.oneof(
+        { weight: 3, arbitrary: fc.constant("ask") },
+        { weight: 1, arbitrary: fc.constantFrom("complete", "leave", "break", "twice") },
+        { weight: 1, arbitrary: fc.constantFrom("pass", "stall") },
+      ),
       which: fc.nat(20),
       priority: fc.constantFrom(...priorities),
+      user: fc.constantFrom("u0", "u0", "u0", "u0", "u1", "u2", "u3", "u4"),
       peer: fc.constantFrom("a", "b"),
     });
     fc.assert(
@@ -370,8 +375,7 @@ describe("ServiceAdmission", () => {
         const service = rig.service();
         const { whole } = service.pools;
         const open: { visit: AskedVisit; peer: string; user: string }[] = [];
-        for (const { does, which, priority, peer } of steps) {
-          const user = `u${which % 5}`;
+        for (const { does, which, priority, user, peer } of steps) {
           if (does === "ask") open.push({ visit: rig.ask({ priority, user, peer }), user, peer });
           else if (does === "pass") rig.clock.advance(which * 20);
           else if (does === "stall") rig.clock.advance(permitLeaseMsMin + tickMs);
