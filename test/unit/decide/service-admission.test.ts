@@ -352,7 +352,7 @@ describe("ServiceAdmission", () => {
     const settings = fc.record({
       waitMsMax: fc.constantFrom(500, 3 * permitLeaseMsMin),
       order: fc.constantFrom("priority", "fifo", "newestFirstUnderOverload"),
-      keysMax: fc.constantFrom(3, 5),
+      keysMax: fc.constantFrom(2, 3),
     });
     const step = fc.record({
       does: fc.oneof(
@@ -362,7 +362,7 @@ describe("ServiceAdmission", () => {
       ),
       which: fc.nat(20),
       priority: fc.constantFrom(...priorities),
-      user: fc.constantFrom("u0", "u0", "u0", "u0", "u1", "u2", "u3", "u4"),
+      user: fc.constantFrom("u0", "u0", "u0", "u0", "u0", "u0", "u1", "u2"),
       peer: fc.constantFrom("a", "b"),
     });
     fc.assert(
@@ -393,8 +393,8 @@ describe("ServiceAdmission", () => {
           expect(held).toBeLessThanOrEqual(3);
           expect(whole.waitingCount).toBe(waiting.length);
           expect(countOf(admitted, "peer", peer)).toBeLessThanOrEqual(3);
-          // With fewer keys some share a count, and have one of their own later.
-          if (keysMax === 5) expect(countOf(admitted, "user", user)).toBeLessThanOrEqual(3);
+          // With two keys some share a count, and have one of their own later.
+          if (keysMax === 3) expect(countOf(admitted, "user", user)).toBeLessThanOrEqual(3);
           for (const one of waiting) {
             expect(held + countOf(overdue, "peer", one.peer)).toBeGreaterThanOrEqual(3);
           }
