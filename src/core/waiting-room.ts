@@ -45,6 +45,9 @@ export interface RoomAnswer<T> {
   readonly dismissed: readonly Dismissal<T>[];
 }
 
+/** Whether it may be the turn of who waits, by its payload. */
+export type MayGo<T> = (payload: T) => boolean;
+
 interface Seat<T> extends Expiring {
   readonly place: Place<T>;
   readonly arrival: ListNode<Place<T>>;
@@ -134,17 +137,23 @@ export class WaitingRoom<T> {
    *
    * @param positionMax whoever came at a later position is dismissed: what a law that bounds the
    *   queue still believes in. Infinity for none
+   * @param mayGo whose turn it may be; others keep their places. Default anybody's
    */
-  next(nowMs: number, positionMax: number): RoomAnswer<T> {
+  next(nowMs: number, positionMax: number, mayGo: MayGo<T> = anybody): RoomAnswer<T> {
     const dismissed = this.#expired(nowMs);
     for (;;) {
-      const place = this.#first();
+      const place = this.#first(mayGo);
       if (place === undefined) return { place: undefined, dismissed };
       this.#remove(place);
       if (place.position > positionMax) dismissed.push({ place, cause: "queueFull" });
       else if (this.#isDropped(place, nowMs)) dismissed.push({ place, cause: "queueTimeout" });
       else return { place, dismissed };
     }
+  }
+
+  /** Whether anybody waits whose turn it may be. */
+  hasNext(mayGo: MayGo<T>): boolean {
+    return this.#first(mayGo) !== undefined;
   }
 
   /** Takes out everybody whose time is over. To be called at `nextExpiryMs`; it may be later. */
@@ -180,21 +189,16 @@ export class WaitingRoom<T> {
     return count;
   }
 
-  #first(): Place<T> | undefined {
-    switch (this.#settings.order) {
-      case "priority":
-        return this.#highest();
-      case "fifo":
-        return this.#arrivals.oldest?.value;
-      case "newestFirstUnderOverload":
-        return (this.#isOverloaded ? this.#arrivals.newest : this.#arrivals.oldest)?.value;
-    }
+  #first(mayGo: MayGo<T>): Place<T> | undefined {
+    if (this.#settings.order === "priority") return this.#highest(mayGo);
+    if (this.#isNewestFirst()) return firstFrom(this.#arrivals.newest, "older", mayGo);
+    return firstFrom(this.#arrivals.oldest, "newer", mayGo);
   }
 
-  #highest(): Place<T> | undefined {
+  #highest(mayGo: MayGo<T>): Place<T> | undefined {
     for (const priority of priorities) {
-      const { oldest } = this.#classes[priority];
-      if (oldest !== undefined) return oldest.value;
+      const place = firstFrom(this.#classes[priority].oldest, "newer", mayGo);
+      if (place !== undefined) return place;
     }
     return undefined;
   }
@@ -276,4 +280,16 @@ export class WaitingRoom<T> {
     this.#isOverloaded = false;
     this.#codel?.emptied();
   }
+}
+
+const anybody = (): boolean => true;
+
+function firstFrom<T>(
+  start: ListNode<Place<T>> | undefined,
+  towards: "older" | "newer",
+  mayGo: MayGo<T>,
+): Place<T> | undefined {
+  let node = start;
+  while (node !== undefined && !mayGo(node.value.payload)) node = node[towards];
+  return node?.value;
 }

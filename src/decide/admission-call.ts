@@ -5,8 +5,8 @@ import type { HeaderField, PlainValue, Refusal } from "../core/exchange-messages
 export interface AdmissionRequest {
   /** As the route says (`x-headgate-service` in the stream's metadata); undefined: by host. */
   readonly serviceName: string | undefined;
-  /** Stands for the connection that asks: the same for all of its requests, and no other. */
-  readonly connection: object;
+  /** Who asks on its behalf, a proxy or all that show one certificate; see `Peer.identity`. */
+  readonly peer: string;
   /** Wanted header fields by lower-case name, pseudo-headers among them. */
   readonly headers: ReadonlyMap<string, string>;
   /** Envoy's attributes by name, as far as they were sent. */

@@ -8,6 +8,7 @@ import type { RetryWait } from "../core/retry-after.js";
 import { SlotTime } from "../core/slot-time.js";
 import {
   type Dismissal,
+  type MayGo,
   type Newcomer,
   type Place,
   type RoomAnswer,
@@ -52,8 +53,8 @@ export class PermitPool<T> implements PermitHolder {
   readonly #parts: PoolParts;
   readonly #permits = new Permits();
   readonly #slotTime = new SlotTime();
-  /** Exchanges that are open although the leases of their permits have ended, by connection. */
-  readonly #overdue = new Map<object, number>();
+  /** Exchanges that are open although the leases of their permits have ended, by peer. */
+  readonly #overdue = new Map<string, number>();
   #settings: PoolSettings = nothing;
   #law: ConcurrencyLimit | undefined;
   #room: WaitingRoom<T> | undefined;
@@ -173,9 +174,9 @@ export class PermitPool<T> implements PermitHolder {
     return placeCount === Number.POSITIVE_INFINITY ? 0 : count / placeCount;
   }
 
-  /** Whether a permit is free, and nobody waits for it. */
-  hasRoom(nowMs: number): boolean {
-    return this.waitingCount === 0 && this.isFree(nowMs);
+  /** Whether a permit is free, and nobody waits for it whose turn it may be. */
+  hasRoom(nowMs: number, mayGo: MayGo<T>): boolean {
+    return this.isFree(nowMs) && this.#room?.hasNext(mayGo) !== true;
   }
 
   /** Whether a permit is free, for whoever is next. */
@@ -205,28 +206,34 @@ export class PermitPool<T> implements PermitHolder {
   }
 
   /** The lease of a permit has ended before its exchange: it is free, but see `bears`. */
-  endLease(connection: object, nowMs: number): void {
+  endLease(peer: string, nowMs: number): void {
     this.giveBack(nowMs);
-    this.#overdue.set(connection, (this.#overdue.get(connection) ?? 0) + 1);
+    this.#overdue.set(peer, (this.#overdue.get(peer) ?? 0) + 1);
   }
 
   /** An exchange is over whose permit's lease had ended before. */
-  forgetOverdue(connection: object): void {
-    const count = (this.#overdue.get(connection) ?? 0) - 1;
+  forgetOverdue(peer: string): void {
+    const count = (this.#overdue.get(peer) ?? 0) - 1;
     assert(count >= 0, "an exchange is over once");
-    if (count === 0) this.#overdue.delete(connection);
-    else this.#overdue.set(connection, count);
+    if (count === 0) this.#overdue.delete(peer);
+    else this.#overdue.set(peer, count);
   }
 
   /**
-   * Whether the limit bears one more request of a connection, for which permits are still in use
-   * that it has lost with their leases. So a peer that opens exchanges and falls silent has them
-   * once and not once a lease; and a single proxy before a service that is slower than its leases
-   * is held to the limit all the same.
+   * Whether the limit bears one more request of a peer, for which permits are still in use that it
+   * has lost with their leases. So a peer that opens exchanges and falls silent has them once, and
+   * not once a lease or a connection; and a fleet of one certificate before a service that is
+   * slower than its leases is held to the limit all the same.
    */
-  bears(connection: object, nowMs: number): boolean {
-    const overdueCount = this.#overdue.get(connection) ?? 0;
+  bears(peer: string, nowMs: number): boolean {
+    const overdueCount = this.#overdue.get(peer) ?? 0;
     return overdueCount === 0 || this.#permits.inUseCount + overdueCount < this.limit(nowMs);
+  }
+
+  /** Whether a request of a peer may wait: not where only the end of overdue ones could help it. */
+  mayWait(peer: string, nowMs: number): boolean {
+    const overdueCount = this.#overdue.get(peer) ?? 0;
+    return overdueCount === 0 || overdueCount < this.limit(nowMs);
   }
 
   /** Teaches the law. */
@@ -241,11 +248,11 @@ export class PermitPool<T> implements PermitHolder {
     return this.#room.enter(newcomer, nowMs);
   }
 
-  /** Who goes in next, for a permit that is free. */
-  next(nowMs: number): RoomAnswer<T> {
+  /** Who goes in next, for a permit that is free, of those whose turn it may be. */
+  next(nowMs: number, mayGo: MayGo<T>): RoomAnswer<T> {
     const windowLimit = this.#isWindow ? this.#law?.limit : undefined;
     const positionMax = (windowLimit ?? Number.POSITIVE_INFINITY) + windowMargin;
-    return this.#room?.next(nowMs, positionMax) ?? nobody;
+    return this.#room?.next(nowMs, positionMax, mayGo) ?? nobody;
   }
 
   /** Takes out whose wait is over. */

@@ -219,7 +219,8 @@ export class ServiceAdmission implements VisitHost {
     const { stage } = visit;
     this.#close(visit);
     if (stage === "overdue") {
-      for (const pool of this.#poolsOf(visit)) pool.forgetOverdue(visit.request.connection);
+      for (const pool of this.#poolsOf(visit)) pool.forgetOverdue(visit.request.peer);
+      this.#queue.serve(nowMs);
       return;
     }
     if (stage !== "admitted") {
@@ -237,17 +238,17 @@ export class ServiceAdmission implements VisitHost {
 
   /**
    * Takes permits back whose leases have ended: nobody has said how their requests did, so they
-   * teach nothing, or a peer that falls silent could move a law either way.
+   * teach nothing, or a peer that falls silent could move a law either way. Its caller's own permit
+   * stays taken until the exchange ends: its caller would have more in work than it may.
    */
   #endLeases(nowMs: number): void {
     for (;;) {
       const visit = this.#leases.first;
       if (visit === undefined || visit.expiresMs > nowMs) return;
       this.#leases.remove(visit);
-      this.#close(visit);
       visit.stage = "overdue";
       this.counts.overdueCount += 1;
-      for (const pool of this.#poolsOf(visit)) pool.endLease(visit.request.connection, nowMs);
+      for (const pool of this.#poolsOf(visit)) pool.endLease(visit.request.peer, nowMs);
     }
   }
 
@@ -270,8 +271,7 @@ export class ServiceAdmission implements VisitHost {
       this.#enter(visit, nowMs);
     } else if (!this.#mayEnter(visit, nowMs)) {
       // Who would be refused for want of room is not charged first.
-      const isFull = visit.pool.hasQueue && this.#bears(visit, nowMs);
-      const full = isFull ? "queueFull" : "concurrency";
+      const full = this.#queue.mayWait(visit, nowMs) ? "queueFull" : "concurrency";
       this.#refuse(visit, full, { wait: visit.pool.retryWait(nowMs) });
     } else {
       const deadlineMs = nowMs + (visit.deadline?.remainingMs ?? Number.POSITIVE_INFINITY);
@@ -314,15 +314,9 @@ export class ServiceAdmission implements VisitHost {
 
   /** Whether a permit is free, or a place in the queue, or somebody may have to go for it. */
   #mayEnter(visit: Visit, nowMs: number): boolean {
-    const { pool } = visit;
     if (this.#blocks.admission === undefined || this.#isDry(visit, "permits")) return true;
-    if (!this.#bears(visit, nowMs)) return false;
-    return this.#queue.hasRoom(pool, nowMs) || pool.mayTakePlace();
-  }
-
-  /** Whether limits bear another request of its connection; see `PermitPool.bears`. */
-  #bears({ pool, request: { connection } }: Visit, nowMs: number): boolean {
-    return pool.bears(connection, nowMs) && this.#pools.whole.bears(connection, nowMs);
+    if (this.#queue.hasRoom(visit, nowMs)) return true;
+    return this.#queue.mayWait(visit, nowMs) && visit.pool.mayTakePlace();
   }
 
   /** Takes a permit, or a place in the queue, or neither. */
@@ -338,13 +332,12 @@ export class ServiceAdmission implements VisitHost {
     if (maxInFlightPer !== undefined) {
       visit.keyCount = admission.keyed?.take(requestKey(maxInFlightPer.per, visit.request));
     }
-    const mayHold = this.#bears(visit, nowMs);
-    if (mayHold && this.#queue.hasRoom(visit.pool, nowMs)) {
+    if (this.#queue.hasRoom(visit, nowMs)) {
       this.#admit(visit, nowMs);
     } else if (this.#isDry(visit, "permits")) {
       this.counts.dryRefused.add(visit.priority, "concurrency");
       this.#admit(visit, nowMs);
-    } else if (mayHold && visit.pool.hasQueue) {
+    } else if (this.#queue.mayWait(visit, nowMs)) {
       this.#wait(visit, nowMs);
     } else {
       this.#refuse(visit, "concurrency", { wait: visit.pool.retryWait(nowMs) });

@@ -29,9 +29,17 @@ export class VisitQueue {
     this.#parts = parts;
   }
 
-  /** Whether a visit may go in at once: a permit is free and nobody waits for it. */
-  hasRoom(pool: PermitPool<Visit>, nowMs: number): boolean {
-    return pool.hasRoom(nowMs) && this.#isWholeFree(pool, nowMs);
+  /** Whether a visit may go in at once: a permit is free for it, and for nobody who waits. */
+  hasRoom(visit: Visit, nowMs: number): boolean {
+    const { pool } = visit;
+    if (!this.#bears(visit, nowMs) || !this.#isWholeFree(pool, nowMs)) return false;
+    return pool.hasRoom(nowMs, (other) => this.#bears(other, nowMs));
+  }
+
+  /** Whether a visit may wait, as far as its peer goes; see `PermitPool.mayWait`. */
+  mayWait({ pool, request: { peer } }: Visit, nowMs: number): boolean {
+    const { whole } = this.#parts;
+    return pool.hasQueue && pool.mayWait(peer, nowMs) && whole.mayWait(peer, nowMs);
   }
 
   /** Lets a visit wait. @returns its place, or undefined where there is none */
@@ -69,10 +77,15 @@ export class VisitQueue {
     if (pool.waitingCount === 0 || !pool.isFree(nowMs) || !this.#isWholeFree(pool, nowMs)) {
       return false;
     }
-    const { place, dismissed } = pool.next(nowMs);
+    const { place, dismissed } = pool.next(nowMs, (visit) => this.#bears(visit, nowMs));
     if (place !== undefined) this.#parts.admit(place.payload, nowMs);
     this.#parts.dismiss(dismissed, nowMs);
     return place !== undefined;
+  }
+
+  /** Whether limits bear another request of its peer; see `PermitPool.bears`. */
+  #bears({ pool, request: { peer } }: Visit, nowMs: number): boolean {
+    return pool.bears(peer, nowMs) && this.#parts.whole.bears(peer, nowMs);
   }
 
   #isWholeFree(pool: PermitPool<Visit>, nowMs: number): boolean {

@@ -53,7 +53,7 @@ export function createExternalProcessorService(parts: ExternalProcessorParts): S
 class Exchange implements BidiReader, AdmissionCall {
   readonly #parts: ExternalProcessorParts;
   readonly #serviceName: string | undefined;
-  readonly #connection: object;
+  readonly #peer: string;
   readonly #answers: BidiAnswers;
   #state: ExchangeState = newExchange;
   #ticket: AdmissionTicket | undefined;
@@ -65,7 +65,7 @@ class Exchange implements BidiReader, AdmissionCall {
   constructor(parts: ExternalProcessorParts, call: BidiContext, answers: BidiAnswers) {
     this.#parts = parts;
     this.#serviceName = call.metadata(serviceNameField);
-    this.#connection = call.connection;
+    this.#peer = call.peer.identity;
     this.#answers = answers;
     parts.counts.opened();
   }
@@ -124,8 +124,8 @@ class Exchange implements BidiReader, AdmissionCall {
 
   #begin({ headers, attributes, isObserved }: PartMessage): void {
     const serviceName = this.#serviceName;
-    const connection = this.#connection;
-    const request = { serviceName, connection, headers, attributes, isObserved };
+    const peer = this.#peer;
+    const request = { serviceName, peer, headers, attributes, isObserved };
     try {
       this.#ticket = this.#parts.admission.begin(request, this);
     } catch (thrown) {

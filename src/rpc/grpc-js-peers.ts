@@ -1,7 +1,6 @@
 import type { ServerHttp2Session } from "node:http2";
 import type { Server } from "@grpc/grpc-js";
 import { type Peer, unknownPeer } from "../core/peer.js";
-import type { BidiContext } from "../wire/service.js";
 
 /**
  * Who is at the other end of a library's calls. The library knows the peers of sockets alone, and a
@@ -30,11 +29,11 @@ export class GrpcJsPeers {
     this.#entering = unknownPeer;
   }
 
-  /** Whose a call is, and what it came on: itself, where the library has no session of it more. */
-  of(call: object): Pick<BidiContext, "peer" | "connection"> {
+  /** Whose a call is; nobody's, where the library has no session of it more. */
+  of(call: object): Peer {
     const stream: unknown = Reflect.get(Object(Reflect.get(call, "call")), "stream");
     const session: unknown = Reflect.get(Object(stream), "session");
-    const connection = typeof session === "object" && session !== null ? session : call;
-    return { peer: this.#bySession.get(connection) ?? unknownPeer, connection };
+    const isSession = typeof session === "object" && session !== null;
+    return (isSession ? this.#bySession.get(session) : undefined) ?? unknownPeer;
   }
 }

@@ -157,7 +157,7 @@ export class GrpcJsTransport {
     if (method.kind === "serverStream") return this.#serverStream(method.handle);
     const { onBug } = this.#parts;
     return (call: DuplexCall): void => {
-      const context = { ...this.#context(call), ...this.#peers.of(call) };
+      const context = { ...this.#context(call), peer: this.#peers.of(call) };
       serveBidi(method.open, { call, context, onBug });
     };
   }

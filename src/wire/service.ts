@@ -124,8 +124,6 @@ export interface StreamContext extends CallContext {
 /** The context of a call with any number of messages each way. */
 export interface BidiContext extends CallContext {
   readonly peer: Peer;
-  /** Stands for the connection that it came on: the same for all of its calls, and no other. */
-  readonly connection: object;
 }
 
 /** How a call fails: the gRPC status to answer with. Made in one file, `src/rpc/status.ts`. */

@@ -125,13 +125,10 @@ function runMany(admission: Admission, requests: readonly AdmissionRequest[], co
   }
 }
 
-/** All requests come on one. */
-const connection = {};
-
 function requestOf(headers: Readonly<Record<string, string>>, i: number): AdmissionRequest {
   return {
     serviceName: "orders",
-    connection,
+    peer: "envoy",
     headers: new Map([
       [":method", "GET"],
       [":path", "/cart"],

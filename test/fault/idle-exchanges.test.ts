@@ -1,3 +1,4 @@
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { Client, credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import {
@@ -25,12 +26,31 @@ spec:
       timeouts: {request: 0s}
 `;
 
-/** A peer on a connection of its own. */
-class Peer {
+/** Leads to a port from an address of its own. @returns where it listens */
+async function openWayFrom(localAddress: string, port: number): Promise<number> {
+  const sockets = new Set<Socket>();
+  const way = createServer((client) => {
+    const server = connect({ host: "127.0.0.1", port, localAddress });
+    for (const socket of [client, server]) {
+      sockets.add(socket);
+      socket.on("error", () => {});
+    }
+    client.pipe(server).pipe(client);
+  });
+  await new Promise<void>((resolve) => way.listen(0, "127.0.0.1", resolve));
+  stage.atEnd(() => {
+    for (const socket of sockets) socket.destroy();
+    way.close();
+  });
+  return (way.address() as AddressInfo).port;
+}
+
+/** A proxy on a connection of its own. */
+class Connection {
   readonly #client: Client;
 
-  constructor({ grpcPort }: HeadgateProcess) {
-    this.#client = new Client(`127.0.0.1:${grpcPort}`, credentials.createInsecure(), {
+  constructor(port: number) {
+    this.#client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
       "grpc.use_local_subchannel_pool": 1,
     });
     stage.atEnd(() => this.#client.close());
@@ -60,17 +80,19 @@ async function complete(exchange: ExchangeClient): Promise<void> {
 }
 
 describe.each(transportNames)("exchanges that fall silent (%s)", (transport) => {
-  it("lose their permits to who asks, and their connection has no others for them", async () => {
+  it("lose their permits to who asks, and their peer has no others for them", async () => {
     const env = { HEADGATE_TRANSPORT: transport, HEADGATE_PERMIT_LEASE_MS_MAX: "5000" };
     const headgate = await HeadgateProcess.start(stage, { policy, env });
-    const silent = new Peer(headgate);
-    const honest = new Peer(headgate);
+    const silent = new Connection(headgate.grpcPort);
+    const honest = new Connection(await openWayFrom("127.0.0.2", headgate.grpcPort));
     const idle = await silent.askMany(maxInFlight + 5);
     expect(idle).toHaveLength(maxInFlight);
     const lost = (): Promise<number> => headgate.metric("headgate_admission_leases_expired_total");
     await waitFor("their permits are free", async () => (await lost()) === maxInFlight);
-    // A silent peer that asks again has nothing: for it, all is still in use.
+    // A silent peer that asks again has nothing, and on another connection neither: for it, all is
+    // still in use.
     expect(await silent.askMany(5)).toEqual([]);
+    expect(await new Connection(headgate.grpcPort).askMany(5)).toEqual([]);
     const served = await honest.askMany(maxInFlight + 5);
     expect(served).toHaveLength(maxInFlight);
     await Promise.all(served.map(complete));

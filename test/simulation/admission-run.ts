@@ -163,16 +163,13 @@ const served = {
   loadMetrics: undefined,
 };
 
-/** All requests come on one. */
-const connection = {};
-
 function requestOf(
   { priority, user }: { readonly priority: Priority; readonly user: string },
   patienceMs: number,
 ) {
   return {
     serviceName: "orders",
-    connection,
+    peer: "envoy",
     headers: new Map([
       ["x-request-priority", priority],
       ["x-user", user],

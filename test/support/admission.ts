@@ -78,7 +78,7 @@ export interface TestRequest {
   readonly attributes?: Readonly<Record<string, PlainValue>>;
   readonly isObserved?: boolean;
   /** Default the same for all. */
-  readonly connection?: object;
+  readonly peer?: string;
 }
 
 /** A request that has asked, and what it was told. */
@@ -186,15 +186,12 @@ export class AdmissionRig {
   }
 }
 
-const firstConnection = {};
-
 function requestOf(request: TestRequest): AdmissionRequest {
-  const { priority, user, headers, attributes, isObserved = false } = request;
-  const { connection = firstConnection } = request;
+  const { peer = "envoy", priority, user, headers, attributes, isObserved = false } = request;
   const service = "service" in request ? request.service : "orders";
   return {
     serviceName: service,
-    connection,
+    peer,
     headers: new Map([
       [":method", "GET"],
       [":path", "/"],

@@ -245,7 +245,7 @@ export class ControlRig {
     if (handler?.kind !== "bidi") throw new Error(`no method ${method}`);
     const stream = new TestStream();
     const metadata = (): undefined => undefined;
-    const call = { deadlineMs: Number.POSITIVE_INFINITY, metadata, peer, connection: {} };
+    const call = { deadlineMs: Number.POSITIVE_INFINITY, metadata, peer };
     stream.listen(handler.open(call, stream));
     return stream;
   }

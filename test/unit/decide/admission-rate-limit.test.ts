@@ -164,13 +164,12 @@ describe("RateLimitAsker", () => {
       ask: () => {},
     };
     const asker = new RateLimitAsker(counting, byUser);
-    const connection = {};
     const ask = (i: number, suffix = ""): void => {
       const headers = new Map([["x-user", `user-${i}${suffix}`]]);
       const attributes = new Map();
       const request = {
         serviceName: "orders",
-        connection,
+        peer: "envoy",
         headers,
         attributes,
         isObserved: false,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { QueueSettings } from "../../../src/core/admission-settings.js";
 import { tickMs } from "../../../src/decide/admission.js";
 import { permitLeaseMs, permitLeaseMsMin } from "../../../src/decide/permit-lease.js";
 import type { ServicePolicy } from "../../../src/policy/service-policy.js";
@@ -31,8 +32,11 @@ function startRig(fields: Partial<ServicePolicy> = {}): AdmissionRig {
   return new AdmissionRig([testService({ maxInFlight: 2 }, { timeouts, ...fields })]);
 }
 
-const silent = { connection: {} };
-const honest = { connection: {} };
+const silent = { peer: "address:10.0.0.1" };
+const honest = { peer: "address:10.0.0.2" };
+
+const fifo: QueueSettings = { sizeMax: 5, waitMsMax: 1_000, order: "fifo", codel: undefined };
+const queueOrders = ["fifo", "priority", "newestFirstUnderOverload"] as const;
 
 describe("the lease of a permit", () => {
   it("ends with the time-out of its service, and not before", () => {
@@ -98,19 +102,55 @@ describe("the lease of a permit", () => {
     expect(waiting.verdict).toBe("admitted");
   });
 
-  it("leaves the permit in use for its own connection until the exchange is over", () => {
-    const queue = { sizeMax: 5, waitMsMax: 1_000, order: "fifo", codel: undefined } as const;
-    for (const admission of [{ maxInFlight: 2 }, { maxInFlight: 2, queue }]) {
-      const rig = new AdmissionRig([testService(admission)]);
+  it.each`
+    behind               | queue        | whileHonest
+    ${"without a queue"} | ${undefined} | ${"concurrency"}
+    ${"behind a queue"}  | ${fifo}      | ${"waiting"}
+  `(
+    "leaves the permit in use for its own peer until the exchange is over, $behind",
+    ({ queue, whileHonest }) => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 2, queue })]);
       const open = rig.askMany(2, silent);
       rig.clock.advance(permitLeaseMsMin);
       expect(rig.ask(silent).verdict).toBe("concurrency");
       expect(rig.ask(honest).verdict).toBe("admitted");
       open[0]?.leave();
-      expect(rig.ask(silent).verdict).toBe("concurrency");
+      // Only where it may wait, it may hope for the end of the honest one's.
+      const next = rig.ask(silent);
+      expect(next.verdict).toBe(whileHonest);
       open[1]?.leave();
-      expect(rig.ask(silent).verdict).toBe("admitted");
+      expect(next.verdict).toBe(queue === undefined ? "concurrency" : "admitted");
+      if (queue === undefined) expect(rig.ask(silent).verdict).toBe("admitted");
+    },
+  );
+
+  it("leaves a peer no more exchanges than the limit, who waits in the queue included", () => {
+    const queue = { ...fifo, waitMsMax: 2 * permitLeaseMsMin };
+    const rig = new AdmissionRig([testService({ maxInFlight: 2, queue })]);
+    const open = rig.askMany(2, silent);
+    const waiting = rig.askMany(2, silent);
+    rig.clock.advance(permitLeaseMsMin);
+    expect(waiting.map(({ verdict }) => verdict)).toEqual(["waiting", "waiting"]);
+    for (const [i, visit] of open.entries()) {
+      visit.complete();
+      expect(waiting.filter(({ verdict }) => verdict === "admitted")).toHaveLength(i + 1);
     }
+  });
+
+  it.each(queueOrders)("lets others past who waits for its own peer's exchanges (%s)", (order) => {
+    const queue = { ...fifo, order, sizeMax: 3, waitMsMax: 2 * permitLeaseMsMin };
+    const rig = new AdmissionRig([testService({ maxInFlight: 2, queue })]);
+    rig.askMany(2, silent);
+    const ours = rig.ask(silent);
+    const theirs = rig.ask(honest);
+    const last = rig.ask(silent);
+    rig.clock.advance(permitLeaseMsMin);
+    // Whose turn is not put off by who waits does not wait at all.
+    const next = rig.ask(honest);
+    expect([next.verdict, next.waits]).toEqual(["admitted", []]);
+    const verdicts = [ours, theirs, last].map(({ verdict }) => verdict);
+    expect(verdicts).toEqual(["waiting", "admitted", "waiting"]);
+    expect(rig.ask(honest).verdict).toBe("waiting");
   });
 
   it("leaves it in use in the pools of a key and of the service", () => {
@@ -124,8 +164,8 @@ describe("the lease of a permit", () => {
       feedback: [],
     } as const;
     const rig = new AdmissionRig([testService({ maxInFlight: 2 }, { concurrency })]);
-    const ask = (database: string, { connection }: typeof silent) =>
-      rig.ask({ connection, headers: { "x-database": database } });
+    const ask = (database: string, { peer }: typeof silent) =>
+      rig.ask({ peer, headers: { "x-database": database } });
     const open = ["a", "b"].map((database) => ask(database, silent));
     rig.clock.advance(permitLeaseMsMin);
     expect(ask("a", silent).verdict).toBe("concurrency");
@@ -137,16 +177,18 @@ describe("the lease of a permit", () => {
     expect(rig.service().pools.whole.inUseCount()).toBe(2);
   });
 
-  it("takes the caller's own permit back, too", () => {
+  it("keeps the caller's own permit until its exchange is over", () => {
     const maxInFlightPer = {
       per: { kind: "header", header: "x-user" },
       max: 1,
       keysMax: 10,
     } as const;
     const rig = new AdmissionRig([testService({ maxInFlight: 5, maxInFlightPer })]);
-    rig.ask({ ...silent, user: "anna" });
+    const open = rig.ask({ ...silent, user: "anna" });
     expect(rig.ask({ ...honest, user: "anna" }).verdict).toBe("concurrency");
     rig.clock.advance(permitLeaseMsMin);
+    expect(rig.ask({ ...honest, user: "anna" }).verdict).toBe("concurrency");
+    open.leave();
     expect(rig.ask({ ...honest, user: "anna" }).verdict).toBe("admitted");
   });
 });

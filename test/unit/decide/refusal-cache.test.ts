@@ -7,7 +7,7 @@ function requestOf(fields: Readonly<Record<string, string>>) {
   const headers = new Map(Object.entries(fields));
   return {
     serviceName: "orders",
-    connection: {},
+    peer: "envoy",
     headers,
     attributes: new Map(),
     isObserved: false,

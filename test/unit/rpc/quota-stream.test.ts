@@ -31,7 +31,6 @@ function open(metadata: Readonly<Record<string, string>> = {}, peer: Peer = unkn
     deadlineMs: Infinity,
     metadata: (name: string) => metadata[name],
     peer,
-    connection: {},
   };
   stream.listen(method.open(call, stream));
   const report = (count: number): void => {

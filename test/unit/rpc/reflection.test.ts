@@ -13,7 +13,7 @@ class Asker implements BidiAnswers {
     const [service] = createReflectionServices([]);
     const method = service?.methods[0];
     if (method?.kind !== "bidi") throw new Error("no such method");
-    const terms = { peer: unknownPeer, connection: {} };
+    const terms = { peer: unknownPeer };
     this.reader = method.open({ deadlineMs: 1, metadata: () => undefined, ...terms }, this);
   }
 
