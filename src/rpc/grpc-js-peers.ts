@@ -33,8 +33,18 @@ export class GrpcJsPeers {
   /** Whose a call is, and what it came on: itself, where the library has no session of it more. */
   of(call: object): Pick<BidiContext, "peer" | "connection"> {
     const stream: unknown = Reflect.get(Object(Reflect.get(call, "call")), "stream");
-    const session: unknown = Reflect.get(Object(stream), "session");
-    const connection = typeof session === "object" && session !== null ? session : call;
+    const connection = sessionOf(stream) ?? call;
     return { peer: this.#bySession.get(connection) ?? unknownPeer, connection };
   }
+
+  /** Whose a stream is. */
+  ofStream(stream: object): Peer {
+    const session = sessionOf(stream);
+    return (session && this.#bySession.get(session)) ?? unknownPeer;
+  }
+}
+
+function sessionOf(stream: unknown): object | undefined {
+  const session: unknown = Reflect.get(Object(stream), "session");
+  return typeof session === "object" && session !== null ? session : undefined;
 }
