@@ -32,7 +32,8 @@ export class GrpcJsPeers {
 
   /** Whose a call is, and what it came on: itself, where the library has no session of it more. */
   of(call: object): Pick<BidiContext, "peer" | "connection"> {
-    const stream: unknown = Reflect.get(Object(Reflect.get(call, "call")), "stream");
+    const intercepted: unknown = Reflect.get(Object(Reflect.get(call, "call")), "nextCall");
+    const stream: unknown = Reflect.get(Object(intercepted), "stream");
     const connection = sessionOf(stream) ?? call;
     return { peer: this.#bySession.get(connection) ?? unknownPeer, connection };
   }

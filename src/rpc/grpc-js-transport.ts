@@ -285,10 +285,10 @@ function failureOf(thrown: unknown, onBug: (thrown: unknown) => void): Failure {
 function answerTo(call: ServerInterceptingCallInterface): sendUnaryData<Buffer> {
   return (failure, bytes) => {
     if (failure === null && bytes) {
-      call.sendMessage(bytes, () => call.sendStatus({ code: 0, details: "OK", metadata: null }));
+      call.sendMessage(bytes, () => call.sendStatus({ code: 0, details: "OK" }));
     } else {
       const { code = grpcStatuses.internal, details = "" } = failure ?? {};
-      call.sendStatus({ code, details, metadata: null });
+      call.sendStatus({ code, details });
     }
   };
 }

@@ -32,12 +32,10 @@ export function boundUnfinished(
   parts: UnfinishedParts,
 ): ServerInterceptingCall {
   const stream: unknown = Reflect.get(call, "stream");
-  // The library takes its own kind of call too, and needs no layer around it then.
-  const plain = call as ServerInterceptingCall;
-  if (!(stream instanceof Duplex) || !hasDecoder(call)) return plain;
+  if (!(stream instanceof Duplex) || !hasDecoder(call)) return new ServerInterceptingCall(call);
   const decoder = new BoundedDecoder(call, stream, parts);
   Reflect.set(call, "decoder", decoder);
-  if (!parts.hasOneRequest) return plain;
+  if (!parts.hasOneRequest) return new ServerInterceptingCall(call);
   return new ServerInterceptingCall(call, {
     start: (next) => {
       next({
@@ -156,7 +154,7 @@ class BoundedDecoder {
 
   #fail({ grpcStatus, message }: CallFailure): void {
     this.#leave();
-    this.#call.sendStatus({ code: grpcStatus, details: message, metadata: null });
+    this.#call.sendStatus({ code: grpcStatus, details: message });
   }
 
   /** Nothing is kept from now on. */
