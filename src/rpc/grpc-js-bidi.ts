@@ -48,7 +48,6 @@ class GrpcJsBidiCall implements BidiAnswers {
       call.pause();
       if (this.#isSettled) return;
       this.#isWorking = true;
-      dropReadParts(call);
       reader.onMessage(bytes);
     });
     call.once("end", () => {
@@ -104,22 +103,3 @@ class GrpcJsBidiCall implements BidiAnswers {
     return !call.cancelled;
   }
 }
-
-const noBytes = Buffer.alloc(0);
-
-/**
- * Lets go of the buffers that a message was read into. The library keeps them until the next one
- * begins: of a thousand Envoys that is a hundred megabytes, and most of what the collector of
- * garbage has to do. Between two messages nobody reads them. Private fields, met with doubt.
- */
-function dropReadParts(call: DuplexCall): void {
-  const decoder: unknown = Reflect.get(Object(Reflect.get(call, "call")), "decoder");
-  if (typeof decoder !== "object" || decoder === null) return;
-  if (Reflect.get(decoder, "readState") !== betweenMessages) return;
-  if (!Array.isArray(Reflect.get(decoder, "readPartialMessage"))) return;
-  Reflect.set(decoder, "readPartialMessage", []);
-  if (Reflect.has(decoder, "readCompressFlag")) Reflect.set(decoder, "readCompressFlag", noBytes);
-}
-
-/** Source: `ReadState.NO_DATA` of @grpc/grpc-js's stream decoder. */
-const betweenMessages = 0;

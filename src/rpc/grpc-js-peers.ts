@@ -31,9 +31,18 @@ export class GrpcJsPeers {
 
   /** Whose a call is; nobody's, where the library has no session of it more. */
   of(call: object): Peer {
-    const stream: unknown = Reflect.get(Object(Reflect.get(call, "call")), "stream");
-    const session: unknown = Reflect.get(Object(stream), "session");
-    const isSession = typeof session === "object" && session !== null;
-    return (isSession ? this.#bySession.get(session) : undefined) ?? unknownPeer;
+    const intercepted: unknown = Reflect.get(Object(Reflect.get(call, "call")), "nextCall");
+    return this.ofStream(Object(Reflect.get(Object(intercepted), "stream")));
   }
+
+  /** Whose a stream is. */
+  ofStream(stream: object): Peer {
+    const session = sessionOf(stream);
+    return (session && this.#bySession.get(session)) ?? unknownPeer;
+  }
+}
+
+function sessionOf(stream: unknown): object | undefined {
+  const session: unknown = Reflect.get(Object(stream), "session");
+  return typeof session === "object" && session !== null ? session : undefined;
 }

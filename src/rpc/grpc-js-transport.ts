@@ -3,6 +3,8 @@ import {
   type MethodDefinition,
   Server,
   ServerCredentials,
+  type ServerInterceptingCallInterface,
+  type ServerInterceptor,
   type ServerOptions,
   type ServerUnaryCall,
   type ServerWritableStream,
@@ -10,6 +12,7 @@ import {
 } from "@grpc/grpc-js";
 import type { Cancel, Clock, Random } from "../core/clock.js";
 import { type Peer, unknownPeer } from "../core/peer.js";
+import { PartialBytes } from "../wire/partial-bytes.js";
 import {
   type CallContext,
   concurrentStreamsMax,
@@ -23,6 +26,7 @@ import {
 import { type DuplexCall, serveBidi } from "./grpc-js-bidi.js";
 import { askToLeave, type Connection, openSessions, tellClientsToLeave } from "./grpc-js-goaway.js";
 import { GrpcJsPeers } from "./grpc-js-peers.js";
+import { boundUnfinished } from "./grpc-js-unfinished.js";
 import { grpcStatuses, toCallFailure } from "./status.js";
 
 /** What one connection may hold in buffers, in megabytes; the library's own default is no bound. */
@@ -77,6 +81,7 @@ export class GrpcJsTransport {
     this.#server = new Server({
       ...serverOptions,
       "grpc.max_receive_message_length": libraryBytesMax(parts),
+      interceptors: [this.#boundUnfinished()],
     });
     for (const service of parts.services) this.#addService(service);
     this.#injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
@@ -140,6 +145,28 @@ export class GrpcJsTransport {
       cancel = clock.schedule(connectionAgeGraceMs, () => socket.destroy());
     });
     return () => cancel();
+  }
+
+  /** Bounds unfinished requests, of each peer and of all. */
+  #boundUnfinished(): ServerInterceptor {
+    const { services, clock, onBug } = this.#parts;
+    const methods = new Map<string, MethodHandler>();
+    for (const { name, methods: own } of services) {
+      for (const method of own) methods.set(`/${name}/${method.name}`, method);
+    }
+    const shared = {
+      partialBytes: new PartialBytes(),
+      clock,
+      bytesMax: libraryBytesMax(this.#parts),
+      peerOf: (stream: object) => this.#peers.ofStream(stream).identity,
+    };
+    return ({ path, requestStream }, call) => {
+      const method = methods.get(path);
+      const onTooLarge = method?.kind === "unary" ? method.onTooLarge : undefined;
+      const answerNoRoom =
+        onTooLarge && (() => onTooLarge(new GrpcJsAnswer(answerTo(call), onBug)));
+      return boundUnfinished(call, { ...shared, hasOneRequest: !requestStream, answerNoRoom });
+    };
   }
 
   #addService({ name, methods }: ServiceHandlers): void {
@@ -252,6 +279,18 @@ function failureOf(thrown: unknown, onBug: (thrown: unknown) => void): Failure {
   const { grpcStatus, message, isBug } = toCallFailure(thrown);
   if (isBug) onBug(thrown);
   return { code: grpcStatus, details: message };
+}
+
+/** Answers a call that has not reached its handler. */
+function answerTo(call: ServerInterceptingCallInterface): sendUnaryData<Buffer> {
+  return (failure, bytes) => {
+    if (failure === null && bytes) {
+      call.sendMessage(bytes, () => call.sendStatus({ code: 0, details: "OK" }));
+    } else {
+      const { code = grpcStatuses.internal, details = "" } = failure ?? {};
+      call.sendStatus({ code, details });
+    }
+  };
 }
 
 /** A call's answer on its way to the library: the first one, whatever a handler does. */

@@ -1,0 +1,175 @@
+import { Duplex } from "node:stream";
+import { ServerInterceptingCall, type ServerInterceptingCallInterface } from "@grpc/grpc-js";
+import type { Cancel, Clock } from "../core/clock.js";
+import { tooLarge } from "../wire/grpc-encoding.js";
+import { MessageReader, messageHeadBytes } from "../wire/grpc-message.js";
+import { malformedMessage, noRoom, tooSlow } from "../wire/grpc-request.js";
+import { type PartialBytes, partialMsMax } from "../wire/partial-bytes.js";
+import type { CallFailure } from "../wire/service.js";
+
+/** What bounds the unfinished requests of a library's call. */
+export interface UnfinishedParts {
+  /** Shared by all calls of a server. */
+  readonly partialBytes: PartialBytes;
+  readonly clock: Clock;
+  /** The largest message that is read, in bytes. */
+  readonly bytesMax: number;
+  /** Whether the call has one request, which is whole when the caller sends no more. */
+  readonly hasOneRequest: boolean;
+  /** By its identity. */
+  readonly peerOf: (stream: Duplex) => string;
+  /** Answers the call where there is no room. Undefined: it fails as RESOURCE_EXHAUSTED. */
+  readonly answerNoRoom: (() => void) | undefined;
+}
+
+/**
+ * Bounds what a call keeps of requests that have begun and not ended: the library keeps up to its
+ * largest message of each call, for ever. Its decoder is a private field, met with doubt: where
+ * there is none to replace, the call is served with the library's own bounds.
+ */
+export function boundUnfinished(
+  call: ServerInterceptingCallInterface,
+  parts: UnfinishedParts,
+): ServerInterceptingCall {
+  const stream: unknown = Reflect.get(call, "stream");
+  if (!(stream instanceof Duplex) || !hasDecoder(call)) return new ServerInterceptingCall(call);
+  const decoder = new BoundedDecoder(call, stream, parts);
+  Reflect.set(call, "decoder", decoder);
+  if (!parts.hasOneRequest) return new ServerInterceptingCall(call);
+  return new ServerInterceptingCall(call, {
+    start: (next) => {
+      next({
+        onReceiveMessage: (message, pass) => {
+          if (decoder.keepWhole(message.length)) pass(message);
+        },
+      });
+    },
+  });
+}
+
+function hasDecoder(call: object): boolean {
+  const decoder: unknown = Reflect.get(call, "decoder");
+  return typeof Reflect.get(Object(decoder), "write") === "function";
+}
+
+/**
+ * Stands for the library's decoder. It copies what it keeps: a part of one byte would hold all that
+ * was read from the socket with it.
+ */
+class BoundedDecoder {
+  readonly #call: ServerInterceptingCallInterface;
+  readonly #stream: Duplex;
+  readonly #parts: UnfinishedParts;
+  readonly #peer: string;
+  #reader: MessageReader | undefined;
+  /** Bytes of the one request that is whole, while its caller may still send more. */
+  #wholeBytes = 0;
+  #countedBytes = 0;
+  #cancel: Cancel | undefined;
+  #isOver = false;
+
+  constructor(call: ServerInterceptingCallInterface, stream: Duplex, parts: UnfinishedParts) {
+    this.#call = call;
+    this.#stream = stream;
+    this.#parts = parts;
+    this.#peer = parts.peerOf(stream);
+    stream.once("end", () => this.#leave());
+    stream.once("close", () => this.#leave());
+  }
+
+  /** As the library calls it: answers the messages that are whole now, each with its head. */
+  write(bytes: Buffer): Buffer[] {
+    if (this.#isOver) return [];
+    if (!this.#hasRoom(bytes.length)) {
+      this.#refuse();
+      return [];
+    }
+    this.#reader ??= new MessageReader(this.#parts.bytesMax);
+    this.#reader.feed(bytes);
+    const messages: Buffer[] = [];
+    let read = this.#reader.read();
+    while (read === "message") {
+      const { message, isCompressed } = this.#reader;
+      const framed = withHead(message, isCompressed);
+      messages.push(framed);
+      if (this.#parts.hasOneRequest) this.#wholeBytes += framed.length;
+      else this.#stopWaiting();
+      read = this.#reader.read();
+    }
+    if (read === "partial") this.#count();
+    else this.#fail(read === "malformed" ? malformedMessage : tooLarge(this.#parts.bytesMax));
+    return messages;
+  }
+
+  /** The one request as its handler will get it, decompressed; answers whether there is room. */
+  keepWhole(byteCount: number): boolean {
+    if (this.#isOver) return true;
+    if (!this.#hasRoom(byteCount - this.#wholeBytes)) {
+      this.#refuse();
+      return false;
+    }
+    this.#wholeBytes = byteCount;
+    this.#count();
+    return true;
+  }
+
+  #hasRoom(byteCount: number): boolean {
+    return this.#parts.partialBytes.hasRoom(this.#peer, byteCount);
+  }
+
+  #count(): void {
+    const unreadBytes = this.#reader?.unreadBytes ?? 0;
+    // What was read may have been large, and the call may stay open for long.
+    if (unreadBytes === 0) this.#reader = undefined;
+    this.#countAs(unreadBytes + this.#wholeBytes);
+    if (this.#countedBytes === 0) this.#stopWaiting();
+    else this.#cancel ??= this.#wait();
+  }
+
+  #countAs(byteCount: number): void {
+    this.#parts.partialBytes.count(this.#peer, byteCount - this.#countedBytes);
+    this.#countedBytes = byteCount;
+  }
+
+  #wait(): Cancel {
+    return this.#parts.clock.schedule(partialMsMax, () => {
+      this.#cancel = undefined;
+      // The caller cannot go on while a message before this one is in work.
+      if (this.#stream.isPaused()) this.#cancel = this.#wait();
+      else this.#fail(tooSlow);
+    });
+  }
+
+  #stopWaiting(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+  }
+
+  #refuse(): void {
+    const { answerNoRoom } = this.#parts;
+    this.#leave();
+    if (answerNoRoom === undefined) this.#fail(noRoom);
+    else answerNoRoom();
+  }
+
+  #fail({ grpcStatus, message }: CallFailure): void {
+    this.#leave();
+    this.#call.sendStatus({ code: grpcStatus, details: message });
+  }
+
+  /** Nothing is kept from now on. */
+  #leave(): void {
+    this.#isOver = true;
+    this.#reader = undefined;
+    this.#countAs(0);
+    this.#stopWaiting();
+  }
+}
+
+function withHead(message: Uint8Array, isCompressed: boolean): Buffer {
+  const framed = Buffer.allocUnsafe(messageHeadBytes + message.length);
+  framed.writeUInt8(isCompressed ? 1 : 0, 0);
+  framed.writeUInt32BE(message.length, 1);
+  framed.set(message, messageHeadBytes);
+  return framed;
+}
