@@ -6,5 +6,6 @@
  */
 export function cutText(text: string, charsMax: number): string {
   if (text.length <= charsMax) return text;
-  return Buffer.from(text.slice(0, charsMax), "utf16le").toString("utf16le");
+  // One character needs nothing of another text, and `join` copies.
+  return text.slice(0, charsMax).split("").join("");
 }
