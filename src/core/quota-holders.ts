@@ -1,6 +1,7 @@
 import { assert } from "./errors.js";
 import type { QuotaHolder } from "./quota.js";
 import type { DivisionColumns } from "./quota-division.js";
+import { Tally } from "./tally.js";
 
 /** What a `QuotaHolders` is made of. */
 export interface QuotaHoldersOptions {
@@ -56,10 +57,10 @@ const sizeMin = 64;
 export class QuotaHolders {
   readonly #holdersMax: number;
   readonly #identityHoldersMax: number;
-  readonly #countByIdentity = new Map<string, number>();
+  readonly #countByIdentity = new Tally<string>();
   readonly #keptBytesMax: number;
   readonly #identityBytesMax: number;
-  readonly #bytesByIdentity = new Map<string, number>();
+  readonly #bytesByIdentity = new Tally<string>();
   #keptBytes = 0;
   readonly #free: number[] = [];
   #scratch = divisionColumns(0);
@@ -140,9 +141,9 @@ export class QuotaHolders {
 
   /** Whether an identity may have no more, of which so many bytes are kept. */
   isFullFor(identity: string, bytes = 0): boolean {
-    const keptBytes = (this.#bytesByIdentity.get(identity) ?? 0) + bytes;
+    const keptBytes = this.#bytesByIdentity.get(identity) + bytes;
     if (keptBytes > this.#identityBytesMax) return true;
-    return (this.#countByIdentity.get(identity) ?? 0) >= this.#identityHoldersMax;
+    return this.#countByIdentity.get(identity) >= this.#identityHoldersMax;
   }
 
   /**
@@ -154,7 +155,7 @@ export class QuotaHolders {
     const { identity } = party;
     if (this.#count >= this.#holdersMax || this.isFullFor(identity, bytes)) return undefined;
     if (this.#keptBytes + bytes > this.#keptBytesMax) return undefined;
-    this.#countByIdentity.set(identity, (this.#countByIdentity.get(identity) ?? 0) + 1);
+    this.#countByIdentity.add(identity, 1);
     const again = this.#free.pop();
     if (again === undefined && this.#count >= this.#size) this.#grow();
     const holder = again ?? this.#count;
@@ -211,9 +212,7 @@ export class QuotaHolders {
     this.#keep(holder, 0);
     this.party[holder] = undefined;
     party.holderCount -= 1;
-    const count = (this.#countByIdentity.get(party.identity) ?? 0) - 1;
-    if (count > 0) this.#countByIdentity.set(party.identity, count);
-    else this.#countByIdentity.delete(party.identity);
+    this.#countByIdentity.add(party.identity, -1);
   }
 
   /** What is kept of one is kept of another one of the same identity. */
@@ -226,9 +225,7 @@ export class QuotaHolders {
   #keep(holder: number, bytes: number): void {
     const identity = this.party[holder]?.identity ?? "";
     const more = bytes - (this.kept[holder] ?? 0);
-    const ofIdentity = (this.#bytesByIdentity.get(identity) ?? 0) + more;
-    if (ofIdentity > 0) this.#bytesByIdentity.set(identity, ofIdentity);
-    else this.#bytesByIdentity.delete(identity);
+    this.#bytesByIdentity.add(identity, more);
     this.#keptBytes += more;
     this.kept[holder] = bytes;
   }

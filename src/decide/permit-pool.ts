@@ -6,6 +6,7 @@ import { estimatedWaitMs, type QueueState } from "../core/estimated-wait.js";
 import type { PermitHolder, PermitShare, SharesPermits } from "../core/permit-share.js";
 import type { RetryWait } from "../core/retry-after.js";
 import { SlotTime } from "../core/slot-time.js";
+import { Tally } from "../core/tally.js";
 import {
   type Dismissal,
   type MayGo,
@@ -54,7 +55,7 @@ export class PermitPool<T> implements PermitHolder {
   readonly #permits = new Permits();
   readonly #slotTime = new SlotTime();
   /** Exchanges that are open although the leases of their permits have ended, by peer. */
-  readonly #overdue = new Map<string, number>();
+  readonly #overdue = new Tally<string>();
   #settings: PoolSettings = nothing;
   #law: ConcurrencyLimit | undefined;
   #room: WaitingRoom<T> | undefined;
@@ -208,15 +209,12 @@ export class PermitPool<T> implements PermitHolder {
   /** The lease of a permit has ended before its exchange: it is free, but see `bears`. */
   endLease(peer: string, nowMs: number): void {
     this.giveBack(nowMs);
-    this.#overdue.set(peer, (this.#overdue.get(peer) ?? 0) + 1);
+    this.#overdue.add(peer, 1);
   }
 
   /** An exchange is over whose permit's lease had ended before. */
   forgetOverdue(peer: string): void {
-    const count = (this.#overdue.get(peer) ?? 0) - 1;
-    assert(count >= 0, "an exchange is over once");
-    if (count === 0) this.#overdue.delete(peer);
-    else this.#overdue.set(peer, count);
+    assert(this.#overdue.add(peer, -1) >= 0, "an exchange is over once");
   }
 
   /**
@@ -226,13 +224,13 @@ export class PermitPool<T> implements PermitHolder {
    * slower than its leases is held to the limit all the same.
    */
   bears(peer: string, nowMs: number): boolean {
-    const overdueCount = this.#overdue.get(peer) ?? 0;
+    const overdueCount = this.#overdue.get(peer);
     return overdueCount === 0 || this.#permits.inUseCount + overdueCount < this.limit(nowMs);
   }
 
   /** Whether a request of a peer may wait: not where only the end of overdue ones could help it. */
   mayWait(peer: string, nowMs: number): boolean {
-    const overdueCount = this.#overdue.get(peer) ?? 0;
+    const overdueCount = this.#overdue.get(peer);
     return overdueCount === 0 || overdueCount < this.limit(nowMs);
   }
 

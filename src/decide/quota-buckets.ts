@@ -1,5 +1,6 @@
 import type { DescriptorEntry } from "../core/key.js";
 import type { QuotaHolder } from "../core/quota.js";
+import { Tally } from "../core/tally.js";
 import type { QuotaPolicy } from "../policy/quota-policy.js";
 import type { DrivenPool } from "./driven-pool.js";
 import type { ReachDescriptor } from "./quota-reach.js";
@@ -28,9 +29,9 @@ export const bucketsPerDomainMax = 100_000;
 /** The descriptors that buckets stand for, and what Envoys have left behind. */
 export class QuotaBuckets {
   readonly #buckets = new Map<string, QuotaBucketRecord>();
-  readonly #countByDomain = new Map<string, number>();
+  readonly #countByDomain = new Tally<string>();
   /** By domain and identity. */
-  readonly #countByMaker = new Map<string, number>();
+  readonly #countByMaker = new Tally<string>();
   readonly #makerBucketsMax: number;
   readonly #left = new Map<string, LeftHolder>();
 
@@ -56,14 +57,14 @@ export class QuotaBuckets {
       return known;
     }
     const maker = JSON.stringify([domain, identity]);
-    const count = this.#countByDomain.get(domain) ?? 0;
-    const ownCount = this.#countByMaker.get(maker) ?? 0;
+    const count = this.#countByDomain.get(domain);
+    const ownCount = this.#countByMaker.get(maker);
     const isOverflow = count >= bucketsPerDomainMax || ownCount >= this.#makerBucketsMax;
     const made = { quotaName, domain, entries, key, maker, isOverflow, memberCount: 1 };
     if (isOverflow) return made;
     this.#buckets.set(key, made);
-    this.#countByDomain.set(domain, count + 1);
-    this.#countByMaker.set(maker, ownCount + 1);
+    this.#countByDomain.add(domain, 1);
+    this.#countByMaker.add(maker, 1);
     return made;
   }
 
@@ -72,8 +73,8 @@ export class QuotaBuckets {
     bucket.memberCount -= 1;
     if (bucket.memberCount > 0 || this.#buckets.get(bucket.key) !== bucket) return;
     this.#buckets.delete(bucket.key);
-    countDown(this.#countByDomain, bucket.domain);
-    countDown(this.#countByMaker, bucket.maker);
+    this.#countByDomain.add(bucket.domain, -1);
+    this.#countByMaker.add(bucket.maker, -1);
   }
 
   /** An Envoy's stream is closed: this is what it held of one bucket. */
@@ -96,10 +97,4 @@ export class QuotaBuckets {
       if (untilMs <= nowMs) this.#left.delete(name);
     }
   }
-}
-
-function countDown(counts: Map<string, number>, key: string): void {
-  const count = (counts.get(key) ?? 0) - 1;
-  if (count > 0) counts.set(key, count);
-  else counts.delete(key);
 }

@@ -1,4 +1,5 @@
 import type { Peer } from "../core/peer.js";
+import { Tally } from "../core/tally.js";
 import { allowsName, allowsNode, type NodeRule, type SaidNode } from "./node-rules.js";
 
 /** What a peer may not do, as metrics name it. */
@@ -35,8 +36,8 @@ interface OwnedName {
  */
 export class StreamOwners {
   readonly #parts: StreamOwnersParts;
-  readonly #streamCounts = new Map<string, number>();
-  readonly #nameCounts = new Map<string, number>();
+  readonly #streamCounts = new Tally<string>();
+  readonly #nameCounts = new Tally<string>();
   readonly #names = new Map<string, OwnedName>();
   /** Names without a stream, those that end first before the others. */
   readonly #idle = new Map<string, number>();
@@ -48,15 +49,14 @@ export class StreamOwners {
   /** A stream of a peer begins, until `close`; undefined where it may. */
   open({ identity, names }: Peer): OwnerFault | undefined {
     const { rules, streamsMax } = this.#parts;
-    const count = this.#streamCounts.get(identity) ?? 0;
-    if (count >= streamsMax) return "too_many_of_identity";
+    if (this.#streamCounts.get(identity) >= streamsMax) return "too_many_of_identity";
     if (rules.length > 0 && !allowsName(rules, names)) return "identity_not_allowed";
-    this.#streamCounts.set(identity, count + 1);
+    this.#streamCounts.add(identity, 1);
     return undefined;
   }
 
   close({ identity }: Peer): void {
-    addTo(this.#streamCounts, identity, -1);
+    this.#streamCounts.add(identity, -1);
   }
 
   /** A stream says whose it is, until `release`; undefined where it may be. */
@@ -70,10 +70,10 @@ export class StreamOwners {
       return "owned_by_another";
     }
     if (known?.owner !== identity) {
-      if ((this.#nameCounts.get(identity) ?? 0) >= namesMax) return "too_many_of_identity";
+      if (this.#nameCounts.get(identity) >= namesMax) return "too_many_of_identity";
       if (known === undefined && this.#names.size >= allNamesMax) return "too_many_nodes";
-      if (known !== undefined) addTo(this.#nameCounts, known.owner, -1);
-      addTo(this.#nameCounts, identity, 1);
+      if (known !== undefined) this.#nameCounts.add(known.owner, -1);
+      this.#nameCounts.add(identity, 1);
     }
     this.#idle.delete(node);
     const streamCount = (known?.streamCount ?? 0) + 1;
@@ -96,13 +96,7 @@ export class StreamOwners {
       this.#idle.delete(node);
       const known = this.#names.get(node);
       this.#names.delete(node);
-      if (known !== undefined) addTo(this.#nameCounts, known.owner, -1);
+      if (known !== undefined) this.#nameCounts.add(known.owner, -1);
     }
   }
-}
-
-function addTo(counts: Map<string, number>, key: string, change: 1 | -1): void {
-  const count = (counts.get(key) ?? 0) + change;
-  if (count > 0) counts.set(key, count);
-  else counts.delete(key);
 }

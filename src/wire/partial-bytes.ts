@@ -1,3 +1,5 @@
+import { Tally } from "../core/tally.js";
+
 /**
  * The most bytes of requests that one peer, by its identity, may have begun and not finished;
  * a request above is refused. Envoy's requests come whole, in one frame.
@@ -12,13 +14,13 @@ export const partialMsMax = 10_000;
 
 /** Bytes of requests that have begun and not ended, on all connections of a server. */
 export class PartialBytes {
-  readonly #byPeer = new Map<string, number>();
+  readonly #byPeer = new Tally<string>();
   #byteCount = 0;
 
   /** Whether there is room for so many bytes more, of this peer and of all. */
   hasRoom(peer: string, byteCount: number): boolean {
     return (
-      (this.#byPeer.get(peer) ?? 0) + byteCount <= peerPartialBytesMax &&
+      this.#byPeer.get(peer) + byteCount <= peerPartialBytesMax &&
       this.#byteCount + byteCount <= serverPartialBytesMax
     );
   }
@@ -26,8 +28,6 @@ export class PartialBytes {
   /** Counts such bytes as they come, and below 0 as they go. */
   count(peer: string, byteCount: number): void {
     this.#byteCount += byteCount;
-    const peerBytes = (this.#byPeer.get(peer) ?? 0) + byteCount;
-    if (peerBytes > 0) this.#byPeer.set(peer, peerBytes);
-    else this.#byPeer.delete(peer);
+    this.#byPeer.add(peer, byteCount);
   }
 }
