@@ -1,6 +1,8 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../core/clock.js";
+import { LogInterval } from "../core/log-interval.js";
+import { Tally } from "../core/tally.js";
 import type { Logger } from "./logger.js";
 import { peerAddress } from "./peer-address.js";
 
@@ -19,7 +21,7 @@ export function boundByAddress(
   accept: (socket: Socket) => void,
   { perAddressMax, onRefused }: AddressBound,
 ): (socket: Socket) => void {
-  const counts = new Map<string, number>();
+  const counts = new Tally<string>();
   return (socket) => {
     const address = peerAddress(socket);
     // A Unix socket has none, and neither has a peer that has gone by now.
@@ -27,18 +29,13 @@ export function boundByAddress(
       accept(socket);
       return;
     }
-    const count = counts.get(address) ?? 0;
-    if (count >= perAddressMax) {
+    if (counts.get(address) >= perAddressMax) {
       socket.destroy();
       onRefused();
       return;
     }
-    counts.set(address, count + 1);
-    socket.once("close", () => {
-      const left = (counts.get(address) ?? 0) - 1;
-      if (left > 0) counts.set(address, left);
-      else counts.delete(address);
-    });
+    counts.add(address, 1);
+    socket.once("close", () => counts.add(address, -1));
     accept(socket);
   };
 }
@@ -65,20 +62,16 @@ export function createRefusedReport(
   counts: RefusedConnections,
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
 ): (port: SharedPort) => () => void {
-  return (port) => {
-    let quietUntilMs = Number.NEGATIVE_INFINITY;
-    return () => {
-      counts[port] += 1;
-      const nowMs = clock.monotonicMs();
-      if (nowMs < quietUntilMs) return;
-      quietUntilMs = nowMs + reportMsMin;
-      const remedy =
-        port === "grpc" || port === "control"
-          ? " Where all come through one load balancer, raise HEADGATE_CONNECTIONS_PER_ADDRESS_MAX."
-          : "";
-      const fact = `One address has as many connections to the ${port} port as it may.`;
-      const refusedCount = counts[port];
-      logger.warn({ event: "connectionsRefused", port, refusedCount }, fact + remedy);
-    };
+  const lines = new LogInterval<SharedPort>(reportMsMin);
+  return (port) => () => {
+    counts[port] += 1;
+    if (!lines.begins(port, clock.monotonicMs())) return;
+    const remedy =
+      port === "grpc" || port === "control"
+        ? " Where all come through one load balancer, raise HEADGATE_CONNECTIONS_PER_ADDRESS_MAX."
+        : "";
+    const fact = `One address has as many connections to the ${port} port as it may.`;
+    const refusedCount = counts[port];
+    logger.warn({ event: "connectionsRefused", port, refusedCount }, fact + remedy);
   };
 }

@@ -2,6 +2,7 @@ import { createServer, type Socket } from "node:net";
 import type { Clock, Random } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
 import type { NodeReport } from "../core/feedback.js";
+import { LogInterval } from "../core/log-interval.js";
 import type { Peer } from "../core/peer.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import type { HeldSheet } from "../fleet/sheet-board.js";
@@ -15,6 +16,7 @@ import type { Logger } from "./logger.js";
 import type { OpenTls } from "./tls.js";
 import { TlsConnection } from "./tls-connection.js";
 import { peerOf } from "./tls-peer.js";
+import { refusalReportMsMin } from "./tls-refusal.js";
 
 /** Who makes sheets of reports: a loop in this process, or the leader of the fleet. */
 export interface SheetSource {
@@ -166,9 +168,6 @@ function follow({ plane, sheets, policies, clock, onBug }: ControlPortParts): ()
   };
 }
 
-/** Least time between two lines on one cause: a fleet with a wrong certificate tries all day. */
-const refusalReportMsMin = 60_000;
-
 /** The longest identity that a line says, in characters. */
 const toldIdentityCharsMax = 256;
 
@@ -177,11 +176,9 @@ export function createRefusalReport({
   clock,
   logger,
 }: Pick<ControlPortParts, "clock" | "logger">): (fault: OwnerFault, peer: Peer) => void {
-  const quietUntilMs = new Map<OwnerFault, number>();
+  const lines = new LogInterval<OwnerFault>(refusalReportMsMin);
   return (cause, { identity }) => {
-    const nowMs = clock.monotonicMs();
-    if (nowMs < (quietUntilMs.get(cause) ?? Number.NEGATIVE_INFINITY)) return;
-    quietUntilMs.set(cause, nowMs + refusalReportMsMin);
+    if (!lines.begins(cause, clock.monotonicMs())) return;
     const told = identity.slice(0, toldIdentityCharsMax).replace(/[^ -~]/g, "?");
     const sentence = `A stream of the control port was refused: ${refusalRows[cause]}.`;
     logger.warn({ event: "controlStreamRefused", cause, identity: told }, sentence);

@@ -1,5 +1,6 @@
 import type { Server as HttpServer } from "node:http";
 import type { Cancel, Clock, Random } from "../core/clock.js";
+import { LogInterval } from "../core/log-interval.js";
 import type { Admission } from "../decide/admission.js";
 import { DecisionCounters } from "../decide/counters.js";
 import { Decider, type DeciderEvent } from "../decide/decider.js";
@@ -332,12 +333,10 @@ const bugReportMsMin = 1_000;
 
 /** Counts every bug and logs where it happened, within `bugReportMsMin` once. */
 function createBugReport({ clock, logger, processCounts }: CoreParts): (thrown: unknown) => void {
-  let quietUntilMs = Number.NEGATIVE_INFINITY;
+  const lines = new LogInterval<"bug">(bugReportMsMin);
   return (thrown) => {
     processCounts.bugCount += 1;
-    const nowMs = clock.monotonicMs();
-    if (nowMs < quietUntilMs) return;
-    quietUntilMs = nowMs + bugReportMsMin;
+    if (!lines.begins("bug", clock.monotonicMs())) return;
     logger.error({ event: "bug", ...bugTrace(thrown) }, "A call failed by a fault of ours.");
   };
 }

@@ -1,6 +1,7 @@
 import type { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import type { Clock } from "../core/clock.js";
+import { LogInterval } from "../core/log-interval.js";
 import type { Logger } from "./logger.js";
 import { type ClientSan, holdsSan } from "./tls-client-san.js";
 
@@ -37,7 +38,7 @@ export class TlsRefusals {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #countByCause = new Map<TlsRefusal, number>();
-  readonly #quietUntilMs = new Map<TlsRefusal, number>();
+  readonly #lines = new LogInterval<TlsRefusal>(refusalReportMsMin);
 
   constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
     this.#clock = clock;
@@ -53,9 +54,7 @@ export class TlsRefusals {
     const count = (this.#countByCause.get(cause) ?? 0) + 1;
     this.#countByCause.set(cause, count);
     if (quietRefusals.has(cause)) return;
-    const nowMs = this.#clock.monotonicMs();
-    if (nowMs < (this.#quietUntilMs.get(cause) ?? Number.NEGATIVE_INFINITY)) return;
-    this.#quietUntilMs.set(cause, nowMs + refusalReportMsMin);
+    if (!this.#lines.begins(cause, this.#clock.monotonicMs())) return;
     const sentence = `A gRPC connection was refused: ${tlsRefusalRows[cause]}.`;
     this.#logger.warn({ event: "tlsRefused", cause, count }, sentence);
   }

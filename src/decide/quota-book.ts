@@ -1,9 +1,11 @@
 import type { Cancel, Clock } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
 import type { DescriptorEntry } from "../core/key.js";
+import { LogInterval } from "../core/log-interval.js";
 import type { OverrideTable } from "../core/override-table.js";
 import { type QuotaChange, quotaBucketKey } from "../core/quota.js";
 import type { LeasesQuotas } from "../core/quota-leases.js";
+import { Tally } from "../core/tally.js";
 import type { Policy } from "../policy/policy.js";
 import { readQuotaBucket } from "../policy/quota-bucket.js";
 import { type QuotaPolicy, quotaClassKey } from "../policy/quota-policy.js";
@@ -77,8 +79,8 @@ export class QuotaBook implements DividesQuotas {
   readonly #members: (QuotaMember | undefined)[] = [];
   readonly #host: SessionHost;
   /** Open streams by Envoy and domain. */
-  readonly #nodeDomains = new Map<string, number>();
-  readonly #toldMs = new Map<string, number>();
+  readonly #nodeDomains = new Tally<string>();
+  readonly #lines = new LogInterval<string>(sameEventMsMin);
   readonly #windowSource = new WindowSource();
   #quotas: ReadonlyMap<string, QuotaPolicy> = new Map();
   /** Whether any of them is to be renewed between reports. */
@@ -167,15 +169,11 @@ export class QuotaBook implements DividesQuotas {
       },
       onDomain: (node, domain) => {
         const name = JSON.stringify([node, domain]);
-        const othersCount = this.#nodeDomains.get(name) ?? 0;
-        this.#nodeDomains.set(name, othersCount + 1);
-        return othersCount === 0;
+        return this.#nodeDomains.add(name, 1) === 1;
       },
       onDomainOver: (node, domain) => {
         const name = JSON.stringify([node, domain]);
-        const othersCount = (this.#nodeDomains.get(name) ?? 0) - 1;
-        if (othersCount > 0) this.#nodeDomains.set(name, othersCount);
-        else this.#nodeDomains.delete(name);
+        this.#nodeDomains.add(name, -1);
       },
       onClosed: (session) => this.#sessions.delete(session),
     };
@@ -190,9 +188,7 @@ export class QuotaBook implements DividesQuotas {
   #say(event: QuotaEvent): void {
     const nowMs = this.#parts.clock.monotonicMs();
     const subject = event.kind === "quotaBucketsIgnored" ? event.cause : event.kind;
-    if (nowMs - (this.#toldMs.get(subject) ?? Number.NEGATIVE_INFINITY) < sameEventMsMin) return;
-    this.#toldMs.set(subject, nowMs);
-    this.#parts.onEvent(event);
+    if (this.#lines.begins(subject, nowMs)) this.#parts.onEvent(event);
   }
 
   #startTicking(): void {
