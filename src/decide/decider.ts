@@ -241,9 +241,10 @@ export class Decider {
     const nowMs = clock.monotonicMs();
     if (prepared.window !== undefined) this.#windows.renew(prepared, clock.epochUs());
     const charges = chargesFor(prepared, call.hits);
-    pressure.begin(preparedBytes(prepared));
+    const bytes = preparedBytes(prepared);
+    pressure.begin(bytes);
     const sighting = call.query === undefined ? undefined : this.#parts.seen?.begin(nowMs);
-    const parts = { prepared, charges, call, startMs: nowMs, sighting };
+    const parts = { prepared, charges, call, bytes, startMs: nowMs, sighting };
     const decision = new Decision(this.#settling, parts);
     if (call.deadlineMs <= nowMs) {
       this.#fail(decision, new ServiceError("DEADLINE_PASSED"));
@@ -353,9 +354,9 @@ export class Decider {
     decision.call.failed(thrown);
   }
 
-  #end({ prepared, startMs }: Decision): void {
+  #end({ bytes, startMs }: Decision): void {
     const { clock, counters, pressure } = this.#parts;
-    pressure.end(preparedBytes(prepared));
+    pressure.end(bytes);
     counters.countLatency(clock.monotonicMs() - startMs);
   }
 

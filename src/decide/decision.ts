@@ -35,6 +35,8 @@ export class Decision implements Waiting {
   readonly prepared: PreparedQuery;
   readonly charges: readonly Charge[];
   readonly call: DecisionCall;
+  /** What it takes while it is in work, in bytes: see `Pressure.begin`. */
+  readonly bytes: number;
   readonly startMs: number;
   /** When the store's part of the caller's time is over. */
   readonly deadlineMs: number;
@@ -45,10 +47,14 @@ export class Decision implements Waiting {
   readonly #settle: Settle;
   #isSettled = false;
 
-  constructor(settle: Settle, { prepared, charges, call, startMs, sighting }: DecisionParts) {
+  constructor(
+    settle: Settle,
+    { prepared, charges, call, bytes, startMs, sighting }: DecisionParts,
+  ) {
     this.prepared = prepared;
     this.charges = charges;
     this.call = call;
+    this.bytes = bytes;
     this.startMs = startMs;
     this.sighting = sighting;
     this.deadlineMs = startMs + (call.deadlineMs - startMs) * callerBudgetRatio;
@@ -73,7 +79,10 @@ export class Decision implements Waiting {
   }
 }
 
-type DecisionParts = Pick<Decision, "prepared" | "charges" | "call" | "startMs" | "sighting">;
+type DecisionParts = Pick<
+  Decision,
+  "prepared" | "charges" | "call" | "bytes" | "startMs" | "sighting"
+>;
 
 /** The charges of a call: the prepared ones for one hit each, copies with their cost otherwise. */
 export function chargesFor({ asks, charges }: PreparedQuery, hits: Hits): readonly Charge[] {
