@@ -58,6 +58,9 @@ export interface AppParts {
 /** The most HTTP connections at a time. */
 const httpConnectionsMax = 1_000;
 
+/** The most of one address: a proxy in front of callers of `POST /json` has a pool of them. */
+const httpPerAddressMax = 500;
+
 /** The most connections of one address to the monitoring port: probes and scrapers have a few. */
 const monitoringPerAddressMax = 100;
 
@@ -158,10 +161,14 @@ async function serve(parts: Serving): Promise<App> {
   const refusedAt = createRefusedReport(processCounts.refusedConnections, parts);
   const onRefused = refusedAt("grpc");
   const grpc = await listenForGrpc({ config, transport: core.transport, tls, onRefused });
-  const [perAddressMax, monitoringMax] = [httpConnectionsMax / 2, monitoringPerAddressMax];
-  boundHttpByAddress(core.httpServer, { perAddressMax, onRefused: refusedAt("http") });
-  const monitored = { perAddressMax: monitoringMax, onRefused: refusedAt("monitoring") };
-  boundHttpByAddress(core.monitoringServer, monitored);
+  boundHttpByAddress(core.httpServer, {
+    perAddressMax: httpPerAddressMax,
+    onRefused: refusedAt("http"),
+  });
+  boundHttpByAddress(core.monitoringServer, {
+    perAddressMax: monitoringPerAddressMax,
+    onRefused: refusedAt("monitoring"),
+  });
   const httpAddress = await listen(core.httpServer, {
     host: config.host,
     port: config.port,
