@@ -1,7 +1,10 @@
 import { readEnvoyImage } from "../../src/app/envoy-image.js";
 import { EnvoyApi } from "../../src/generate/check/envoy-api.js";
 
-/** Envoy's API as the product ships it. */
+let shared: EnvoyApi | undefined;
+
+/** Envoy's API as the product ships it; read once a process, which takes a second of a core. */
 export function readEnvoyApi(): EnvoyApi {
-  return new EnvoyApi(readEnvoyImage());
+  shared ??= new EnvoyApi(readEnvoyImage());
+  return shared;
 }

@@ -4,9 +4,15 @@ import { ObjectSchemas, type ObjectVersions } from "../../src/generate/check/obj
 import { usualGenerateOptions } from "../../src/generate/generate-options.js";
 import type { PlainValue } from "../../src/generate/plain-tree.js";
 
-/** What the product ships of the objects of Kubernetes, Istio and Envoy Gateway. */
+let shared: ObjectSchemas | undefined;
+
+/**
+ * What the product ships of the objects of Kubernetes, Istio and Envoy Gateway; read once a
+ * process, since each schema is compiled where it is first needed.
+ */
 export function readSchemas(): ObjectSchemas {
-  return new ObjectSchemas(readObjectSchemas());
+  shared ??= new ObjectSchemas(readObjectSchemas());
+  return shared;
 }
 
 /** What is wrong with objects of any making, such as Helm's; a sentence each. */

@@ -10,6 +10,7 @@ import {
   shortKey,
 } from "../../../src/core/key.js";
 import { type Limit, type LimitUnit, unitSeconds } from "../../../src/core/limit.js";
+import { anyCodePoint } from "../../support/any-code-point.js";
 import { propertyRuns } from "../../support/seeds.js";
 
 const minute = { periodUs: 60_000_000 };
@@ -75,7 +76,7 @@ const texts = fc.oneof(
     .array(fc.constantFrom("0", "1", "2", ":", "a", "n", "p", "o", "s"), { maxLength: 6 })
     .map((parts) => parts.join("")),
   fc.string({ unit: "grapheme", maxLength: 5 }),
-  fc.string({ unit: "binary", maxLength: 5 }),
+  fc.string({ unit: anyCodePoint, maxLength: 5 }),
 );
 
 const entryLists = fc.array(fc.record({ key: texts, value: texts }), { maxLength: 3 });

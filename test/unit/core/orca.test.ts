@@ -21,6 +21,7 @@ import {
   orcaRatioMax,
   parseOrcaReport,
 } from "../../../src/core/orca.js";
+import { anyCodePoint } from "../../support/any-code-point.js";
 import { propertyRuns, seedCount } from "../../support/seeds.js";
 
 const nothing: OrcaReport = {
@@ -139,7 +140,7 @@ describe("parseOrcaReport()", () => {
     const base64 = fc
       .uint8Array({ maxLength: 40 })
       .map((bytes) => Buffer.from(bytes).toString("base64"));
-    const rest = fc.oneof(fc.string({ unit: "binary" }), fc.json(), base64);
+    const rest = fc.oneof(fc.string({ unit: anyCodePoint }), fc.json(), base64);
     fc.assert(
       fc.property(form, rest, (word, text) => {
         const report = parseOrcaReport(word + text);

@@ -8,6 +8,7 @@ import {
   isMarkedGenerated,
   renderDocument,
 } from "../../../src/generate/render.js";
+import { anyCodePoint } from "../../support/any-code-point.js";
 import { propertyRuns } from "../../support/seeds.js";
 
 const origin = { target: "envoy", policy: { name: "shop", hash: "0123456789ab" } } as const;
@@ -48,7 +49,11 @@ const treacherous = [
   ...["\u0085", "\u2028", "\ufeff", "\u0000", "\u001b[31m", "é", "\u{1f600}", "'", '"', "\\n", "|"],
 ];
 
-const text = fc.oneof(fc.constantFrom(...treacherous), fc.string({ unit: "binary" }), fc.string());
+const text = fc.oneof(
+  fc.constantFrom(...treacherous),
+  fc.string({ unit: anyCodePoint }),
+  fc.string(),
+);
 
 const trees = fc.letrec<{ readonly tree: Tree }>((tie) => ({
   tree: fc.oneof(

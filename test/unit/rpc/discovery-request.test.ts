@@ -8,6 +8,7 @@ import {
   decodeDiscoveryAsk,
   resourceNamesMax,
 } from "../../../src/rpc/discovery-request.js";
+import { anyCodePoint } from "../../support/any-code-point.js";
 import { plainNode } from "../../support/plain-node.js";
 import { rawField } from "../../support/raw-field.js";
 import { propertyRuns } from "../../support/seeds.js";
@@ -34,7 +35,7 @@ function plain(bytes: Uint8Array): DiscoveryAsk {
   };
 }
 
-const text = fc.string({ unit: "binary", maxLength: 12 });
+const text = fc.string({ unit: anyCodePoint, maxLength: 12 });
 const version = fc.oneof(
   fc.record({ case: fc.constant("userAgentVersion" as const), value: text }),
   fc

@@ -10,6 +10,7 @@ import {
 import { textOfBytes } from "../../../src/rpc/byte-text.js";
 import { ExtProcCodec } from "../../../src/rpc/ext-proc-codec.js";
 import { bodyModeOf } from "../../../src/rpc/ext-proc-decoder.js";
+import { anyCodePoint } from "../../support/any-code-point.js";
 import { rawField } from "../../support/raw-field.js";
 import { propertyRuns, seedCount } from "../../support/seeds.js";
 
@@ -77,7 +78,7 @@ function expectedAttributes(request: ProcessingRequest): Map<string, PlainValue>
   return attributes;
 }
 
-const text = fc.string({ unit: "binary", maxLength: 8 });
+const text = fc.string({ unit: anyCodePoint, maxLength: 8 });
 const headerName = fc.oneof(
   fc.constantFrom(...wanted.requestHeaderNames, ...wanted.responseHeaderNames),
   fc.constantFrom("x-c", "x-envoy-expected-rq-timeout-ms", "", "X-A"),

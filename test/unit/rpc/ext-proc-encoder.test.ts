@@ -14,6 +14,7 @@ import {
   ProcessingResponseSchema,
 } from "../../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
 import { ExchangeReplyEncoder } from "../../../src/rpc/ext-proc-encoder.js";
+import { anyCodePoint } from "../../support/any-code-point.js";
 import { propertyRuns } from "../../support/seeds.js";
 
 type ResponseShape = MessageInitShape<typeof ProcessingResponseSchema>;
@@ -37,8 +38,8 @@ const goOn: Omit<ContinueReply, "part"> = {
 
 const text = fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: "binary-ascii", maxLength: 60 }) },
-  { weight: 2, arbitrary: fc.string({ unit: "binary", maxLength: 60 }) },
-  { weight: 1, arbitrary: fc.string({ unit: "binary", minLength: 100, maxLength: 400 }) },
+  { weight: 2, arbitrary: fc.string({ unit: anyCodePoint, maxLength: 60 }) },
+  { weight: 1, arbitrary: fc.string({ unit: anyCodePoint, minLength: 100, maxLength: 400 }) },
 );
 const headers = fc.array(fc.record({ name: text, value: text }), { maxLength: 6 });
 // The object that the other encoder wants has no room for this one name.

@@ -7,6 +7,7 @@ import { HeaderValueSchema } from "../../../src/gen/envoy/config/core/v3/base_pb
 import { RateLimitResponseSchema } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { RateLimitResponseEncoder } from "../../../src/rpc/rls-encoder.js";
 import { toResponse } from "../../../src/rpc/rls-response.js";
+import { anyCodePoint } from "../../support/any-code-point.js";
 import { propertyRuns } from "../../support/seeds.js";
 
 const units: readonly LimitUnit[] = ["second", "minute", "hour", "day", "week", "month", "year"];
@@ -18,7 +19,7 @@ const limits = fc
     burst: uint32,
     unit: fc.constantFrom(...units),
     unitMultiplier: fc.integer({ min: 1, max: 400_000_000 }),
-    name: fc.option(fc.string({ unit: "binary", maxLength: 200 }), { nil: undefined }),
+    name: fc.option(fc.string({ unit: anyCodePoint, maxLength: 200 }), { nil: undefined }),
   })
   .map(({ name, ...rest }): CurrentLimit => (name === undefined ? rest : { ...rest, name }));
 
@@ -55,8 +56,8 @@ describe("RateLimitResponseEncoder", () => {
   it("puts more fields behind its own, as protobuf-es would write them", () => {
     const encoder = new RateLimitResponseEncoder();
     const namings = fc.record({
-      header: fc.string({ unit: "binary", maxLength: 200 }),
-      rule: fc.string({ unit: "binary", maxLength: 200 }),
+      header: fc.string({ unit: anyCodePoint, maxLength: 200 }),
+      rule: fc.string({ unit: anyCodePoint, maxLength: 200 }),
     });
     fc.assert(
       fc.property(verdicts, namings, (verdict, { header, rule }) => {

@@ -6,6 +6,7 @@ import { descriptorCountMax, entryCountMax } from "../../../src/decide/query.js"
 import { RateLimitRequestSchema } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { type SentRequest, sentRequestOf } from "../../../src/rpc/rls-request.js";
 import { decodeRequest } from "../../../src/rpc/rls-request-decoder.js";
+import { anyCodePoint } from "../../support/any-code-point.js";
 import { rawRequest } from "../../support/raw-field.js";
 import { propertyRuns, seedCount } from "../../support/seeds.js";
 
@@ -13,7 +14,7 @@ type Shape = MessageInitShape<typeof RateLimitRequestSchema>;
 
 const text = fc.oneof(
   fc.string({ unit: "binary-ascii", maxLength: 12 }),
-  fc.string({ unit: "binary", maxLength: 300 }),
+  fc.string({ unit: anyCodePoint, maxLength: 300 }),
 );
 const whole = (bits: number) => fc.bigInt(0n, 2n ** BigInt(bits) - 1n);
 const limit = fc.record(

@@ -6,11 +6,12 @@ import {
   RateLimitRequestSchema,
 } from "../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { scannedBytesMax, scanRateLimitRequest } from "../../../src/rpc/rls-scanner.js";
+import { anyCodePoint } from "../../support/any-code-point.js";
 import { propertyRuns } from "../../support/seeds.js";
 
 const texts = fc.oneof(
   fc.constantFrom("", "a", "user"),
-  fc.string({ unit: "binary", maxLength: 9 }),
+  fc.string({ unit: anyCodePoint, maxLength: 9 }),
 );
 const entries = fc.array(fc.record({ key: texts, value: texts }), { maxLength: 3 });
 const hits = fc.oneof(fc.constantFrom(0n, 1n, 127n, 128n), fc.bigInt(0n, 2n ** 53n - 1n));

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { JsonFields } from "../../../src/simulate/json-fields.js";
 import { viewOf } from "../../../src/simulate/log-line.js";
+import { anyCodePoint } from "../../support/any-code-point.js";
 import { logLine } from "../../support/log-line.js";
 import { propertyRuns } from "../../support/seeds.js";
 
@@ -26,7 +27,7 @@ function parsed(line: string): readonly (string | undefined)[] | undefined {
 
 const text = fc.oneof(
   fc.constantFrom(...names, "", "-", "GET", "x"),
-  fc.string({ unit: "binary", maxLength: 6 }),
+  fc.string({ unit: anyCodePoint, maxLength: 6 }),
 );
 const value = fc.oneof(
   { arbitrary: text, weight: 4 },
