@@ -78,7 +78,7 @@ describe("generated rules", () => {
     expect(isOk, output).toBe(true);
   }, 120_000);
 
-  it("pass their trials as written, and fail where they are not what they ought to be", async () => {
+  it("pass their trials as written, and fail them where they are wrong", async () => {
     const given = alertCases.find(({ name }) => name === "alerts/limits-only");
     const files = new Map(given === undefined ? [] : renderCase(given));
     const folder = join(stage.folder, "changed");

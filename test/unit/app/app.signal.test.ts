@@ -16,7 +16,7 @@ import { waitFor } from "../../support/wait.js";
 const stage = useStage("test");
 
 /** The linearizer: an exporter's page says how far the consumer of each database lags. */
-function policyText(authority: string): string {
+function policyText(authority: string, staleAfter: string): string {
   return `apiVersion: headgate.dev/v1alpha1
 kind: Policy
 metadata: {name: shop}
@@ -35,7 +35,7 @@ spec:
           target: 10000
           critical: 100000
           every: 100ms
-          staleAfter: 1s
+          staleAfter: ${staleAfter}
           whenMissing: min
 `;
 }
@@ -65,9 +65,10 @@ class SignalRig {
     this.lines = lines;
   }
 
-  static async start(authority: string): Promise<SignalRig> {
+  /** @param staleAfter how long a reading holds, such as "1s" */
+  static async start(authority: string, staleAfter: string): Promise<SignalRig> {
     const path = join(stage.folder, "policy.yaml");
-    await writeFile(path, policyText(authority));
+    await writeFile(path, policyText(authority, staleAfter));
     const lines: Line[] = [];
     const note =
       (level: string) =>
@@ -123,7 +124,7 @@ class SignalRig {
 describe("startApp(), with a signal", () => {
   it("lowers a database's capacity as its lag rises, and no other's", async () => {
     const exporter = await SignalServer.start(stage, lagPage({ orders: 5_000, users: 5_000 }));
-    const rig = await SignalRig.start(exporter.authority);
+    const rig = await SignalRig.start(exporter.authority, "60s");
     const first = [rig.ask("orders"), rig.ask("users"), rig.ask("secret-database")];
     for (const one of first) await one.answered(1);
     await rig.waitForCapacity("orders", 1_000);
@@ -165,7 +166,7 @@ describe("startApp(), with a signal", () => {
 
   it("holds the last reading while the exporter is away, and then the policy's bound", async () => {
     const exporter = await SignalServer.start(stage, lagPage({ orders: 55_000 }));
-    const rig = await SignalRig.start(exporter.authority);
+    const rig = await SignalRig.start(exporter.authority, "3s");
     await rig.ask("orders").answered(1);
     await rig.waitForCapacity("orders", 505);
     exporter.answer = (response) => response.writeHead(500).end("secret");
