@@ -21,6 +21,8 @@ export interface DrivenPoolParts {
 /** Claims without an answer after which a pool that never had a lease is taken to get none. */
 const firstClaimsMax = 3;
 
+const noLease: QuotaLease = { rateMicroHz: 0, untilMs: Number.NEGATIVE_INFINITY };
+
 /** How often what Envoys have let pass is charged: within these, in milliseconds. */
 const chargeEveryMs = { least: 100, most: 1_000 } as const;
 
@@ -32,7 +34,7 @@ export class DrivenPool {
   /** By name, those that lead here. */
   readonly quotas = new Map<string, QuotaPolicy>();
   #reach: QuotaReach;
-  #lease: QuotaLease = { rateMicroHz: 0, untilMs: Number.NEGATIVE_INFINITY };
+  #lease = noLease;
   #failedCount = 0;
   #isFallenBack = false;
   /** When it is to be charged next, and to be claimed. */
@@ -80,6 +82,12 @@ export class DrivenPool {
     const known = this.quotas.get(quota.name);
     if (known === quota && isSame(reach, this.#reach)) return;
     this.quotas.set(quota.name, quota);
+    // A lease that ended while nothing was divided is not lost: the next is claimed as the first.
+    if (!this.isLeased && this.#lease.untilMs <= nowMs) {
+      this.#lease = noLease;
+      this.#failedCount = 0;
+      this.#isFallenBack = false;
+    }
     this.#reach = reach;
     this.#apply(nowMs);
   }

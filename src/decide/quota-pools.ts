@@ -195,7 +195,7 @@ export class QuotaPools {
     if (failed?.kind === "failed" && !isAnswered && !this.#isUnrenewed) {
       this.#isUnrenewed = true;
       this.#parts.onEvent({ kind: "quotaLeasesUnrenewed", code: failed.code });
-    } else if (isAnswered && failed === undefined && this.#isUnrenewed) {
+    } else if (isAnswered && failed === undefined && (this.#isUnrenewed || this.#isLost)) {
       this.#isUnrenewed = false;
       this.#isLost = false;
       this.#parts.onEvent({ kind: "quotaLeasesFound" });

@@ -153,6 +153,37 @@ describe("QuotaBook", () => {
     expect(await rig.passedHz(10)).toBeGreaterThan(30);
   });
 
+  it("has lost no lease where an override took longer than one", async () => {
+    const rig = new QuotaRig(tenantQuota(60, { domain: "    on_store_failure: deny" }));
+    const envoy = rig.connect(rig.join(), "a", { t: 100 });
+    await rig.pass(20);
+    rig.overrides = frozen("t");
+    await rig.pass(2 * leaseSeconds);
+    expect(envoy.buckets.get("t")?.told).toMatchObject({ kind: "blanket", rule: "deny" });
+    rig.overrides = noOverrides;
+    await rig.pass(reportSeconds + 3);
+    expect(rig.events).toEqual([]);
+    expect(await rig.passedHz(10)).toBeGreaterThan(30);
+  });
+
+  it("tells that leases are lost, and found, also where no claim has failed", async () => {
+    const rig = new QuotaRig(tenantQuota(60));
+    rig.connect(rig.join(), "a", { t: 100 });
+    await rig.pass(20);
+    // The process stands still for so long that its lease is over.
+    rig.clock.advance(2_000 * leaseSeconds);
+    await rig.pass(3);
+    const told = rig.events.splice(0);
+    expect(told[0]).toEqual({ kind: "quotaLeasesLost" });
+    expect(told.at(-1)).toEqual({ kind: "quotaLeasesFound" });
+    rig.isStoreAway = true;
+    await rig.pass(2 * leaseSeconds);
+    expect(rig.events).toEqual([
+      { kind: "quotaLeasesUnrenewed", code: "STORE_TIMEOUT" },
+      { kind: "quotaLeasesLost" },
+    ]);
+  });
+
   it.each([
     ["local", 20, 32],
     ["allow", 99, 101],
