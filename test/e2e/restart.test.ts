@@ -26,11 +26,11 @@ const policy = edgePolicy(`
 
 const descriptorKeys = [["account"], ["shared"], ["narrow"]];
 
-/** Without a decision a request is a 503: nothing that goes wrong is hidden. */
-const strictEnvoy = { isHealthChecked: true, withoutDecision: "deny" } as const;
+/** Without a decision a request is a 503: nothing is hidden but a machine that stands still. */
+const strictEnvoy = { isHealthChecked: true, withoutDecision: "deny", timeoutMs: 10_000 } as const;
 
-/** Long enough for Envoy's health checks to see that one stops. */
-const drained = { HEADGATE_DRAIN_DELAY_MS: "1000" };
+/** Long enough for Envoy's health checks to see that one stops, where the machine is busy, too. */
+const drained = { HEADGATE_DRAIN_DELAY_MS: "3000" };
 
 const shortAges = { GRPC_MAX_CONNECTION_AGE: "300ms", GRPC_MAX_CONNECTION_AGE_GRACE: "10s" };
 

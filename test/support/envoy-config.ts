@@ -251,7 +251,8 @@ const http2Cluster: Json = {
 const healthChecks: Json = {
   health_checks: [
     {
-      timeout: "1s",
+      // A Headgate that stops says so at once; a machine that is busy answers late.
+      timeout: "5s",
       interval: "0.1s",
       no_traffic_interval: "0.1s",
       unhealthy_threshold: 1,
