@@ -63,7 +63,7 @@ export function findReach(descriptor: ReachDescriptor, parts: ReachParts): Quota
     records: noRecords,
     isKept: false,
     nameOf: (key) => key,
-    newKeys: { admits: () => !isOverflow },
+    newKeys: { admits: () => !isOverflow, admitsSize: () => true },
   });
   const [met] = prepared.descriptors;
   if (met?.kind !== "limited") return { ...unlimited, identity: descriptorIdentity(descriptor) };
