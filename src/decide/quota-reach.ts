@@ -87,7 +87,7 @@ export function keysIdentity(keys: readonly LimitKey[]): string {
 /** Nothing is remembered of a bucket's keys: Envoys ask for none of them. */
 const noRecords: PrepareParts["records"] = {
   find: () => undefined,
-  recordOf: () => ({ seen: undefined, refusals: [] }),
+  recordOf: () => ({ seen: undefined }),
 };
 
 const unlimited = {

@@ -120,6 +120,14 @@ describe("Decider with carried limits", () => {
     expect(passedCount).toBe(2 + 3);
   });
 
+  it("gives back what a refund gives, also to the limit that is carried next", async () => {
+    expect(await passing(2, 3)).toBe(2);
+    await ask(carrying(2, { isRefund: true }));
+    expect(await passing(2, 2)).toBe(1);
+    await ask(carrying(2, { isRefund: true }));
+    expect(await passing(9, 9)).toBe(8);
+  });
+
   it("keeps few buckets for a descriptor that carries another limit each time", async () => {
     for (let hits = 1_000; hits < 3_000; hits += 1) await ask(carrying(hits));
     expect(store.keyCount).toBeLessThanOrEqual(10);
