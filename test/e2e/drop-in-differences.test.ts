@@ -120,7 +120,7 @@ describe("differences in what limits do", () => {
     }
   });
 
-  it("carried-limits: each size by itself, beginning with what was used; or one counter", async () => {
+  it("carried-limits: each size by itself, beginning with what was used; or together", async () => {
     const answersOf = async (service: DropIn, sizes: readonly number[]) => {
       const answers: string[] = [];
       for (const perDay of sizes) {
