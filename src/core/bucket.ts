@@ -22,8 +22,8 @@ export interface Bucket {
 /** One limit asked for one cost. Rate and burst come along: the store keeps only buckets. */
 export interface Charge {
   /**
-   * A request's charges on one key are of one limit. Where callers' overrides differ all the same,
-   * the first says how the bucket drains, and each its own burst.
+   * A request's charges on one key are of one limit. Where limits that requests carry differ all
+   * the same, the first says how the bucket drains, and each its own burst.
    */
   readonly key: LimitKey;
   /** Hits that drain in `periodUs`: 0 to 2^32 - 1. */
@@ -44,6 +44,13 @@ export interface Charge {
    * everything else is the same.
    */
   readonly windows?: Windows | undefined;
+  /**
+   * Absent for limits of the policy. Of limits that requests carry for one descriptor and period,
+   * each has a bucket of its own, and under this key lies what the bucket that was charged last was
+   * left with: a bucket without use begins with that, at most its burst. Of several charges of a
+   * request that name it the first alone reads and writes it. It is nobody's `key`.
+   */
+  readonly lastKey?: LimitKey;
 }
 
 /** The part of a charge that says how its bucket drains. */

@@ -80,8 +80,13 @@ interface Draft {
   readonly charge: Charge;
   /** As stored, not in the future: what a refused ask leaves alone. */
   readonly base: Bucket;
-  /** The stored time was in the future; the base is written back even when nothing is charged. */
-  readonly isSteppedBack: boolean;
+  /**
+   * The stored time was in the future, or the base comes from the limit that was carried last; it
+   * is written back even when nothing is charged.
+   */
+  readonly isRewritten: boolean;
+  /** The charge's, where no draft before this one has it. */
+  readonly lastKey: LimitKey | undefined;
   /** The base drained until now. */
   readonly levelNow: number;
   /** `levelNow` with what was charged so far. */
@@ -108,7 +113,8 @@ interface Surroundings {
  * Charges are evaluated in order on tentative state, so the same key twice counts twice. The
  * request is denied when an enforce or settle charge is over, or when it has quota charges and all
  * are over. Not denied: every charge that fits is committed. Denied: only settle charges and
- * refunds are. A refused ask writes nothing, except a bucket whose time was in the future.
+ * refunds are. A refused ask writes nothing, except a bucket whose time was in the future, and what
+ * a carried limit begins with (`Charge.lastKey`).
  */
 export function decideRequest(
   charges: readonly Charge[],
@@ -139,11 +145,12 @@ export function isPlainRequest(charges: readonly Charge[]): boolean {
 /**
  * Whether a request may be asked several times in a row by its multiplicity: it is plain, and its
  * buckets drain where they hold anything. Then what is granted leaves each bucket one cost fuller,
- * and from the first denial on all are denied alike. Windows are left to be asked one by one.
+ * and from the first denial on all are denied alike. Windows, and limits that requests carry, are
+ * left to be asked one by one.
  */
 export function isRepeatable(charges: readonly Charge[]): boolean {
-  for (const { hits, burst, windows } of charges) {
-    if (windows !== undefined || (hits === 0 && burst > 0)) return false;
+  for (const { hits, burst, windows, lastKey } of charges) {
+    if (windows !== undefined || lastKey !== undefined || (hits === 0 && burst > 0)) return false;
   }
   return isPlainRequest(charges);
 }
@@ -160,9 +167,9 @@ export function decideRepeated(
   nowUs: number,
 ): RepeatedResult {
   const [first, second] = charges;
-  if (first !== undefined && isPlain(first)) {
+  if (first !== undefined && isSimple(first)) {
     if (charges.length === 1) return decideOne(first, multiplicity, { table, nowUs });
-    if (charges.length === 2 && second !== undefined && isPlain(second)) {
+    if (charges.length === 2 && second !== undefined && isSimple(second)) {
       const pair = [first, second] as const;
       if (first.key !== second.key) return decideTwo(pair, multiplicity, { table, nowUs });
     }
@@ -191,7 +198,12 @@ function isPlain({ role, isRefund, cost }: Charge): boolean {
   return role === "enforce" && !isRefund && cost > 0;
 }
 
-/** A request of one plain charge, as nearly all are: the same steps without drafts. */
+/** Whether a charge is plain, and meets a bucket that no other limit says anything of. */
+function isSimple(charge: Charge): boolean {
+  return isPlain(charge) && charge.lastKey === undefined;
+}
+
+/** A request of one simple charge, as nearly all are: the same steps without drafts. */
 function decideOne(
   charge: Charge,
   multiplicity: number,
@@ -211,7 +223,7 @@ function decideOne(
   return { grantedCount, results: [{ isOver, bucket }] };
 }
 
-/** A request of two plain charges on keys of their own, as most others are: also without drafts. */
+/** A request of two simple charges on keys of their own, as most others are: in the same way. */
 function decideTwo(
   [one, other]: readonly [Charge, Charge],
   multiplicity: number,
@@ -225,7 +237,7 @@ function decideTwo(
   return { grantedCount: asked.grantedCount, results };
 }
 
-/** What a plain charge finds before anything is charged. */
+/** What a simple charge finds before anything is charged. */
 interface Met {
   readonly charge: Charge;
   readonly base: Bucket;
@@ -270,15 +282,51 @@ function fittingCount(charge: Charge, level: number): number {
 }
 
 /** The draft of the charge's key; the first charge on a key reads its bucket. */
-function draftFor(charge: Charge, drafts: Draft[], { table, nowUs }: Surroundings): Draft {
+function draftFor(charge: Charge, drafts: Draft[], surroundings: Surroundings): Draft {
   for (const earlier of drafts) if (earlier.charge.key === charge.key) return earlier;
+  const { table, nowUs } = surroundings;
   const stored = table.get(charge.key);
-  const base = pastBucket(stored, nowUs);
-  const levelNow = levelAt(charge, base, nowUs);
-  const isSteppedBack = stored !== undefined && base !== stored;
-  const draft = { charge, base, isSteppedBack, levelNow, level: levelNow, isTouched: false };
+  let base = pastBucket(stored, nowUs);
+  let isRewritten = stored !== undefined && base !== stored;
+  let levelNow = levelAt(charge, base, nowUs);
+  const lastKey = charge.lastKey === undefined ? undefined : untoldKey(charge.lastKey, drafts);
+  const lastLevel = lastKey === undefined ? 0 : carriedLevel(charge, lastKey, surroundings);
+  if (levelNow === 0 && lastLevel > 0) {
+    levelNow = lastLevel;
+    base = { level: lastLevel, tUs: nowUs };
+    isRewritten = true;
+  }
+  const draft: Draft = {
+    charge,
+    base,
+    isRewritten,
+    lastKey,
+    levelNow,
+    level: levelNow,
+    isTouched: false,
+  };
   drafts.push(draft);
   return draft;
+}
+
+/** The key, unless a draft before has it. */
+function untoldKey(lastKey: LimitKey, drafts: readonly Draft[]): LimitKey | undefined {
+  return drafts.some((earlier) => earlier.lastKey === lastKey) ? undefined : lastKey;
+}
+
+/**
+ * What the limit that was carried last has in use, drained at the rate of this one, and at most its
+ * burst: a limit that is raised or lowered counts what was used. It is taken over once, also by who
+ * is refused for it, and drains from then on: else a small limit would be refused for as long as a
+ * large one is asked beside it.
+ */
+function carriedLevel(charge: Charge, lastKey: LimitKey, surroundings: Surroundings): number {
+  const { table, nowUs } = surroundings;
+  const stored = table.get(lastKey);
+  const last = pastBucket(stored, nowUs);
+  if (stored !== undefined && last !== stored)
+    store({ ...charge, key: lastKey }, last, surroundings);
+  return Math.min(levelAt(charge, last, nowUs), charge.burst * unitsPerHit);
 }
 
 /** What one charge finds on the draft, which is changed as if the request were not denied. */
@@ -354,8 +402,11 @@ function withdraw(asks: readonly Ask[], drafts: readonly Draft[], nowUs: number)
 }
 
 function commit(draft: Draft, surroundings: Surroundings): void {
-  if (!draft.isTouched && !draft.isSteppedBack) return;
-  store(draft.charge, draftBucket(draft, surroundings.nowUs), surroundings);
+  const { charge, isTouched, isRewritten, lastKey } = draft;
+  if (!isTouched && !isRewritten) return;
+  const bucket = draftBucket(draft, surroundings.nowUs);
+  store(charge, bucket, surroundings);
+  if (isTouched && lastKey !== undefined) store({ ...charge, key: lastKey }, bucket, surroundings);
 }
 
 /** Keeps a bucket until it has drained. */

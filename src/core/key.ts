@@ -70,14 +70,34 @@ function limitIdentity({ name, periodUs }: LimitIdentity): string {
   return name === undefined ? `p${part(period(periodUs))}` : `n${part(name)}`;
 }
 
-/** The key of a limit that the request itself carried; never meets a policy limit's bucket. */
+/**
+ * The key that all limits share which requests carry for one descriptor and period, whatever their
+ * size; never meets a policy limit's bucket.
+ */
 export function overrideKey(
   domain: string,
   entries: readonly KeyEntry[],
   limit: Pick<Limit, "unit" | "unitMultiplier" | "algorithm">,
 ): LimitKey {
   const identity = `o${part(`${limit.unitMultiplier}${limit.unit}`)}`;
-  return (descriptorPrefix({ domain, limit }, entries) + identity) as LimitKey;
+  return named(descriptorPrefix({ domain, limit }, entries) + identity);
+}
+
+/**
+ * The key of one size among the limits that share a key; without a size, that of all which are too
+ * many to have one each.
+ */
+export function sizedKey(shared: LimitKey, hits?: number): LimitKey {
+  return named(`${shared}h${hits === undefined ? "*" : part(String(hits))}`);
+}
+
+/** The key that was given to `sizedKey`; a part of the key for a few that it never made. */
+export function withoutSize(key: LimitKey): LimitKey {
+  return named(key.replace(/h(?:\*|\d+:\d+)$/, ""));
+}
+
+function named(text: string): LimitKey {
+  return text as LimitKey;
 }
 
 /** Where a key begins: whose limit it is, and how it is decided. */

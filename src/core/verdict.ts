@@ -12,7 +12,11 @@ export type CurrentLimit = Pick<Limit, "name" | "hits" | "unit" | "unitMultiplie
  * What one descriptor met. Source: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.
  */
 export interface DescriptorVerdict {
-  readonly isOver: boolean;
+  /**
+   * Undefined where nobody looked: the request was refused for another descriptor by what was
+   * remembered of that one.
+   */
+  readonly isOver: boolean | undefined;
   /** Absent when no limit applies to the descriptor. */
   readonly currentLimit?: CurrentLimit;
   /** Whole hits left, 0 to 2^32 - 1; absent with `currentLimit` unless the rule is unlimited. */
@@ -33,6 +37,9 @@ export interface Verdict {
 
 /** The status of a descriptor that no limit applies to (also whitelisted by a rule without one). */
 export const unmatchedVerdict: DescriptorVerdict = { isOver: false };
+
+/** The status of a descriptor that nobody looked at. */
+export const unknownVerdict: DescriptorVerdict = { isOver: undefined };
 
 /** The status of a descriptor whose rule is unlimited. */
 export const unlimitedVerdict: DescriptorVerdict = { isOver: false, limitRemaining: hitsMax };
@@ -88,7 +95,7 @@ export function isTighter(
   one: Required<DescriptorVerdict>,
   other: Required<DescriptorVerdict>,
 ): boolean {
-  if (one.isOver !== other.isOver) return one.isOver;
+  if (one.isOver !== other.isOver) return one.isOver === true;
   if (one.isOver) return one.durationUntilResetUs > other.durationUntilResetUs;
   if (one.limitRemaining !== other.limitRemaining) {
     return one.limitRemaining < other.limitRemaining;

@@ -5,6 +5,7 @@ import {
   type DecidedLimit,
   type DescriptorVerdict,
   descriptorVerdict,
+  unknownVerdict,
   unlimitedVerdict,
   unmatchedVerdict,
   type Verdict,
@@ -57,24 +58,25 @@ function presentDescriptor(
     const ask = prepared.asks[i];
     const charge = request.charges[i];
     const result = request.results[i];
-    if (ask === undefined || charge === undefined || result === undefined) {
+    if (ask === undefined || charge === undefined || i >= request.results.length) {
       throw new ServiceError("STORE_PROTOCOL");
     }
-    decided.push({ limit: ask.limit, charge, result });
+    if (result !== undefined) decided.push({ limit: ask.limit, charge, result });
   }
-  return descriptorVerdict(decided, request.nowUs);
+  return decided.length === 0 ? unknownVerdict : descriptorVerdict(decided, request.nowUs);
 }
 
 /**
- * How the descriptor's rule counts it: over a limit that counts, over a shadow limit only, or
- * neither.
+ * How the descriptor's rule counts it: over a limit that counts, over a shadow limit only, neither,
+ * or not at all, since nobody looked.
  */
 export function descriptorOutcome(
   descriptor: PreparedDescriptor,
   status: DescriptorVerdict | undefined,
   { results }: DecidedRequest,
-): "ok" | "over" | "shadowOver" {
+): "ok" | "over" | "shadowOver" | "unknown" {
   if (status?.isOver === true) return "over";
+  if (status !== undefined && status.isOver === undefined) return "unknown";
   if (descriptor.kind !== "limited") return "ok";
   const { firstAsk, askCount } = descriptor;
   for (let i = firstAsk; i < firstAsk + askCount; i += 1) {

@@ -55,6 +55,7 @@ export class CallCounter {
       return;
     }
     const outcome = descriptorOutcome(descriptor, status, request);
+    if (outcome === "unknown") return;
     if (descriptor.counters === undefined || descriptor.hits === undefined) {
       if (outcome === "over") counters.overrideOverCount += 1;
       else counters.overrideOkCount += 1;

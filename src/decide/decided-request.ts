@@ -6,7 +6,8 @@ export interface DecidedRequest {
   readonly isDenied: boolean;
   /** What was asked, one a limit: in a failure mode not what the policy says. */
   readonly charges: readonly Charge[];
-  readonly results: readonly ChargeResult[];
+  /** One a charge; undefined where memory refused and does not know of this one. */
+  readonly results: readonly (ChargeResult | undefined)[];
   readonly nowUs: number;
   /** Whether it was refused by what the store had said a moment ago. */
   readonly isFromMemory: boolean;

@@ -21,7 +21,7 @@ import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { RateLimitQuery } from "./query.js";
 import { type QueryShape, shapedQuery } from "./query-shapes.js";
 import type { RefusalLog } from "./refusal-log.js";
-import { findRecords, refuseFromMemory, rememberAnswer } from "./refusals.js";
+import { findRecords, forgetRefunded, refuseFromMemory, rememberAnswer } from "./refusals.js";
 import type { SeenCalls } from "./seen-calls.js";
 import type { AnsweredCall } from "./shadow.js";
 import { type ShedMode, shedModeOf } from "./shedding.js";
@@ -97,6 +97,8 @@ export class Decider {
   #shedding: { readonly policy: Policy; readonly mode: ShedMode } | undefined;
   /** The last answer of the store that was taken note of. */
   #remembered: StoreResult | undefined;
+  /** What the store was asked by then is not remembered any more, monotonic. */
+  #forgottenMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: DeciderParts) {
     this.#parts = parts;
@@ -263,20 +265,31 @@ export class Decider {
   }
 
   /** What needs no store: nothing is limited, or the store has refused the same a moment ago. */
-  #decideAtOnce(
-    { prepared, charges, isPlain }: Decision,
-    nowMs: number,
-  ): DecidedRequest | undefined {
+  #decideAtOnce(decision: Decision, nowMs: number): DecidedRequest | undefined {
+    const { prepared, charges, isPlain } = decision;
     if (charges.length === 0) return nothingAsked;
     if (!isPlain) return undefined;
     if (this.#mayRemember(prepared)) findRecords(prepared.asks, this.#records);
-    const refused = refuseFromMemory(prepared.asks, charges, nowMs);
+    const refused = refuseFromMemory(decision, nowMs, this.#forgottenMs);
     if (refused === undefined) return undefined;
-    const { results, nowUs } = refused;
+    const { results, nowUs, isWhole } = refused;
+    // Another limit may be over too, and for longer: the store says so, unless it has no time now.
+    if (!isWhole && !this.isDegraded && this.#parts.pressure.cause(nowMs) === undefined) {
+      return undefined;
+    }
     return { isDenied: true, charges, results, nowUs, isFromMemory: true };
   }
 
+  /**
+   * Forgets all refusals that are remembered, and those that are on their way: an operator has
+   * emptied buckets.
+   */
+  forgetRefusals(): void {
+    this.#forgottenMs = this.#parts.clock.monotonicMs();
+  }
+
   #settle(decision: Decision, outcome: BatchOutcome, index: number): void {
+    if (!decision.isPlain) forgetRefunded(decision.prepared.asks, this.#records);
     // Who has gone by now reads no answer, and must not use up a share of the fallback.
     const nowMs = outcome.kind === "decided" ? outcome.receivedMs : this.#parts.clock.monotonicMs();
     if (decision.call.deadlineMs <= nowMs) {

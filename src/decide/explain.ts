@@ -156,7 +156,7 @@ async function readBuckets(
 ): Promise<ReadBuckets> {
   const byKey = new Map<LimitKey, Bucket>();
   let nowUs: number | undefined;
-  const keys = [...new Set(charges.map(({ key }) => key))];
+  const keys = [...new Set(charges.flatMap(({ key, lastKey = key }) => [key, lastKey]))];
   const found = await Promise.all(keys.map((key) => peek(key)));
   found.forEach((stored, i) => {
     const key = keys[i];

@@ -50,6 +50,8 @@ export interface KeyInspectorParts {
   readonly explainer: Pick<Explainer, "explain">;
   readonly store: Pick<LimitStore, "peek" | "forget">;
   readonly clock: Clock;
+  /** Told after buckets were emptied. */
+  readonly onReset: () => void;
 }
 
 /** The longest that looking, or emptying, takes, in milliseconds: nobody's request waits for it. */
@@ -94,17 +96,19 @@ export class KeyInspector {
   }
 
   /**
-   * Empties a key's buckets; answers how many there were. A replica that was told a moment ago that
-   * the key is over may believe so for up to a second (`refusalMsMax`).
+   * Empties a key's buckets; answers how many there were. Another replica that was told a moment
+   * ago that the key is over may believe so for up to a second (`refusalMsMax`).
    *
    * @throws ServiceError POLICY_MISSING, REQUEST_INVALID, STORE_ codes
    */
   async reset(selector: KeySelector): Promise<KeyLookup<number>> {
     const found = await this.get(selector);
     if (found.kind !== "found") return found;
-    const { store, clock } = this.#parts;
+    const { store, clock, onReset } = this.#parts;
     const keys = found.value.map(({ key }) => key);
-    const value = await store.forget(keys, clock.monotonicMs() + inspectionMsMax);
+    const deadlineMs = clock.monotonicMs() + inspectionMsMax;
+    // Also where the answer was lost, since the buckets may be gone.
+    const value = await store.forget(keys, deadlineMs).finally(onReset);
     return { kind: "found", value };
   }
 }

@@ -3,14 +3,13 @@ import { GenerationalMap } from "../core/generational-map.js";
 import type { LimitKey } from "../core/limit.js";
 
 /**
- * What this replica remembers of one live key: its last refusals, so that a key which is over is
- * asked about once a second and not once a request.
+ * What this replica remembers of one live key, so that a key which is over is asked about once a
+ * second and not once a request. It is the bucket and not the refusal: the limit, its size and the
+ * hits are those of the charge that is held against it.
  */
 export interface KeyRecord {
-  /** What the store said last; undefined before it said anything. */
+  /** As of the last request that was refused; undefined before one was, and after a refund. */
   seen: SeenBucket | undefined;
-  /** Those that may still hold, none of which covers another; at most `keyRefusalsMax`. */
-  refusals: readonly Refusal[];
 }
 
 /** A bucket as the store showed it. */
@@ -18,28 +17,18 @@ export interface SeenBucket {
   readonly bucket: Bucket;
   /** The store's time of it. */
   readonly nowUs: number;
-  /** Our monotonic time of the answer: no earlier than the store's. */
+  /** Our monotonic times of the question and of the answer: the store's own lies between. */
+  readonly sentMs: number;
   readonly receivedMs: number;
-}
-
-/** The store said that a key was over. */
-export interface Refusal {
-  /** Hits that did not fit; more do not fit either. */
-  readonly cost: number;
-  /** Monotonic time until which they are taken not to fit. */
-  readonly untilMs: number;
 }
 
 /** The most bytes of records that are remembered; those in use live on with their requests. */
 const keyRecordsBytesMax = 134_217_728;
 
 /** What a record takes with all that it may hold, in bytes, beside its key. */
-const recordBytes = 400;
+const recordBytes = 300;
 
-/** The most refusals that are remembered of one key, each of another cost. */
-export const keyRefusalsMax = 4;
-
-/** The longest that a refusal is believed: somebody may give hits back, or edit the key. */
+/** The longest that a bucket is believed: somebody may give hits back, or edit the key. */
 export const refusalMsMax = 1_000;
 
 /** The records of live keys under one policy. */
@@ -60,7 +49,7 @@ export class KeyRecords {
   recordOf(key: LimitKey): KeyRecord {
     const known = this.#records.get(key);
     if (known !== undefined) return known;
-    const record: KeyRecord = { seen: undefined, refusals: [] };
+    const record: KeyRecord = { seen: undefined };
     this.#records.set(key, record);
     return record;
   }

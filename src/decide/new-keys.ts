@@ -1,4 +1,5 @@
-import type { LimitKey } from "../core/limit.js";
+import { GenerationalMap } from "../core/generational-map.js";
+import type { Limit, LimitKey } from "../core/limit.js";
 
 /** What a `NewKeyGuard` is made of. */
 export interface NewKeyGuardOptions {
@@ -11,6 +12,21 @@ const sightingBits = 8_388_608;
 
 /** Set bits at which a generation ends: then one new key in four would pass for a known one. */
 const sightingsMax = sightingBits / 4;
+
+/** Sizes of limits that requests carry for one descriptor and period, and since when. */
+interface CarriedSizes {
+  readonly sinceMs: number;
+  readonly hits: number[];
+}
+
+/** The most sizes that get a bucket of their own in one period; all others share one. */
+export const carriedSizesMax = 8;
+
+/** The most bytes of what is remembered of carried limits. */
+const carriedBytesMax = 8_388_608;
+
+/** What the sizes of one key take, in bytes, beside the key. */
+const carriedSizesBytes = 300;
 
 /** How many new keys a rule has brought in the running second. */
 export interface NewKeyCount {
@@ -33,6 +49,10 @@ export class NewKeyGuard {
   #current = new Uint32Array(sightingBits / 32);
   #previous = new Uint32Array(sightingBits / 32);
   #currentCount = 0;
+  readonly #carried = new GenerationalMap<LimitKey, CarriedSizes>(
+    carriedBytesMax,
+    ({ length }) => carriedSizesBytes + 2 * length,
+  );
 
   constructor({ newKeysPerSecondMax }: NewKeyGuardOptions) {
     this.#newKeysPerSecondMax = newKeysPerSecondMax;
@@ -58,6 +78,28 @@ export class NewKeyGuard {
     }
     counts.count += 1;
     this.#note(word, bit);
+    return true;
+  }
+
+  /**
+   * Whether a carried limit may have a bucket of its own: one that is used for the first time ends
+   * a period later at the latest, so a descriptor has at most twice `carriedSizesMax` of them.
+   *
+   * @param shared what `overrideKey` says
+   */
+  admitsSize(
+    shared: LimitKey,
+    { hits, periodUs }: Pick<Limit, "hits" | "periodUs">,
+    nowMs: number,
+  ): boolean {
+    const known = this.#carried.get(shared);
+    if (known === undefined || nowMs - known.sinceMs >= periodUs / 1_000) {
+      this.#carried.set(shared, { sinceMs: nowMs, hits: [hits] });
+      return true;
+    }
+    if (known.hits.includes(hits)) return true;
+    if (known.hits.length >= carriedSizesMax) return false;
+    known.hits.push(hits);
     return true;
   }
 

@@ -8,6 +8,7 @@ import {
   limitKey,
   overflowKey,
   overrideKey,
+  sizedKey,
 } from "../core/key.js";
 import {
   drainTimeUsMax,
@@ -108,7 +109,7 @@ export interface PrepareParts {
   readonly isKept: boolean;
   /** What the store calls the bucket of a key. */
   readonly nameOf: (key: LimitKey) => LimitKey;
-  readonly newKeys: Pick<NewKeyGuard, "admits">;
+  readonly newKeys: Pick<NewKeyGuard, "admits" | "admitsSize">;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   readonly nowMs: number;
@@ -209,10 +210,21 @@ class Preparation {
 
   #overridden(index: number, override: LimitOverride): PreparedDescriptor {
     const limit = overrideLimit(override, this.#parts.switches.defaults);
-    const key = overrideKey(this.#query.domain, this.#entries(index), limit);
+    const shared = overrideKey(this.#query.domain, this.#entries(index), limit);
     const firstAsk = this.asks.length;
-    this.#ask({ index, limit, key });
+    this.#ask({ index, limit, ...this.#carriedKeys(shared, limit) });
     return { kind: "limited", firstAsk, askCount: 1 };
+  }
+
+  /** Limits of different sizes drain at different rates, so each has a bucket of its own. */
+  #carriedKeys(shared: LimitKey, limit: Limit): Pick<Charge, "key" | "lastKey"> {
+    const { newKeys, nowMs, nameOf } = this.#parts;
+    // In windows nothing drains before the end, so all sizes count in one bucket.
+    if (limit.algorithm?.kind === "fixed_window") return { key: shared };
+    const isOwn = newKeys.admitsSize(shared, limit, nowMs);
+    if (!isOwn) this.isKeepable = false;
+    const key = sizedKey(shared, isOwn ? limit.hits : undefined);
+    return { key, lastKey: nameOf(shared) };
   }
 
   #askLimits(index: number, { rule, limits, counters }: Matched): void {
@@ -235,25 +247,27 @@ class Preparation {
     if (!isOwn) this.isKeepable = false;
   }
 
-  #ask({ index, limit, key: spelled }: { index: number; limit: Limit; key: LimitKey }): void {
+  #ask({ index, limit, key: spelled, lastKey }: Asked): void {
     const { records, isKept, switches, windowSource, epochUs, nameOf } = this.#parts;
     const key = nameOf(spelled);
     const isRefund = this.#query.descriptors[index]?.isRefund === true;
+    const charge: Charge = {
+      key,
+      hits: limit.hits,
+      periodUs: limit.periodUs,
+      burst: limit.burst,
+      cost: 1,
+      role: switchedRole(limit.role, switches),
+      isRefund,
+      peekExhausted: limit.peek === "exhausted",
+      windows: windowSource.windowsOf(limit, epochUs),
+    };
     this.asks.push({
       limit,
       record: isKept ? records.recordOf(key) : records.find(key),
       descriptorIndex: index,
-      charge: {
-        key,
-        hits: limit.hits,
-        periodUs: limit.periodUs,
-        burst: limit.burst,
-        cost: 1,
-        role: switchedRole(limit.role, switches),
-        isRefund,
-        peekExhausted: limit.peek === "exhausted",
-        windows: windowSource.windowsOf(limit, epochUs),
-      },
+      // A field of its own there would take 8 bytes of each limit of the policy that is kept.
+      charge: lastKey === undefined ? charge : { ...charge, lastKey },
     });
   }
 
@@ -276,6 +290,13 @@ class Preparation {
 /** Whether a value may stand in a key as it is: stores keep keys as UTF-8. */
 function isNameable(value: string): boolean {
   return value.length <= keyValueLengthMax && value.isWellFormed();
+}
+
+interface Asked {
+  readonly index: number;
+  readonly limit: Limit;
+  readonly key: LimitKey;
+  readonly lastKey?: LimitKey;
 }
 
 interface Matched {

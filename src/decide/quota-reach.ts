@@ -63,7 +63,7 @@ export function findReach(descriptor: ReachDescriptor, parts: ReachParts): Quota
     records: noRecords,
     isKept: false,
     nameOf: (key) => key,
-    newKeys: { admits: () => !isOverflow },
+    newKeys: { admits: () => !isOverflow, admitsSize: () => true },
   });
   const [met] = prepared.descriptors;
   if (met?.kind !== "limited") return { ...unlimited, identity: descriptorIdentity(descriptor) };
@@ -87,7 +87,7 @@ export function keysIdentity(keys: readonly LimitKey[]): string {
 /** Nothing is remembered of a bucket's keys: Envoys ask for none of them. */
 const noRecords: PrepareParts["records"] = {
   find: () => undefined,
-  recordOf: () => ({ seen: undefined, refusals: [] }),
+  recordOf: () => ({ seen: undefined }),
 };
 
 const unlimited = {

@@ -1,12 +1,6 @@
 import { type Charge, retryAfterUs } from "../core/bucket.js";
 import type { ChargeResult } from "../core/gcra.js";
-import {
-  type KeyRecord,
-  type KeyRecords,
-  keyRefusalsMax,
-  type Refusal,
-  refusalMsMax,
-} from "./key-records.js";
+import { type KeyRecords, refusalMsMax, type SeenBucket } from "./key-records.js";
 import type { PreparedAsk } from "./prepared-query.js";
 
 /** Results as the store gave them, and when. */
@@ -25,7 +19,7 @@ export interface AskedOfStore {
   readonly records: KeyRecords;
 }
 
-/** Keeps what the store said of each key, and until when it makes asking again useless. */
+/** Keeps what the store said of each key of a request that it refused. */
 export function rememberAnswer(
   { asks, charges, records }: AskedOfStore,
   { results, nowUs, sentMs, receivedMs }: StoreAnswer,
@@ -37,24 +31,17 @@ export function rememberAnswer(
     const ask = asks[i];
     const record = ask?.record ?? records.recordOf(charge.key);
     if (ask !== undefined) ask.record = record;
-    record.seen = { bucket: result.bucket, nowUs, receivedMs };
-    if (!result.isOver) continue;
-    const waitUs = retryAfterUs(charge, result.bucket, nowUs) ?? Number.POSITIVE_INFINITY;
-    // Counted from before the store's own time, so that it ends no later than the wait itself.
-    const untilMs = sentMs + Math.min(waitUs / 1_000, refusalMsMax);
-    record.refusals = withRefusal(record, { cost: charge.cost, untilMs }, receivedMs);
+    record.seen = { bucket: result.bucket, nowUs, sentMs, receivedMs };
   }
 }
 
-/**
- * The refusals of a key with one more. A cheap ask is refused for a shorter time than a dear one,
- * so neither may push out the other; what the new one covers leaves, and what is over.
- */
-function withRefusal({ refusals }: KeyRecord, told: Refusal, nowMs: number): readonly Refusal[] {
-  const kept = refusals.filter(
-    ({ cost, untilMs }) => untilMs > nowMs && (cost < told.cost || untilMs > told.untilMs),
-  );
-  return [...kept, told].slice(-keyRefusalsMax);
+/** Forgets what is remembered of the keys to which a request has given hits back. */
+export function forgetRefunded(asks: readonly PreparedAsk[], records: KeyRecords): void {
+  for (const { charge, record } of asks) {
+    if (!charge.isRefund) continue;
+    for (const one of [record, records.find(charge.key)])
+      if (one !== undefined) one.seen = undefined;
+  }
 }
 
 /** Finds what was remembered of keys since the asks were made, by calls that asked otherwise. */
@@ -62,37 +49,68 @@ export function findRecords(asks: readonly PreparedAsk[], records: KeyRecords): 
   for (const ask of asks) ask.record ??= records.find(ask.charge.key);
 }
 
-/**
- * What the store would say now of a request that holds a key which is over, from what it said last;
- * undefined when it has to be asked. Only for repeatable requests: they charge nothing when denied.
- */
-export function refuseFromMemory(
-  asks: readonly PreparedAsk[],
-  charges: readonly Charge[],
-  nowMs: number,
-): { readonly results: readonly ChargeResult[]; readonly nowUs: number } | undefined {
-  let isDenied = false;
-  let nowUs = 0;
-  for (let i = 0; i < asks.length; i += 1) {
-    const record = asks[i]?.record;
-    if (record === undefined) continue;
-    if (isRefused(record, charges[i]?.cost ?? 0, nowMs)) isDenied = true;
-    const { seen } = record;
-    if (seen === undefined) continue;
-    nowUs = Math.max(nowUs, seen.nowUs + Math.floor((nowMs - seen.receivedMs) * 1_000));
-  }
-  if (!isDenied) return undefined;
-  const results = asks.map(({ record }, i): ChargeResult => {
-    const isOver = isRefused(record, charges[i]?.cost ?? 0, nowMs);
-    return { isOver, bucket: record?.seen?.bucket ?? { level: 0, tUs: nowUs } };
-  });
-  return { results, nowUs };
+/** A refusal without the store. */
+export interface RememberedRefusal {
+  /** One an ask. Undefined where it is not known to be over: others may have charged it since. */
+  readonly results: readonly (ChargeResult | undefined)[];
+  readonly nowUs: number;
+  /** Whether the store has said of every key how it was, within the last second. */
+  readonly isWhole: boolean;
 }
 
-function isRefused(record: KeyRecord | undefined, cost: number, nowMs: number): boolean {
-  if (record === undefined) return false;
-  for (const refusal of record.refusals) {
-    if (nowMs < refusal.untilMs && cost >= refusal.cost) return true;
+/** A call that asks: a `Decision`. */
+export interface AskedOfMemory {
+  readonly prepared: { readonly asks: readonly PreparedAsk[] };
+  readonly charges: readonly Charge[];
+}
+
+/**
+ * Which of a request's limits the store would find over now, from what it said of their buckets
+ * within the last second; undefined when none is known to be. A bucket may be fuller by now, never
+ * emptier than what drained at the limit's own rate: but for refunds of other replicas, and for
+ * other limits on the same bucket, which is why a second is the most. Only for plain requests: they
+ * charge nothing when denied.
+ *
+ * @param sinceMs what was asked of the store by then is not believed, monotonic
+ */
+export function refuseFromMemory(
+  { prepared: { asks }, charges }: AskedOfMemory,
+  nowMs: number,
+  sinceMs: number,
+): RememberedRefusal | undefined {
+  const believedMs = Math.max(sinceMs, nowMs - refusalMsMax);
+  let isDenied = false;
+  let isWhole = true;
+  let nowUs = 0;
+  for (let i = 0; i < asks.length; i += 1) {
+    const seen = asks[i]?.record?.seen;
+    if (seen === undefined || seen.sentMs <= believedMs) {
+      isWhole = false;
+      continue;
+    }
+    if (isOver(seen, charges[i], nowMs)) isDenied = true;
+    nowUs = Math.max(nowUs, storeTimeUs(seen, nowMs));
   }
-  return false;
+  if (!isDenied) return undefined;
+  const results = asks.map(({ record }, i): ChargeResult | undefined => {
+    const seen = record?.seen;
+    if (seen === undefined || seen.sentMs <= believedMs) return undefined;
+    if (!isOver(seen, charges[i], nowMs)) return undefined;
+    // The clocks of several stores may differ.
+    const { level, tUs } = seen.bucket;
+    return { isOver: true, bucket: { level, tUs: tUs + nowUs - storeTimeUs(seen, nowMs) } };
+  });
+  return { results, nowUs, isWhole };
+}
+
+/** The time of the store that said it, no later than it is. */
+function storeTimeUs({ nowUs, receivedMs }: SeenBucket, nowMs: number): number {
+  return nowUs + Math.floor((nowMs - receivedMs) * 1_000);
+}
+
+/** Whether a charge cannot fit yet, even if the store has looked as soon as it was asked. */
+function isOver(seen: SeenBucket, charge: Charge | undefined, nowMs: number): boolean {
+  if (charge === undefined) return false;
+  const latestUs = seen.nowUs + Math.ceil((nowMs - seen.sentMs) * 1_000);
+  return retryAfterUs(charge, seen.bucket, latestUs) !== 0;
 }

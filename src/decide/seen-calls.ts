@@ -160,7 +160,7 @@ interface SeenDescriptor {
   readonly index: number;
   readonly descriptor: PreparedDescriptor;
   readonly entries: readonly DescriptorEntry[];
-  readonly status: DescriptorVerdict;
+  readonly status: DescriptorVerdict & { readonly isOver: boolean };
 }
 
 function seenDescriptor(
@@ -171,7 +171,10 @@ function seenDescriptor(
   const entries = query.descriptors[index]?.entries;
   const status = verdict.statuses[index];
   if (descriptor === undefined || entries === undefined || status === undefined) return undefined;
-  return { index, descriptor, entries, status };
+  const { isOver } = status;
+  // Nobody looked: of this one there is nothing to show.
+  if (isOver === undefined) return undefined;
+  return { index, descriptor, entries, status: { ...status, isOver } };
 }
 
 function decidedBy(descriptor: PreparedDescriptor, { prepared, request }: SeenCall): string {

@@ -48,6 +48,18 @@ const fileDifferenceRows = {
       "nothing is used.",
     ),
   },
+  "carried-limits": {
+    kind: "different",
+    reference: joined(
+      "Counts hits under all limits that requests carry for one descriptor and unit in one",
+      "counter, denied ones too.",
+    ),
+    headgate: joined(
+      "Counts each size by itself, beginning with what the one carried last had in use: a raise",
+      "holds at once and counts what was used, and sizes that alternate each keep their promise.",
+    ),
+    choice: "`HEADGATE_ALGORITHM=fixed_window` (one counter)",
+  },
   "key-and-value": {
     kind: "better",
     reference: joined(

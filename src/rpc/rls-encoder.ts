@@ -71,15 +71,18 @@ export class RateLimitResponseEncoder {
     const { currentLimit, limitRemaining = 0, durationUntilResetUs } = status;
     const seconds = secondsOf(durationUntilResetUs);
     const secondsLength = seconds === undefined || seconds === 0 ? 0 : 1 + varintLength(seconds);
+    const code = codeOf(status);
     const length =
-      2 +
+      (code === codes.unknown ? 0 : 2) +
       (currentLimit === undefined ? 0 : 1 + varintLength(limit.length) + limit.length) +
       (limitRemaining === 0 ? 0 : 1 + varintLength(limitRemaining)) +
       (seconds === undefined ? 0 : 2 + secondsLength);
     this.#byte(tags.status);
     this.#varint(length);
-    this.#byte(tags.statusCode);
-    this.#byte(status.isOver ? codes.overLimit : codes.ok);
+    if (code !== codes.unknown) {
+      this.#byte(tags.statusCode);
+      this.#byte(code);
+    }
     if (currentLimit !== undefined) {
       this.#byte(tags.currentLimit);
       this.#varint(limit.length);
@@ -212,7 +215,12 @@ const tags = {
 } as const;
 
 /** Source: RateLimitResponse.Code. */
-const codes = { ok: 1, overLimit: 2 } as const;
+const codes = { unknown: 0, ok: 1, overLimit: 2 } as const;
+
+function codeOf({ isOver }: DescriptorVerdict): number {
+  if (isOver === undefined) return codes.unknown;
+  return isOver ? codes.overLimit : codes.ok;
+}
 
 /** Source: RateLimitResponse.RateLimit.Unit. */
 const unitNumbers: Readonly<Record<LimitUnit, number>> = {

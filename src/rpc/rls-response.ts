@@ -50,6 +50,7 @@ function toStatus(status: DescriptorVerdict): RateLimitResponse_DescriptorStatus
   return message;
 }
 
-function code(isOver: boolean): RateLimitResponse_Code {
+function code(isOver: boolean | undefined): RateLimitResponse_Code {
+  if (isOver === undefined) return RateLimitResponse_Code.UNKNOWN;
   return isOver ? RateLimitResponse_Code.OVER_LIMIT : RateLimitResponse_Code.OK;
 }

@@ -12,8 +12,11 @@ import { type PartAsk, type PartRefund, SplitRequest } from "./split-request.js"
 export interface SplitStoreOptions {
   /** From 1. Each is closed with the whole. */
   readonly parts: readonly SplitPart[];
-  /** The part that a charge falls under: by its key and its period, never by anything else. */
-  readonly partOf: (charge: Pick<Charge, "key" | "periodUs">) => number;
+  /**
+   * The part that a charge falls under: by its keys and its period, never by anything else. Of a
+   * carried limit both keys are in one part.
+   */
+  readonly partOf: (charge: Pick<Charge, "key" | "lastKey" | "periodUs">) => number;
   /** The parts that may hold a key whose limit is not known. */
   readonly partsOfKey: (key: LimitKey) => readonly number[];
   readonly clock: Clock;

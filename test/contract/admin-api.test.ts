@@ -72,6 +72,17 @@ describe.each(adminProtocols)("the admin API over %s", (protocol) => {
     expect(second.nextPageToken).toBe("");
   });
 
+  it("lets a key that it has emptied pass at once, although it was just refused", async () => {
+    const { app, port } = await startAdminApp(stage, policy, open);
+    const { limits } = adminClients(port, { protocol });
+    for (let i = 0; i < 5; i += 1) {
+      const passed: boolean[] = [];
+      for (let call = 0; call < 4; call += 1) passed.push(await ask(app.httpAddress.port, "9"));
+      expect(passed).toEqual([true, true, false, false]);
+      await limits.resetKey({ key: user("9"), reason: "a fresh start" });
+    }
+  });
+
   it("shows, freezes and empties a key, and writes all of it down", async () => {
     const { app, port } = await startAdminApp(stage, policy, open);
     const { limits, fleet } = adminClients(port, { protocol });

@@ -24,6 +24,8 @@ import { shareTestStore, soon, storedValue } from "../support/redis-store.js";
 import { seedCount, seedsTimeoutMs } from "../support/seeds.js";
 
 const keyCount = 6;
+/** Keys of limits that were carried last. */
+const lastKeyCount = 2;
 const second = 1_000_000;
 
 /** A limit a test may ask about: ordinary ones, and each end of what a policy may say. */
@@ -85,12 +87,18 @@ const chargeArbitrary: fc.Arbitrary<Charge> = fc
     isRefund: fc.integer({ min: 0, max: 9 }).map((roll) => roll === 0),
     peekExhausted: fc.boolean(),
     windows: windowsArbitrary,
+    lastNumber: fc.integer({ min: -6, max: lastKeyCount }),
   })
-  .map(({ limit, ...rest }) => ({ ...rest, ...limit }) as Charge);
+  .map(({ limit, lastNumber, ...rest }): Charge => {
+    const lastKey = lastNumber > 0 ? { lastKey: lastKeyOf(lastNumber) } : {};
+    return { ...rest, ...limit, ...lastKey };
+  });
 
 /** A bucket written before a batch, its time relative to the store's: past, future, over-full. */
 const seedArbitrary = fc.record({
-  key: fc.integer({ min: 1, max: keyCount }).map((i) => testKey(`key ${i}`)),
+  key: fc
+    .integer({ min: 1, max: keyCount + lastKeyCount })
+    .map((i) => (i <= keyCount ? testKey(`key ${i}`) : lastKeyOf(i - keyCount))),
   level: fc.oneof(
     fc.integer({ min: 1, max: 20 }).map((hits) => hits * unitsPerHit),
     fc.integer({ min: 1, max: levelUnitsMax }),
@@ -216,9 +224,13 @@ function burstMax({ hits, periodUs }: { hits: number; periodUs: number }): numbe
   return Math.max(1, Math.floor((drainTimeUsMax / periodUs) * hits * 0.999));
 }
 
-function repeatable(charge: Charge): Charge {
+function repeatable({ lastKey, ...charge }: Charge): Charge {
   const cost = Math.max(1, charge.cost);
   return { ...charge, role: "enforce", isRefund: false, cost, windows: undefined };
+}
+
+function lastKeyOf(number: number): LimitKey {
+  return testKey(`last ${number}`);
 }
 
 function withoutTime({ grantedCount, results }: RepeatedResult): RepeatedResult {
@@ -243,7 +255,10 @@ async function writeSeeds(control: Redis, seeds: readonly Seed[]): Promise<void>
   }
 }
 
-const keys = Array.from({ length: keyCount }, (_, i) => testKey(`key ${i + 1}`));
+const keys = [
+  ...Array.from({ length: keyCount }, (_, i) => testKey(`key ${i + 1}`)),
+  ...Array.from({ length: lastKeyCount }, (_, i) => lastKeyOf(i + 1)),
+];
 
 /** Reads the buckets and keeps them from expiring between this look and the batch. */
 async function holdBuckets(control: Redis): Promise<Map<LimitKey, Bucket>> {

@@ -1,7 +1,8 @@
 import type { Charge } from "../../src/core/bucket.js";
 import { costHitsMax } from "../../src/core/bucket.js";
+import { sizedKey } from "../../src/core/key.js";
 import { drainTimeUsMax, hitsMax } from "../../src/core/limit.js";
-import { testCharge } from "../support/charges.js";
+import { testCharge, testKey } from "../support/charges.js";
 
 /** One request of a case, and what must follow. */
 export interface Step {
@@ -24,6 +25,13 @@ const yearUs = 31_536_000_000_000;
 /** Ten hits a year, burst ten: in the time of a test nothing drains that anyone could see. */
 function slow(key: string, overrides: Omit<Partial<Charge>, "key"> = {}): Charge {
   return testCharge({ key, hits: 10, periodUs: yearUs, burst: 10, ...overrides });
+}
+
+/** A limit of so many hits that requests carry for one descriptor. */
+function carried(hits: number, overrides: Partial<Charge> = {}): Charge {
+  const lastKey = testKey("o");
+  const key = sizedKey(lastKey, hits);
+  return { ...slow(key, { hits, burst: hits }), lastKey, ...overrides };
 }
 
 const refund = { isRefund: true } as const;
@@ -233,6 +241,60 @@ export const cases: readonly Case[] = [
       { ask: [slow("a", { burst: 5 })], isDenied: true, isOver: [true], used: { a: 20 } },
       { ask: [slow("a", { burst: 21, cost: 2 })], isDenied: true, isOver: [true] },
       { ask: [slow("a", { burst: 21 })], isDenied: false, isOver: [false], used: { a: 21 } },
+    ],
+  },
+  {
+    name: "keeps a bucket for each limit that is carried, and begins with what the last one used",
+    steps: [
+      {
+        ask: [carried(2, { cost: 2 })],
+        isDenied: false,
+        isOver: [false],
+        used: { oh1: 0, "oh1:2": 2, o: 2 },
+      },
+      { ask: [carried(2)], isDenied: true, isOver: [true], used: { "oh1:2": 2, o: 2 } },
+      {
+        ask: [carried(9, { cost: 7 })],
+        isDenied: false,
+        isOver: [false],
+        used: { "oh1:2": 2, "oh1:9": 9, o: 9 },
+      },
+      { ask: [carried(9)], isDenied: true, isOver: [true] },
+      // Lowered: full, by what was used, and no fuller than that.
+      { ask: [carried(5)], isDenied: true, isOver: [true], used: { "oh1:5": 5, o: 9 } },
+      { ask: [carried(0)], isDenied: true, isOver: [true], used: { "oh1:0": 0, o: 9 } },
+      // Nothing is taken where another limit denies; what a limit begins with is taken over.
+      {
+        ask: [carried(20), slow("a", { cost: 11 })],
+        isDenied: true,
+        isOver: [false, true],
+        used: { "oh2:20": 9, o: 9 },
+      },
+      {
+        ask: [carried(5, { ...refund, cost: 5 })],
+        isDenied: false,
+        isOver: [false],
+        used: { "oh1:5": 0, "oh1:9": 9, o: 0 },
+      },
+      { ask: [carried(6)], isDenied: false, isOver: [false], used: { "oh1:6": 1, o: 1 } },
+      { ask: [carried(2)], isDenied: true, isOver: [true], used: { "oh1:2": 2 } },
+    ],
+  },
+  {
+    name: "decides several sizes of one request each by its own",
+    steps: [
+      {
+        ask: [carried(9), carried(2)],
+        isDenied: false,
+        isOver: [false, false],
+        used: { "oh1:9": 1, "oh1:2": 1, o: 1 },
+      },
+      {
+        ask: [carried(9, { cost: 2 }), carried(2, { cost: 2 })],
+        isDenied: true,
+        isOver: [false, true],
+        used: { "oh1:9": 1, "oh1:2": 1, o: 1 },
+      },
     ],
   },
   {

@@ -208,7 +208,11 @@ async function runCase(tested: StoreUnderTest, { name, steps }: Case): Promise<v
   const table = new Map<LimitKey, Bucket>();
   const own = (key: string): LimitKey => testKey(`${name}/${key}`);
   for (const step of steps) {
-    const ask = step.ask.map((charge) => ({ ...charge, key: own(charge.key) }));
+    const ask = step.ask.map((charge): Charge => {
+      const { lastKey } = charge;
+      const ownLastKey = lastKey === undefined ? {} : { lastKey: own(lastKey) };
+      return { ...charge, key: own(charge.key), ...ownLastKey };
+    });
     const { nowUs, isDenied, results } = await takeOne(store, ask, soon());
     const expected = decideRequest(ask, table, nowUs);
     if (!isSplit) expect({ isDenied, results }).toEqual(expected);

@@ -120,6 +120,25 @@ describe("differences in what limits do", () => {
     }
   });
 
+  it("carried-limits: each size by itself, beginning with what was used; or together", async () => {
+    const answersOf = async (service: DropIn, sizes: readonly number[]) => {
+      const answers: string[] = [];
+      for (const perDay of sizes) {
+        answers.push(await service.askAll({ descriptors: [{ entries: ["carried=a"], perDay }] }));
+      }
+      return answers;
+    };
+    const raised = ["OK: 1/2", "OK: 0/2", "OVER: over 0/2", "OK: 6/9"];
+    expect(await answersOf(usual, [2, 2, 2, 9])).toEqual(raised);
+    expect(await answersOf(usual, [1_000_000, 2, 9])).toEqual([
+      "OK: 999996/1000000",
+      "OVER: over 0/2",
+      "OK: 5/9",
+    ]);
+    expect(await answersOf(switched, [2, 2, 9])).toEqual(["OK: 1/2", "OK: 0/2", "OK: 6/9"]);
+    expect(await answersOf(switched, [1_000_000, 9])).toEqual(["OK: 999996/1000000", "OK: 4/9"]);
+  });
+
   it("key-and-value: `a` with `b_c` is not `a_b` with `c`, nor its counter", async () => {
     expect(await usual.ask("a=b_c")).toBe("OK: 1/2");
     expect(await usual.ask("a_b=c")).toBe("OK: 2/3");

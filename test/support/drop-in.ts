@@ -54,7 +54,7 @@ function dropInOf<Headgate extends RunningHeadgate>(
 
 /**
  * An answer in short: the overall code, then for each descriptor what is left and of how much.
- * Examples: `OK: 4/5, -` (nothing limits the second), `OVER: over 0/5, 9/10`, `UNAVAILABLE`.
+ * Examples: `OK: 4/5, -` (nothing limits the second), `OVER: over 0/5, unknown`, `UNAVAILABLE`.
  */
 export function told(answer: RlsAnswer): string {
   if (answer.kind === "failed") return answer.statusName;
@@ -63,6 +63,7 @@ export function told(answer: RlsAnswer): string {
 }
 
 function toldStatus({ code, currentLimit, limitRemaining }: DescriptorStatus): string {
+  if (code === RateLimitResponse_Code.UNKNOWN) return "unknown";
   const over = code === RateLimitResponse_Code.OVER_LIMIT ? "over " : "";
   if (currentLimit !== undefined) {
     return `${over}${limitRemaining}/${currentLimit.requestsPerUnit}`;

@@ -14,12 +14,15 @@ import {
   RateLimitResponse_Code,
   RateLimitResponseSchema,
 } from "../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
+import { RateLimitUnit } from "../../src/gen/envoy/type/v3/ratelimit_unit_pb.js";
 
 /** One descriptor: its entries in order, as `key=value`, with what it costs. */
 export interface AskedDescriptor {
   readonly entries: readonly string[];
   readonly hits?: bigint;
   readonly isRefund?: boolean;
+  /** A limit that it carries, in hits a day. */
+  readonly perDay?: number;
 }
 
 /** One question. */
@@ -150,6 +153,9 @@ function request({ domain = "edge", descriptors, hits = 0 }: RlsAsk): RateLimitR
         entries: asked.entries.map(entry),
         isNegativeHits: asked.isRefund ?? false,
         ...(asked.hits === undefined ? {} : { hitsAddend: asked.hits }),
+        ...(asked.perDay === undefined
+          ? {}
+          : { limit: { requestsPerUnit: asked.perDay, unit: RateLimitUnit.DAY } }),
       };
     }),
   });

@@ -19,12 +19,30 @@ export const lawText = `
   -- The window that a charge counts in, where it does: from when on, and until when.
 
   local fromOf, untilOf = {}, {}
+
+  -- Of a carried limit, the position of the key of the one that was carried last, and its expiry.
+
+  local lastOf, lastExpiresMs, readFor = {}, {}, {}
   ${windowText}
   local function openDraft(i)
     local k = keyOf[i]
     if openedFor[k] == request then return false end
     openedFor[k] = request
     levelNow[k], expiresMs[k], base[k] = read(k, hitsOf[i], periodOf[i], fromOf[i], untilOf[i])
+    local last = lastOf[i]
+    if last and readFor[last] == request then
+      lastOf[i] = nil
+    elseif last then
+      local lastLevel
+      readFor[last] = request
+      lastLevel, lastExpiresMs[i] = read(last, hitsOf[i], periodOf[i], fromOf[i], untilOf[i])
+      lastLevel = math.min(lastLevel, burstOf[i] * unitsPerHit)
+      if levelNow[k] == 0 and lastLevel > 0 then
+        levelNow[k] = lastLevel
+        base[k], expiresMs[k] =
+          keep(k, lastLevel, expiresMs[k], hitsOf[i], periodOf[i], untilOf[i])
+      end
+    end
     level[k], isTouched[k] = levelNow[k], false
     return true
   end
@@ -104,12 +122,13 @@ export const lawText = `
     for i = 1, count do
       keyOf[i], flagsOf[i], hitsOf[i], burstOf[i], periodOf[i], costOf[i], at =
         unpackStruct('<I2BI4I4dd', batch, at)
-      fromOf[i], untilOf[i] = nil, nil
-      if flagsOf[i] >= 32 then
+      fromOf[i], untilOf[i], lastOf[i] = nil, nil, nil
+      if flagsOf[i] % 64 >= 32 then
         local startUs, endUs, nextEndUs
         startUs, endUs, nextEndUs, at = unpackStruct('<ddd', batch, at)
         fromOf[i], untilOf[i] = windowAt(startUs, endUs, nextEndUs)
       end
+      if flagsOf[i] >= 64 then lastOf[i], at = unpackStruct('<I2', batch, at) end
       if openDraft(i) then firsts[#firsts + 1] = i end
     end
     local granted = decide(count)
@@ -117,6 +136,8 @@ export const lawText = `
       local k = keyOf[i]
       if isTouched[k] then
         keep(k, level[k], expiresMs[k], hitsOf[i], periodOf[i], untilOf[i])
+        local last = lastOf[i]
+        if last then keep(last, level[k], lastExpiresMs[i], hitsOf[i], periodOf[i], untilOf[i]) end
       end
     end
     reply[replyCount + 1] = pack('<I4', granted)

@@ -13,7 +13,8 @@ export interface PackedBatch {
    * many requests it stands for (uint16): itself and, where it is plain and has one charge, those
    * behind it that differ in nothing but their keys, which are the next ones. A charge: position of
    * its key from 1 (uint16), flags (uint8), hits (uint32), burst (uint32), period in us (double),
-   * cost (double); with the windows' flag, where they start, end and end next in us (double each).
+   * cost (double); with the windows' flag, where they start, end and end next in us (double each);
+   * with that of a carried limit, the position of the key of the one carried last (uint16).
    */
   readonly bytes: Buffer;
 }
@@ -28,6 +29,7 @@ export interface UnpackedReply {
 const requestBytes = 8;
 const chargeBytes = 27;
 const windowsBytes = 24;
+const lastKeyBytes = 2;
 /** A bucket as stored. */
 const bucketBytes = 24;
 
@@ -48,6 +50,9 @@ const plainBit = 16;
 
 /** The limit counts in windows, which follow the charge. */
 const windowsBit = 32;
+
+/** The request carried the limit, and the position of its `lastKey` follows. */
+const carriedBit = 64;
 
 /**
  * Packs a batch that `assertBatch` found good; what it did not check would be cut to size here.
@@ -127,7 +132,7 @@ class BatchPacker {
   #packCharge(charges: readonly Charge[], index: number): boolean {
     const charge = charges[index];
     if (charge === undefined) return false;
-    const { key, hits, burst, periodUs, cost, windows } = charge;
+    const { key, hits, burst, periodUs, cost, windows, lastKey } = charge;
     const view = this.#view;
     const at = this.#at;
     const known = this.#positions.get(key);
@@ -146,6 +151,12 @@ class BatchPacker {
       view.setFloat64(this.#at + 16, windows.nextEndUs, true);
       this.#at += windowsBytes;
     }
+    if (lastKey !== undefined) {
+      const position = this.#positions.get(lastKey) ?? this.#positions.size + 1;
+      this.#positions.set(lastKey, position);
+      view.setUint16(this.#at, position, true);
+      this.#at += lastKeyBytes;
+    }
     if (known !== undefined && !isFirstOnKey(charges, index)) return false;
     return cost > 0 && (flags | peekExhaustedBit) === peekExhaustedBit;
   }
@@ -161,15 +172,17 @@ function isAlike(one: Charge, other: Charge): boolean {
     one.role === other.role &&
     one.isRefund === other.isRefund &&
     one.peekExhausted === other.peekExhausted &&
-    one.windows === other.windows
+    one.windows === other.windows &&
+    one.lastKey === other.lastKey
   );
 }
 
 function packedBytesMax(batch: readonly StoreRequest[]): number {
   let bytes = batch.length * requestBytes;
   for (const { charges } of batch) {
-    for (const { windows } of charges) {
+    for (const { windows, lastKey } of charges) {
       bytes += chargeBytes + (windows === undefined ? 0 : windowsBytes);
+      if (lastKey !== undefined) bytes += lastKeyBytes;
     }
   }
   return bytes;
@@ -234,5 +247,7 @@ function isStorable(value: number): boolean {
 function flagsOf(charge: Charge): number {
   const refund = charge.isRefund ? refundBit : 0;
   const windows = charge.windows === undefined ? 0 : windowsBit;
-  return roleBits[charge.role] + refund + windows + (charge.peekExhausted ? peekExhaustedBit : 0);
+  const carried = charge.lastKey === undefined ? 0 : carriedBit;
+  const exhausted = charge.peekExhausted ? peekExhaustedBit : 0;
+  return roleBits[charge.role] + refund + exhausted + windows + carried;
 }

@@ -1,4 +1,5 @@
 import type { Clock } from "../../core/clock.js";
+import { withoutSize } from "../../core/key.js";
 import type { SplitPart } from "../split-part.js";
 import { SplitStore } from "../split-store.js";
 import { ClusterPart } from "./cluster-part.js";
@@ -40,14 +41,18 @@ export function createRedisStore(options: RedisStoreOptions): RedisLimitStore | 
   const secondCount = secondParts.length;
   return new SplitStore({
     parts: [...mainParts, ...secondParts],
-    partOf: ({ key, periodUs }) =>
+    partOf: ({ key, lastKey = key, periodUs }) =>
       secondCount > 0 && periodUs === secondUs
-        ? mainCount + tagIndex(key, secondCount)
-        : tagIndex(key, mainCount),
-    partsOfKey: (key) =>
-      secondCount > 0
-        ? [tagIndex(key, mainCount), mainCount + tagIndex(key, secondCount)]
-        : [tagIndex(key, mainCount)],
+        ? mainCount + tagIndex(lastKey, secondCount)
+        : tagIndex(lastKey, mainCount),
+    partsOfKey: (key) => {
+      const parts = new Set<number>();
+      for (const tagged of [key, withoutSize(key)]) {
+        parts.add(tagIndex(tagged, mainCount));
+        if (secondCount > 0) parts.add(mainCount + tagIndex(tagged, secondCount));
+      }
+      return [...parts];
+    },
     clock,
   });
 }

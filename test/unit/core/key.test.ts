@@ -8,6 +8,8 @@ import {
   overrideKey,
   readShortKey,
   shortKey,
+  sizedKey,
+  withoutSize,
 } from "../../../src/core/key.js";
 import { type Limit, type LimitUnit, unitSeconds } from "../../../src/core/limit.js";
 import { anyCodePoint } from "../../support/any-code-point.js";
@@ -194,6 +196,16 @@ describe("overrideKey()", () => {
         expect(override).not.toBe(limitKey(domain, entries, { name, periodUs }));
         expect(override).not.toBe(limitKey(domain, entries, { name: `1${unit}`, periodUs }));
       }
+    });
+    fc.assert(property, propertyRuns(200));
+  });
+
+  it("gives each size a key of its own, and finds back what they share", () => {
+    const property = fc.property(texts, entryLists, fc.nat(), (domain, entries, hits) => {
+      const shared = overrideKey(domain, entries, { unit: "day", unitMultiplier: 1 });
+      const keys = [shared, sizedKey(shared, hits), sizedKey(shared, hits + 1), sizedKey(shared)];
+      expect(new Set(keys).size).toBe(keys.length);
+      expect(keys.map(withoutSize)).toEqual(keys.map(() => shared));
     });
     fc.assert(property, propertyRuns(200));
   });

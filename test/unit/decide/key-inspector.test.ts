@@ -32,7 +32,8 @@ beforeEach(() => {
   const shown = { current: () => overrides };
   decider = createTestDecider({ ...common, overrides: shown, counters: new DecisionCounters() });
   const explainer = new Explainer({ switches: noSwitches, digest: (text) => text });
-  inspector = new KeyInspector({ ...common, overrides: shown, explainer });
+  const onReset = (): void => decider.forgetRefusals();
+  inspector = new KeyInspector({ ...common, overrides: shown, explainer, onReset });
 });
 
 const ann = { domain: "shop", entries: [{ key: "user", value: "ann" }] };

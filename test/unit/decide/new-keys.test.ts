@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type NewKeyCount, NewKeyGuard } from "../../../src/decide/new-keys.js";
+import { carriedSizesMax, type NewKeyCount, NewKeyGuard } from "../../../src/decide/new-keys.js";
 import { testKey } from "../../support/charges.js";
 
 function createCount(): NewKeyCount {
@@ -30,6 +30,18 @@ describe("NewKeyGuard", () => {
     const guard = new NewKeyGuard({ newKeysPerSecondMax: 1 });
     expect(guard.admits(testKey("a"), createCount(), 1_000)).toBe(true);
     expect(guard.admits(testKey("b"), createCount(), 1_000)).toBe(true);
+  });
+
+  it("admits so many sizes of a carried limit a period, and goes on to admit those", () => {
+    const guard = new NewKeyGuard({ newKeysPerSecondMax: 1 });
+    const admitted = (hits: number, nowMs: number, key = "a"): boolean =>
+      guard.admitsSize(testKey(key), { hits, periodUs: 60_000_000 }, nowMs);
+    const sizes = Array.from({ length: carriedSizesMax + 1 }, (_, i) => i);
+    const wanted = sizes.map((hits) => hits < carriedSizesMax);
+    expect(sizes.map((hits) => admitted(hits, 1_000))).toEqual(wanted);
+    expect(sizes.map((hits) => admitted(hits, 60_999))).toEqual(wanted);
+    expect(admitted(carriedSizesMax, 1_000, "b")).toBe(true);
+    expect(admitted(carriedSizesMax, 61_000)).toBe(true);
   });
 
   it("forgets keys only after millions of others, and the longest unseen first", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type Charge, unitsPerHit } from "../../../src/core/bucket.js";
-import { type KeyRecord, KeyRecords, keyRefusalsMax } from "../../../src/decide/key-records.js";
+import { type Charge, retryAfterUs, unitsPerHit } from "../../../src/core/bucket.js";
+import { type KeyRecord, KeyRecords } from "../../../src/decide/key-records.js";
 import type { PreparedAsk } from "../../../src/decide/prepared-query.js";
 import { findRecords, refuseFromMemory, rememberAnswer } from "../../../src/decide/refusals.js";
 import { testCharge } from "../../support/charges.js";
@@ -28,20 +28,29 @@ function refuse(record: KeyRecord, charge: Charge, sentMs: number): void {
 
 function isRefused(record: KeyRecord, cost: number, nowMs: number): boolean {
   const charge = costing(cost);
-  return refuseFromMemory([askFor(record, charge)], [charge], nowMs) !== undefined;
+  return refusing([askFor(record, charge)], charge, nowMs) !== undefined;
+}
+
+function refusing(asks: readonly PreparedAsk[], charge: Charge, nowMs: number) {
+  return refuseFromMemory(
+    { prepared: { asks }, charges: [charge] },
+    nowMs,
+    Number.NEGATIVE_INFINITY,
+  );
 }
 
 function emptyRecord(): KeyRecord {
-  return { seen: undefined, refusals: [] };
+  return { seen: undefined };
 }
 
 describe("rememberAnswer()", () => {
-  it("refuses the same and dearer asks until the cheapest of them would fit", () => {
+  it("refuses the same and dearer asks until each of them would fit", () => {
     const record = emptyRecord();
     refuse(record, costing(3), 1_000);
     expect(isRefused(record, 2, 1_299)).toBe(false);
     expect([3, 5].map((cost) => isRefused(record, cost, 1_299))).toEqual([true, true]);
-    expect([3, 5].map((cost) => isRefused(record, cost, 1_300))).toEqual([false, false]);
+    expect([3, 5].map((cost) => isRefused(record, cost, 1_300))).toEqual([false, true]);
+    expect(isRefused(record, 5, 1_500)).toBe(false);
   });
 
   // A dear ask pushed out what was known of a cheap one, which then went to the store again, and
@@ -66,12 +75,12 @@ describe("rememberAnswer()", () => {
     const answer = { results, nowUs: 0, sentMs: 1_000, receivedMs: 1_001 };
     rememberAnswer({ asks, charges: [charge], records }, answer);
     const record = records.find(charge.key);
-    expect(record?.refusals).toEqual([{ cost: 3, untilMs: 1_300 }]);
-    expect(refuseFromMemory(asks, [charge], 1_100)).toBeDefined();
+    expect(record?.seen).toMatchObject({ sentMs: 1_000, receivedMs: 1_001 });
+    expect(refusing(asks, charge, 1_100)).toBeDefined();
     const others = [{ limit, record: undefined, charge, descriptorIndex: 0 }];
-    expect(refuseFromMemory(others, [charge], 1_100)).toBeUndefined();
+    expect(refusing(others, charge, 1_100)).toBeUndefined();
     findRecords(others, records);
-    expect(refuseFromMemory(others, [charge], 1_100)).toBeDefined();
+    expect(refusing(others, charge, 1_100)).toBeDefined();
   });
 
   it("believes no refusal for longer than a second", () => {
@@ -81,10 +90,38 @@ describe("rememberAnswer()", () => {
     expect(isRefused(record, 11, 2_000)).toBe(false);
   });
 
-  it("holds a few refusals of a key and forgets the oldest", () => {
+  it("refuses by the limit that is asked, whatever was asked when it learnt of the bucket", () => {
     const record = emptyRecord();
-    for (let cost = 1; cost <= keyRefusalsMax + 1; cost += 1) refuse(record, costing(cost), 1_000);
-    expect(record.refusals).toHaveLength(keyRefusalsMax);
-    expect([1, 2].map((cost) => isRefused(record, cost, 1_050))).toEqual([false, true]);
+    refuse(record, costing(3), 1_000);
+    const isOver = (fields: Partial<Charge>): boolean => {
+      const charge = { ...costing(1), ...fields };
+      return refusing([askFor(record, charge)], charge, 1_050) !== undefined;
+    };
+    expect(isOver({})).toBe(true);
+    expect(isOver({ burst: 11 })).toBe(false);
+    expect(isOver({ burst: 11, cost: 2 })).toBe(true);
+    expect(isOver({ hits: 20 })).toBe(false);
+    expect(isOver({ hits: 0, burst: 0 })).toBe(true);
+  });
+
+  it("tells waits by one clock, although stores have clocks of their own", () => {
+    const records = [emptyRecord(), emptyRecord()] as const;
+    const charge = costing(1);
+    const bucket = (nowUs: number) => ({ level: 10 * unitsPerHit, tUs: nowUs });
+    for (const [i, nowUs] of [0, 5_000_000].entries()) {
+      const record = records[i];
+      if (record === undefined) continue;
+      const results = [{ isOver: true, bucket: bucket(nowUs) }];
+      const answer = { results, nowUs, sentMs: 1_000, receivedMs: 1_000 };
+      const asked = { asks: [askFor(record, charge)], charges: [charge] };
+      rememberAnswer({ ...asked, records: new KeyRecords() }, answer);
+    }
+    const asks = records.map((record) => askFor(record, charge));
+    const asked = { prepared: { asks }, charges: [charge, charge] };
+    const refused = refuseFromMemory(asked, 1_040, Number.NEGATIVE_INFINITY);
+    const waitsUs = refused?.results.map((result) =>
+      result === undefined ? 0 : retryAfterUs(charge, result.bucket, refused.nowUs),
+    );
+    expect(waitsUs).toEqual([60_000, 60_000]);
   });
 });

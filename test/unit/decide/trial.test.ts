@@ -31,12 +31,14 @@ function trialOf(keysMax?: number): Trial {
 }
 
 /**
- * A decider that refuses from memory knows one limit that is over, and has not asked for the others
- * of the request: of those it tells nothing that is so now.
+ * What a decider that may have refused from memory tells, and a trial has to tell as well: of
+ * descriptors of which memory knows nothing it tells nothing, and of a rule's limits those alone
+ * that it knows to be over.
  */
-function known({ isDenied, statuses }: Verdict) {
+function known({ isDenied, statuses }: Verdict, decided: Verdict) {
   if (!isDenied) return { isDenied, statuses };
-  return { isDenied, limits: statuses.map(({ currentLimit }) => currentLimit) };
+  const told = statuses.map(({ isOver }, i) => decided.statuses[i]?.isOver !== undefined && isOver);
+  return { isDenied, told };
 }
 
 /** Refused, and refused again with another limit that nobody has asked for since. */
@@ -71,7 +73,8 @@ describe("Trial", () => {
           clock.runTurns();
           const nowUs = clock.epochUs();
           const { verdict } = trial.ask(trial.prepare(query, nowUs), hits, nowUs);
-          expect(known(verdict)).toEqual(known(await asked));
+          const decided = await asked;
+          expect(known(verdict, decided)).toEqual(known(decided, decided));
         }
       }),
       { ...propertyRuns(50), examples: [[[...remembered]]] },

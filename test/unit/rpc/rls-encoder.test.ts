@@ -24,7 +24,7 @@ const limits = fc
   .map(({ name, ...rest }): CurrentLimit => (name === undefined ? rest : { ...rest, name }));
 
 const statuses: fc.Arbitrary<DescriptorVerdict> = fc.oneof(
-  fc.record({ isOver: fc.boolean() }),
+  fc.record({ isOver: fc.option(fc.boolean(), { nil: undefined }) }),
   fc.record({ isOver: fc.boolean(), limitRemaining: uint32 }),
   fc.record({
     isOver: fc.boolean(),
