@@ -3,6 +3,13 @@ import { objectName, specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { extProcFilter, usesExtProc } from "../envoy/ext-proc.js";
+import {
+  baseEjectionTime,
+  ejectionFailures,
+  ejectionInterval,
+  ejectionNote,
+  ejectionPercentMax,
+} from "../envoy/headgate-clusters.js";
 import { asMap, memberOf, withMember } from "../tree-members.js";
 import { routeTarget } from "./backend-traffic-policy.js";
 import {
@@ -34,6 +41,18 @@ export function extensionPolicy(
     extProc: [
       {
         backendRefs: [backend],
+        backendSettings: {
+          healthCheck: {
+            passive: noted(ejectionNote, {
+              splitExternalLocalOriginErrors: true,
+              consecutiveLocalOriginFailures: ejectionFailures,
+              consecutive5XxErrors: 0,
+              interval: ejectionInterval,
+              baseEjectionTime,
+              maxEjectionPercent: ejectionPercentMax,
+            }),
+          },
+        },
         messageTimeout: gatewayDuration(messageTimeoutMs),
         failOpen: !deniesWithoutAnswer,
         processingMode: noted("Headers only.", { request: {}, response: {} }),
