@@ -35,16 +35,16 @@ export function headgateClusters(context: EnvoyContext): readonly Tree[] {
           grpc_health_check: { service_name: "ratelimit" },
         }),
       ],
-      outlier_detection: noted(ejectionNote, {
+      outlier_detection: noted(replicaEjection.note, {
         split_external_local_origin_errors: true,
-        consecutive_local_origin_failure: ejectionFailures,
+        consecutive_local_origin_failure: replicaEjection.failureCount,
         enforcing_consecutive_local_origin_failure: 100,
         enforcing_consecutive_5xx: 0,
         enforcing_success_rate: 0,
         enforcing_local_origin_success_rate: 0,
-        interval: ejectionInterval,
-        base_ejection_time: baseEjectionTime,
-        max_ejection_percent: ejectionPercentMax,
+        interval: replicaEjection.interval,
+        base_ejection_time: replicaEjection.baseTime,
+        max_ejection_percent: replicaEjection.percentMax,
       }),
       transport_socket: tlsSocket(context),
       typed_extension_protocol_options: http2("1s"),
@@ -75,13 +75,14 @@ export const balancingNote =
  * answer in time. Errors that it answers with are its word on a limit (`on_store_failure: error`),
  * and no reason to ask another one. A health check that succeeds brings it back at once.
  */
-export const ejectionNote =
-  "Takes a replica that died out at once: calls to it fail fast, so it looks the least busy.";
-export const ejectionFailures = 3;
-export const ejectionInterval = "1s";
-export const baseEjectionTime = "5s";
-/** Half stay in turn, however slow all of them are. */
-export const ejectionPercentMax = 50;
+export const replicaEjection = {
+  note: "Takes a replica that died out at once: calls to it fail fast, so it looks the least busy.",
+  failureCount: 3,
+  interval: "1s",
+  baseTime: "5s",
+  /** Half stay in turn, however slow all of them are. */
+  percentMax: 50,
+} as const;
 
 /** Streams to Headgate at once. */
 const streamsMax = 100_000;

@@ -3,13 +3,7 @@ import { objectName, specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { extProcFilter, usesExtProc } from "../envoy/ext-proc.js";
-import {
-  baseEjectionTime,
-  ejectionFailures,
-  ejectionInterval,
-  ejectionNote,
-  ejectionPercentMax,
-} from "../envoy/headgate-clusters.js";
+import { replicaEjection } from "../envoy/headgate-clusters.js";
 import { asMap, memberOf, withMember } from "../tree-members.js";
 import { routeTarget } from "./backend-traffic-policy.js";
 import {
@@ -43,13 +37,13 @@ export function extensionPolicy(
         backendRefs: [backend],
         backendSettings: {
           healthCheck: {
-            passive: noted(ejectionNote, {
+            passive: noted(replicaEjection.note, {
               splitExternalLocalOriginErrors: true,
-              consecutiveLocalOriginFailures: ejectionFailures,
+              consecutiveLocalOriginFailures: replicaEjection.failureCount,
               consecutive5XxErrors: 0,
-              interval: ejectionInterval,
-              baseEjectionTime,
-              maxEjectionPercent: ejectionPercentMax,
+              interval: replicaEjection.interval,
+              baseEjectionTime: replicaEjection.baseTime,
+              maxEjectionPercent: replicaEjection.percentMax,
             }),
           },
         },

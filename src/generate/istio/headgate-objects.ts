@@ -2,15 +2,7 @@ import type { ClientTls } from "../../policy/proxy-policy.js";
 import { specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
-import {
-  balancing,
-  balancingNote,
-  baseEjectionTime,
-  ejectionFailures,
-  ejectionInterval,
-  ejectionNote,
-  ejectionPercentMax,
-} from "../envoy/headgate-clusters.js";
+import { balancing, balancingNote, replicaEjection } from "../envoy/headgate-clusters.js";
 import { isMeshHost } from "./mesh-name.js";
 
 /** Streams to Headgate at once: each request in flight may hold one. */
@@ -53,13 +45,13 @@ function trafficPolicy(tls: ClientTls | undefined): TreeMap {
         http2MaxRequests: streamsMax,
       },
     },
-    outlierDetection: noted(ejectionNote, {
+    outlierDetection: noted(replicaEjection.note, {
       splitExternalLocalOriginErrors: true,
-      consecutiveLocalOriginFailures: ejectionFailures,
+      consecutiveLocalOriginFailures: replicaEjection.failureCount,
       consecutive5xxErrors: 0,
-      interval: ejectionInterval,
-      baseEjectionTime,
-      maxEjectionPercent: ejectionPercentMax,
+      interval: replicaEjection.interval,
+      baseEjectionTime: replicaEjection.baseTime,
+      maxEjectionPercent: replicaEjection.percentMax,
     }),
     tls: tls && {
       mode: tls.certificate === undefined ? "SIMPLE" : "MUTUAL",
