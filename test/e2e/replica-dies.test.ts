@@ -30,7 +30,9 @@ function withReplica(text: string, { at, port }: { readonly at: number; readonly
   return document.toString();
 }
 
-it("asks the other Headgate when one of two dies, but for a few calls", async () => {
+const slow = { timeout: 180_000 };
+
+it("asks the other Headgate when one of two dies, but for a few calls", slow, async () => {
   const upstream = await startUpstream(stage);
   const [one, two] = await Promise.all([
     HeadgateProcess.prepare(stage, { policy: "" }),
@@ -74,7 +76,9 @@ rateLimits:
   };
   const before = { total: traffic.total, unasked: await unaskedCount() };
   await two.process.kill();
-  await waitFor("requests came", () => traffic.total >= before.total + requestCount);
+  await waitFor("requests came", () => traffic.total >= before.total + requestCount, {
+    withinMs: 120_000,
+  });
   const asked = 2 * (traffic.total - before.total);
   const unasked = (await unaskedCount()) - before.unasked;
   const { total, byOutcome } = await traffic.stop();
