@@ -221,6 +221,11 @@ function countersOf({ services, unknownCount }: AdmissionMetricsParts): readonly
       value: (counts) => counts.bypassedCount,
     }),
     ofEachService(services, {
+      name: "headgate_admission_failure_mode_allowed_total",
+      help: "Requests let in undecided while this replica was overloaded (`ownOverload: allow`).",
+      value: (counts) => counts.failureModeAllowedCount,
+    }),
+    ofEachService(services, {
       name: "headgate_admission_left_total",
       help: "Requests whose caller gave up before they were decided, most of them in a queue.",
       value: (counts) => counts.leftCount,

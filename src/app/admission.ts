@@ -61,7 +61,7 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
     refusalLog: parts.refusalLog,
     gateSettings: (service, own) => parts.gates?.settingsOf(service, own) ?? own,
     digest: (text) => sha256(text),
-    isOverloaded: (nowMs) => pressure.memoryFull !== undefined || pressure.isLate(nowMs),
+    isOverloaded: () => pressure.isShedding,
     onEvent: (event) => logAdmission(event, logger),
   });
   if (shares === undefined) logLimitsPerProcess(admission, logger);

@@ -6,6 +6,7 @@ import { ignoredNotices } from "./ignored-options.js";
 import { checkOpenPorts } from "./open-ports.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "./options.js";
 import type { PolicyFileStyle } from "./policy-files.js";
+import { readErrorWords } from "./policy-files.js";
 import { chooseSignals, type SignalChoice } from "./signal-choice.js";
 import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.js";
 import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
@@ -127,8 +128,8 @@ function readSecret(path: string, fileName: string): ReadOption {
     }
     const text = readFileSync(path, "utf8").replace(/\r?\n$/, "");
     return { kind: "value", value: text === "" ? undefined : text };
-  } catch {
-    return problem(`${fileName} names a file that cannot be read`);
+  } catch (thrown) {
+    return problem(`${fileName} names a file that cannot be read: ${readErrorWords(thrown)}`);
   }
 }
 

@@ -3,7 +3,7 @@ import type { Cancel, Clock, Random } from "../core/clock.js";
 import { LogInterval } from "../core/log-interval.js";
 import type { Admission } from "../decide/admission.js";
 import { DecisionCounters } from "../decide/counters.js";
-import { Decider, type DeciderEvent } from "../decide/decider.js";
+import { Decider } from "../decide/decider.js";
 import { ExchangeCounts } from "../decide/exchange-counts.js";
 import { watchLoop } from "../decide/loop-watch.js";
 import { Pressure, type PressureEvent } from "../decide/pressure.js";
@@ -24,6 +24,8 @@ import { openAdmission } from "./admission.js";
 import { cacheBounds } from "./cache-bounds.js";
 import type { Config } from "./config.js";
 import { createRefusalReport } from "./control-port.js";
+import { CpuWatch } from "./cpu-watch.js";
+import { createDeciderLog } from "./decider-log.js";
 import { extrasOf, switchesOf } from "./decision-options.js";
 import { sha256 } from "./digest.js";
 import { bugTrace } from "./failure.js";
@@ -42,7 +44,6 @@ import { createRefusalLog } from "./refusal-lines.js";
 import type { SignalSources } from "./signal-sources.js";
 import type { StatsSources } from "./stats.js";
 import { type OpenStore, openLocalStore } from "./store.js";
-import { remedyOf } from "./store-remedies.js";
 import type { TlsStatus } from "./tls.js";
 import { createTransport } from "./transport.js";
 import { readVersion } from "./version.js";
@@ -105,8 +106,7 @@ export function createCore(parts: CoreParts): Core {
   const { policies, opened } = parts;
   const counters = new DecisionCounters();
   const pressure = createPressure(parts);
-  const { frequentKeysBytesMax } = cacheBounds();
-  const seen = new SeenCalls({ ...parts, frequentKeysBytesMax });
+  const seen = new SeenCalls({ ...parts, ...cacheBounds() });
   const replica = parts.random.id();
   const operations = openPolicyOperations({
     ...parts,
@@ -115,7 +115,8 @@ export function createCore(parts: CoreParts): Core {
   });
   const { gates, shadow } = operations;
   const refusalLog = createRefusalLog(parts.config, parts.logger);
-  const decider: Decider = createDecider(parts, { counters, pressure, seen, shadow, refusalLog });
+  const told = { seen, shadow, refusalLog, cpu: new CpuWatch(parts) };
+  const decider: Decider = createDecider(parts, { counters, pressure, ...told });
   const exchanges = new ExchangeCounts();
   const laneCounts = new LaneCounts();
   const onBug = createBugReport(parts);
@@ -143,7 +144,7 @@ export function createCore(parts: CoreParts): Core {
     isStoreAway: () => opened.kind === "redis" && opened.isAway(),
   };
   const redisPools = () => (opened.kind === "redis" ? opened.pools() : []);
-  const stopWatches = watchPressure(parts, pressure, decider);
+  const stopWatches = watchPressure(parts, { pressure, decider, cpu: told.cpu });
   return {
     health,
     transport: createCoreTransport(parts, shared),
@@ -195,12 +196,13 @@ interface Shared {
 /** What counts decisions, and looks at them. */
 interface Watched extends Pick<Shared, "counters" | "pressure">, Pick<Core, "seen"> {
   readonly shadow: PolicyOperations["shadow"];
+  readonly cpu: CpuWatch;
   readonly refusalLog: RefusalLog | undefined;
 }
 
 function createDecider(
   { config, clock, random, logger, policies, opened, operator, replicaCount }: CoreParts,
-  { counters, pressure, seen, shadow, refusalLog }: Watched,
+  { counters, pressure, cpu, seen, shadow, refusalLog }: Watched,
 ): Decider {
   return new Decider({
     policies: policies.feed,
@@ -220,7 +222,7 @@ function createDecider(
     seen,
     shadow,
     refusalLog,
-    onEvent: (event) => logDeciderEvent(event, logger),
+    onEvent: createDeciderLog({ clock, logger, cpu }),
   });
 }
 
@@ -315,13 +317,17 @@ function createPressure({ config, opened }: CoreParts): Pressure {
   });
 }
 
-/** Looks at the event loop and at memory, until it is cancelled. */
-function watchPressure({ clock, config }: CoreParts, pressure: Pressure, decider: Decider): Cancel {
+/** Looks at the event loop, memory and CPU, until it is cancelled. */
+function watchPressure(
+  { clock, config }: CoreParts,
+  { pressure, decider, cpu }: Pick<Shared, "pressure" | "decider"> & Pick<Watched, "cpu">,
+): Cancel {
   const onEvent = (event: PressureEvent): void => decider.noteEvent(event);
   const bytesMax = config.memoryBytesMax || containerBytesMax();
   const cancels = [
     watchLoop({ clock, pressure, onEvent }),
     watchMemory({ clock, pressure, bytesMax }),
+    () => cpu.close(),
   ];
   return () => {
     for (const cancel of cancels) cancel();
@@ -339,26 +345,4 @@ function createBugReport({ clock, logger, processCounts }: CoreParts): (thrown: 
     if (!lines.begins("bug", clock.monotonicMs())) return;
     logger.error({ event: "bug", ...bugTrace(thrown) }, "A call failed by a fault of ours.");
   };
-}
-
-/** Changes are logged, single failures only counted: an outage has thousands of them. */
-function logDeciderEvent(event: DeciderEvent, logger: Logger): void {
-  if (event.kind === "circuitOpened") {
-    logger.warn(
-      { event: event.kind, code: event.code, remedy: remedyOf(event.code) },
-      "The store fails: limits answer by their on_store_failure, and single probes look for it.",
-    );
-  } else if (event.kind === "circuitClosed") {
-    logger.info({ event: event.kind }, "The store answers again and decides.");
-  } else if (event.kind === "overloadBegan") {
-    const isForMemory = event.cause === "heap" || event.cause === "residentMemory";
-    logger.warn(
-      { event: event.kind, cause: event.cause },
-      isForMemory
-        ? "Memory is used up: calls are answered unread, by the strictest on_store_failure."
-        : "More work than can be done in time: limits answer by their on_store_failure meanwhile.",
-    );
-  } else if (event.kind === "overloadEnded") {
-    logger.info({ event: event.kind }, "No overload for 10 s.");
-  }
 }

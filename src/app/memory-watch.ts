@@ -39,6 +39,7 @@ export interface MemoryWatchParts {
 export interface ProcessMemory {
   /** What is in use of the heap for old objects, as a part of what they may have. */
   heapRatio(): number;
+  /** 0 where the system does not say. */
   residentBytes(): number;
   /** What objects and buffers take, with those that the collector has not met yet. */
   inUseBytes(): number;
@@ -104,10 +105,17 @@ export const ownMemory: ProcessMemory = {
     const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
     return used / Math.max(youngBytes, limit - youngBytes);
   },
-  residentBytes: () => process.memoryUsage.rss(),
+  residentBytes: () => {
+    try {
+      return process.memoryUsage.rss();
+    } catch {
+      // Node opens a file of /proc for it, and there may be no descriptor left.
+      return 0;
+    }
+  },
   inUseBytes: () => {
-    const { heapUsed, external } = process.memoryUsage();
-    return heapUsed + external;
+    const { used_heap_size: used, external_memory: external } = getHeapStatistics();
+    return used + external;
   },
   onCollected: (told) => {
     const observer = new PerformanceObserver((entries) => {

@@ -227,7 +227,7 @@ function addFailureMetrics(registry: Registry, { counters }: MetricsParts): void
 function addOverloadMetrics(registry: Registry, parts: MetricsParts): void {
   addGauge(registry, {
     name: "headgate_overloaded",
-    help: "1 while limits answer by their on_store_failure for want of time or memory, by cause.",
+    help: "1 while this replica cannot do its work in time, or for want of memory, by cause.",
     labelNames: ["cause"],
     read: (add) => {
       const cause = parts.overloadCause();

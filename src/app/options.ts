@@ -262,8 +262,9 @@ const optionRows = {
     max: 600_000,
     defaultValue: 100,
     docs:
-      "Lateness of the event loop, in milliseconds, above which Redis is not asked: limits " +
-      "answer by their on_store_failure until it keeps up again.",
+      "Lateness of the event loop, in milliseconds, that counts. Once it was late for a second " +
+      "more than in time, which no single stall is, Redis is not asked: limits answer by their " +
+      "on_store_failure, and admission as its `ownOverload` says, until it keeps up again.",
   }),
   requestsInFlightMax: wholeNumberOption({
     section: "Overload",

@@ -32,6 +32,8 @@ export interface PolicyIndex {
 /** A policy as its record has it. */
 export interface StoredPolicy extends PolicyVersion {
   readonly appliedEpochMs: number;
+  /** When it was in force before, of one that was gone back to; undefined: it is no such. */
+  readonly restoredEpochMs?: number;
 }
 
 /** A policy that runs beside the one in force. */
@@ -97,10 +99,11 @@ export function readShadow(records: Pick<SharedRecords, "list">): ReadRecord<Sto
 
 /** A policy as a record has it; `run` for one beside the one in force. */
 export function policyToJson(policy: StoredPolicy, run?: string): JsonObject {
-  const { version, appliedEpochMs, author, reason, files, source } = policy;
+  const { version, appliedEpochMs, restoredEpochMs, author, reason, files, source } = policy;
   return {
     version,
     appliedEpochMs,
+    ...(restoredEpochMs === undefined ? {} : { restoredEpochMs }),
     author,
     reason,
     source,
@@ -120,7 +123,9 @@ function policyFromJson({ value }: SharedRecord): StoredPolicy | undefined {
   if (typeof version !== "string" || typeof appliedEpochMs !== "number") return undefined;
   if (typeof author !== "string" || typeof reason !== "string") return undefined;
   if (source !== "files" && source !== "xds" && source !== "admin") return undefined;
-  return files && { version, appliedEpochMs, author, reason, source, files };
+  const { restoredEpochMs } = value;
+  const restored = typeof restoredEpochMs === "number" ? { restoredEpochMs } : {};
+  return files && { version, appliedEpochMs, ...restored, author, reason, source, files };
 }
 
 function readFiles(value: JsonValue | undefined): readonly PolicyFile[] | undefined {

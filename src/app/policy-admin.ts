@@ -160,9 +160,12 @@ export class PolicyAdmin implements PolicyAdministration {
     }
     const refusal = this.#refusal();
     if (refusal !== undefined) return refusal;
-    const earlier = this.#shelf.history().filter((one) => one.version !== current?.version);
+    const history = this.#shelf.history();
+    const earlier = history.filter((one) => one.version !== current?.version);
     const wanted =
-      version === undefined ? earlier[0] : earlier.find((one) => one.version === version);
+      version === undefined
+        ? policyBefore(history)
+        : earlier.find((one) => one.version === version);
     if (wanted === undefined) {
       if (version === undefined) return { kind: "refused", why: "There is no earlier policy." };
       return { kind: "unknown", versions: [...new Set(earlier.map((one) => one.version))] };
@@ -170,7 +173,8 @@ export class PolicyAdmin implements PolicyAdministration {
     // What was right once may be wrong for a later version of this program.
     const reviewed = await this.#reviewer.review(wanted.files);
     if (reviewed.kind === "problems") return reviewed;
-    const policy = this.#made(wanted.files, request);
+    const { restoredEpochMs = wanted.appliedEpochMs } = wanted;
+    const policy = { ...this.#made(wanted.files, request), restoredEpochMs };
     return this.#put(policy, { ...request, action: "RollBackPolicy" });
   }
 
@@ -262,4 +266,18 @@ function conflictWith(current: PolicyVersion | undefined): PolicyChange {
 /** What the audit log says of a policy: the records keep its texts. */
 function summaryOf({ version, author, source, files }: PolicyVersion): JsonObject {
   return { version, author, source, files: files.map(({ file }) => file) };
+}
+
+/** The one before the one in force; before one that was gone back to, what was then before it. */
+function policyBefore(history: readonly StoredPolicy[]): StoredPolicy | undefined {
+  const [current] = history;
+  if (current === undefined) return undefined;
+  const { version, restoredEpochMs } = current;
+  // The oldest: of those of one moment the others are copies of it.
+  const place = history.findLastIndex((one) => {
+    if (restoredEpochMs === undefined) return one === current;
+    return one.version === version && one.appliedEpochMs === restoredEpochMs;
+  });
+  if (place === -1) return undefined;
+  return history.slice(place + 1).find((one) => one.version !== version);
 }

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Dirent } from "node:fs";
-import { readdir, readFile, stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { open, readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileCharsMax, type PolicyText } from "../policy/parse.js";
 
@@ -12,7 +13,13 @@ export type ReadPolicy =
       /** Hash of the contents in name order: the same texts have the same version everywhere. */
       readonly version: string;
     }
-  | { readonly kind: "unreadable"; readonly message: string };
+  | UnreadablePolicy;
+
+/** Why there are no texts. */
+interface UnreadablePolicy {
+  readonly kind: "unreadable";
+  readonly message: string;
+}
 
 /** Which files of a directory make the policy; names that begin with two dots never do. */
 export type PolicyFileStyle =
@@ -52,14 +59,40 @@ export async function readPolicyFiles(
     }
     const sources: PolicyText[] = [];
     for (const file of files) {
-      if ((await stat(file)).size > policyFileBytesMax) {
-        return unreadable(`${file} is larger than ${policyFileBytesMax} bytes`);
-      }
-      sources.push({ file, text: await readFile(file, "utf8") });
+      const read = await readPolicyFile(file);
+      if (read.kind === "unreadable") return read;
+      sources.push(read.source);
     }
     return { kind: "sources", sources, version: policyVersion(sources) };
   } catch (error) {
     return unreadable(`${path} cannot be read: ${readErrorWords(error)}`);
+  }
+}
+
+/** What the caller has opened for us, as a shell's `<(...)`: it may be a pipe. */
+const handedOver = /^\/dev\/(?:fd\/|stdin$)/;
+
+/**
+ * Opens without waiting: a pipe that nobody writes to would hold a thread for ever, which reloads
+ * and the end of the process wait for.
+ */
+async function readPolicyFile(
+  file: string,
+): Promise<{ readonly kind: "read"; readonly source: PolicyText } | UnreadablePolicy> {
+  const isHandedOver = handedOver.test(file);
+  const flags = constants.O_RDONLY | (isHandedOver ? 0 : constants.O_NONBLOCK);
+  const handle = await open(file, flags);
+  try {
+    const found = await handle.stat();
+    if (!found.isFile() && !isHandedOver) {
+      return unreadable(`${file} is no regular file, but a pipe, a socket or a device`);
+    }
+    if (found.size > policyFileBytesMax) {
+      return unreadable(`${file} is larger than ${policyFileBytesMax} bytes`);
+    }
+    return { kind: "read", source: { file, text: await handle.readFile("utf8") } };
+  } finally {
+    await handle.close();
   }
 }
 
@@ -72,7 +105,17 @@ export function readErrorWords(error: unknown): string {
   if (code === "ENOTDIR") return "a part of the path is no directory";
   if (code === "EROFS") return "the file system is read-only";
   if (code === "ENOSPC") return "no space is left";
+  if (isDescriptorShortage(error)) {
+    return "too many files and connections are open: raise the limit of file descriptors";
+  }
+  if (code === "ENXIO") return "it is a pipe or a socket that nobody serves";
   return typeof code === "string" ? code : "unknown reason";
+}
+
+/** Whether a failure is for want of file descriptors, of this process or of the system. */
+export function isDescriptorShortage(error: unknown): boolean {
+  const code: unknown = Reflect.get(Object(error), "code");
+  return code === "EMFILE" || code === "ENFILE";
 }
 
 async function listFiles(root: string, style: PolicyFileStyle): Promise<readonly string[]> {
@@ -121,6 +164,6 @@ export function policyVersion(sources: readonly PolicyText[]): string {
   return hash.digest("hex").slice(0, versionCharsCount);
 }
 
-function unreadable(message: string): ReadPolicy {
+function unreadable(message: string): UnreadablePolicy {
   return { kind: "unreadable", message };
 }

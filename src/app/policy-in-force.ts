@@ -94,7 +94,8 @@ export class PolicyInForce implements PolicyFeed {
   take(parsing: PolicyParsing, facts: Omit<LogEvent, "event"> = {}): PolicyChange {
     if (parsing.kind === "policy") return this.#swap(parsing.policy, facts);
     if (parsing.kind === "failed") {
-      const words = `${parsing.message}; it is tried again when the policy changes`;
+      const when = parsing.isPassing === true ? "soon" : "when the policy changes";
+      const words = `${parsing.message}; it is tried again ${when}`;
       return this.refuse({ cause: "invalid", report: words, summary: words });
     }
     const report = formatProblems(parsing);

@@ -2,6 +2,7 @@ import { Worker } from "node:worker_threads";
 import type { Clock } from "../core/clock.js";
 import type { ParsedPolicy, ParseOptions } from "../policy/parse.js";
 import { createPolicyBuilder, type Policy, type PolicyBuilder } from "../policy/policy.js";
+import { isDescriptorShortage, readErrorWords } from "./policy-files.js";
 import {
   nextChunk,
   type PolicyInput,
@@ -14,7 +15,12 @@ export type PolicyParsing =
   | { readonly kind: "policy"; readonly policy: Policy; readonly chunkCount: number }
   | Extract<ParsedPolicy, { kind: "problems" }>
   /** No fault of a text that could be pointed at: it took too long, or was no text at all. */
-  | { readonly kind: "failed"; readonly message: string };
+  | {
+      readonly kind: "failed";
+      readonly message: string;
+      /** Whether it was no fault of the text, so that the same may be parsed a moment later. */
+      readonly isPassing?: true;
+    };
 
 /** What parsing needs. */
 export interface PolicyParsingOptions {
@@ -48,7 +54,8 @@ export function parsePolicyInWorker(options: PolicyParsingOptions): Promise<Poli
   return new Promise<PolicyParsing>((resolve) => {
     const worker = tryStartWorker(options, limitMegabytes);
     if (worker === undefined) {
-      resolve({ kind: "failed", message: "no thread could be started to parse it" });
+      const message = "no thread could be started to parse it";
+      resolve({ kind: "failed", message, isPassing: true });
       return;
     }
     const assembly = new Assembly(createPolicyBuilder(version));
@@ -73,7 +80,9 @@ export function parsePolicyInWorker(options: PolicyParsingOptions): Promise<Poli
       }
     });
     worker.on("error", (error) => {
-      finish({ kind: "failed", message: crashWords(error, limitMegabytes) });
+      const words = crashWords(error, limitMegabytes);
+      const isPassing = isShortage(error);
+      finish({ kind: "failed", message: words, ...(isPassing ? { isPassing } : {}) });
     });
     worker.on("exit", () => finish({ kind: "failed", message: "the parsing thread ended early" }));
   });
@@ -143,5 +152,12 @@ function crashWords(error: unknown, limitMegabytes: number): string {
   if (code === "ERR_WORKER_OUT_OF_MEMORY") {
     return `parsing took more than ${limitMegabytes} MB of memory`;
   }
+  if (isShortage(error)) return `the parsing thread could not start: ${readErrorWords(error)}`;
   return "the parsing thread crashed, which is a bug";
+}
+
+/** A thread reads its modules when it starts, and needs a dozen file descriptors. */
+function isShortage(error: unknown): boolean {
+  const code: unknown = Reflect.get(Object(error), "code");
+  return isDescriptorShortage(error) || code === "ERR_WORKER_INIT_FAILED" || code === "ENOMEM";
 }

@@ -100,6 +100,8 @@ export class PolicyReloader implements PolicyFeed {
     const { clock, parse = {}, parser = parsePolicyInWorker } = this.#parts;
     const parsing = await parser({ input, parse, version, clock });
     if (parsing.kind === "policy") this.#texts = sources;
+    // The next look parses the same texts again.
+    if (parsing.kind === "failed" && parsing.isPassing === true) this.#seen = undefined;
     return this.#inForce.take(parsing);
   }
 }

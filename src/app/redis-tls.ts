@@ -4,6 +4,7 @@ import { type ConnectionOptions, createSecureContext } from "node:tls";
 import type { TlsSource } from "../store/redis/dial.js";
 import { exitCodes, StartFailure } from "./failure.js";
 import type { Logger } from "./logger.js";
+import { readErrorWords } from "./policy-files.js";
 import type { RedisTlsChoice } from "./store-choice.js";
 
 /** The largest of these files, in bytes: the authorities of a whole system are half of it. */
@@ -77,7 +78,10 @@ function readSetting(setting: string, path: string | undefined): string | undefi
     text = readFileSync(path, "latin1");
   } catch (thrown) {
     if (thrown instanceof FileProblem) throw thrown;
-    throw new FileProblem(`${setting} names a file that cannot be read; mount it or correct it`);
+    const words = readErrorWords(thrown);
+    throw new FileProblem(
+      `${setting} names a file that cannot be read: ${words}; mount it or correct it`,
+    );
   }
   return text;
 }

@@ -8,6 +8,16 @@ const storeRemedies: Readonly<Partial<Record<ErrorCode, string>>> = {
   STORE_UNAVAILABLE:
     "Look whether Redis runs and can be reached at REDIS_URL; with TLS, REDIS_TLS.",
   STORE_OUT_OF_MEMORY: "Give Redis more memory (maxmemory), or let it forget keys (volatile-ttl).",
+  STORE_NOT_SAVING:
+    "Look at Redis's log and disk (INFO persistence: rdb_last_bgsave_status, " +
+    "aof_last_write_status), and make room. Limits need no disk: where nothing else does, " +
+    "CONFIG SET stop-writes-on-bgsave-error no.",
+  STORE_TOO_FEW_REPLICAS:
+    "Bring its replicas back (INFO replication: connected_slaves, lag), or lower " +
+    "min-replicas-to-write.",
+  STORE_TOO_MANY_CLIENTS:
+    "Raise Redis's maxclients, or find who holds its connections (CLIENT LIST); each replica of " +
+    "Headgate needs a handful.",
   STORE_READ_ONLY:
     "Name the primary in REDIS_URL; with REDIS_TYPE=sentinel it is found, and this passes.",
   STORE_LOADING: "Wait: Redis answers when it has loaded its data.",

@@ -1,4 +1,19 @@
 #!/usr/bin/env node
-import { runCli } from "./program.js";
+import { exitCodes } from "../app/failure.js";
 
-process.exitCode = await runCli(process.argv.slice(2));
+/** What it takes to read its own modules, serve, and have some connections. */
+const descriptorsMin = 1_024;
+
+try {
+  // Its modules are hundreds of files, opened at once.
+  const { runCli } = await import("./program.js");
+  process.exitCode = await runCli(process.argv.slice(2));
+} catch (thrown) {
+  const code: unknown = Reflect.get(Object(thrown), "code");
+  if (code !== "EMFILE" && code !== "ENFILE") throw thrown;
+  process.stderr.write(
+    "headgate: too many files are open to start: raise the limit of file descriptors, " +
+      `to ${descriptorsMin} or more (ulimit -n, LimitNOFILE).\n`,
+  );
+  process.exitCode = exitCodes.failure;
+}

@@ -89,7 +89,10 @@ export function addOverrideFlags(command: Command): Command {
     .option("--limit <NAME>", "only this limit of its rule")
     .option("--prefix", "all descriptors that begin so")
     .option("--for <DURATION>", "it ends after so long: 3d, 12h30m")
-    .option("--until <TIME>", "it ends then: 2026-11-27T12:00:00Z");
+    .option(
+      "--until <TIME>",
+      "it ends then: 2026-11-27T12:00:00Z, 2026-11-27 or friday (0:00 UTC)",
+    );
   return addChangeFlags(command, "of the override that is replaced or taken away");
 }
 

@@ -72,7 +72,9 @@ export function readEnd({ for: span, until }: EndFlags): Pick<Partial<Override>,
   if (span !== undefined) {
     return { expiresAt: momentAfter({ flag: "--for", text: span, clock: systemClock }) };
   }
-  return until === undefined ? {} : { expiresAt: momentAt({ flag: "--until", text: until }) };
+  return until === undefined
+    ? {}
+    : { expiresAt: momentAt({ flag: "--until", text: until, clock: systemClock }) };
 }
 
 /** The override that is for exactly this, if there is one. */

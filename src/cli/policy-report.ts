@@ -77,6 +77,7 @@ export function drawShadowReport(
     `Policy ${safeText(shadowVersion)} beside ${safeText(policyVersion)}`,
     `${countText(callCount)} ${callCount === 1n ? "call" : "calls"} since ${timeText(since)}` +
       (unseenCallCount === 0n ? "" : `, and ${countText(unseenCallCount)} that it did not see`),
+    "Its buckets began empty then: it allows too much for one period of each limit.",
   ];
   if (changed.length === 0) {
     return [...head, `All would have been decided the same, by ${many(rules.length, "rule")}.`];

@@ -22,6 +22,18 @@ export const errorRows = {
     transient: true,
   },
   STORE_READ_ONLY: { meaning: "The store is a replica and refuses writes.", transient: true },
+  STORE_NOT_SAVING: {
+    meaning: "The store cannot save to disk, and refuses writes.",
+    transient: true,
+  },
+  STORE_TOO_FEW_REPLICAS: {
+    meaning: "The store has fewer replicas than it wants for writes, and refuses them.",
+    transient: true,
+  },
+  STORE_TOO_MANY_CLIENTS: {
+    meaning: "The store serves as many clients as it may, and refused our connection.",
+    transient: true,
+  },
   STORE_LOADING: { meaning: "The store is still loading its data.", transient: true },
   STORE_UNAUTHENTICATED: {
     meaning: "The store refused our user or password.",

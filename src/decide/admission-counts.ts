@@ -72,6 +72,8 @@ export class AdmissionCounts {
   readonly dryRefused = new RefusalCounts();
   /** Passed uncounted: health checks and the like. */
   bypassedCount = 0;
+  /** Let in undecided, since this process was overloaded; they are among those admitted. */
+  failureModeAllowedCount = 0;
   /** Gave up while they waited. */
   leftCount = 0;
   /** How requests ended that held a permit. */

@@ -116,9 +116,9 @@ export class Decider {
     this.#batcher = new Batcher({ store, clock, storeBudgetMs, breaker, onEvent, counts });
   }
 
-  /** Why requests are answered without the store now, although it may be well. */
+  /** Why this process cannot do its work in time now; undefined when it can. */
   get overloadCause(): OverloadCause | undefined {
-    return this.#parts.pressure.cause(this.#parts.clock.monotonicMs());
+    return this.#parts.pressure.overload(this.#parts.clock.monotonicMs());
   }
 
   /** Whether the store is being left alone after repeated failures. */
@@ -260,7 +260,7 @@ export class Decider {
       return;
     }
     if (known !== undefined) this.#finish(decision, known);
-    else if (pressure.cause(nowMs) !== undefined) this.#fallBack(decision, "OVERLOADED");
+    else if (pressure.passesStoreBy(nowMs)) this.#fallBack(decision, "OVERLOADED");
     else this.#batcher.ask(charges, decision, decision.isCoalescing ? prepared.slot : undefined);
   }
 

@@ -22,21 +22,34 @@ export const overloadCauses = ["loopDelay", "inFlight", "heap", "residentMemory"
 /** The begin and the end of a time in which the process was overloaded, or was so again soon. */
 export type PressureEvent =
   | { readonly kind: "overloadBegan"; readonly cause: OverloadCause }
-  | { readonly kind: "overloadEnded" };
+  | { readonly kind: "overloadEnded" }
+  /** The loop stood still for so long, and runs again: no overload by itself. */
+  | { readonly kind: "loopStalled"; readonly stalledMs: number };
 
 /** How long the event loop must keep up before it is trusted again. */
 const calmMs = 200;
+
+/** How much more of its time than not a loop must have been late for an overload. */
+const overloadLateMs = 1_000;
+
+/** The most that one look adds to that: a stall, however long, is over when it is seen. */
+const lookLateMsMax = 300;
 
 /** How long there must have been no overload before it is said to have ended. */
 const quietMs = 10_000;
 
 /**
- * Whether this process has more work than it can do in time: its event loop is late, too many
+ * Whether this process has more work than it can do in time: its event loop stays late, too many
  * requests are in work, or its memory is used up. Takes time as an argument, in monotonic
  * milliseconds.
  *
+ * A stall is no overload: when it is seen it is over, and what came meanwhile can be decided. So
+ * the time before each late look is added up, at most 300 ms of it, and the time before each look
+ * that comes in time is taken off; at 1,000 ms the loop is overloaded. Example: turns of 150 ms are
+ * an overload after seven of them, and stops of 150 ms every half a second never are.
+ *
  * What begins at a bound ends at half of it, or the state would change with every request: requests
- * in flight when they are down to the half, lateness when none above the half was seen for 200 ms.
+ * in flight when they are down to the half, a late loop when 500 ms are left of its sum.
  */
 export class Pressure {
   readonly #options: PressureOptions;
@@ -45,6 +58,8 @@ export class Pressure {
   #isFull = false;
   #tickDueMs = Number.POSITIVE_INFINITY;
   #lateUntilMs = Number.NEGATIVE_INFINITY;
+  #lateSumMs = 0;
+  #isLoopOverloaded = false;
   #last: { readonly cause: OverloadCause; readonly atMs: number } | undefined;
   #isAnnounced = false;
   /** What of its memory is used up, as whoever looks at it says; undefined: nothing. */
@@ -77,13 +92,23 @@ export class Pressure {
     if (isBelow && this.#inFlightCount <= requestsInFlightMax / 2) this.#isFull = false;
   }
 
-  /** Why the store should not be asked now; undefined when it should. */
-  cause(nowMs: number): OverloadCause | undefined {
-    const isLate = this.isLate(nowMs) && !this.#options.asksStoreWhenLate;
+  /** Why this process cannot do its work in time now; undefined when it can. */
+  overload(nowMs: number): OverloadCause | undefined {
+    const isLate = this.#isLoopOverloaded;
     const cause = this.memoryFull ?? (this.#isFull ? "inFlight" : isLate ? "loopDelay" : undefined);
-    if (cause === undefined) return undefined;
-    this.#last = { cause, atMs: nowMs };
+    if (cause !== undefined) this.#last = { cause, atMs: nowMs };
     return cause;
+  }
+
+  /** Whether requests should be answered without the store now. */
+  passesStoreBy(nowMs: number): boolean {
+    const cause = this.overload(nowMs);
+    return cause !== undefined && !(cause === "loopDelay" && this.#options.asksStoreWhenLate);
+  }
+
+  /** Whether requests should be shed before anything is looked at. */
+  get isShedding(): boolean {
+    return this.memoryFull !== undefined || this.#isLoopOverloaded;
   }
 
   /**
@@ -92,8 +117,30 @@ export class Pressure {
    * @param nextDueMs when the next one is due; once that is past, the loop is known to be late
    */
   tick(nowMs: number, nextDueMs: number): PressureEvent | undefined {
-    this.cause(nowMs);
+    const lateMs = nowMs - this.#tickDueMs;
+    const isStalled = lateMs > this.#options.loopDelayMsMax;
+    this.isLate(nowMs);
+    this.#addLook(lateMs, nextDueMs - nowMs);
+    this.overload(nowMs);
     this.#tickDueMs = nextDueMs;
+    const told = this.#tell(nowMs);
+    return told ?? (isStalled ? { kind: "loopStalled", stalledMs: lateMs } : undefined);
+  }
+
+  #addLook(lateMs: number, intervalMs: number): void {
+    const { loopDelayMsMax } = this.#options;
+    const passedMs = Math.max(0, lateMs) + intervalMs;
+    if (lateMs > (this.#isLoopOverloaded ? loopDelayMsMax / 2 : loopDelayMsMax)) {
+      this.#lateSumMs += Math.min(passedMs, lookLateMsMax);
+    } else {
+      this.#lateSumMs -= passedMs;
+    }
+    this.#lateSumMs = Math.min(overloadLateMs, Math.max(0, this.#lateSumMs));
+    if (this.#lateSumMs >= overloadLateMs) this.#isLoopOverloaded = true;
+    else if (this.#lateSumMs <= overloadLateMs / 2) this.#isLoopOverloaded = false;
+  }
+
+  #tell(nowMs: number): PressureEvent | undefined {
     if (this.#last === undefined) return undefined;
     if (!this.#isAnnounced) {
       this.#isAnnounced = true;
@@ -105,7 +152,7 @@ export class Pressure {
     return { kind: "overloadEnded" };
   }
 
-  /** Whether the event loop is, or was a moment ago, later than it may be. */
+  /** Whether the event loop is, or was a moment ago, later than it may be, overloaded or not. */
   isLate(nowMs: number): boolean {
     const { loopDelayMsMax } = this.#options;
     const boundMs = nowMs < this.#lateUntilMs ? loopDelayMsMax / 2 : loopDelayMsMax;

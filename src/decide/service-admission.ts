@@ -194,7 +194,9 @@ export class ServiceAdmission implements VisitHost {
       call.admitted(terms.bypassed);
       return passedTicket;
     }
-    if (admission === undefined && rateLimit === undefined) {
+    const isPassed = admission?.passesUndecided() === true;
+    if (isPassed) this.counts.failureModeAllowedCount += 1;
+    if (isPassed || (admission === undefined && rateLimit === undefined)) {
       this.counts.admitted[priority] += 1;
       call.admitted(terms.unfollowed(priority));
       return passedTicket;

@@ -19,7 +19,7 @@ import type { VisitOutcome } from "./visit-outcome.js";
 export interface BlockParts {
   readonly random: Random;
   /** Whether this process has more to do than it can do in time. */
-  readonly isOverloaded: (nowMs: number) => boolean;
+  readonly isOverloaded: () => boolean;
   readonly decider: AskedDecider;
   /** What operators have changed about gates; absent: nothing, ever. */
   readonly gateSettings?: ReadGateSettings;
@@ -102,6 +102,7 @@ class AdmissionBlocks {
   readonly throttles: Throttles | undefined;
   readonly health: ServiceHealth | undefined;
   readonly keyed: KeyedPermits | undefined;
+  readonly #isOverloaded: () => boolean;
   readonly #gateSettings: () => GateSettings | undefined;
 
   constructor(
@@ -112,6 +113,7 @@ class AdmissionBlocks {
     const { random, isOverloaded } = parts;
     const draw = (): number => random.next();
     this.policy = policy;
+    this.#isOverloaded = isOverloaded;
     this.#gateSettings = () =>
       policy.gate && (parts.gateSettings?.(service, policy.gate) ?? policy.gate);
     this.gate = gateOf(this.#gateSettings(), before?.gate);
@@ -127,6 +129,15 @@ class AdmissionBlocks {
       : maxInFlightPer && new KeyedPermits(maxInFlightPer);
     const { gate, throttles, health, keyed } = this;
     this.checks = createChecks({ policy, gate, throttles, health, keyed, draw, isOverloaded });
+  }
+
+  /**
+   * Whether requests pass without a decision now, critical ones as well: a late decision must not
+   * be worse than none.
+   */
+  passesUndecided(): boolean {
+    const { ownOverload, dryRun } = this.policy;
+    return ownOverload === "allow" && !dryRun.has("load") && this.#isOverloaded();
   }
 
   /** Takes over what operators have changed about its gate. */

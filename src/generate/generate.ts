@@ -30,7 +30,9 @@ export type DocumentCheck = (
  * @param checks what looks at every document beside the lints of the policy itself
  */
 export function generate(wish: GenerateWish, checks: readonly DocumentCheck[]): Generated {
-  const { target, policy, options } = wish;
+  const { target, policy } = wish;
+  const { runbookUrl = policy.proxies.runbookUrl } = wish.options;
+  const options = runbookUrl === undefined ? wish.options : { ...wish.options, runbookUrl };
   const generator = generators[target];
   if (generator === undefined) {
     return { documents: [], problems: [missingTarget(target)] };

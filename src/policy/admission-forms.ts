@@ -36,6 +36,7 @@ import {
 } from "./form.js";
 import { positiveRatioBounds, ratioBounds } from "./quantities.js";
 import { permitBounds, permitKeyBounds } from "./service-admission.js";
+import { ownOverloadModes } from "./service-policy.js";
 import {
   admissionShape,
   headerChoiceShape,
@@ -287,6 +288,11 @@ export const admissionForm = mapForm(
       "A client that gives up after this long was served too late. Usually its deadline.",
     ),
     sampleRatio: row(number(positiveRatioBounds), "Share of responses that are looked at.", 1),
+    ownOverload: row(
+      words(...ownOverloadModes),
+      "While Headgate itself is overloaded: all pass undecided, or all but critical ones are " +
+        "refused. Usually as `proxies.headgate.failureModeDeny` says for no answer.",
+    ),
     dryRun: row(
       any(flag, list(words(...admissionBlocks))),
       "Decides and counts, and refuses nobody: all blocks, or those of a list.",

@@ -4,7 +4,7 @@ import { type AliasTargets, findAliasTargets } from "./aliases.js";
 import { domainTop, readDescriptors } from "./descriptors.js";
 import { LimitNames } from "./limit-names.js";
 import { findNearestName } from "./nearest-name.js";
-import { type Fields, NodeReader } from "./node-reader.js";
+import { type Field, type Fields, NodeReader } from "./node-reader.js";
 import { PolicyPlaces } from "./policy-places.js";
 import { type Problem, quoteText, visibleText } from "./problem.js";
 import { ProblemLog } from "./problem-log.js";
@@ -255,6 +255,16 @@ function readMetadata(reader: NodeReader, fields: Fields, names: string[]): void
   const nameField = metadata && reader.requiredField(metadata, "name", "the policy's name");
   const name = nameField && reader.readText(nameField, nameRule);
   if (name !== undefined) names.push(name);
+  const markerField = metadata?.byName.get("endMarker");
+  if (markerField !== undefined) requireEndMarker(reader, markerField);
+}
+
+/** Half a file may be right in all that it says, and lack limits: so it says that it has an end. */
+function requireEndMarker(reader: NodeReader, field: Field): void {
+  if (reader.readFlag(field, "headgate") !== true) return;
+  if (/\n\.\.\.\s*$/.test(reader.source.text)) return;
+  const message = "the file has no end marker, so a part of it may be missing";
+  reader.report(field.key, { id: "HG114", message, expected: "... as its last line" });
 }
 
 /** A domain and its descriptors: a whole ratelimit file, or one item of a policy's `rateLimits`. */

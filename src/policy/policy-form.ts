@@ -1,4 +1,4 @@
-import { list, map, mapForm, row, text, words } from "./form.js";
+import { flag, list, map, mapForm, row, text, words } from "./form.js";
 import { domainForms } from "./limit-forms.js";
 import { proxiesForm } from "./proxy-forms.js";
 import { quotaForm } from "./quota-forms.js";
@@ -10,7 +10,10 @@ import { nameRule } from "./text-rules.js";
 
 const metadata = mapForm(
   { shape: metadataShape, docs: "What the policy is called.", required: ["name"] },
-  { name: row(text(nameRule), "The policy's name.") },
+  {
+    name: row(text(nameRule), "The policy's name."),
+    endMarker: row(flag, "Whether the file ends with `...`, and is refused without it.", false),
+  },
 );
 
 const spec = mapForm(

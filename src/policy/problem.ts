@@ -60,6 +60,10 @@ const fileProblemRows = {
     title: "A file's aliases are too many, or stand for too much.",
     remedy: "Use fewer aliases of smaller parts, or split the policy into several files.",
   },
+  HG114: {
+    title: "A file that promises an end marker has none.",
+    remedy: "Write it again to its end; or end it with a line of three dots.",
+  },
   HG120: {
     title: "A name is unknown in its place.",
     remedy: "Correct its spelling, or move it to the place where it belongs.",

@@ -14,7 +14,7 @@ import {
 } from "./proxy-policy.js";
 import { clientTlsShape, headgatePlaceShape, listenerShape, proxiesShape } from "./proxy-shapes.js";
 import type { DurationBounds } from "./quantities.js";
-import { readAddress, readFilePath } from "./service-texts.js";
+import { readAddress, readFilePath, readUrl } from "./service-texts.js";
 
 /** Proxies that share a fleet's limit. */
 const expectedProxiesMax = 1_000_000;
@@ -53,7 +53,17 @@ function readProxies(block: Block): ProxyPolicy {
     overload: readOverload(block),
     adaptiveConcurrency: readAdaptiveConcurrency(block, undefined),
     admissionControl: readAdmissionControl(block, undefined),
+    runbookUrl: readRunbookUrl(block),
   };
+}
+
+/** Alerts add the name of a section, and Prometheus fills in what stands in braces. */
+function readRunbookUrl(block: Block): string | undefined {
+  const field = block.field("runbookUrl");
+  const url = field && readUrl(block.reader, field);
+  if (field === undefined || url === undefined || !/[#{}]/.test(url)) return url;
+  const message = "the URL of a runbook has neither a fragment nor braces";
+  return block.reader.report(field.key, { id: "HG227", message });
 }
 
 /** `proxies` as one file of a policy says it: a second one is refused. */

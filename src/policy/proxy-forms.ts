@@ -172,5 +172,10 @@ export const proxiesForm = mapForm(
       orOff(admissionControlForm),
       "What every service has that says nothing of it. Left out: none.",
     ),
+    runbookUrl: row(
+      text({ charsMax: 2_048 }, /^https?:\/\/[^#{}]+$/),
+      "Where people find the generated runbook: alerts link to its sections, unless " +
+        "`--runbook-url` says where. Left out: the file beside the rules.",
+    ),
   },
 );

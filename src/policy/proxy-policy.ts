@@ -15,6 +15,8 @@ export interface ProxyPolicy {
   readonly adaptiveConcurrency: AdaptiveConcurrencyPolicy | undefined;
   /** As above. */
   readonly admissionControl: AdmissionControlPolicy | undefined;
+  /** Where people find the runbook of the alerts, without a fragment; undefined: beside them. */
+  readonly runbookUrl: string | undefined;
 }
 
 /** Where proxies find Headgate. */
@@ -126,4 +128,5 @@ export const usualProxies: ProxyPolicy = {
   overload: undefined,
   adaptiveConcurrency: undefined,
   admissionControl: undefined,
+  runbookUrl: undefined,
 };

@@ -8,6 +8,7 @@ export const proxiesShape = shape("proxies", [
   "overload",
   "adaptiveConcurrency",
   "admissionControl",
+  "runbookUrl",
 ]);
 
 /** `proxies.headgate`. */

@@ -15,8 +15,15 @@ import {
 } from "./admission-blocks.js";
 import { Block } from "./block.js";
 import type { Field } from "./node-reader.js";
+import type { ProxyPolicy } from "./proxy-policy.js";
 import { positiveRatioBounds } from "./quantities.js";
-import type { AdmissionPolicy, CallerKey, KeyedPermits } from "./service-policy.js";
+import {
+  type AdmissionPolicy,
+  type CallerKey,
+  type KeyedPermits,
+  type OwnOverloadMode,
+  ownOverloadModes,
+} from "./service-policy.js";
 import {
   admissionShape,
   headerChoiceShape,
@@ -53,8 +60,22 @@ export const permitsAlone: AdmissionPolicy = {
   caller: { kind: "remoteAddress" },
   lateAfterMs: undefined,
   sampleRatio: 1,
+  ownOverload: "allow",
   dryRun: new Set(),
 };
+
+/** `admission` as it is written: what is usual of `ownOverload` stands in `proxies`. */
+export type AdmissionDraft = Omit<AdmissionPolicy, "ownOverload"> & {
+  readonly ownOverload: OwnOverloadMode | undefined;
+};
+
+/** Completes it: an overloaded Headgate is answered for as one that does not answer. */
+export function finishAdmission(
+  draft: AdmissionDraft,
+  { headgate: { deniesWithoutAnswer } }: ProxyPolicy,
+): AdmissionPolicy {
+  return { ...draft, ownOverload: draft.ownOverload ?? (deniesWithoutAnswer ? "refuse" : "allow") };
+}
 
 /** What stands beside `admission` and matters to it. */
 export interface AdmissionSetting {
@@ -70,7 +91,7 @@ export interface AdmissionSetting {
 export function readAdmission(
   service: Block,
   { isLimited, hasSignal, isRateLimitDry }: AdmissionSetting,
-): AdmissionPolicy | undefined {
+): AdmissionDraft | undefined {
   const block = service.block("admission", admissionShape);
   if (block === undefined) return undefined;
   const dryRun = readDryRun(block);
@@ -80,7 +101,7 @@ export function readAdmission(
   const shed = readShedThresholds(block);
   if (shed.isDryRun) dryRun.add("priority");
   const caller = readCaller(block);
-  const admission: AdmissionPolicy = {
+  const admission: AdmissionDraft = {
     maxInFlight: block.whole("maxInFlight", undefined, permitBounds),
     maxInFlightPer: readKeyedPermits(block, caller),
     shedAt: shed.thresholds,
@@ -96,6 +117,7 @@ export function readAdmission(
     caller,
     lateAfterMs: block.durationMs("lateAfter", undefined, waitBounds),
     sampleRatio: block.number("sampleRatio", 1, positiveRatioBounds),
+    ownOverload: readOwnOverload(block),
     dryRun,
   };
   refuseIdleBlocks(block, admission, isLimited);
@@ -108,6 +130,11 @@ export function readAdmission(
     });
   }
   return admission;
+}
+
+function readOwnOverload(block: Block): OwnOverloadMode | undefined {
+  if (block.isLeftOut("ownOverload")) return undefined;
+  return block.choice<OwnOverloadMode>("ownOverload", { usual: "allow", words: ownOverloadModes });
 }
 
 type PartName = Extract<AdmissionBlock, keyof typeof shapes>;
@@ -178,7 +205,7 @@ function readPermitKey(block: Block, caller: CallerKey): KeyedPermits["per"] {
 }
 
 /** Blocks that would do nothing without another one. */
-function refuseIdleBlocks(block: Block, admission: AdmissionPolicy, isLimited: boolean): void {
+function refuseIdleBlocks(block: Block, admission: AdmissionDraft, isLimited: boolean): void {
   const hasLimit = isLimited || !block.isLeftOut("maxInFlight");
   const { queue, estimatedWait, gate, load, shedAt } = admission;
   const refuse = (name: string, why: string, expected: string): undefined =>

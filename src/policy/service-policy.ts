@@ -192,9 +192,20 @@ export interface AdmissionPolicy {
   readonly lateAfterMs: number | undefined;
   /** Share of exchanges whose response headers are looked at, above 0 to 1. Default 1. */
   readonly sampleRatio: number;
+  /**
+   * What becomes of requests while Headgate itself is overloaded: all pass undecided, or all but
+   * critical ones are refused. Default as `proxies.headgate.failureModeDeny` says for no answer.
+   */
+  readonly ownOverload: OwnOverloadMode;
   /** Blocks that decide and count, and refuse nobody. */
   readonly dryRun: ReadonlySet<AdmissionBlock>;
 }
+
+/** One of `ownOverloadModes`. */
+export type OwnOverloadMode = (typeof ownOverloadModes)[number];
+
+/** What may become of requests while Headgate itself is overloaded. */
+export const ownOverloadModes = ["allow", "refuse"] as const;
 
 /** What tells callers apart. */
 export type CallerKey =

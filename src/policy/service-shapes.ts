@@ -116,6 +116,7 @@ export const admissionShape = shape("an admission", [
   "caller",
   "lateAfter",
   "sampleRatio",
+  "ownOverload",
   "dryRun",
 ]);
 

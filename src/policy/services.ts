@@ -7,7 +7,12 @@ import type { Field, NodeReader } from "./node-reader.js";
 import { readOutlierDetection } from "./outlier-detection.js";
 import { portBounds } from "./proxies.js";
 import { readRetries, readTimeouts } from "./retries.js";
-import { permitsAlone, readAdmission } from "./service-admission.js";
+import {
+  type AdmissionDraft,
+  finishAdmission,
+  permitsAlone,
+  readAdmission,
+} from "./service-admission.js";
 import { readConcurrency, usualConcurrency } from "./service-concurrency.js";
 import { type ServiceDraft, type ServiceList, servicesMax } from "./service-list.js";
 import type { ServiceConcurrency, ServicePolicy } from "./service-policy.js";
@@ -70,7 +75,15 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
     if (concurrency !== undefined) refuseIdleFeedback(block, concurrency, adaptiveConcurrency);
     if (name === undefined) return undefined;
     const workloadLabels = labels ?? { app: name };
-    return { name, ...service, workloadLabels, adaptiveConcurrency, admissionControl };
+    const finished = admission && finishAdmission(admission, proxies);
+    return {
+      name,
+      ...service,
+      admission: finished,
+      workloadLabels,
+      adaptiveConcurrency,
+      admissionControl,
+    };
   };
 }
 
@@ -81,7 +94,9 @@ export const directions = ["inbound", "outbound"] as const;
 function readGuards(
   block: Block,
   list: ServiceList,
-): Pick<ServicePolicy, "rateLimit" | "admission" | "concurrency"> {
+): Pick<ServicePolicy, "rateLimit" | "concurrency"> & {
+  readonly admission: AdmissionDraft | undefined;
+} {
   const read = readServiceRateLimit(block);
   if (read !== undefined) list.claim(read.claim);
   const { concurrency, isLimited, hasSignal } = readConcurrency(block);
@@ -94,7 +109,7 @@ function readGuards(
   });
   // A law that nobody holds requests to would be a surprise.
   const isLawAlone = concurrency !== undefined && block.isLeftOut("admission");
-  const admission = isLawAlone ? permitsAlone : written;
+  const admission = isLawAlone ? { ...permitsAlone, ownOverload: undefined } : written;
   const isLawNeeded = isLawLeftOut && admission !== undefined;
   if (read !== undefined) refuseIdleRateLimit(block, read);
   const isUsual = isLawNeeded && admission.maxInFlight === undefined;

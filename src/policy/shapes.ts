@@ -165,9 +165,9 @@ export const policyApiVersion = "headgate.dev/v1alpha1";
 export const policyShape = plainShape("a policy", ["apiVersion", "kind", "metadata", "spec"]);
 
 /** `metadata` of a policy. */
-export const metadataShape: Shape<"name"> = {
+export const metadataShape: Shape<"name" | "endMarker"> = {
   title: "metadata",
-  names: ["name"],
+  names: ["name", "endMarker"],
   blankNames: [],
   laterNames: ["namespace", "labels", "annotations"],
   ownNames: [],

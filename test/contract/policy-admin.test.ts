@@ -150,6 +150,24 @@ function describeApplying(open: () => SharedRecords): void {
     const unknown = await one.admin.rollBack("0123456789ab", ask(10));
     expect(unknown).toEqual({ kind: "unknown", versions: [versionOf(20), versionOf(30)] });
   });
+
+  it("goes two back when it goes back twice, and on from there", async () => {
+    const one = await openReplica(open());
+    await apply(one, 20);
+    await apply(one, 30, { expected: 20 });
+    const back = async (from: number): Promise<string | undefined> => {
+      const change = await one.admin.rollBack(undefined, ask(from));
+      return change.kind === "refused" ? change.why : inForce(one);
+    };
+    expect(await back(30)).toBe(versionOf(20));
+    expect(await back(20)).toBe(versionOf(10));
+    expect(await back(10)).toBe("There is no earlier policy.");
+    await one.admin.rollBack(versionOf(30), ask(10));
+    expect(await back(30)).toBe(versionOf(20));
+    // What is applied again is no step back, although it was there before.
+    await apply(one, 30, { expected: 20 });
+    expect(await back(30)).toBe(versionOf(20));
+  });
 }
 
 function describeRefusals(open: () => SharedRecords): void {

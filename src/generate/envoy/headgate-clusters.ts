@@ -16,6 +16,10 @@ export function headgateClusters(context: EnvoyContext): readonly Tree[] {
     {
       ...begin(decisions),
       lb_policy: noted(balancingNote, balancing),
+      common_lb_config: noted(
+        "A replica that fails is left alone at once, also within a second of another change.",
+        { update_merge_window: "0s" },
+      ),
       circuit_breakers: noted(
         "Every request in flight may hold a stream: the usual 1,024 would refuse what services " +
           "can take.",
@@ -31,6 +35,17 @@ export function headgateClusters(context: EnvoyContext): readonly Tree[] {
           grpc_health_check: { service_name: "ratelimit" },
         }),
       ],
+      outlier_detection: noted(replicaEjection.note, {
+        split_external_local_origin_errors: true,
+        consecutive_local_origin_failure: replicaEjection.failureCount,
+        enforcing_consecutive_local_origin_failure: 100,
+        enforcing_consecutive_5xx: 0,
+        enforcing_success_rate: 0,
+        enforcing_local_origin_success_rate: 0,
+        interval: replicaEjection.interval,
+        base_ejection_time: replicaEjection.baseTime,
+        max_ejection_percent: replicaEjection.percentMax,
+      }),
       transport_socket: tlsSocket(context),
       typed_extension_protocol_options: http2("1s"),
       ...common(decisions, headgate.port),
@@ -54,6 +69,20 @@ export const balancing = "LEAST_REQUEST";
 export const balancingNote =
   "By chance, the less busy of two: where each request asks twice, replicas in turn would get " +
   "all questions of one kind each.";
+
+/**
+ * What takes a replica out of turn that dies: three calls in a row that it did not take, or not
+ * answer in time. Errors that it answers with are its word on a limit (`on_store_failure: error`),
+ * and no reason to ask another one. A health check that succeeds brings it back at once.
+ */
+export const replicaEjection = {
+  note: "Takes a replica that died out at once: calls to it fail fast, so it looks the least busy.",
+  failureCount: 3,
+  interval: "1s",
+  baseTime: "5s",
+  /** Half stay in turn, however slow all of them are. */
+  percentMax: 50,
+} as const;
 
 /** Streams to Headgate at once. */
 const streamsMax = 100_000;

@@ -3,6 +3,7 @@ import { objectName, specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { extProcFilter, usesExtProc } from "../envoy/ext-proc.js";
+import { replicaEjection } from "../envoy/headgate-clusters.js";
 import { asMap, memberOf, withMember } from "../tree-members.js";
 import { routeTarget } from "./backend-traffic-policy.js";
 import {
@@ -34,6 +35,18 @@ export function extensionPolicy(
     extProc: [
       {
         backendRefs: [backend],
+        backendSettings: {
+          healthCheck: {
+            passive: noted(replicaEjection.note, {
+              splitExternalLocalOriginErrors: true,
+              consecutiveLocalOriginFailures: replicaEjection.failureCount,
+              consecutive5XxErrors: 0,
+              interval: replicaEjection.interval,
+              baseEjectionTime: replicaEjection.baseTime,
+              maxEjectionPercent: replicaEjection.percentMax,
+            }),
+          },
+        },
         messageTimeout: gatewayDuration(messageTimeoutMs),
         failOpen: !deniesWithoutAnswer,
         processingMode: noted("Headers only.", { request: {}, response: {} }),

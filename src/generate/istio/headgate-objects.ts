@@ -2,7 +2,7 @@ import type { ClientTls } from "../../policy/proxy-policy.js";
 import { specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
-import { balancing, balancingNote } from "../envoy/headgate-clusters.js";
+import { balancing, balancingNote, replicaEjection } from "../envoy/headgate-clusters.js";
 import { isMeshHost } from "./mesh-name.js";
 
 /** Streams to Headgate at once: each request in flight may hold one. */
@@ -45,15 +45,14 @@ function trafficPolicy(tls: ClientTls | undefined): TreeMap {
         http2MaxRequests: streamsMax,
       },
     },
-    outlierDetection: noted(
-      "Istio's sidecars ask for nobody's health: who fails is left out for a while.",
-      {
-        consecutive5xxErrors: 5,
-        interval: "1s",
-        baseEjectionTime: "5s",
-        maxEjectionPercent: 50,
-      },
-    ),
+    outlierDetection: noted(replicaEjection.note, {
+      splitExternalLocalOriginErrors: true,
+      consecutiveLocalOriginFailures: replicaEjection.failureCount,
+      consecutive5xxErrors: 0,
+      interval: replicaEjection.interval,
+      baseEjectionTime: replicaEjection.baseTime,
+      maxEjectionPercent: replicaEjection.percentMax,
+    }),
     tls: tls && {
       mode: tls.certificate === undefined ? "SIMPLE" : "MUTUAL",
       caCertificates: tls.caFile,

@@ -28,7 +28,7 @@ export const alertWords = {
     means:
       "Limits are answered by their on_store_failure: local ones are counted by each replica by " +
       "itself, the others pass, are refused, or fail.",
-    look: "headgate_store_failures_total by error, the log line storeAway, Redis itself.",
+    look: "headgate_store_failures_total by error, the log line circuitOpened, Redis itself.",
     act:
       "Bring Redis back. Wrong passwords, rights and certificates have errors of their own, and " +
       "the log says what to do. Decisions are well again within a second after it.",
@@ -173,7 +173,7 @@ export const alertWords = {
     severity: "warning",
     summary: "{{ $labels.job }} refuses its newest TLS files",
     means: "They do not fit together or cannot be read. The ones before are in force.",
-    look: "The log says which file and why.",
+    look: "The log line tlsCertificateRefused says which file and why.",
     act: "Write certificate and key that belong together, both whole.",
   },
   HeadgateControlPlaneAway: {
@@ -295,7 +295,7 @@ export const alertWords = {
     means:
       "Nothing is assigned to them: such a bucket stays at what its Envoy does before the first " +
       "assignment, which is to let everything pass unless the policy says otherwise.",
-    look: "The log's quotaBucketsIgnored; `headgate quotas --list`; which policy made the Envoys.",
+    look: "The log line quotaBucketsIgnored; `headgate quotas --list`; the Envoys' policy.",
     act: "Generate the Envoys' configuration from the policy that is in force.",
   },
   HeadgateQuotaBucketsFlood: {

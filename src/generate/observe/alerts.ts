@@ -5,6 +5,7 @@ import { type AlertRule, type AlertWords, severities, type TrialSeries } from ".
 import { trialMinutes } from "./alert-trials.js";
 import { type AlertName, alertWords } from "./alert-words.js";
 import { envoyAlerts } from "./envoy-alerts.js";
+import { type InhibitRule, inhibitRules } from "./inhibition.js";
 import { limitAlerts } from "./limit-alerts.js";
 import { loopAlerts } from "./loop-alerts.js";
 import { processAlerts } from "./process-alerts.js";
@@ -20,6 +21,7 @@ export function generateAlerts(policy: GeneratedPolicy, options: GenerateOptions
   const rules = alertRules(policy, options);
   const groups = groupsOf(rules, options);
   const names = [...new Set(rules.map(({ alert }) => alert))];
+  const inhibited = inhibitRules(names);
   const documents: readonly Document[] = [
     {
       path: rulesFile,
@@ -48,6 +50,7 @@ export function generateAlerts(policy: GeneratedPolicy, options: GenerateOptions
         "Keep it out of `rule_files`.",
       parts: [trialsOf(rules, options)],
     },
+    ...(inhibited.length === 0 ? [] : [inhibitDocument(inhibited)]),
     {
       path: runbookFile,
       kind: { format: "text" },
@@ -56,6 +59,15 @@ export function generateAlerts(policy: GeneratedPolicy, options: GenerateOptions
     },
   ];
   return { documents, problems: [] };
+}
+
+function inhibitDocument(inhibited: readonly InhibitRule[]): Document {
+  return {
+    path: "alertmanager.yaml",
+    kind: { format: "yaml", is: "rules" },
+    title: "One cause, one page: add these to the `inhibit_rules` of Alertmanager.",
+    parts: [{ inhibit_rules: inhibited.map((rule) => ({ ...rule })) }],
+  };
 }
 
 const rulesFile = "rules/headgate.yaml";

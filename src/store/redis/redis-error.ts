@@ -41,12 +41,8 @@ const replyRows: readonly ReplyRow[] = [
   { word: "NOSCRIPT", code: "STORE_UNAVAILABLE", detail: "It keeps forgetting our script." },
   { word: "BUSY", code: "STORE_UNAVAILABLE", detail: "It is busy with a script of someone else." },
   { word: "MASTERDOWN", code: "STORE_UNAVAILABLE", detail: "It is a replica without a primary." },
-  { word: "NOREPLICAS", code: "STORE_UNAVAILABLE", detail: "It has too few replicas to write." },
-  {
-    word: "MISCONF",
-    code: "STORE_UNAVAILABLE",
-    detail: "It cannot save to disk, so it refuses writes.",
-  },
+  { word: "NOREPLICAS", code: "STORE_TOO_FEW_REPLICAS" },
+  { word: "MISCONF", code: "STORE_NOT_SAVING" },
   { word: "CLUSTERDOWN", code: "STORE_UNAVAILABLE", detail: "Its cluster is down." },
   { word: "CROSSSLOT", code: "STORE_PROTOCOL", detail: clusterDetail },
 ];
@@ -95,7 +91,7 @@ const tlsRows: readonly { readonly code: RegExp; readonly detail: string }[] = [
 const sentenceRows: readonly { readonly start: string; readonly row: Omit<ReplyRow, "word"> }[] = [
   {
     start: "ERR max number of clients",
-    row: { code: "STORE_UNAVAILABLE", detail: "It serves as many clients as it may." },
+    row: { code: "STORE_TOO_MANY_CLIENTS" },
   },
   {
     start: "ERR This instance has cluster support disabled",

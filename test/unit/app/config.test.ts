@@ -402,7 +402,7 @@ describe("a secret's file", () => {
 
   it("must be there", () => {
     expect(problemsOf({ REDIS_AUTH_FILE: join(folder, "none-73") })).toEqual([
-      "REDIS_AUTH_FILE names a file that cannot be read",
+      "REDIS_AUTH_FILE names a file that cannot be read: no such file or directory",
     ]);
   });
 

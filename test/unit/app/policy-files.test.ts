@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -125,6 +126,17 @@ describe("readPolicyFiles()", () => {
   ])("says what is wrong with %s", async (_, name, words) => {
     const read = await readPolicyFiles(join(folder, name));
     expect(read).toMatchObject({ kind: "unreadable", message: expect.stringContaining(words) });
+  });
+
+  it("refuses a pipe that nobody writes to, at once, and a device", async () => {
+    const path = join(folder, "pipe.yaml");
+    execFileSync("mkfifo", [path]);
+    for (const one of [path, "/dev/zero"]) {
+      expect(await readPolicyFiles(one)).toEqual({
+        kind: "unreadable",
+        message: `${one} is no regular file, but a pipe, a socket or a device`,
+      });
+    }
   });
 
   it(`reads files of at most ${policyFileBytesMax} bytes`, async () => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { LogEvent, Logger } from "../../../src/app/logger.js";
 import type { PolicyFileStyle } from "../../../src/app/policy-files.js";
+import type { PolicyParsing } from "../../../src/app/policy-parsing.js";
 import { PolicyReloader } from "../../../src/app/policy-reloader.js";
 import { parseHere as parser } from "../../support/parse-here.js";
 import { replaceFile } from "../../support/replace-file.js";
@@ -95,6 +96,29 @@ describe("PolicyReloader", () => {
     expect(reloader.status.version).toBe(reloader.current()?.version);
     expect(await reloader.look()).toEqual({ kind: "unchanged" });
     expect(reloader.status.loadedCount).toBe(1);
+  });
+
+  it("parses texts again that it could not parse for want of what the system gives", async () => {
+    const path = join(folder, "policy.yaml");
+    await writeFile(path, policyText(5));
+    const failures: PolicyParsing[] = [
+      { kind: "failed", message: "no thread could be started", isPassing: true },
+      { kind: "failed", message: "parsing took more than 60000 ms" },
+    ];
+    const reloader = new PolicyReloader({
+      path,
+      watchedDirectories: [],
+      parser: async (options) => failures.shift() ?? (await parser(options)),
+      clock,
+      logger,
+    });
+    expect(await reloader.look()).toMatchObject({ kind: "refused" });
+    expect(reloader.status.lastProblem).toBe("no thread could be started; it is tried again soon");
+    // This one is the text's own fault: the same would take as long again.
+    expect(await reloader.look()).toMatchObject({ kind: "refused" });
+    expect(await reloader.look()).toEqual({ kind: "unchanged" });
+    await writeFile(path, policyText(6));
+    expect(await reloader.look()).toMatchObject({ kind: "loaded" });
   });
 
   it("takes over a file that is written in place", async () => {

@@ -175,7 +175,7 @@ describe("headgate keys override", () => {
     [["--hits", "-1"], "--hits must be a whole number"],
     [["--hits", "4294967296"], "from 1 to 4294967295"],
     [["--hits", "1", "--for", "3 days"], "--for must be a duration, such as 3d"],
-    [["--hits", "1", "--until", "friday"], "--until must be a time"],
+    [["--hits", "1", "--until", "someday"], "--until must be a time"],
     [["--hits", "1", "--until", "2026-11-27T12:00:00Z", "--for", "3d"], "keep one of"],
     [["--hits", "1", "--expected-version", "x"], "--expected-version must be a version"],
   ])("answers %o with 2, and asks nobody", async (words, hint) => {

@@ -21,18 +21,29 @@ describe("watchLoop()", () => {
     const { clock, pressure, events } = start();
     clock.advance(60_000);
     expect(events).toEqual([]);
-    expect(pressure.cause(clock.monotonicMs())).toBeUndefined();
+    expect(pressure.overload(clock.monotonicMs())).toBeUndefined();
   });
 
-  it("sees a turn that took long, whenever it began, and its end", () => {
+  it("sees a stall, whenever it began, and no overload in it", () => {
     const { clock, pressure, events } = start();
     clock.advance(1_007);
     clock.stall(150);
-    expect(pressure.cause(clock.monotonicMs())).toBe("loopDelay");
+    expect(pressure.isLate(clock.monotonicMs())).toBe(true);
     clock.advance(20);
-    expect(events).toEqual([{ kind: "overloadBegan", cause: "loopDelay" }]);
-    clock.advance(500);
-    expect(pressure.cause(clock.monotonicMs())).toBeUndefined();
+    expect(events).toEqual([{ kind: "loopStalled", stalledMs: expect.any(Number) }]);
+    expect(pressure.overload(clock.monotonicMs())).toBeUndefined();
+  });
+
+  it("sees turns that stay long, and their end", () => {
+    const { clock, pressure, events } = start();
+    for (let i = 0; i < 10; i += 1) {
+      clock.stall(150);
+      clock.advance(1);
+    }
+    expect(events.at(-1)).not.toEqual({ kind: "overloadEnded" });
+    expect(events).toContainEqual({ kind: "overloadBegan", cause: "loopDelay" });
+    clock.advance(600);
+    expect(pressure.overload(clock.monotonicMs())).toBeUndefined();
     clock.advance(10_000);
     expect(events.at(-1)).toEqual({ kind: "overloadEnded" });
   });

@@ -35,83 +35,108 @@ function end(count: number): void {
 
 describe("Pressure, by the event loop's delay", () => {
   it("says nothing before the first look", () => {
-    expect(pressure.cause(nowMs)).toBeUndefined();
-    expect(pressure.cause(nowMs + 1_000_000)).toBeUndefined();
+    expect(pressure.overload(nowMs)).toBeUndefined();
+    expect(pressure.overload(nowMs + 1_000_000)).toBeUndefined();
   });
 
   it("lets a loop be late up to the bound", () => {
     tick();
-    expect(tick(100)).toBeUndefined();
-    expect(pressure.cause(nowMs)).toBeUndefined();
+    for (let i = 0; i < 100; i += 1) expect(tick(100)).toBeUndefined();
+    expect(pressure.overload(nowMs)).toBeUndefined();
   });
 
-  it("is overloaded by a look that is later than the bound", () => {
-    tick();
-    expect(tick(101)).toEqual({ kind: "overloadBegan", cause: "loopDelay" });
-    expect(pressure.cause(nowMs)).toBe("loopDelay");
+  it("takes a stall for no overload, however long, and says that there was one", () => {
+    for (const stalledMs of [101, 150, 2_000, 60_000]) {
+      tick();
+      expect(tick(stalledMs)).toEqual({ kind: "loopStalled", stalledMs });
+      expect(pressure.overload(nowMs)).toBeUndefined();
+      expect(pressure.isShedding).toBe(false);
+      ticksFor(500);
+    }
   });
 
-  it("knows a late loop by the look that is due, before it comes", () => {
+  it("knows of a stall at once, also by the look that is due, until 200 ms were well", () => {
     tick();
-    expect(pressure.cause(nowMs + tickMs + 100)).toBeUndefined();
-    expect(pressure.cause(nowMs + tickMs + 101)).toBe("loopDelay");
-  });
-
-  it("trusts the loop again when it kept up for 200 ms", () => {
-    tick();
+    expect(pressure.isLate(nowMs + tickMs + 100)).toBe(false);
+    expect(pressure.isLate(nowMs + tickMs + 101)).toBe(true);
     tick(500);
-    expect(pressure.cause(nowMs + 20)).toBe("loopDelay");
+    expect(pressure.isLate(nowMs + 20)).toBe(true);
     ticksFor(180);
-    expect(pressure.cause(nowMs)).toBe("loopDelay");
-    ticksFor(20);
-    expect(pressure.cause(nowMs)).toBeUndefined();
-  });
-
-  it("takes lateness above half of the bound for more of the same", () => {
-    tick();
-    tick(101);
-    for (let i = 0; i < 50; i += 1) tick(51);
-    expect(pressure.cause(nowMs)).toBe("loopDelay");
-    for (let i = 0; i < 4; i += 1) tick(50);
-    expect(pressure.cause(nowMs)).toBeUndefined();
-    tick(51);
-    expect(pressure.cause(nowMs)).toBeUndefined();
-  });
-
-  it("knows of lateness also where it is no reason to pass the store by", () => {
-    pressure = new Pressure({
-      loopDelayMsMax: 100,
-      requestsInFlightMax: 10,
-      requestsInFlightBytesMax: 1_000_000_000,
-      asksStoreWhenLate: true,
-    });
-    tick();
-    expect(tick(60_000)).toBeUndefined();
-    expect(pressure.cause(nowMs)).toBeUndefined();
     expect(pressure.isLate(nowMs)).toBe(true);
-    begin(11);
-    expect(pressure.cause(nowMs)).toBe("inFlight");
+    ticksFor(20);
+    expect(pressure.isLate(nowMs)).toBe(false);
   });
+
+  it("takes stops of 150 ms twice a second for no overload, whatever the hour", () => {
+    tick();
+    for (let i = 0; i < 1_000; i += 1) {
+      tick(150);
+      expect(pressure.overload(nowMs)).toBeUndefined();
+      ticksFor(330);
+    }
+  });
+
+  it("is overloaded by turns that stay late, after a second of them", () => {
+    tick();
+    const events = Array.from({ length: 7 }, () => tick(130));
+    expect(events.slice(0, -1)).toEqual(
+      Array.from({ length: 6 }, () => ({ kind: "loopStalled", stalledMs: 130 })),
+    );
+    expect(events.at(-1)).toEqual({ kind: "overloadBegan", cause: "loopDelay" });
+    expect(pressure.overload(nowMs)).toBe("loopDelay");
+    expect(pressure.isShedding).toBe(true);
+  });
+
+  it("takes lateness above half of the bound for more of the same, and ends after 500 ms", () => {
+    tick();
+    for (let i = 0; i < 7; i += 1) tick(130);
+    for (let i = 0; i < 50; i += 1) tick(51);
+    expect(pressure.overload(nowMs)).toBe("loopDelay");
+    ticksFor(480);
+    expect(pressure.overload(nowMs)).toBe("loopDelay");
+    tick();
+    expect(pressure.overload(nowMs)).toBeUndefined();
+    for (let i = 0; i < 50; i += 1) tick(51);
+    expect(pressure.overload(nowMs)).toBeUndefined();
+  });
+
+  it.each([true, false])(
+    "passes the store by only where one is asked over a network: %s",
+    (here) => {
+      pressure = new Pressure({
+        loopDelayMsMax: 100,
+        requestsInFlightMax: 10,
+        requestsInFlightBytesMax: 1_000_000_000,
+        asksStoreWhenLate: here,
+      });
+      tick();
+      for (let i = 0; i < 7; i += 1) tick(130);
+      expect(pressure.overload(nowMs)).toBe("loopDelay");
+      expect(pressure.passesStoreBy(nowMs)).toBe(!here);
+      begin(11);
+      expect(pressure.passesStoreBy(nowMs)).toBe(true);
+    },
+  );
 });
 
 describe("Pressure, by the requests in flight", () => {
   it("takes as many as it may, and not one more", () => {
     begin(10);
-    expect(pressure.cause(nowMs)).toBeUndefined();
+    expect(pressure.overload(nowMs)).toBeUndefined();
     begin(1);
-    expect(pressure.cause(nowMs)).toBe("inFlight");
+    expect(pressure.overload(nowMs)).toBe("inFlight");
     expect(pressure.inFlightCount).toBe(11);
   });
 
   it("takes more only when they are down to the half", () => {
     begin(11);
     end(5);
-    expect(pressure.cause(nowMs)).toBe("inFlight");
+    expect(pressure.overload(nowMs)).toBe("inFlight");
     end(1);
     expect(pressure.inFlightCount).toBe(5);
-    expect(pressure.cause(nowMs)).toBeUndefined();
+    expect(pressure.overload(nowMs)).toBeUndefined();
     begin(5);
-    expect(pressure.cause(nowMs)).toBeUndefined();
+    expect(pressure.overload(nowMs)).toBeUndefined();
   });
 
   it("ends with the last request where one is the most", () => {
@@ -123,28 +148,28 @@ describe("Pressure, by the requests in flight", () => {
     });
     begin(2);
     end(1);
-    expect(pressure.cause(nowMs)).toBe("inFlight");
+    expect(pressure.overload(nowMs)).toBe("inFlight");
     end(1);
-    expect(pressure.cause(nowMs)).toBeUndefined();
+    expect(pressure.overload(nowMs)).toBeUndefined();
   });
 });
 
 describe("Pressure, as it is told", () => {
   it("tells one begin and one end, 10 s after the last overload of many", () => {
     tick();
-    const events = [tick(101)];
+    const kinds = new Set<string | undefined>();
     for (let i = 0; i < 30; i += 1) {
+      for (let late = 0; late < 7; late += 1) kinds.add(tick(130)?.kind);
       ticksFor(1_000);
-      events.push(tick(101));
     }
-    expect(pressure.cause(nowMs)).toBe("loopDelay");
+    expect([...kinds]).toEqual(["loopStalled", "overloadBegan"]);
+    expect(pressure.overload(nowMs)).toBeUndefined();
     const endedAfterMs = nowMs;
     let event: ReturnType<typeof tick>;
     do event = tick();
     while (event === undefined);
-    expect(events.filter((one) => one !== undefined)).toHaveLength(1);
     expect(event).toEqual({ kind: "overloadEnded" });
-    expect(nowMs - endedAfterMs).toBeGreaterThanOrEqual(10_000);
+    expect(nowMs - endedAfterMs).toBeGreaterThanOrEqual(9_000);
     expect(nowMs - endedAfterMs).toBeLessThan(10_500);
     expect(tick()).toBeUndefined();
   });
@@ -152,10 +177,10 @@ describe("Pressure, as it is told", () => {
   it("tells also what began and ended between two looks, when a request met it", () => {
     tick();
     begin(11);
-    pressure.cause(nowMs);
+    pressure.overload(nowMs);
     end(11);
     expect(tick()).toEqual({ kind: "overloadBegan", cause: "inFlight" });
-    expect(pressure.cause(nowMs)).toBeUndefined();
+    expect(pressure.overload(nowMs)).toBeUndefined();
   });
 });
 
@@ -163,21 +188,21 @@ describe("Pressure, by memory", () => {
   it("is overloaded by requests that together take too much, until half of it is answered", () => {
     pressure.begin(600_000);
     pressure.begin(400_000);
-    expect(pressure.cause(nowMs)).toBeUndefined();
+    expect(pressure.overload(nowMs)).toBeUndefined();
     pressure.begin(1);
-    expect(pressure.cause(nowMs)).toBe("inFlight");
+    expect(pressure.overload(nowMs)).toBe("inFlight");
     pressure.end(400_000);
-    expect(pressure.cause(nowMs)).toBe("inFlight");
+    expect(pressure.overload(nowMs)).toBe("inFlight");
     pressure.end(600_000);
-    expect(pressure.cause(nowMs)).toBeUndefined();
+    expect(pressure.overload(nowMs)).toBeUndefined();
   });
 
   it("is overloaded while memory is used up, whatever else it is", () => {
     begin(11);
     pressure.memoryFull = "heap";
-    expect(pressure.cause(nowMs)).toBe("heap");
+    expect(pressure.overload(nowMs)).toBe("heap");
     expect(tick()).toEqual({ kind: "overloadBegan", cause: "heap" });
     pressure.memoryFull = undefined;
-    expect(pressure.cause(nowMs)).toBe("inFlight");
+    expect(pressure.overload(nowMs)).toBe("inFlight");
   });
 });

@@ -310,7 +310,9 @@ describe("ServiceAdmission", () => {
     });
 
     it("is what everything is for a request that Envoy only shows", () => {
-      const rig = new AdmissionRig([testService({ maxInFlight: 1, queue: fifo })]);
+      const rig = new AdmissionRig([
+        testService({ maxInFlight: 1, queue: fifo, ownOverload: "refuse" }),
+      ]);
       rig.isOverloaded = true;
       const visits = rig.askMany(2, { isObserved: true });
       expect(verdicts(visits)).toEqual(["admitted", "admitted"]);
@@ -336,8 +338,29 @@ describe("ServiceAdmission", () => {
       expect(refused?.headers[0]).toEqual({ name: "retry-after", value: "10" });
     });
 
+    it("have no place in an overload of this process that lets pass, whatever the class", () => {
+      const rig = new AdmissionRig([testService({ maxInFlight: 1, ownOverload: "allow" })]);
+      rig.isOverloaded = true;
+      for (const priority of priorities) {
+        expect(verdicts(rig.askMany(5, { priority }))).toEqual(new Array(5).fill("admitted"));
+      }
+      const { counts, pools } = rig.service();
+      expect(counts.failureModeAllowedCount).toBe(20);
+      expect(counts.admitted).toEqual({ critical: 5, high: 5, normal: 5, low: 5 });
+      expect(pools.whole.inUseCount()).toBe(0);
+      rig.isOverloaded = false;
+      expect(verdicts(rig.askMany(2))).toEqual(["admitted", "concurrency"]);
+    });
+
+    it("go on as ever in an overload of this process whose block is dry", () => {
+      const dryRun = new Set(["load"] as const);
+      const rig = new AdmissionRig([testService({ maxInFlight: 1, dryRun })]);
+      rig.isOverloaded = true;
+      expect(verdicts(rig.askMany(2))).toEqual(["admitted", "concurrency"]);
+    });
+
     it("spare critical requests when this process is overloaded, and nobody else", () => {
-      const rig = new AdmissionRig([testService({ maxInFlight: 10 })]);
+      const rig = new AdmissionRig([testService({ maxInFlight: 10, ownOverload: "refuse" })]);
       rig.isOverloaded = true;
       expect(priorities.map((priority) => rig.ask({ priority }).verdict)).toEqual([
         "admitted",

@@ -1,9 +1,11 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readGenerateOptions } from "../../../../src/cli/generate-flags.js";
 import { usualGenerateOptions } from "../../../../src/generate/generate-options.js";
 import { alertWords } from "../../../../src/generate/observe/alert-words.js";
 import { alertRules, generateAlerts } from "../../../../src/generate/observe/alerts.js";
+import { inhibitRules } from "../../../../src/generate/observe/inhibition.js";
 import { sectionOf } from "../../../../src/generate/observe/runbook.js";
 import { policyOf } from "../../../support/generated.js";
 import { readQuery } from "../../../support/promql.js";
@@ -33,6 +35,58 @@ describe("alertRules()", () => {
       const { summary } = alertWords[alert];
       for (const [, label = ""] of summary.matchAll(/\$labels\.(\w+)/g)) {
         expect(Object.keys(trial.labels), alert).toContain(label);
+      }
+    }
+  });
+
+  it("names in the runbook only lines that the log has", () => {
+    const folder = "src/app";
+    const code = readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8"));
+    for (const [alert, { means, look, act }] of Object.entries(alertWords)) {
+      for (const [, line = ""] of `${means} ${look} ${act}`.matchAll(/log lines? (\w+)/g)) {
+        const isLogged = code.some((text) => text.includes(`"${line}"`));
+        expect(isLogged, `${alert}: ${line}`).toBe(true);
+      }
+    }
+    expect(alertWords.HeadgateStoreAway.look).toContain("circuitOpened");
+  });
+
+  it("keeps quiet what follows from another alert, and never the cause of it in turn", () => {
+    const names = [...new Set(rules.map(({ alert }) => alert))];
+    const inhibited = inhibitRules(names);
+    const pairs = inhibited.map(({ source_matchers: [source], target_matchers: [target] }) => {
+      const effects = /^alertname =~ "(.*)"$/.exec(target)?.[1]?.split("|") ?? [];
+      return { cause: source.replace("alertname = ", ""), effects };
+    });
+    const effectsOf = new Map(pairs.map(({ cause, effects }) => [cause, effects]));
+    expect(effectsOf.get("HeadgateStoreAway")).toContain("HeadgateFailClosed");
+    for (const { cause, effects } of pairs) {
+      expect(names).toContain(cause);
+      for (const effect of effects) {
+        expect(names).toContain(effect);
+        expect(effectsOf.get(effect) ?? []).not.toContain(cause);
+      }
+    }
+    // Without a store nothing is inhibited by its absence.
+    expect(inhibitRules(["HeadgateStoreFailing"])).toEqual([]);
+  });
+
+  it("inhibits by labels that both alerts have", () => {
+    const labelsOf = (name: string) =>
+      rules.filter(({ alert }) => alert === name).map(({ trial }) => Object.keys(trial.labels));
+    for (const {
+      source_matchers: [source],
+      target_matchers: [target],
+      equal = [],
+    } of inhibitRules(rules.map(({ alert }) => alert))) {
+      const effects = /"(.*)"/.exec(target)?.[1]?.split("|") ?? [];
+      for (const name of [source.replace("alertname = ", ""), ...effects]) {
+        for (const labels of labelsOf(name)) {
+          // A namespace is there where Prometheus has one; a trial has none.
+          for (const label of equal.filter((one) => one !== "namespace")) {
+            expect(labels, name).toContain(label);
+          }
+        }
       }
     }
   });

@@ -1,0 +1,100 @@
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { rm, writeFile } from "node:fs/promises";
+import { connect, type Socket } from "node:net";
+import { resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { ChildProgram } from "../support/child-program.js";
+import { edgePolicy } from "../support/gateway.js";
+import { HeadgateProcess, placeEnv } from "../support/headgate-process.js";
+import { replaceFile } from "../support/replace-file.js";
+import { useStage } from "../support/stage.js";
+import { waitFor, within } from "../support/wait.js";
+
+const stage = useStage("test");
+
+const policyOf = (hits: number): string =>
+  edgePolicy(`
+  - key: account
+    rate_limit: {unit: hour, requests_per_unit: ${hits}}
+`);
+
+/** One that may have so many files and connections open. */
+function spawnWith(headgate: HeadgateProcess, descriptorCount: number): ChildProgram {
+  const limited = `ulimit -n ${descriptorCount}; exec "$@"`;
+  const words = [process.execPath, resolve("dist/cli/main.js"), "serve"];
+  return stage.spawn({
+    name: `headgate with ${descriptorCount} descriptors`,
+    file: "/bin/sh",
+    args: ["-c", limited, "sh", ...words, "--policy", headgate.policyPath],
+    env: placeEnv(headgate),
+  });
+}
+
+async function openSockets(port: number, count: number): Promise<readonly Socket[]> {
+  const sockets = Array.from({ length: count }, () => connect(port, "127.0.0.1"));
+  for (const socket of sockets) socket.on("error", () => {});
+  stage.atEnd(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  return sockets;
+}
+
+describe("a Headgate without enough file descriptors", () => {
+  it("says so when it starts with 64, without a stack trace", async () => {
+    const headgate = await HeadgateProcess.prepare(stage, { policy: policyOf(5) });
+    const program = spawnWith(headgate, 64);
+    expect(await within("it ends", 30_000, program.exited)).toEqual({ code: 1 });
+    expect(program.output).toContain("raise the limit of file descriptors");
+    expect(program.output).not.toMatch(/^\s+at /m);
+  });
+
+  it("takes an edit that was made meanwhile when it has some again", async () => {
+    const headgate = await HeadgateProcess.prepare(stage, { policy: policyOf(5) });
+    const program = spawnWith(headgate, 160);
+    await waitFor("it is ready", () => program.output.includes('"policyLoaded"'), {
+      withinMs: 60_000,
+    });
+    await waitFor("it serves", async () => (await headgate.get("/readyz")).status === 200, {
+      withinMs: 60_000,
+    });
+    const sockets = await openSockets(headgate.grpcPort, 300);
+    await replaceFile(headgate.policyPath, policyOf(6));
+    await waitFor("it cannot read it", () => program.output.includes('"policyRefused"'), {
+      withinMs: 60_000,
+    });
+    for (const socket of sockets) socket.destroy();
+    const loadedCount = () => program.output.split('"policyLoaded"').length - 1;
+    await waitFor("it has taken the edit", () => loadedCount() >= 2, { withinMs: 60_000 });
+    expect(program.output).toContain("too many files and connections are open");
+    program.signal("SIGTERM");
+    expect(await within("it ends", 30_000, program.exited)).toEqual({ code: 0 });
+  });
+});
+
+describe("a Headgate whose policy file becomes a pipe", () => {
+  it("says so, takes a file that comes later, and stops when it is told to", async () => {
+    const headgate = await HeadgateProcess.start(stage, {
+      policy: policyOf(5),
+      env: { HEADGATE_DRAIN_DELAY_MS: "0" },
+    });
+    const { policyPath } = headgate;
+    await rm(policyPath);
+    execFileSync("mkfifo", [policyPath]);
+    await waitFor("it is refused", () => headgate.output.includes("no regular file"), {
+      withinMs: 30_000,
+    });
+    await rm(policyPath);
+    await writeFile(policyPath, policyOf(6));
+    await waitFor("the file is in force", () => headgate.output.split("policyLoaded").length > 2, {
+      withinMs: 30_000,
+    });
+    await rm(policyPath);
+    execFileSync("mkfifo", [policyPath]);
+    await waitFor("it has looked", () => headgate.output.split("no regular file").length > 2, {
+      withinMs: 30_000,
+    });
+    expect(await headgate.terminate()).toEqual({ code: 0 });
+  });
+});
