@@ -89,7 +89,8 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     processCounts.badValueCount += count;
   };
   const opened = await openStore({ config, clock, random, logger, onBadBuckets });
-  const operator = openOperatorRecords({ opened, config, clock, random, logger });
+  const replica = random.id();
+  const operator = openOperatorRecords({ opened, config, replica, clock, random, logger });
   const { records } = operator;
   const policies = await followStore(first, { records, clock, logger, parser }).catch(
     async (thrown: unknown) => {
@@ -110,6 +111,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     policies,
     opened,
     operator,
+    replica,
     processCounts,
     replicaCount,
     ...(tls === undefined ? {} : { tlsStatus: () => tls.status }),

@@ -35,11 +35,12 @@ function readmeCommand(): string {
 /** Every script of the records. */
 async function changeEverything(records: SharedRecords): Promise<void> {
   const change = { kind: "override", id: "one", value: {}, expectedVersion: 0, audit: {} } as const;
-  expect(await records.change(change)).toMatchObject({ kind: "changed", version: 1 });
+  expect(await records.change(change)).toMatchObject({ kind: "changed" });
+  const expectedVersion = records.list("override").get("one")?.version ?? 0;
   await records.note({ by: "ann" });
   expect(await records.audit(Number.POSITIVE_INFINITY, 10)).toHaveLength(2);
-  const gone = { ...change, value: undefined, expectedVersion: 1 };
-  expect(await records.change(gone)).toMatchObject({ kind: "changed", version: 2 });
+  const gone = { ...change, value: undefined, expectedVersion };
+  expect(await records.change(gone)).toMatchObject({ kind: "changed" });
 }
 
 describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
@@ -79,7 +80,7 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
     await waitFor("its sheet is there", () => loop.current());
     await loop.stop();
     expect(loop.counts.failed).toBe(0);
-    const operator = openOperatorRecords({ ...parts, opened });
+    const operator = openOperatorRecords({ ...parts, replica: "r1", opened });
     await changeEverything(operator.records);
     operator.close();
     const { keyPrefix } = config;
