@@ -138,6 +138,6 @@ async function readPolicy(
   if (paths.length === 0) return undefined;
   const read = await readPolicyArgument(paths, "doctor", output);
   if (read.kind === "failed") return read.exitCode;
-  const { version, rules, domains, services } = read.policy;
-  return { version, rules, services, domains: new Set(domains.keys()) };
+  const { version, rules, domains, services, quotas } = read.policy;
+  return { version, rules, services, quotas, domains: new Set(domains.keys()) };
 }
