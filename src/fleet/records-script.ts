@@ -146,28 +146,34 @@ export const restoreScript: StoreScript = {
 local records, versions, gone, counters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local kind, name = ARGV[1], ARGV[2]
 redis.call('HSET', counters, 'store', '~' .. name)
-local last = tonumber(redis.call('HGET', counters, kind) or '0')
+local newest = tonumber(redis.call('HGET', counters, kind) or '0')
 local floor = tonumber(redis.call('HGET', counters, 'floor:' .. kind) or '0')
 if tonumber(ARGV[3]) > floor then redis.call('HSET', counters, 'floor:' .. kind, ARGV[3]) end
 local parts = {}
 for i = 4, #ARGV, 4 do
   local id, version = ARGV[i], tonumber(ARGV[i + 1])
-  local there = redis.call('ZSCORE', versions, id) or redis.call('ZSCORE', gone, id) or '0'
-  local isOlder = tonumber(there) < version
+  local last = 'last:' .. kind .. ':' .. id
+  local stored = redis.call('HGET', records, id)
+  local away = redis.call('HGET', counters, last)
+  local there = 0
+  if stored then there = tonumber(string.match(stored, '^%d+')) or 0
+  elseif away then there = tonumber(string.match(away, '%d+$')) or 0 end
+  local isOlder = there < version
   if isOlder and ARGV[i + 2] == '1' then
     redis.call('HSET', records, id, ARGV[i + 1] .. ' ' .. name .. '\\n' .. ARGV[i + 3])
     redis.call('ZADD', versions, version, id)
     redis.call('ZREM', gone, id)
+    redis.call('HDEL', counters, last)
   elseif isOlder then
     redis.call('HDEL', records, id)
     redis.call('ZREM', versions, id)
     redis.call('ZADD', gone, version, id)
+    redis.call('HSET', counters, last, name .. ' ' .. ARGV[i + 1])
   end
-  if isOlder then redis.call('HDEL', counters, 'last:' .. kind .. ':' .. id) end
-  if version > last then last = version end
+  if version > newest then newest = version end
   parts[#parts + 1] = isOlder and '1' or '0'
 end
-redis.call('HSET', counters, kind, string.format('%.0f', last))
+redis.call('HSET', counters, kind, string.format('%.0f', newest))
 return table.concat(parts)
 `,
 };

@@ -33,12 +33,17 @@ function readmeCommand(): string {
 }
 
 /** Every script of the records. */
-async function changeEverything(records: SharedRecords): Promise<void> {
+async function changeEverything(records: SharedRecords, lose: () => Promise<void>): Promise<void> {
   const change = { kind: "override", id: "one", value: {}, expectedVersion: 0, audit: {} } as const;
   expect(await records.change(change)).toMatchObject({ kind: "changed" });
   const expectedVersion = records.list("override").get("one")?.version ?? 0;
   await records.note({ by: "ann" });
   expect(await records.audit(Number.POSITIVE_INFINITY, 10)).toHaveLength(2);
+  await lose();
+  await waitFor("it is put back", async () => {
+    const log = await records.audit(Number.POSITIVE_INFINITY, 1);
+    return log[0]?.value["action"] === "RestoreRecords";
+  });
   const gone = { ...change, value: undefined, expectedVersion };
   expect(await records.change(gone)).toMatchObject({ kind: "changed" });
 }
@@ -81,7 +86,9 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
     await loop.stop();
     expect(loop.counts.failed).toBe(0);
     const operator = openOperatorRecords({ ...parts, replica: "r1", opened });
-    await changeEverything(operator.records);
+    await changeEverything(operator.records, async () => {
+      await control.flushall();
+    });
     operator.close();
     const { keyPrefix } = config;
     const leases = new QuotaLeases({ connection, clock: realClock, random: realRandom, keyPrefix });
