@@ -80,8 +80,8 @@ Its replicas share a Redis. Unless the Secret is there already:
     --from-literal=url=redis://redis.redis.svc.cluster.local:6379 \\
     --from-literal=auth="headgate:\${REDIS_PASSWORD:?set it to the password of that user}"
 
-What operators change (overrides, freezes, the policy with HEADGATE_POLICY_SOURCE=store, the audit log)
-is kept there: run it with \`appendonly yes\`, on a volume.
+What operators change (overrides, freezes, the policy with HEADGATE_POLICY_SOURCE=store, the audit
+log) is kept there: run it with \`appendonly yes\`, on a volume.
 {{- end }}
 {{- if .Values.tls.enabled }}
 

@@ -17,7 +17,7 @@ import { auditScannedMax, fleetService } from "../../../../src/rpc/admin/fleet-s
 import { FakeClock } from "../../../support/fake-clock.js";
 
 function contextOf(principal: Principal): HandlerContext {
-  const call = { principal, isStillAllowed: async () => true, onEnd: () => {} };
+  const call = { principal, isStillAllowed: async () => true, onRead: () => {}, onEnd: () => {} };
   return createHandlerContext({
     service: FleetService,
     method: FleetService.method.listAudit,
