@@ -100,7 +100,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     },
   );
   const fleet = joinFleet(opened, { config, clock, random, logger });
-  const { replicaCount } = fleet;
+  const { replicaCount, liveCount } = fleet;
   const tracing = config.tracing && (await openTracing(config.tracing, { clock, random, logger }));
   const core = createCore({
     config,
@@ -127,7 +127,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     await opened.store.close();
   };
   const whole = { config, clock, random, logger, parser, policies, opened, operator, access };
-  const parts = { ...whole, core, closeStore, tls, replicaCount, processCounts, calls };
+  const parts = { ...whole, core, closeStore, tls, liveCount, replicaCount, processCounts, calls };
   try {
     await core.settled();
     return await serve(parts);
@@ -149,6 +149,7 @@ interface Serving {
   readonly opened: OpenStore;
   readonly operator: OperatorRecords;
   readonly replicaCount: () => number;
+  readonly liveCount: () => number;
   readonly processCounts: ProcessCounts;
   /** Absent where there is no admin API. */
   readonly access: AdminAccess | undefined;

@@ -65,3 +65,8 @@ export function safeText(text: string): string {
 export function entriesText(entries: readonly SelectedEntry[]): string {
   return safeText(formatEntries(entries));
 }
+
+/** A replica in a table: the beginning of its name, which tells it from the others. */
+export function replicaText(replica: string): string {
+  return safeText(replica.slice(0, 8));
+}

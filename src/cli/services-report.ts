@@ -7,7 +7,7 @@ import type {
 import { drawBar } from "./bar.js";
 import { many } from "./many.js";
 import type { Drawing } from "./print.js";
-import { countText, percentText, safeText, waitText } from "./quantity.js";
+import { countText, percentText, replicaText, safeText, waitText } from "./quantity.js";
 import { drawTable } from "./text-table.js";
 
 const barColumns = 10;
@@ -30,6 +30,9 @@ export function drawServices(
       { title: "gate", paint: (cell) => (cell.startsWith("open") ? cell : style.bad(cell)) },
       { title: "shed", align: "right" },
       { title: "waiting", align: "right" },
+      { title: "admitted", align: "right" },
+      { title: "refused", align: "right" },
+      { title: "replica" },
     ],
     services.map((service) => [
       safeText(service.name),
@@ -41,6 +44,9 @@ export function drawServices(
       service.gate === "" ? "-" : safeText(service.gate),
       percentText(service.rejectRatio),
       countText(service.waiting),
+      countText(service.admitted),
+      countText(service.refused),
+      replicaText(service.replica),
     ]),
     columnsMax,
   );

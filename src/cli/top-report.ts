@@ -6,7 +6,14 @@ import type {
 } from "../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "./bar.js";
 import type { Drawing } from "./print.js";
-import { countText, entriesText, percentText, safeText, timeText } from "./quantity.js";
+import {
+  countText,
+  entriesText,
+  percentText,
+  replicaText,
+  safeText,
+  timeText,
+} from "./quantity.js";
 import { drawTable } from "./text-table.js";
 import { cutText } from "./text-width.js";
 
@@ -37,6 +44,7 @@ export function drawTop(view: TopView, drawing: Drawing): readonly string[] {
   const columns = [
     { title: view.by === "near" ? "used" : "calls", align: "right" },
     { title: "", paint: color },
+    { title: "replica" },
     { title: "domain", isFlexible: true },
     { title: "rule", isFlexible: true },
     // Domains and rules are known by their beginnings; keys are not.
@@ -51,9 +59,10 @@ function sinceText(since: Timestamp | undefined): string {
 
 function countRows({ keys }: TopKeysResponse, barColumns: number): readonly (readonly string[])[] {
   const most = Math.max(1, ...keys.map(({ count }) => Number(count)));
-  return keys.map(({ key, ruleLabel, count, errorMax }) => [
+  return keys.map(({ key, ruleLabel, count, errorMax, replica }) => [
     countText(count) + (errorMax === 0n ? "" : ` -${countText(errorMax)}`),
     drawBar(Number(count) / most, barColumns),
+    replicaText(replica),
     ...keyCells(key, ruleLabel),
   ]);
 }
@@ -62,9 +71,10 @@ function nearRows(
   { keys }: NearLimitKeysResponse,
   barColumns: number,
 ): readonly (readonly string[])[] {
-  return keys.map(({ key, ruleLabel, usedRatio, isOver }) => [
+  return keys.map(({ key, ruleLabel, usedRatio, isOver, replica }) => [
     isOver ? "over" : percentText(usedRatio),
     drawBar(usedRatio, barColumns),
+    replicaText(replica),
     ...keyCells(key, ruleLabel),
   ]);
 }
