@@ -18,7 +18,7 @@ import type { CommandContext } from "./context.js";
 import { many } from "./many.js";
 import { eachPage } from "./pages.js";
 import type { Drawing } from "./print.js";
-import { countText, periodText, replicaText, safeText } from "./quantity.js";
+import { countText, isOfFleet, periodText, replicaText, safeText } from "./quantity.js";
 import { drawTable } from "./text-table.js";
 
 /** Adds `headgate rules`: what the policy in force limits, and how often. */
@@ -69,13 +69,14 @@ function drawRules(
   { style, columnsMax }: Drawing,
 ): readonly string[] {
   if (rules.length === 0) return ["The policy in force has no rules."];
+  const isFleet = isOfFleet(rules);
   const number = { align: "right", paint: (cell: string) => cell } as const;
   const table = drawTable(
     [
       { title: "domain", isFlexible: true },
       { title: "rule", isFlexible: true, paint: style.bold },
       { title: "limits", isFlexible: true, isWrapped: true },
-      { title: "replica" },
+      ...(isFleet ? [{ title: "replica" }] : []),
       { ...number, title: "asked" },
       { ...number, title: "over", paint: (cell) => (cell.trim() === "0" ? cell : style.bad(cell)) },
       { ...number, title: "near" },
@@ -87,9 +88,9 @@ function drawRules(
       const [first = "none", ...others] = limitsOf(rule);
       const { hits = 0n, overLimitHits = 0n, nearLimitHits = 0n } = rule.counts ?? {};
       const counts = [hits, overLimitHits, nearLimitHits].map(countText);
-      const replica = replicaText(rule.replica);
-      if (isSame) return [["", "", "", replica, ...counts]];
-      const row = [safeText(rule.domain), safeText(rule.label), first, replica, ...counts];
+      const numbers = isFleet ? [replicaText(rule.replica), ...counts] : counts;
+      if (isSame) return [["", "", "", ...numbers]];
+      const row = [safeText(rule.domain), safeText(rule.label), first, ...numbers];
       return [row, ...others.map((limit) => ["", "", limit])];
     }),
     columnsMax,

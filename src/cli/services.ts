@@ -27,8 +27,8 @@ export function addServices(program: Command, context: CommandContext): void {
     .addHelpText(
       "after",
       `
-Each replica's view has a row. What it admitted and refused is by admission, since
-it started. \`headgate fleet\` shows how Envoys share a limit; \`headgate gate\` when a gate
+Each replica has a row; what its admission refused is counted since it started.
+\`headgate fleet\` shows how Envoys share a limit; \`headgate gate\` when a gate
 opens.
 
 ${adminExitCodes}`,

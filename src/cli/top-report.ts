@@ -9,6 +9,7 @@ import type { Drawing } from "./print.js";
 import {
   countText,
   entriesText,
+  isOfFleet,
   percentText,
   replicaText,
   safeText,
@@ -37,6 +38,7 @@ export function drawTop(view: TopView, drawing: Drawing): readonly string[] {
   const since = view.by === "near" ? "" : sinceText(view.answer.since);
   const title = style.bold(cutText(`${titles[view.by]}${since}`, columnsMax));
   const barColumns = barColumnsIn(columnsMax);
+  const isFleet = isOfFleet(view.answer.keys);
   const rows =
     view.by === "near" ? nearRows(view.answer, barColumns) : countRows(view.answer, barColumns);
   if (rows.length === 0) return [title, "", "No key has been seen yet."];
@@ -44,7 +46,7 @@ export function drawTop(view: TopView, drawing: Drawing): readonly string[] {
   const columns = [
     { title: view.by === "near" ? "used" : "calls", align: "right" },
     { title: "", paint: color },
-    { title: "replica" },
+    ...(isFleet ? [{ title: "replica" }] : []),
     { title: "domain", isFlexible: true },
     { title: "rule", isFlexible: true },
     // Domains and rules are known by their beginnings; keys are not.
@@ -58,11 +60,12 @@ function sinceText(since: Timestamp | undefined): string {
 }
 
 function countRows({ keys }: TopKeysResponse, barColumns: number): readonly (readonly string[])[] {
+  const isFleet = isOfFleet(keys);
   const most = Math.max(1, ...keys.map(({ count }) => Number(count)));
   return keys.map(({ key, ruleLabel, count, errorMax, replica }) => [
     countText(count) + (errorMax === 0n ? "" : ` -${countText(errorMax)}`),
     drawBar(Number(count) / most, barColumns),
-    replicaText(replica),
+    ...(isFleet ? [replicaText(replica)] : []),
     ...keyCells(key, ruleLabel),
   ]);
 }
@@ -71,10 +74,11 @@ function nearRows(
   { keys }: NearLimitKeysResponse,
   barColumns: number,
 ): readonly (readonly string[])[] {
+  const isFleet = isOfFleet(keys);
   return keys.map(({ key, ruleLabel, usedRatio, isOver, replica }) => [
     isOver ? "over" : percentText(usedRatio),
     drawBar(usedRatio, barColumns),
-    replicaText(replica),
+    ...(isFleet ? [replicaText(replica)] : []),
     ...keyCells(key, ruleLabel),
   ]);
 }

@@ -61,14 +61,14 @@ export const questionsEveryMs = 250;
 const questionMs = 3_000;
 
 /** Questions of all replicas at a time. */
-export const questionsMax = 16;
+const questionsMax = 16;
 
 /** Answers to one question that wait. */
 const answersMax = 64;
 
 /** The longest question and the longest answer, in bytes; longer ones are not put or given. */
-export const questionBytesMax = 65_536;
-export const answerBytesMax = 1_048_576;
+const questionBytesMax = 65_536;
+const answerBytesMax = 1_048_576;
 
 const callMsMax = 1_000;
 

@@ -6,8 +6,13 @@ import { silentLogger } from "../../src/app/logger.js";
 import { openOperatorRecords } from "../../src/app/operator-records.js";
 import { type OpenStore, openStore } from "../../src/app/store.js";
 import { QuotaLeases } from "../../src/fleet/quota-leases.js";
+import {
+  ReplicaQuestions,
+  type ReplicaQuestionsOptions,
+} from "../../src/fleet/replica-questions.js";
 import { SharedLoop } from "../../src/fleet/shared-loop.js";
 import type { SharedRecords } from "../../src/fleet/shared-records.js";
+import type { StoreConnection } from "../../src/store/connection.js";
 import type { RedisConnections } from "../../src/store/redis/connections.js";
 import { takeOne, testCharge, testKey } from "../support/charges.js";
 import { enginesFor } from "../support/engines.js";
@@ -46,6 +51,25 @@ async function changeEverything(records: SharedRecords, lose: () => Promise<void
   });
   const gone = { ...change, value: undefined, expectedVersion };
   expect(await records.change(gone)).toMatchObject({ kind: "changed" });
+}
+
+/** Every script of what replicas ask each other. */
+async function askEverything(
+  parts: Pick<ReplicaQuestionsOptions, "clock" | "random" | "keyPrefix">,
+  connection: StoreConnection,
+): Promise<void> {
+  const [one, other] = ["one", "other"].map(
+    (replica) => new ReplicaQuestions({ ...parts, connection, replica }),
+  );
+  const body = Buffer.from("an answer");
+  other?.answer(() => ({ take: async () => body, close: () => {} }));
+  const put = await one?.put({ method: "Any", request: Buffer.from("a"), caller: {} });
+  await waitFor("it is answered", async () => {
+    const [answer] = (await put?.take()) ?? [];
+    return answer?.replica === "other" && body.equals(answer.body);
+  });
+  await put?.close();
+  other?.close();
 }
 
 describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
@@ -90,6 +114,10 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
       await control.flushall();
     });
     operator.close();
+    await askEverything(
+      { clock: realClock, random: realRandom, keyPrefix: config.keyPrefix },
+      background,
+    );
     const { keyPrefix } = config;
     const leases = new QuotaLeases({ connection, clock: realClock, random: realRandom, keyPrefix });
     expect(await claimHz(leases, {})).toBe(100);

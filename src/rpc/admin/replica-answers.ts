@@ -12,7 +12,8 @@ import {
   createHandlerContext,
   type HandlerContext,
 } from "@connectrpc/connect";
-import type { Principal } from "../../core/access-list.js";
+import type { Principal, RoleGrant } from "../../core/access-list.js";
+import type { JsonObject, JsonValue } from "../../core/json.js";
 import type { OpenAnswer, ReplicaQuestion } from "../../fleet/replica-questions.js";
 import { FleetService, LimitService } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { adminCallKey } from "./call.js";
@@ -36,7 +37,9 @@ export function answersFor(
     [ofFleet.name, answerOnce(ofFleet, listServices)],
   ]);
   return ({ method, request, caller }) => {
-    const context = contextOf(caller as unknown as Principal);
+    const principal = readCaller(caller);
+    if (principal === undefined) return undefined;
+    const context = contextOf(principal);
     try {
       if (method === tailDecisions.name) {
         return openTail(parts, fromBinary(tailDecisions.input, request), context);
@@ -72,6 +75,28 @@ function answerOnce<I extends DescMessage, O extends DescMessage>(
       close: () => {},
     };
   };
+}
+
+/** Who asks the other replica; undefined: another version has written it. */
+function readCaller(value: JsonValue): Principal | undefined {
+  if (!isObject(value)) return undefined;
+  const { name, grants } = value;
+  if (typeof name !== "string" || !Array.isArray(grants)) return undefined;
+  const read = grants.map(readGrant);
+  return read.every((grant) => grant !== undefined) ? { name, grants: read } : undefined;
+}
+
+function readGrant(value: JsonValue): RoleGrant | undefined {
+  if (!isObject(value)) return undefined;
+  const { role, domains } = value;
+  if (role !== "reader" && role !== "operator") return undefined;
+  if (domains === undefined) return { role, domains };
+  const isNames = Array.isArray(domains) && domains.every((one) => typeof one === "string");
+  return isNames ? { role, domains } : undefined;
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** A call as one of this replica's own; it was let in by the replica that asks. */
