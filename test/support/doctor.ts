@@ -36,8 +36,8 @@ spec:
       admission: {maxInFlight: 50, queue: {maxWait: 500ms, size: 20}}
 `;
 
-/** What Envoy would answer to /config_dump for the generated edge proxy of the policy. */
-export function generatedDump(): Dumped {
+/** The generated edge proxy of the policy. */
+export function doctorBootstrap(): Dumped {
   const made = policyOf([{ file: "policy.yaml", text: doctorPolicyText }]);
   const { documents } = generate(
     { target: "envoy", policy: made, options: usualGenerateOptions },
@@ -46,7 +46,12 @@ export function generatedDump(): Dumped {
   const edge = documents.find(({ path }) => path === "edge/envoy.yaml");
   const tree = edge?.parts[0];
   if (tree === undefined) throw new Error("no edge proxy was generated");
-  const bootstrap: Dumped = JSON.parse(JSON.stringify(plainTree(tree)));
+  return JSON.parse(JSON.stringify(plainTree(tree)));
+}
+
+/** What Envoy would answer to /config_dump for it. */
+export function generatedDump(): Dumped {
+  const bootstrap = doctorBootstrap();
   const { static_resources: own } = bootstrap;
   const part = (name: string, fields: object): object => ({
     "@type": `type.googleapis.com/envoy.admin.v3.${name}`,
