@@ -1,5 +1,7 @@
+import { priorities, refusalCauses } from "../core/admission-settings.js";
 import type { NodeReport, ServiceShares } from "../core/feedback.js";
 import type { Admission } from "../decide/admission.js";
+import type { AdmissionCounts } from "../decide/admission-counts.js";
 import type { ServiceAdmission } from "../decide/service-admission.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
 import type { FleetView, NodeShare, ServiceState } from "../rpc/admin/admin-parts.js";
@@ -74,8 +76,20 @@ function stateOf(
     gate: admissionPolicy === undefined ? undefined : gate,
     rejectRatio: shared?.rejectRatio ?? own.rejectRatio,
     waitingCount: own.waitingCount,
+    ...totalsOf(admission?.counts),
     shares: shared === undefined ? [] : sharesOf(parts, name, shared),
   };
+}
+
+/** What was decided here, of all classes. */
+function totalsOf(counts: AdmissionCounts | undefined) {
+  let admittedCount = 0;
+  let refusedCount = 0;
+  for (const priority of priorities) {
+    admittedCount += counts?.admitted[priority] ?? 0;
+    for (const cause of refusalCauses) refusedCount += counts?.refused.of(priority, cause) ?? 0;
+  }
+  return { admittedCount, refusedCount };
 }
 
 const nothingHere = {

@@ -271,13 +271,15 @@ class AdminGate {
     const { name } = method.method;
     const logged = { method: name, caller: principal.name, address: peer.address };
     if (method.showsCallers) calls.noteLook(logged);
-    let isEnded = false;
+    let isRead = false;
+    const onRead = (): void => {
+      isRead = true;
+    };
     const onEnd = (code: string): void => {
-      isEnded = true;
       if (deniedCodes.has(code)) calls.noteRefused(logged, code);
       counts.count(name, code);
     };
-    const call = { principal, isStillAllowed, onEnd };
+    const call = { principal, isStillAllowed, onRead, onEnd };
     const values = createContextValues().set(adminCallKey, call);
     const isLong = method.messageBytesMax > messageBytesMax;
     if (isLong) this.#longCount += 1;
@@ -290,7 +292,7 @@ class AdminGate {
       cancel();
       if (isLong) this.#longCount -= 1;
       // A message that is none of the method's reaches no service.
-      if (!isEnded) counts.count(name, "unread");
+      if (!isRead) counts.count(name, "unread");
     });
     try {
       const asked = universalRequestFromNodeRequest(request, response, undefined, values);

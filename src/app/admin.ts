@@ -1,7 +1,9 @@
 import type { Clock, Random } from "../core/clock.js";
 import { Explainer } from "../decide/explain.js";
 import { inspectionMsMax, KeyInspector } from "../decide/key-inspector.js";
+import { ReplicaQuestions } from "../fleet/replica-questions.js";
 import type { PolicyFile } from "../rpc/admin/admin-parts.js";
+import { answersFor } from "../rpc/admin/replica-answers.js";
 import type { AdminServiceParts, ReadCandidate } from "../rpc/admin/service-parts.js";
 import type { AdminAccess } from "./admin-access.js";
 import type { AdminCallLog } from "./admin-call-log.js";
@@ -31,6 +33,8 @@ export interface AdminParts {
   readonly opened: OpenStore;
   readonly operator: OperatorRecords;
   readonly replicaCount: () => number;
+  /** Live replicas, this one included. */
+  readonly liveCount: () => number;
   /** Absent where there is no admin API. */
   readonly access: AdminAccess | undefined;
   readonly calls: AdminCallLog;
@@ -43,14 +47,36 @@ export async function openAdmin(parts: AdminParts): Promise<AdminPort> {
   const { core, config, clock, logger, access, calls, tls } = parts;
   const { admin: choice } = config;
   if (choice === undefined || access === undefined) return { close: async () => {} };
-  const services = createServices(parts);
+  const questions = createQuestions(parts);
+  const services = createServices(parts, questions);
   const { adminCounts: counts, onBug } = core;
   const shared = { clock, logger, tls, onBug };
-  return openAdminPort({ choice, access, services, counts, calls, ...shared });
+  const port = await openAdminPort({ choice, access, services, counts, calls, ...shared });
+  questions?.answer(answersFor(services));
+  return {
+    ...port,
+    close: async () => {
+      questions?.close();
+      await port.close();
+    },
+  };
 }
 
-function createServices(parts: AdminParts): AdminServiceParts {
+/** Undefined where this replica shares its store with nobody. */
+function createQuestions(parts: AdminParts): ReplicaQuestions | undefined {
+  const { core, config, clock, random, opened } = parts;
+  if (opened.kind === "memory") return undefined;
+  const { background: connection } = opened.connections;
+  const { keyPrefix } = config;
+  return new ReplicaQuestions({ connection, clock, random, keyPrefix, replica: core.replica });
+}
+
+function createServices(
+  parts: AdminParts,
+  questions: ReplicaQuestions | undefined,
+): AdminServiceParts {
   const { core, config, clock, random, policies, opened, operator, replicaCount } = parts;
+  const { liveCount } = parts;
   const { decider, counters, replica, operations, seen } = core;
   const { overrides, records } = operator;
   const { store } = opened;
@@ -91,6 +117,9 @@ function createServices(parts: AdminParts): AdminServiceParts {
     policyAdministration: operations.policyAdmin,
     gates: operations.gateAdmin,
     quotas: core.quotas,
+    ...(questions === undefined
+      ? {}
+      : { replicas: { liveCount, put: (question) => questions.put(question) } }),
   };
 }
 

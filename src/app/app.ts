@@ -89,7 +89,8 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     processCounts.badValueCount += count;
   };
   const opened = await openStore({ config, clock, random, logger, onBadBuckets });
-  const operator = openOperatorRecords({ opened, config, clock, random, logger });
+  const replica = random.id();
+  const operator = openOperatorRecords({ opened, config, replica, clock, random, logger });
   const { records } = operator;
   const policies = await followStore(first, { records, clock, logger, parser }).catch(
     async (thrown: unknown) => {
@@ -99,7 +100,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     },
   );
   const fleet = joinFleet(opened, { config, clock, random, logger });
-  const { replicaCount } = fleet;
+  const { replicaCount, liveCount } = fleet;
   const tracing = config.tracing && (await openTracing(config.tracing, { clock, random, logger }));
   const core = createCore({
     config,
@@ -110,6 +111,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     policies,
     opened,
     operator,
+    replica,
     processCounts,
     replicaCount,
     ...(tls === undefined ? {} : { tlsStatus: () => tls.status }),
@@ -125,7 +127,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     await opened.store.close();
   };
   const whole = { config, clock, random, logger, parser, policies, opened, operator, access };
-  const parts = { ...whole, core, closeStore, tls, replicaCount, processCounts, calls };
+  const parts = { ...whole, core, closeStore, tls, liveCount, replicaCount, processCounts, calls };
   try {
     await core.settled();
     return await serve(parts);
@@ -147,6 +149,7 @@ interface Serving {
   readonly opened: OpenStore;
   readonly operator: OperatorRecords;
   readonly replicaCount: () => number;
+  readonly liveCount: () => number;
   readonly processCounts: ProcessCounts;
   /** Absent where there is no admin API. */
   readonly access: AdminAccess | undefined;

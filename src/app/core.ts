@@ -59,6 +59,8 @@ export interface CoreParts {
   readonly opened: OpenStore;
   /** What operators have changed. */
   readonly operator: OperatorRecords;
+  /** What this replica is called in the audit log. */
+  readonly replica: string;
   readonly processCounts: ProcessCounts;
   readonly replicaCount: () => number;
   /** Absent where decisions are not traced. */
@@ -107,10 +109,8 @@ export function createCore(parts: CoreParts): Core {
   const counters = new DecisionCounters();
   const pressure = createPressure(parts);
   const seen = new SeenCalls({ ...parts, ...cacheBounds() });
-  const replica = parts.random.id();
   const operations = openPolicyOperations({
     ...parts,
-    replica,
     isBusy: () => decider.isDegraded || decider.overloadCause !== undefined,
   });
   const { gates, shadow } = operations;
@@ -159,7 +159,7 @@ export function createCore(parts: CoreParts): Core {
     counters,
     admission,
     adminCounts,
-    replica,
+    replica: parts.replica,
     operations,
     statsSources: { counters, policies: policies.feed, redisPools },
     onBug,

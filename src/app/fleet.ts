@@ -8,6 +8,8 @@ import type { OpenStore } from "./store.js";
 export interface Fleet {
   /** The larger of the configured number and the last live number, at least 1. */
   readonly replicaCount: () => number;
+  /** The last live number alone, at least 1. */
+  readonly liveCount: () => number;
   /** Says goodbye, as far as anybody can hear it. Never rejects. */
   readonly leave: () => Promise<void>;
 }
@@ -24,7 +26,7 @@ export interface FleetParts {
 export function joinFleet(opened: OpenStore, parts: FleetParts): Fleet {
   const { config, clock, random, logger } = parts;
   if (opened.kind === "memory") {
-    return { replicaCount: () => config.replicas, leave: async () => {} };
+    return { replicaCount: () => config.replicas, liveCount: () => 1, leave: async () => {} };
   }
   const membership = new Membership({
     connection: opened.connections.fleet,
@@ -37,6 +39,7 @@ export function joinFleet(opened: OpenStore, parts: FleetParts): Fleet {
   });
   return {
     replicaCount: () => Math.max(config.replicas, membership.liveReplicas()),
+    liveCount: () => membership.liveReplicas(),
     leave: () => membership.stop(),
   };
 }

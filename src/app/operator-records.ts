@@ -1,5 +1,6 @@
+import { auditEntry } from "../core/audit-entry.js";
 import type { Clock, Random } from "../core/clock.js";
-import type { JsonValue } from "../core/json.js";
+import type { JsonObject, JsonValue } from "../core/json.js";
 import { LoneRecords } from "../fleet/lone-records.js";
 import { OverrideBook } from "../fleet/override-book.js";
 import { type RecordsEvent, RedisRecords } from "../fleet/redis-records.js";
@@ -14,6 +15,8 @@ import { remedyOf } from "./store-remedies.js";
 /** What the records of operators are opened with. */
 export interface OperatorRecordsParts {
   readonly config: Pick<Config, "keyPrefix" | "auditLog">;
+  /** What this replica is called in the audit log. */
+  readonly replica: string;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -39,7 +42,12 @@ export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecord
   const { clock, logger, config } = parts;
   const auditCounts = new AuditCounts();
   const onEntry = config.auditLog ? auditLog(logger) : undefined;
-  const records = new AuditedRecords(openRecords(parts), auditCounts, onEntry);
+  const onRestored = (event: RestoredEvent): void => {
+    logRestored(event, logger);
+    // Who cannot be told now has the log.
+    records.note(restoredEntry(event, parts.replica)).catch(() => {});
+  };
+  const records = new AuditedRecords(openRecords(parts, onRestored), auditCounts, onEntry);
   const onUnreadable = (count: number): void => {
     const line = { event: "overridesUnreadable", count };
     logger.warn(line, "Overrides in the store are none that this version reads: left out.");
@@ -70,13 +78,12 @@ function printable(value: JsonValue): JsonValue {
   return value.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\ufffd");
 }
 
-function openRecords({
-  opened,
-  config,
-  clock,
-  random,
-  logger,
-}: OperatorRecordsParts): SharedRecords {
+type RestoredEvent = Extract<RecordsEvent, { kind: "recordsRestored" }>;
+
+function openRecords(
+  { opened, config, clock, random, logger }: OperatorRecordsParts,
+  onRestored: (event: RestoredEvent) => void,
+): SharedRecords {
   if (opened.kind === "memory") return new LoneRecords(clock);
   return new RedisRecords({
     // Policies and 100,000 overrides are megabytes, which heartbeats must not wait for.
@@ -84,11 +91,49 @@ function openRecords({
     clock,
     random,
     keyPrefix: config.keyPrefix,
-    onEvent: (event) => logRecords(event, logger),
+    onEvent: (event) => {
+      if (event.kind === "recordsRestored") onRestored(event);
+      else logRecords(event, logger);
+    },
   });
 }
 
-function logRecords(event: RecordsEvent, logger: Logger): void {
+/** The most records of a kind that are named when they were put back; more are only counted. */
+const restoredNamedMax = 100;
+
+/** Names each record that was put back: an operator looks for the one that was lost by its name. */
+function logRestored({ recordKind, records }: RestoredEvent, logger: Logger): void {
+  for (const { id, value } of records.slice(0, restoredNamedMax)) {
+    const { domain, author, version } = value;
+    logger.warn(
+      { event: "recordRestored", recordKind, id, domain, author, policyVersion: version },
+      `The store had lost this ${recordKind} record: put back as it was.`,
+    );
+  }
+  logger.warn(
+    { event: "recordsRestored", recordKind, count: records.length },
+    "The store had lost records of operators, and has them again. Does it keep its data on disk?",
+  );
+}
+
+function restoredEntry({ recordKind, records }: RestoredEvent, replica: string): JsonObject {
+  const ids = records.slice(0, restoredNamedMax).map(({ id }) => id);
+  return auditEntry({
+    actor: { name: "headgate", role: "operator" },
+    action: "RestoreRecords",
+    subject: recordKind,
+    domain: undefined,
+    before: undefined,
+    after: { count: records.length, ids },
+    reason: "The store had lost them.",
+    replica,
+  });
+}
+
+function logRecords(
+  event: Exclude<RecordsEvent, { kind: "recordsRestored" }>,
+  logger: Logger,
+): void {
   const { kind, ...facts } = event;
   const line = { event: kind, ...facts };
   if (event.kind === "recordsFound") {

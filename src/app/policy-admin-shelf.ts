@@ -5,6 +5,7 @@ import {
   policiesKeptBytesMax,
   policiesKeptMax,
   policyToJson,
+  readCurrent,
   readHistory,
   readIndex,
   readShadow,
@@ -38,6 +39,12 @@ export class PolicyShelf {
   /** The one in force first. */
   history(): readonly StoredPolicy[] {
     return readHistory(this.#records);
+  }
+
+  /** Whether this is the one in force, as the store has it. */
+  isCurrent(version: string): boolean {
+    const current = readCurrent(this.#records);
+    return current.kind === "found" && current.value.version === version;
   }
 
   /** The one that runs beside; undefined: none, or none that can be read. */

@@ -111,7 +111,9 @@ export class PolicyAdmin implements PolicyAdministration {
     const { changes } = reviewed;
     if (isDryRun) return { kind: "changed", policy: undefined, changes };
     const policy = this.#made(files, request);
-    if (policy.version === current?.version) {
+    // One that is in force here may be lost in the store: to apply it again repairs that.
+    const isKept = policy.version === current?.version && this.#isKept(current);
+    if (isKept || (isShadow && policy.version === current?.version)) {
       if (isShadow) return { kind: "refused", why: "This policy is the one in force." };
       return { kind: "changed", policy: current, changes };
     }
@@ -191,6 +193,11 @@ export class PolicyAdmin implements PolicyAdministration {
       `The policy comes from ${place}: change it there, or start with ` +
       "HEADGATE_POLICY_SOURCE=store. It can run beside the one in force (shadow).";
     return { kind: "refused", why };
+  }
+
+  /** Whether the policy in force is where it came from. */
+  #isKept({ source, version, files }: PolicyVersion): boolean {
+    return (source === "files" && files.length > 0) || this.#shelf.isCurrent(version);
   }
 
   #made(files: readonly PolicyFile[], { actor, reason }: ChangeRequest): StoredPolicy {

@@ -8,6 +8,7 @@ import {
 } from "./admin-client.js";
 import { CommandFailure, commandFailure } from "./admin-errors.js";
 import type { CommandContext } from "./context.js";
+import { many } from "./many.js";
 import { addPrintFlags, Printer, type PrintFlags } from "./print.js";
 
 /** What every command has that talks to a Headgate. */
@@ -32,6 +33,22 @@ export const policyExitCodes = `Exit codes: 0 done, 1 refused or failed, 2 usage
 /** Adds the flags that all of them share, after their own. */
 export function addAdminCommandFlags(command: Command): Command {
   return addAdminFlags(addPrintFlags(command));
+}
+
+/** What stands on the command line of a command that shows the fleet. */
+export interface FleetViewFlags {
+  readonly thisReplica?: boolean;
+}
+
+/** Adds the flag of a command that shows what each replica sees. */
+export function addFleetViewFlags(command: Command): Command {
+  return command.option("--this-replica", "only what the replica that answers sees");
+}
+
+/** Says on standard error how many replicas did not answer. */
+export function noteSilent({ context }: AdminCall, silentReplicas: number): void {
+  if (silentReplicas === 0) return;
+  context.output.err(`Note: ${many(silentReplicas, "replica")} did not answer in time.`);
 }
 
 /** What stands on the command line of a command that changes something. */

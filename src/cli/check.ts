@@ -5,6 +5,7 @@ import type { OptionRow, ParsedOption } from "../app/option.js";
 import type { PolicyFileStyle } from "../app/policy-files.js";
 import { policyStartOptionRows } from "../app/xds-options.js";
 import type { LimitDefaults } from "../core/limit.js";
+import { doctorPolicyOf } from "../doctor/look.js";
 import { lintPaths } from "../generate/lint-paths.js";
 import { compareWithReference } from "../policy/comparison.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../policy/parse.js";
@@ -13,6 +14,7 @@ import type { CommandContext } from "./context.js";
 import { checkEnvoyFiles } from "./envoy-check.js";
 import { formatLocated, type LocatedProblem, locateProblems } from "./generate-report.js";
 import { many } from "./many.js";
+import { readPolicyArgument } from "./policy-argument.js";
 import { readFilesOrInput } from "./policy-texts.js";
 import { renderQuotas, summarizeQuotas } from "./quota-report.js";
 import { renderComparison } from "./ratelimit-report.js";
@@ -25,6 +27,7 @@ interface CheckOptions {
   readonly ratelimit?: string;
   readonly mergeDomainConfig?: string | true;
   readonly envoy?: true;
+  readonly policy?: readonly string[];
 }
 
 /** Adds `headgate check`: reads policy files of either dialect together, reports all mistakes. */
@@ -51,30 +54,14 @@ export function addCheck(program: Command, context: CommandContext): void {
       ),
     )
     .addOption(new Option("--envoy", "the files are configuration of Envoy, or patches for it"))
-    .addHelpText(
-      "before",
-      `Examples:
-  headgate check policy.yaml
-  headgate check /srv/runtime_data/current/config
-  headgate check -o json policy.yaml | jq .problems
-  headgate check --ratelimit /srv/runtime_data/current/config
-  headgate check --envoy /etc/envoy/envoy.yaml
-  kubectl get configmap policy -o jsonpath='{.data.policy\\.yaml}' | headgate check -
-`,
+    .addOption(
+      new Option(
+        "--policy <FILE>",
+        "with --envoy: compare it with this policy; may be given again",
+      ).argParser((value: string, before: readonly string[] = []) => [...before, value]),
     )
-    .addHelpText(
-      "after",
-      `
-Each problem begins with file:line:column and an id. Files are checked together, as the service
-reads them: a domain may stand in one of them only, unless MERGE_DOMAIN_CONFIG says otherwise.
-A policy that is right may have warnings, such as what is reachable below a bypassed prefix.
-The report of --ratelimit follows HEADGATE_ALGORITHM and HEADGATE_ON_STORE_FAILURE.
-
-With --envoy each file is a bootstrap, or objects of Kubernetes that carry pieces of one: what Envoy
-would refuse is an error, and so is much that it would take and then not do.
-
-Exit codes: 0 right, 1 a file cannot be read, 2 usage, 3 invalid.`,
-    )
+    .addHelpText("before", examplesText)
+    .addHelpText("after", helpText)
     .action(async (paths: readonly string[], options: CheckOptions) => {
       const complain = (message: string): never => command.error(`error: ${message}`);
       if (options.envoy === true && (paths.length === 0 || options.ratelimit !== undefined)) {
@@ -83,15 +70,45 @@ Exit codes: 0 right, 1 a file cannot be read, 2 usage, 3 invalid.`,
       if ((paths.length === 0) === (options.ratelimit === undefined)) {
         complain("name files to check, or a directory with --ratelimit");
       }
+      const { policy: policyPaths } = options;
+      if (policyPaths !== undefined && options.envoy !== true) {
+        complain("--policy belongs to --envoy; a policy to check is named without it");
+      }
       if (options.envoy === true) {
         const checked = { files: paths, format: options.output, context };
-        return context.exitWith(checkEnvoyFiles(checked));
+        if (policyPaths === undefined) return context.exitWith(checkEnvoyFiles(checked));
+        const read = await readPolicyArgument(policyPaths, "check", context.output);
+        if (read.kind === "failed") return context.exitWith(read.exitCode);
+        const policy = doctorPolicyOf(read.policy);
+        return context.exitWith(checkEnvoyFiles({ ...checked, policy }));
       }
       const read = readSettings(options, context);
       if (read.kind === "problem") return complain(read.message);
       context.exitWith(await check(paths, { ...options, ...read.value, context }));
     });
 }
+
+const examplesText = `Examples:
+  headgate check policy.yaml
+  headgate check /srv/runtime_data/current/config
+  headgate check -o json policy.yaml | jq .problems
+  headgate check --ratelimit /srv/runtime_data/current/config
+  headgate check --envoy /etc/envoy/envoy.yaml
+  headgate check --envoy envoy.yaml --policy policy.yaml
+  kubectl get configmap policy -o jsonpath='{.data.policy\\.yaml}' | headgate check -`;
+
+const helpText = `
+Each problem begins with file:line:column and an id. Files are checked together, as the service
+reads them: a domain may stand in one of them only, unless MERGE_DOMAIN_CONFIG says otherwise.
+A policy that is right may have warnings, such as what is reachable below a bypassed prefix.
+The report of --ratelimit follows HEADGATE_ALGORITHM and HEADGATE_ON_STORE_FAILURE.
+
+With --envoy each file is a bootstrap, or objects of Kubernetes that carry pieces of one: what Envoy
+would refuse is an error, and so is much that it would take and then not do.
+With --policy each bootstrap is compared with it too, as \`headgate doctor\` compares an
+Envoy that runs: a domain that is wrong, a filter that is missing, a timeout too short.
+
+Exit codes: 0 right, 1 a file cannot be read, 2 usage, 3 invalid.`;
 
 /** The service's own setting. */
 const mergeOption = policyStartOptionRows.mergesDomains;

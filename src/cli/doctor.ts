@@ -4,7 +4,7 @@ import { exitCodes } from "../app/failure.js";
 import { readVersion } from "../app/version.js";
 import { createStyle, isColorWanted } from "../dev/demo-report.js";
 import { diagnose } from "../doctor/diagnose.js";
-import type { DoctorPolicy } from "../doctor/look.js";
+import { type DoctorPolicy, doctorPolicyOf } from "../doctor/look.js";
 import { parseDurationMs } from "../policy/duration.js";
 import { visibleText } from "../policy/problem.js";
 import type { CommandContext } from "./context.js";
@@ -138,6 +138,5 @@ async function readPolicy(
   if (paths.length === 0) return undefined;
   const read = await readPolicyArgument(paths, "doctor", output);
   if (read.kind === "failed") return read.exitCode;
-  const { version, rules, domains, services } = read.policy;
-  return { version, rules, services, domains: new Set(domains.keys()) };
+  return doctorPolicyOf(read.policy);
 }

@@ -2,12 +2,18 @@ import { readFileSync } from "node:fs";
 import { readEnvoyImage } from "../app/envoy-image.js";
 import { exitCodes } from "../app/failure.js";
 import { readErrorWords } from "../app/policy-files.js";
+import { readVersion } from "../app/version.js";
+import { createStyle, isColorWanted } from "../dev/demo-report.js";
+import { diagnoseBootstrap } from "../doctor/diagnose.js";
+import { readBootstrap } from "../doctor/envoy-dump.js";
+import type { DoctorPolicy, Look } from "../doctor/look.js";
 import { formatJsonPath } from "../generate/check/check-problem.js";
-import { checkText, type TextProblem } from "../generate/check/check-text.js";
+import { checkText, readDocuments, type TextProblem } from "../generate/check/check-text.js";
 import { EnvoyApi } from "../generate/check/envoy-api.js";
 import { visibleText } from "../policy/problem.js";
 import { problemsMax } from "../policy/problem-log.js";
 import type { CommandContext } from "./context.js";
+import { countLooks, doctorAsPlain, renderDoctor } from "./doctor-report.js";
 import { many } from "./many.js";
 
 /** What is checked, and how it is reported. */
@@ -15,14 +21,17 @@ export interface EnvoyCheck {
   readonly files: readonly string[];
   readonly format: "text" | "json";
   readonly context: CommandContext;
+  /** What bootstraps are compared with; absent: nothing. */
+  readonly policy?: DoctorPolicy;
 }
 
 /**
  * Checks Envoy's configuration as people have it: strictly against its API and its rules, and for
  * what it takes and should not. Answers the exit code: warnings alone are none.
  */
-export function checkEnvoyFiles({ files, format, context }: EnvoyCheck): number {
-  const { output } = context;
+export function checkEnvoyFiles({ files, format, context, policy }: EnvoyCheck): number {
+  const { output, env, terminal } = context;
+  const compared: { readonly file: string; readonly looks: readonly Look[] }[] = [];
   const api = new EnvoyApi(readEnvoyImage());
   const found: (TextProblem & { readonly file: string })[] = [];
   for (const file of new Set(files)) {
@@ -35,12 +44,34 @@ export function checkEnvoyFiles({ files, format, context }: EnvoyCheck): number 
     }
     const name = file === "-" ? "<stdin>" : file;
     found.push(...checkText(text, api).map((problem) => ({ ...problem, file: name })));
+    if (policy === undefined) continue;
+    const dumps = readDocuments(text).map(readBootstrap);
+    const [dump] = dumps.filter((one) => one !== undefined);
+    if (dump === undefined) {
+      output.err(`headgate check: ${visibleText(name)} is no bootstrap: not compared.`);
+    } else {
+      const looks = diagnoseBootstrap(dump, { policy, ownVersion: readVersion() });
+      compared.push({ file: name, looks });
+    }
   }
-  const errors = found.filter(({ severity }) => severity === "error").length;
+  const isWrong = ({ severity }: { readonly severity: string }) => severity === "error";
+  const wrongCount = compared.reduce((sum, { looks }) => sum + countLooks(looks).errors, 0);
+  const errors = found.filter(isWrong).length + wrongCount;
   if (format === "json") {
     const problems = found.map((problem) => ({ ...problem, path: formatJsonPath(problem.path) }));
-    output.out(JSON.stringify({ ok: errors === 0, files: files.length, problems }, undefined, 2));
-  } else output.out(asText(found, errors));
+    const reports = compared.map(({ file, looks }) => {
+      return { file, ...doctorAsPlain({ looks, subject: file }) };
+    });
+    const doctor = policy === undefined ? {} : { compared: reports };
+    const report = { ok: errors === 0, files: files.length, problems, ...doctor };
+    output.out(JSON.stringify(report, undefined, 2));
+  } else {
+    const style = createStyle(isColorWanted(env, terminal.isScreen));
+    const reports = compared
+      .filter(({ looks }) => looks.length > 0)
+      .map(({ file, looks }) => renderDoctor({ looks, subject: visibleText(file) }, style));
+    output.out([asText(found, errors - wrongCount), ...reports].join("\n\n"));
+  }
   return errors === 0 ? exitCodes.ok : exitCodes.invalidPolicy;
 }
 

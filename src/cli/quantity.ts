@@ -65,3 +65,13 @@ export function safeText(text: string): string {
 export function entriesText(entries: readonly SelectedEntry[]): string {
   return safeText(formatEntries(entries));
 }
+
+/** Whether a table is of several replicas, and needs a column for them. */
+export function isOfFleet(rows: readonly { readonly replica: string }[]): boolean {
+  return rows.some(({ replica }) => replica !== rows[0]?.replica);
+}
+
+/** A replica in a table: the beginning of its name, which tells it from the others. */
+export function replicaText(replica: string): string {
+  return safeText(replica.slice(0, 6));
+}

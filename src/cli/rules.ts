@@ -6,12 +6,19 @@ import {
   ListRulesResponseSchema,
   type Rule,
 } from "../gen/headgate/admin/v1/admin_pb.js";
-import { addAdminCommandFlags, adminExitCodes, runAdmin } from "./admin-command.js";
+import {
+  addAdminCommandFlags,
+  addFleetViewFlags,
+  adminExitCodes,
+  type FleetViewFlags,
+  noteSilent,
+  runAdmin,
+} from "./admin-command.js";
 import type { CommandContext } from "./context.js";
 import { many } from "./many.js";
 import { eachPage } from "./pages.js";
 import type { Drawing } from "./print.js";
-import { countText, periodText, safeText } from "./quantity.js";
+import { countText, isOfFleet, periodText, replicaText, safeText } from "./quantity.js";
 import { drawTable } from "./text-table.js";
 
 /** Adds `headgate rules`: what the policy in force limits, and how often. */
@@ -20,7 +27,7 @@ export function addRules(program: Command, context: CommandContext): void {
     .command("rules")
     .description("list the rules of the policy in force, and what they have counted")
     .argument("[DOMAIN]", "only of this domain");
-  addAdminCommandFlags(command)
+  addAdminCommandFlags(addFleetViewFlags(command))
     .addHelpText(
       "before",
       `Examples:
@@ -32,22 +39,25 @@ export function addRules(program: Command, context: CommandContext): void {
     .addHelpText(
       "after",
       `
-Counts are of the replica that answers, since it started.
+Counts are of each replica, since it started.
 
 ${adminExitCodes}`,
     )
-    .action((domain: string | undefined) =>
-      runAdmin(command, context, async ({ client, printer }) => {
+    .action((domain: string | undefined, { thisReplica = false }: FleetViewFlags) =>
+      runAdmin(command, context, async (call) => {
+        const { client, printer } = call;
         const all = create(ListRulesResponseSchema);
         await eachPage(
-          (page) => client.limits.listRules({ domain: domain ?? "", ...page }),
+          (page) => client.limits.listRules({ domain: domain ?? "", thisReplica, ...page }),
           (page) => {
             all.rules.push(...page.rules);
             all.policyVersion = page.policyVersion;
+            all.silentReplicas = Math.max(all.silentReplicas, page.silentReplicas);
             return "more";
           },
         );
         printer.print(ListRulesResponseSchema, all, drawRules);
+        noteSilent(call, all.silentReplicas);
         return undefined;
       }),
     );
@@ -59,26 +69,34 @@ function drawRules(
   { style, columnsMax }: Drawing,
 ): readonly string[] {
   if (rules.length === 0) return ["The policy in force has no rules."];
+  const isFleet = isOfFleet(rules);
   const number = { align: "right", paint: (cell: string) => cell } as const;
   const table = drawTable(
     [
       { title: "domain", isFlexible: true },
       { title: "rule", isFlexible: true, paint: style.bold },
       { title: "limits", isFlexible: true, isWrapped: true },
+      ...(isFleet ? [{ title: "replica" }] : []),
       { ...number, title: "asked" },
       { ...number, title: "over", paint: (cell) => (cell.trim() === "0" ? cell : style.bad(cell)) },
       { ...number, title: "near" },
     ],
-    rules.flatMap((rule) => {
+    rules.flatMap((rule, at) => {
+      // Replicas of one rule follow each other, and its limits are said once.
+      const before = rules[at - 1];
+      const isSame = before?.domain === rule.domain && before.label === rule.label;
       const [first = "none", ...others] = limitsOf(rule);
       const { hits = 0n, overLimitHits = 0n, nearLimitHits = 0n } = rule.counts ?? {};
       const counts = [hits, overLimitHits, nearLimitHits].map(countText);
-      const row = [safeText(rule.domain), safeText(rule.label), first, ...counts];
+      const numbers = isFleet ? [replicaText(rule.replica), ...counts] : counts;
+      if (isSame) return [["", "", "", ...numbers]];
+      const row = [safeText(rule.domain), safeText(rule.label), first, ...numbers];
       return [row, ...others.map((limit) => ["", "", limit])];
     }),
     columnsMax,
   );
-  const version = style.dim(`${many(rules.length, "rule")} of policy ${safeText(policyVersion)}`);
+  const ruleCount = new Set(rules.map(({ domain, label }) => JSON.stringify([domain, label]))).size;
+  const version = style.dim(`${many(ruleCount, "rule")} of policy ${safeText(policyVersion)}`);
   return [...table, version];
 }
 

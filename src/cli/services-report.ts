@@ -7,10 +7,9 @@ import type {
 import { drawBar } from "./bar.js";
 import { many } from "./many.js";
 import type { Drawing } from "./print.js";
-import { countText, percentText, safeText, waitText } from "./quantity.js";
+import { countText, isOfFleet, percentText, replicaText, safeText, waitText } from "./quantity.js";
 import { drawTable } from "./text-table.js";
 
-const barColumns = 10;
 const shareBarColumns = 20;
 
 /** Services for people. */
@@ -19,28 +18,31 @@ export function drawServices(
   { style, columnsMax }: Drawing,
 ): readonly string[] {
   if (services.length === 0) return ["The policy in force has no services with admission."];
+  const isFleet = isOfFleet(services);
   return drawTable(
     [
       { title: "service", isFlexible: true, paint: style.bold },
       { title: "law", isFlexible: true },
       { title: "in use", align: "right" },
-      { title: "" },
       { title: "rtt", align: "right" },
-      { title: "least", align: "right" },
+      ...(isFleet ? [] : [{ title: "least", align: "right" } as const]),
       { title: "gate", paint: (cell) => (cell.startsWith("open") ? cell : style.bad(cell)) },
       { title: "shed", align: "right" },
       { title: "waiting", align: "right" },
+      { title: "refused", align: "right" },
+      ...(isFleet ? [{ title: "replica" }] : []),
     ],
     services.map((service) => [
       safeText(service.name),
       safeText(service.law),
       inUseText(service),
-      inUseBar(service),
       millisText(service.rttMs),
-      millisText(service.minRttMs),
+      ...(isFleet ? [] : [millisText(service.minRttMs)]),
       service.gate === "" ? "-" : safeText(service.gate),
       percentText(service.rejectRatio),
       countText(service.waiting),
+      countText(service.refused),
+      ...(isFleet ? [replicaText(service.replica)] : []),
     ]),
     columnsMax,
   );
@@ -49,11 +51,6 @@ export function drawServices(
 function inUseText({ inFlight, concurrencyLimit }: Service): string {
   if (concurrencyLimit === 0n) return countText(inFlight);
   return `${countText(inFlight)} of ${countText(concurrencyLimit)}`;
-}
-
-function inUseBar({ inFlight, concurrencyLimit }: Service): string {
-  if (concurrencyLimit === 0n) return "";
-  return drawBar(Number(inFlight) / Number(concurrencyLimit), barColumns);
 }
 
 function millisText(ms: number): string {

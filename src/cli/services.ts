@@ -1,6 +1,13 @@
 import type { Command } from "commander";
 import { ListServicesResponseSchema } from "../gen/headgate/admin/v1/admin_pb.js";
-import { addAdminCommandFlags, adminExitCodes, runAdmin } from "./admin-command.js";
+import {
+  addAdminCommandFlags,
+  addFleetViewFlags,
+  adminExitCodes,
+  type FleetViewFlags,
+  noteSilent,
+  runAdmin,
+} from "./admin-command.js";
 import type { CommandContext } from "./context.js";
 import { drawServices } from "./services-report.js";
 
@@ -9,7 +16,7 @@ export function addServices(program: Command, context: CommandContext): void {
   const command = program
     .command("services")
     .description("list services: their concurrency, gate, and what is shed");
-  addAdminCommandFlags(command)
+  addAdminCommandFlags(addFleetViewFlags(command))
     .addHelpText(
       "before",
       `Examples:
@@ -20,15 +27,17 @@ export function addServices(program: Command, context: CommandContext): void {
     .addHelpText(
       "after",
       `
+Each replica has a row; what its admission refused is counted since it started.
 \`headgate fleet\` shows how Envoys share a limit; \`headgate gate\` when a gate
 opens.
 
 ${adminExitCodes}`,
     )
-    .action(() =>
-      runAdmin(command, context, async ({ client, printer }) => {
-        const answer = await client.fleet.listServices({});
-        printer.print(ListServicesResponseSchema, answer, drawServices);
+    .action(({ thisReplica = false }: FleetViewFlags) =>
+      runAdmin(command, context, async (call) => {
+        const answer = await call.client.fleet.listServices({ thisReplica });
+        call.printer.print(ListServicesResponseSchema, answer, drawServices);
+        noteSilent(call, answer.silentReplicas);
         return undefined;
       }),
     );

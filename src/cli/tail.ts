@@ -5,15 +5,22 @@ import {
   DecisionSampleSchema,
   type TailDecisionsResponse,
 } from "../gen/headgate/admin/v1/admin_pb.js";
-import { type AdminCall, addAdminCommandFlags, adminExitCodes, runAdmin } from "./admin-command.js";
+import {
+  type AdminCall,
+  addAdminCommandFlags,
+  addFleetViewFlags,
+  adminExitCodes,
+  type FleetViewFlags,
+  runAdmin,
+} from "./admin-command.js";
 import type { CommandContext } from "./context.js";
 import { entriesHelp, parseEntries } from "./key-selector.js";
 import { readCount, readPart } from "./number-flags.js";
 import type { Drawing } from "./print.js";
-import { clockText, countText, entriesText, safeText } from "./quantity.js";
+import { clockText, countText, entriesText, replicaText, safeText } from "./quantity.js";
 import { cutText } from "./text-width.js";
 
-interface TailFlags {
+interface TailFlags extends FleetViewFlags {
   readonly denied?: true;
   readonly rule?: string;
   readonly having?: string;
@@ -40,7 +47,7 @@ export function addTail(program: Command, context: CommandContext): void {
     .option("--sample <PART>", "look at this part of them, above 0 to 1", "1")
     .option("--per-second <COUNT>", `show so many a second, at most ${perSecondMax}`, "50")
     .option("-n, --lines <COUNT>", "end after so many");
-  addAdminCommandFlags(command)
+  addAdminCommandFlags(addFleetViewFlags(command))
     .addHelpText(
       "before",
       `Examples:
@@ -53,7 +60,7 @@ export function addTail(program: Command, context: CommandContext): void {
     .addHelpText(
       "after",
       `
-It follows the replica that answers, until Ctrl-C. What comes too fast is left
+It follows all replicas, until Ctrl-C. What comes too fast is left
 out, and counted on standard error. JSON has one decision a line, YAML one a
 document.
 ${entriesHelp}
@@ -74,6 +81,7 @@ async function tail(domain: string, flags: TailFlags, call: AdminCall): Promise<
     having: flags.having === undefined ? [] : [...parseEntries(flags.having)],
     sampleRatio: readPart("--sample", flags.sample),
     perSecondMax: readCount("--per-second", flags.perSecond, perSecondMax),
+    thisReplica: flags.thisReplica === true,
   };
   const most =
     flags.lines === undefined
@@ -130,6 +138,7 @@ class ShownDecisions {
 /** One decision, in one line. */
 function drawDecision(decision: DecisionSample, { style, columnsMax }: Drawing): readonly string[] {
   const { time, isDenied, domain, ruleLabel, entries, hits, remainingHits, decidedBy } = decision;
+  const replica = replicaText(decision.replica);
   const verdict = isDenied ? "denied " : "allowed";
   const notes = [
     hits === 1n ? "" : `${countText(hits)} hits`,
@@ -140,7 +149,7 @@ function drawDecision(decision: DecisionSample, { style, columnsMax }: Drawing):
   const words =
     `${safeText(domain)}/${rule}  ${entriesText(entries)}` +
     (notes.length === 0 ? "" : `  (${notes.join(", ")})`);
-  const head = `${clockText(time)}  `;
+  const head = `${clockText(time)}  ${replica}  `;
   const rest = cutText(words, columnsMax - head.length - verdict.length - 2);
   return [`${style.dim(head)}${isDenied ? style.bad(verdict) : style.good(verdict)}  ${rest}`];
 }

@@ -6,7 +6,15 @@ import type {
 } from "../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "./bar.js";
 import type { Drawing } from "./print.js";
-import { countText, entriesText, percentText, safeText, timeText } from "./quantity.js";
+import {
+  countText,
+  entriesText,
+  isOfFleet,
+  percentText,
+  replicaText,
+  safeText,
+  timeText,
+} from "./quantity.js";
 import { drawTable } from "./text-table.js";
 import { cutText } from "./text-width.js";
 
@@ -30,6 +38,7 @@ export function drawTop(view: TopView, drawing: Drawing): readonly string[] {
   const since = view.by === "near" ? "" : sinceText(view.answer.since);
   const title = style.bold(cutText(`${titles[view.by]}${since}`, columnsMax));
   const barColumns = barColumnsIn(columnsMax);
+  const isFleet = isOfFleet(view.answer.keys);
   const rows =
     view.by === "near" ? nearRows(view.answer, barColumns) : countRows(view.answer, barColumns);
   if (rows.length === 0) return [title, "", "No key has been seen yet."];
@@ -37,6 +46,7 @@ export function drawTop(view: TopView, drawing: Drawing): readonly string[] {
   const columns = [
     { title: view.by === "near" ? "used" : "calls", align: "right" },
     { title: "", paint: color },
+    ...(isFleet ? [{ title: "replica" }] : []),
     { title: "domain", isFlexible: true },
     { title: "rule", isFlexible: true },
     // Domains and rules are known by their beginnings; keys are not.
@@ -50,10 +60,12 @@ function sinceText(since: Timestamp | undefined): string {
 }
 
 function countRows({ keys }: TopKeysResponse, barColumns: number): readonly (readonly string[])[] {
+  const isFleet = isOfFleet(keys);
   const most = Math.max(1, ...keys.map(({ count }) => Number(count)));
-  return keys.map(({ key, ruleLabel, count, errorMax }) => [
+  return keys.map(({ key, ruleLabel, count, errorMax, replica }) => [
     countText(count) + (errorMax === 0n ? "" : ` -${countText(errorMax)}`),
     drawBar(Number(count) / most, barColumns),
+    ...(isFleet ? [replicaText(replica)] : []),
     ...keyCells(key, ruleLabel),
   ]);
 }
@@ -62,9 +74,11 @@ function nearRows(
   { keys }: NearLimitKeysResponse,
   barColumns: number,
 ): readonly (readonly string[])[] {
-  return keys.map(({ key, ruleLabel, usedRatio, isOver }) => [
+  const isFleet = isOfFleet(keys);
+  return keys.map(({ key, ruleLabel, usedRatio, isOver, replica }) => [
     isOver ? "over" : percentText(usedRatio),
     drawBar(usedRatio, barColumns),
+    ...(isFleet ? [replicaText(replica)] : []),
     ...keyCells(key, ruleLabel),
   ]);
 }

@@ -7,7 +7,10 @@ import {
 import {
   type AdminCall,
   addAdminCommandFlags,
+  addFleetViewFlags,
   adminExitCodes,
+  type FleetViewFlags,
+  noteSilent,
   runAdmin,
   usageFailure,
 } from "./admin-command.js";
@@ -16,7 +19,7 @@ import { isWatched, readEvery, roomBeside, watch } from "./live-command.js";
 import { readCount } from "./number-flags.js";
 import { drawTop, type TopBy, type TopView } from "./top-report.js";
 
-interface TopFlags {
+interface TopFlags extends FleetViewFlags {
   readonly by: TopBy;
   readonly rule?: string;
   readonly count?: string;
@@ -47,7 +50,7 @@ export function addTop(program: Command, context: CommandContext): void {
     .option("-n, --count <COUNT>", `how many keys, at most ${topCountMax}; default: as fit`)
     .option("--every <DURATION>", "how often it is drawn again", "1s")
     .option("--once", "print one table and end, as without a terminal");
-  addAdminCommandFlags(command)
+  addAdminCommandFlags(addFleetViewFlags(command))
     .addHelpText(
       "before",
       `Examples:
@@ -61,8 +64,8 @@ export function addTop(program: Command, context: CommandContext): void {
       "after",
       `
 On a terminal it is drawn again until q or Ctrl-C; h, d and n show hits, denials
-and keys near their limit. What is counted is a sample of the calls that the
-replica that answers has seen; \`100 -4\` means that it may be 4 fewer.
+and keys near their limit. What is counted is a sample of the calls that each
+replica has seen; \`100 -4\` means that it may be 4 fewer.
 
 ${adminExitCodes}`,
     )
@@ -80,11 +83,14 @@ async function top(domain: string, flags: TopFlags, call: AdminCall): Promise<un
     flags.count === undefined ? undefined : readCount("--count", flags.count, topCountMax);
   const everyMs = readEvery(flags.every);
   let { by } = flags;
+  const { thisReplica = false } = flags;
   const look = (count: number): Promise<TopView> => {
-    return ask(call, { by, domain, ruleLabel: flags.rule ?? "", count });
+    return ask(call, { by, domain, ruleLabel: flags.rule ?? "", count, thisReplica });
   };
   if (!isWatched(call, flags)) {
-    printOnce(await look(asked ?? usualCount), call);
+    const view = await look(asked ?? usualCount);
+    printOnce(view, call);
+    noteSilent(call, view.answer.silentReplicas);
     return undefined;
   }
   const draw = async (): Promise<readonly string[]> => {
@@ -113,14 +119,13 @@ async function ask(
     readonly domain: string;
     readonly ruleLabel: string;
     readonly count: number;
+    readonly thisReplica: boolean;
   },
 ): Promise<TopView> {
-  const { by, domain, ruleLabel, count } = asked;
-  if (by === "near") {
-    return { by, answer: await client.limits.nearLimitKeys({ domain, ruleLabel, count }) };
-  }
+  const { by, ...request } = asked;
+  if (by === "near") return { by, answer: await client.limits.nearLimitKeys(request) };
   const order = by === "hits" ? TopOrder.HITS : TopOrder.DENIALS;
-  return { by, answer: await client.limits.topKeys({ domain, ruleLabel, order, count }) };
+  return { by, answer: await client.limits.topKeys({ ...request, order }) };
 }
 
 function printOnce(view: TopView, { printer }: AdminCall): void {

@@ -4,7 +4,7 @@ import type { FailureMode, Limit, LimitKey } from "../core/limit.js";
 import type { OverrideTable } from "../core/override-table.js";
 import type { QuotaLimit, QuotaPoolSettings } from "../core/quota.js";
 import type { Policy } from "../policy/policy.js";
-import type { DecisionCounters } from "./counters.js";
+import type { DecisionCounters, RuleCounters } from "./counters.js";
 import { type PreparedAsk, type PrepareParts, prepareQuery } from "./prepared-query.js";
 import type { Switches } from "./switches.js";
 import type { WindowSource } from "./window-source.js";
@@ -44,6 +44,8 @@ export interface QuotaReach {
   /** The limits that a pool goes by; `charged` begins with them. */
   readonly limits: readonly QuotaLimit[];
   readonly charged: readonly ReachedLimit[];
+  /** Where the rule counts what is asked of it; undefined: no rule meets the descriptor. */
+  readonly counters: RuleCounters | undefined;
   /** What holds while the store is away: of several limits the strictest. */
   readonly onStoreFailure: FailureMode;
 }
@@ -66,17 +68,21 @@ export function findReach(descriptor: ReachDescriptor, parts: ReachParts): Quota
     newKeys: { admits: () => !isOverflow, admitsSize: () => true },
   });
   const [met] = prepared.descriptors;
-  if (met?.kind !== "limited") return { ...unlimited, identity: descriptorIdentity(descriptor) };
+  const ruleCounters = met !== undefined && "counters" in met ? met.counters : undefined;
+  if (met?.kind !== "limited") {
+    return { ...unlimited, counters: ruleCounters, identity: descriptorIdentity(descriptor) };
+  }
   const denying = prepared.asks.filter(({ charge }) => charge.role !== "shadow");
   const counted = prepared.asks.filter(({ charge }) => charge.role === "shadow");
   const identity = keysIdentity(prepared.asks.map(({ charge: { key } }) => key));
   const onStoreFailure = strictest(denying.length === 0 ? [] : denying);
   const isDenied = denying.some(({ limit }) => limit.hits === 0 || limit.burst === 0);
-  if (isDenied) return { identity, mode: "denied", limits: [], charged: [], onStoreFailure };
+  const found = { identity, onStoreFailure, counters: ruleCounters };
+  if (isDenied) return { ...found, mode: "denied", limits: [], charged: [] };
   const mode = denying.length === 0 ? "counted" : "limited";
   const charged = [...denying, ...counted].filter(({ limit }) => limit.hits > 0).map(settling);
   const limits = (denying.length === 0 ? charged : charged.slice(0, denying.length)).map(plain);
-  return { identity, mode, limits, charged, onStoreFailure };
+  return { ...found, mode, limits, charged };
 }
 
 /** What buckets of these keys share. */
@@ -95,7 +101,7 @@ const unlimited = {
   limits: [],
   charged: [],
   onStoreFailure: "allow",
-} as const satisfies Omit<QuotaReach, "identity">;
+} as const satisfies Omit<QuotaReach, "identity" | "counters">;
 
 /** Never that of limits, which begins with a number. */
 function descriptorIdentity({ domain, entries }: ReachDescriptor): string {

@@ -1,3 +1,4 @@
+import { hitsMax } from "../core/limit.js";
 import {
   type QuotaHolder,
   type QuotaUsage,
@@ -7,6 +8,7 @@ import {
 } from "../core/quota.js";
 import { readQuotaBucket } from "../policy/quota-bucket.js";
 import { type QuotaPolicy, quotaClassKey } from "../policy/quota-policy.js";
+import type { RuleCounters } from "./counters.js";
 import type { DrivenPool } from "./driven-pool.js";
 import type { QuotaBucketRecord, QuotaBuckets } from "./quota-buckets.js";
 import type { IgnoredBucket, QuotaCounts, QuotaOverflow, ToldKind } from "./quota-counts.js";
@@ -218,7 +220,8 @@ export class OpenQuotaSession implements QuotaSession {
     const elapsedMs = likelyElapsedMs(usage.elapsedMs, nowMs - member.reportedMs);
     member.reportedMs = nowMs;
     const verdict = member.pool.law.report(member.holder, { ...usage, elapsedMs }, nowMs);
-    if (verdict !== "plausible") counts.add(counts.unusual, verdict);
+    if (verdict === "plausible") countUsage(member.pool.reach.counters, usage);
+    else counts.add(counts.unusual, verdict);
     this.#answer(member);
   }
 
@@ -326,6 +329,21 @@ export class OpenQuotaSession implements QuotaSession {
 function likelyElapsedMs(toldMs: number, measuredMs: number): number {
   if (toldMs <= 0) return toldMs;
   return Math.min(toldMs + 999, Math.max(toldMs, measuredMs));
+}
+
+/** A request that an Envoy decides by a quota counts as one that is asked for. */
+function countUsage(
+  counters: RuleCounters | undefined,
+  { allowedHits, deniedHits }: QuotaUsage,
+): void {
+  if (counters === undefined) return;
+  // What was denied is bounded by nothing that was assigned.
+  const overHits = Math.min(deniedHits, hitsMax);
+  counters.ok += allowedHits;
+  counters.over += overHits;
+  counters.hits.total += allowedHits + overHits;
+  counters.hits.within += allowedHits;
+  counters.hits.over += overHits;
 }
 
 function toldKind(told: QuotaTold): ToldKind {

@@ -36,7 +36,7 @@ function lookAtHeadgate({ headgate, headgateFailure, policy }: Evidence): readon
     const seen = "Headgate itself: name its HTTP port by --headgate";
     return [{ kind: "unseen", id: "HG505", seen }];
   }
-  const looks: Look[] = [lookAtStatus(headgate)];
+  const looks: Look[] = [...lookAtStore(headgate), ...lookAtStatus(headgate)];
   const { policyVersion } = headgate;
   if (policy === undefined || policyVersion === undefined) return looks;
   const shown = shownName(policyVersion);
@@ -54,14 +54,25 @@ function lookAtHeadgate({ headgate, headgateFailure, policy }: Evidence): readon
   return looks;
 }
 
-function lookAtStatus({ status, lastReloadProblem }: HeadgateView): Look {
+function lookAtStore({ storeState }: HeadgateView): readonly Look[] {
+  const id = "HG512";
+  if (storeState === undefined) return [];
+  if (storeState === "ok") return [{ kind: "pass", id, seen: "Headgate reaches its store" }];
+  const seen = `/readyz says that the store is ${shownName(storeState)}`;
+  return [{ kind: "finding", id, severity: "error", seen }];
+}
+
+function lookAtStatus(headgate: HeadgateView): readonly Look[] {
+  const { status, lastReloadProblem, storeState } = headgate;
   const id = "HG505";
   const shown = shownName(status ?? "nothing that is understood");
   const seen = `/readyz says ${shown}`;
-  if (status === "ready") return { kind: "pass", id, seen };
-  if (status !== "degraded") return { kind: "finding", id, severity: "error", seen };
-  const why = lastReloadProblem ? ": the newest policy is refused" : "";
-  return { kind: "finding", id, severity: "warning", seen: `${seen}${why}` };
+  if (status === "ready") return [{ kind: "pass", id, seen }];
+  if (status !== "degraded") return [{ kind: "finding", id, severity: "error", seen }];
+  // A store that is away says it all.
+  if (!lastReloadProblem && storeState === "unavailable") return [];
+  const why = lastReloadProblem ? ": the newest policy is refused, or gone from the store" : "";
+  return [{ kind: "finding", id, severity: "warning", seen: `${seen}${why}` }];
 }
 
 function lookAtFailures(askers: readonly Asker[], evidence: Evidence): readonly Look[] {

@@ -66,6 +66,16 @@ function lookAtLimits(asked: Asked, policy: DoctorPolicy): readonly Look[] {
   // What cannot be told may reach anything.
   const isAllKnown = known.every(({ entries }) => entries !== undefined);
   if (!isAllKnown || known.length > compared.length) return looks;
+  // Envoys count these by themselves, and ask for no decision.
+  for (const { name, domain, bucket } of policy.quotas) {
+    const entries = bucket.map((part) => ({
+      key: part.key,
+      value: part.kind === "fixed" ? part.value : undefined,
+      isOptional: false,
+    }));
+    const rules = paths.reachedBy({ domain, entries, where: name });
+    for (const rule of rules ?? []) reached.add(rule);
+  }
   return [...looks, ...lookAtUnreached(asked, policy, reached)];
 }
 

@@ -1,8 +1,9 @@
 import { lookAtAnswers } from "./answer-looks.js";
 import { lookAtDescriptors } from "./descriptor-looks.js";
+import type { EnvoyDump } from "./envoy-dump.js";
 import { lookAtExtProc } from "./ext-proc-looks.js";
 import { lookAtLimits } from "./limit-looks.js";
-import { type Evidence, type Examine, type Look, rankLooks } from "./look.js";
+import { type DoctorPolicy, type Evidence, type Examine, type Look, rankLooks } from "./look.js";
 import { lookAtLoop } from "./loop-looks.js";
 import { lookAtRoad } from "./road-looks.js";
 import { lookAtSides } from "./side-looks.js";
@@ -16,6 +17,27 @@ const areas: readonly Examine[] = [
   lookAtLimits,
   lookAtSides,
 ];
+
+/**
+ * Compares the configuration of an Envoy that does not run with a policy: what is wrong, worst
+ * first. Nothing is said of what only a running one shows.
+ */
+export function diagnoseBootstrap(
+  dump: EnvoyDump,
+  { policy, ownVersion }: { readonly policy: DoctorPolicy; readonly ownVersion: string },
+): readonly Look[] {
+  const unknown = { stats: [], runtime: undefined, envoyVersion: undefined, cluster: undefined };
+  const nobody = { headgate: undefined, headgateFailure: undefined, clocks: {} };
+  const looks = diagnose({
+    ...unknown,
+    ...nobody,
+    dump,
+    policy,
+    ownVersion,
+    envoyNowMs: undefined,
+  });
+  return looks.filter(({ kind }) => kind === "finding");
+}
 
 /**
  * Compares an Envoy with a policy and with what Headgate says of itself: what hurts most first,

@@ -5,6 +5,12 @@ import type { ProblemRow } from "../policy/problem-row.js";
  * order. The docs' table is these rows; an id keeps its meaning.
  */
 export const doctorProblemRows = {
+  HG512: {
+    title: "Headgate cannot reach its store.",
+    remedy:
+      "Bring Redis back first (its log, REDIS_URL, the network): limits go by on_store_failure " +
+      "meanwhile, and operators' records are put back by the replicas.",
+  },
   HG500: {
     title: "Nothing asks Headgate.",
     remedy: "Add the filters that `headgate generate envoy` writes, and the cluster they ask.",

@@ -54,6 +54,25 @@ export function readConfigDump(text: string): ReadDump {
   return { kind: "dump", dump: arrange(parts) };
 }
 
+/**
+ * Reads a bootstrap as the Envoy that starts with it would show it; undefined where it is none.
+ * What a control plane would add is not there.
+ */
+export function readBootstrap(bootstrap: PlainMap): EnvoyDump | undefined {
+  if (mapAt(bootstrap, "static_resources") === undefined) return undefined;
+  const part = (name: string, fields: PlainMap): PlainMap => ({
+    "@type": `type.googleapis.com/envoy.admin.v3.${name}`,
+    ...fields,
+  });
+  const clusters = mapsAt(bootstrap, "static_resources", "clusters");
+  const listeners = mapsAt(bootstrap, "static_resources", "listeners");
+  return arrange([
+    part("BootstrapConfigDump", { bootstrap }),
+    part("ClustersConfigDump", { static_clusters: clusters.map((cluster) => ({ cluster })) }),
+    part("ListenersConfigDump", { static_listeners: listeners.map((listener) => ({ listener })) }),
+  ]);
+}
+
 function arrange(parts: readonly PlainMap[]): EnvoyDump {
   const of = (name: string): readonly PlainMap[] =>
     parts.filter((part) => isOfType(part, `envoy.admin.v3.${name}`));

@@ -7,6 +7,8 @@ export const metricsCharsMax = 67_108_864;
 export interface HeadgateView {
   /** `ready`, `degraded` and so on; undefined where it does not say. */
   readonly status: string | undefined;
+  /** `ok` or `unavailable`; undefined where it does not say. */
+  readonly storeState: string | undefined;
   readonly policyVersion: string | undefined;
   readonly lastReloadProblem: boolean;
   readonly version: string | undefined;
@@ -42,6 +44,7 @@ export function readHeadgate({
   }
   return {
     status: textAt(ready, "status"),
+    storeState: textAt(ready, "store", "state"),
     policyVersion: textAt(ready, "policy", "version"),
     lastReloadProblem: textAt(ready, "policy", "lastReloadProblem") !== undefined,
     version,

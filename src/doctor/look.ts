@@ -1,5 +1,7 @@
 import type { Rule } from "../core/limit.js";
 import type { PlainMap } from "../generate/plain-tree.js";
+import type { Policy } from "../policy/policy.js";
+import type { QuotaPolicy } from "../policy/quota-policy.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
 import { type DoctorProblemId, doctorProblemIds } from "./doctor-problems.js";
 import type { EnvoyDump } from "./envoy-dump.js";
@@ -27,6 +29,13 @@ export interface DoctorPolicy {
   readonly domains: ReadonlySet<string>;
   readonly rules: readonly Rule[];
   readonly services: readonly ServicePolicy[];
+  readonly quotas: readonly QuotaPolicy[];
+}
+
+/** A policy, as it is compared. */
+export function doctorPolicyOf(policy: Policy): DoctorPolicy {
+  const { version, rules, domains, services, quotas } = policy;
+  return { version, rules, services, quotas, domains: new Set(domains.keys()) };
 }
 
 /** How far a clock is ahead of this machine's, and how exactly that is known. */

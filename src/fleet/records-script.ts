@@ -5,8 +5,10 @@ import type { StoreScript } from "../store/connection.js";
  * taken away, a sorted set; the counters; the audit log, a list. ARGV: the kind, the id, the
  * expected version, a name of this change, the most records, the most that are remembered as taken
  * away, "1" to keep and "0" to take away, the record, the most audit entries, the audit entry or
- * nothing. Answers `changed`, `conflict` or `full` with a version. The same change again, by its
- * name, answers as it did and changes nothing: a call may be repeated.
+ * nothing, the state of the store that the caller knows (`sealScript`), and the version up to which
+ * it knows. Answers `changed`, `conflict` or `full` with a version, and `lost` where the store is
+ * not the one that the caller knows. The same change again, by its name, answers as it did and
+ * changes nothing: a call may be repeated.
  */
 export const changeScript: StoreScript = {
   name: "records-change",
@@ -22,6 +24,10 @@ local last = redis.call('HGET', counters, 'last:' .. kind .. ':' .. id)
 if last then
   local goneName, goneVersion = string.match(last, '^(%x+) (%d+)$')
   if goneName == name and not stored then return 'changed ' .. goneVersion end
+end
+local current = tonumber(redis.call('HGET', counters, kind) or '0')
+if (redis.call('HGET', counters, 'store') or '') ~= ARGV[11] or current < tonumber(ARGV[12]) then
+  return 'lost 0'
 end
 if version ~= expected then return 'conflict ' .. string.format('%.0f', version) end
 if ARGV[7] == '1' and not stored and redis.call('HLEN', records) >= tonumber(ARGV[5]) then
@@ -80,10 +86,13 @@ return 'noted'
 
 /**
  * What has changed in one kind. KEYS: as above, without the log. ARGV: the kind, the version up to
- * which the caller knows, the most records that are answered, the most bytes of them. Answers
- * nothing where there is nothing new; else a line with the version up to which this answer goes and
- * `1` where all that was known is to be forgotten first, and for each record a line with its id,
- * its version and its length in bytes (`-` for one that was taken away), and the record.
+ * which the caller knows, the most records that are answered, the most bytes of them, the state of
+ * the store that the caller knows. Answers a line with `other` and the store's state where that is
+ * another one, or where the store knows less than the caller; nothing where there is nothing new;
+ * else a line with the version up to which this answer goes, `1` where all that was known is to be
+ * forgotten first, and the version up to which the store has forgotten what was taken away, and for
+ * each record a line with its id, its version and its length in bytes (`-` for one that was taken
+ * away), and the record.
  */
 export const readScript: StoreScript = {
   name: "records-read",
@@ -91,11 +100,12 @@ export const readScript: StoreScript = {
 local records, versions, gone, counters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local kind, since, most, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local current = tonumber(redis.call('HGET', counters, kind) or '0')
+local state = redis.call('HGET', counters, 'store') or ''
+if state ~= ARGV[5] or current < since then return 'other ' .. state .. '\\n' end
 if current == since then return false end
 local floor = tonumber(redis.call('HGET', counters, 'floor:' .. kind) or '0')
 local reset = '0'
--- A store that has forgotten counts from less than what is known.
-if current < since or (since > 0 and since < floor) then
+if since > 0 and since < floor then
   since = 0
   reset = '1'
 end
@@ -117,10 +127,77 @@ for i = 1, #fresh, 2 do
   if count == most then upTo = tonumber(version) end
 end
 local last = string.format('%.0f', upTo)
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', gone, from, last)) do
-  parts[#parts + 1] = id .. ' ' .. last .. ' -\\n'
+local away = redis.call('ZRANGEBYSCORE', gone, from, last, 'WITHSCORES')
+for i = 1, #away, 2 do parts[#parts + 1] = away[i] .. ' ' .. away[i + 1] .. ' -\\n' end
+return last .. ' ' .. reset .. ' ' .. string.format('%.0f', floor) .. '\\n' .. table.concat(parts)
+`,
+};
+
+/**
+ * Puts back what the store has lost. KEYS: as above. ARGV: the kind, a name of this call, the
+ * version up to which the caller has forgotten what was taken away, and for each record its id, its
+ * version, "1" or "0" for one that was taken away, and the record. What the store has in a newer
+ * version stays. The store is open from now on, under the name of this call, until it is sealed.
+ * Answers "1" for each record that was older or missing, and "0" for each other.
+ */
+export const restoreScript: StoreScript = {
+  name: "records-restore",
+  text: `
+local records, versions, gone, counters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local kind, name = ARGV[1], ARGV[2]
+redis.call('HSET', counters, 'store', '~' .. name)
+local newest = tonumber(redis.call('HGET', counters, kind) or '0')
+local floor = tonumber(redis.call('HGET', counters, 'floor:' .. kind) or '0')
+if tonumber(ARGV[3]) > floor then redis.call('HSET', counters, 'floor:' .. kind, ARGV[3]) end
+local parts = {}
+for i = 4, #ARGV, 4 do
+  local id, version = ARGV[i], tonumber(ARGV[i + 1])
+  local last = 'last:' .. kind .. ':' .. id
+  local stored = redis.call('HGET', records, id)
+  local away = redis.call('HGET', counters, last)
+  local there = 0
+  if stored then there = tonumber(string.match(stored, '^%d+')) or 0
+  elseif away then there = tonumber(string.match(away, '%d+$')) or 0 end
+  local isOlder = there < version
+  if isOlder and ARGV[i + 2] == '1' then
+    redis.call('HSET', records, id, ARGV[i + 1] .. ' ' .. name .. '\\n' .. ARGV[i + 3])
+    redis.call('ZADD', versions, version, id)
+    redis.call('ZREM', gone, id)
+    redis.call('HDEL', counters, last)
+  elseif isOlder then
+    redis.call('HDEL', records, id)
+    redis.call('ZREM', versions, id)
+    redis.call('ZADD', gone, version, id)
+    redis.call('HSET', counters, last, name .. ' ' .. ARGV[i + 1])
+  end
+  if version > newest then newest = version end
+  parts[#parts + 1] = isOlder and '1' or '0'
 end
-return last .. ' ' .. reset .. '\\n' .. table.concat(parts)
+redis.call('HSET', counters, kind, string.format('%.0f', newest))
+return table.concat(parts)
+`,
+};
+
+/**
+ * Says that the store has all that the caller knows. KEYS: the counters. ARGV: the store's state as
+ * the caller knows it, the next one, and all kinds. Changes nothing where the state is another one;
+ * answers the state that the store has then. Versions go on from the store's time in milliseconds:
+ * whatever is changed from now on is newer than what anybody knows of a store that was lost.
+ */
+export const sealScript: StoreScript = {
+  name: "records-seal",
+  text: `
+local counters = KEYS[1]
+local state = redis.call('HGET', counters, 'store') or ''
+if state ~= ARGV[1] then return state end
+local time = redis.call('TIME')
+local ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+redis.call('HSET', counters, 'store', ARGV[2])
+for i = 3, #ARGV do
+  local last = tonumber(redis.call('HGET', counters, ARGV[i]) or '0')
+  redis.call('HSET', counters, ARGV[i], string.format('%.0f', math.max(last, ms)))
+end
+return ARGV[2]
 `,
 };
 

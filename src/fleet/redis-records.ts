@@ -2,9 +2,24 @@ import type { Cancel, Clock, Random } from "../core/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js";
 import type { JsonObject } from "../core/json.js";
 import type { ScriptReply, StoreConnection, StoreScript } from "../store/connection.js";
+import {
+  type CombinedRecords,
+  combineKnown,
+  goneRecordsMax,
+  type KnownRecords,
+  type MissingRecord,
+  nothingKnown,
+} from "./known-records.js";
 import { checkAudit, checkChange } from "./record-checks.js";
-import { parseObject, recordOf } from "./record-text.js";
-import { auditScript, changeScript, noteScript, readScript } from "./records-script.js";
+import { readAudit, readPage } from "./record-pages.js";
+import {
+  auditScript,
+  changeScript,
+  noteScript,
+  readScript,
+  restoreScript,
+  sealScript,
+} from "./records-script.js";
 import {
   type AuditRecord,
   auditEntriesMax,
@@ -24,20 +39,31 @@ export interface RedisRecordsOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly keyPrefix: string;
-  /** Told when asking begins to fail, and when it works again; once each. */
+  /**
+   * How long a replica that knows nothing leaves an empty store to those who may know what it had,
+   * in milliseconds. Default: 1,000, four of their looks.
+   */
+  readonly othersWaitMs?: number;
   readonly onEvent?: (event: RecordsEvent) => void;
 }
 
 /** What happens to a replica's knowledge of the records. */
 export type RecordsEvent =
+  /** Asking begins to fail, once an outage. */
   | { readonly kind: "recordsLost"; readonly code: ErrorCode }
-  | { readonly kind: "recordsFound" };
+  /** It works again. */
+  | { readonly kind: "recordsFound" }
+  /** This replica has put records back that the store had lost. */
+  | {
+      readonly kind: "recordsRestored";
+      readonly recordKind: RecordKind;
+      readonly records: readonly SharedRecord[];
+    };
 
 /** Time from one look to the next: what others change is known within a second. */
 const recordsPollMs = 250;
 
-/** Records taken away that are remembered: who has missed more reads everything anew. */
-export const goneRecordsMax = 10_000;
+const defaultOthersWaitMs = 1_000;
 
 /** The most records, and bytes of them, that one look brings; another one follows at once. */
 const pageRecordsMax = 2_000;
@@ -46,24 +72,20 @@ const pageBytesMax = 4_194_304;
 /** The longest that one call to the store waits, in milliseconds. */
 const callMsMax = 1_000;
 
-/** What is known of one kind. */
-interface Known {
-  readonly version: number;
-  readonly records: ReadonlyMap<string, SharedRecord>;
-}
+/** How often one look, or change, begins anew because others put records back at the same time. */
+const triesMax = 20;
 
-/** What is known after a page. */
-interface Page extends Known {
-  /** Whether the store has forgotten what was known before. */
-  readonly isAnew: boolean;
-}
-
-const nothingKnown: Known = { version: 0, records: new Map() };
-
-/** Records in Redis: hashes under one tag, read as they change. */
+/**
+ * Records in Redis: hashes under one tag, read as they change.
+ *
+ * What a store lost comes back. A store that is whole has a name (its state; `sealScript`); one
+ * that is empty has none, and one that went back to an earlier copy knows less than its replicas.
+ * A replica that meets such a store reads all of it, puts back each record of which it knows a
+ * newer version, and gives the store its next name, at which all others do the same.
+ */
 export class RedisRecords implements SharedRecords {
   readonly #options: RedisRecordsOptions;
-  readonly #known = new Map<RecordKind, Known>();
+  readonly #known = new Map<RecordKind, KnownRecords>();
   readonly #listeners = new Set<(kind: RecordKind) => void>();
   #cancelNext: Cancel | undefined;
   #looking: Promise<void> | undefined;
@@ -71,6 +93,10 @@ export class RedisRecords implements SharedRecords {
   #noteKnown: () => void = () => {};
   #isClosed = false;
   #isLost = false;
+  /** The name of the store that is known; undefined: none yet. */
+  #state: string | undefined;
+  /** The state of a store that others may fill, and since when it was met. */
+  #open: { readonly state: string; readonly sinceMs: number } | undefined;
 
   /** Looks at once, and from then on until `close`. */
   constructor(options: RedisRecordsOptions) {
@@ -92,25 +118,36 @@ export class RedisRecords implements SharedRecords {
   async change(change: RecordChange): Promise<ChangeOutcome> {
     checkChange(change);
     const { kind, id, value, expectedVersion, audit } = change;
-    const reply = await this.#run(changeScript, {
-      keys: [...recordKeys(kind), "records:audit"],
-      args: [
-        kind,
-        id,
-        String(expectedVersion),
-        this.#options.random.id(),
-        String(recordsMax[kind]),
-        String(goneRecordsMax),
-        value === undefined ? "0" : "1",
-        value === undefined ? "" : JSON.stringify(value),
-        String(auditEntriesMax),
-        audit === undefined ? "" : JSON.stringify(audit),
-      ],
-    });
-    const outcome = parseOutcome(reply);
-    // Whoever has the answer finds it here, too.
-    if (outcome.kind === "changed") await this.#look();
-    return outcome;
+    const name = this.#options.random.id();
+    for (let tries = 0; tries < triesMax && !this.#isClosed; tries += 1) {
+      if (this.#state !== undefined) {
+        const reply = await this.#run(changeScript, {
+          keys: [...recordKeys(kind), "records:audit"],
+          args: [
+            kind,
+            id,
+            String(expectedVersion),
+            name,
+            String(recordsMax[kind]),
+            String(goneRecordsMax),
+            value === undefined ? "0" : "1",
+            value === undefined ? "" : JSON.stringify(value),
+            String(auditEntriesMax),
+            audit === undefined ? "" : JSON.stringify(audit),
+            this.#state,
+            String(this.#of(kind).version),
+          ],
+        });
+        const outcome = parseOutcome(reply);
+        // Whoever has the answer finds it here, too.
+        if (outcome?.kind === "changed") await this.#look();
+        if (outcome !== undefined) return outcome;
+      }
+      // What was lost comes back before anything is changed.
+      await this.#look();
+      if (this.#state === undefined) await this.#pause();
+    }
+    throw new ServiceError("STORE_LOADING");
   }
 
   async note(audit: JsonObject): Promise<void> {
@@ -128,7 +165,7 @@ export class RedisRecords implements SharedRecords {
       keys: ["records:audit", "records:counters"],
       args: [most, String(countMax), String(pageBytesMax)],
     });
-    return parseAudit(toBytes(reply));
+    return readAudit(toBytes(reply));
   }
 
   onChange(listener: (kind: RecordKind) => void): () => void {
@@ -156,45 +193,160 @@ export class RedisRecords implements SharedRecords {
     });
   }
 
+  #pause(): Promise<void> {
+    const { clock } = this.#options;
+    return new Promise((resolve) => void clock.schedule(recordsPollMs, resolve));
+  }
+
   /** One look at a time: a second one waits, and then asks for what it wants to know. */
   async #look(): Promise<void> {
     const before = this.#looking;
     const own = (async () => {
       await before?.catch(() => undefined);
-      for (const kind of recordKinds) await this.#read(kind);
+      await this.#readAll();
     })();
     this.#looking = own;
     await own;
-    this.#noteKnown();
+    if (this.#state !== undefined) this.#noteKnown();
     if (this.#isLost) this.#options.onEvent?.({ kind: "recordsFound" });
     this.#isLost = false;
   }
 
+  async #readAll(): Promise<void> {
+    for (let tries = 0; tries < triesMax && !this.#isClosed; tries += 1) {
+      let other = this.#state === undefined ? await this.#readState() : undefined;
+      for (const kind of recordKinds) other ??= await this.#read(kind);
+      if (other === undefined || !(await this.#reconcile(other))) return;
+    }
+  }
+
   /**
    * Reads a kind to its end. What is read is told page by page, so that nobody has 100,000 new ones
-   * to look through at once; where all is read anew, what was known holds until the end.
+   * to look through at once; where all is read anew, what was known holds until the end. Answers
+   * the state of the store where it is not the one that is known.
    */
-  async #read(kind: RecordKind): Promise<void> {
+  async #read(kind: RecordKind): Promise<string | undefined> {
     let next = this.#of(kind);
     let isAnew = false;
     while (!this.#isClosed) {
-      const args = [kind, String(next.version), String(pageRecordsMax), String(pageBytesMax)];
-      const reply = await this.#run(readScript, { keys: recordKeys(kind), args });
-      if (reply === undefined) break;
-      const page = readPage(kind, next, toBytes(reply));
+      const page = await this.#readPage(kind, next, this.#state ?? "");
+      if (page === undefined) break;
+      if (page.kind === "other") return page.state;
       isAnew ||= page.isAnew && next.records.size > 0;
-      next = page;
+      next = page.known;
       if (!isAnew) this.#learn(kind, next);
     }
     if (isAnew) this.#learn(kind, next);
+    return undefined;
   }
 
-  #learn(kind: RecordKind, known: Known): void {
+  /**
+   * Takes over a store that is not the one that is known, and puts back what it lacks. Answers
+   * whether to read on: not, while a store is left to others.
+   */
+  async #reconcile(found: string): Promise<boolean> {
+    const isFirst = this.#state === undefined;
+    if (isFirst && this.#isOthers(found)) return false;
+    const combined = isFirst ? [] : await this.#combine(found);
+    if (combined === undefined) return true;
+    let state = found;
+    for (const { kind, known, missing } of combined) {
+      if (missing.length > 0) state = await this.#putBack(kind, missing, known.floor);
+    }
+    // Under the name that it had, a store that went back would pass for the one that is known.
+    if (!isSealed(state) || found === this.#state) {
+      const next = this.#options.random.id();
+      const args = [state, next, ...recordKinds];
+      const reply = await this.#run(sealScript, { keys: ["records:counters"], args });
+      if (toBytes(reply).toString() !== next) return true;
+      state = next;
+    }
+    this.#state = state;
+    for (const { kind, known } of combined) this.#learn(kind, known);
+    return true;
+  }
+
+  /** What is known with what the store has; undefined: its state is another one meanwhile. */
+  async #combine(
+    state: string,
+  ): Promise<readonly (CombinedRecords & { readonly kind: RecordKind })[] | undefined> {
+    const combined: (CombinedRecords & { readonly kind: RecordKind })[] = [];
+    for (const kind of recordKinds) {
+      let stored = nothingKnown;
+      while (true) {
+        const page = await this.#readPage(kind, stored, state);
+        if (page === undefined) break;
+        if (page.kind === "other" || this.#isClosed) return undefined;
+        stored = page.known;
+      }
+      combined.push({ kind, ...combineKnown(this.#of(kind), stored) });
+    }
+    return combined;
+  }
+
+  /** Whether somebody else may be about to fill the store, who knows more than nothing. */
+  #isOthers(found: string): boolean {
+    const { clock, othersWaitMs = defaultOthersWaitMs } = this.#options;
+    const nowMs = clock.monotonicMs();
+    if (isSealed(found)) return false;
+    if (this.#open?.state !== found) this.#open = { state: found, sinceMs: nowMs };
+    return nowMs - this.#open.sinceMs < othersWaitMs;
+  }
+
+  /** Answers the state of the store afterwards. */
+  async #putBack(
+    kind: RecordKind,
+    missing: readonly MissingRecord[],
+    floor: number,
+  ): Promise<string> {
+    let name = "";
+    const restored: SharedRecord[] = [];
+    for (let at = 0; at < missing.length; ) {
+      name = this.#options.random.id();
+      const args = [kind, name, String(floor)];
+      const page: MissingRecord[] = [];
+      for (let bytes = 0; at < missing.length && page.length < pageRecordsMax; at += 1) {
+        const one = missing[at];
+        if (one === undefined) break;
+        const text = one.record === undefined ? "" : JSON.stringify(one.record.value);
+        bytes += text.length;
+        if (page.length > 0 && bytes > pageBytesMax) break;
+        args.push(one.id, String(one.version), one.record === undefined ? "0" : "1", text);
+        page.push(one);
+      }
+      const reply = await this.#run(restoreScript, { keys: recordKeys(kind), args });
+      const flags = toBytes(reply).toString("latin1");
+      for (const [index, { record }] of page.entries()) {
+        if (record !== undefined && flags[index] === "1") restored.push(record);
+      }
+    }
+    if (restored.length > 0) {
+      this.#options.onEvent?.({ kind: "recordsRestored", recordKind: kind, records: restored });
+    }
+    return `~${name}`;
+  }
+
+  async #readState(): Promise<string> {
+    const page = await this.#readPage("policy", nothingKnown, "-");
+    if (page?.kind !== "other") throw new ServiceError("STORE_PROTOCOL");
+    return page.state;
+  }
+
+  async #readPage(kind: RecordKind, known: KnownRecords, state: string) {
+    const { version } = known;
+    const args = [kind, String(version), String(pageRecordsMax), String(pageBytesMax), state];
+    const reply = await this.#run(readScript, { keys: recordKeys(kind), args });
+    return reply === undefined ? undefined : readPage(kind, known, toBytes(reply));
+  }
+
+  #learn(kind: RecordKind, known: KnownRecords): void {
+    const { records } = this.#of(kind);
     this.#known.set(kind, known);
+    if (known.records === records) return;
     for (const listener of [...this.#listeners]) listener(kind);
   }
 
-  #of(kind: RecordKind): Known {
+  #of(kind: RecordKind): KnownRecords {
     return this.#known.get(kind) ?? nothingKnown;
   }
 
@@ -232,75 +384,18 @@ function toBytes(reply: ScriptReply): Buffer {
   return reply;
 }
 
-function parseOutcome(reply: ScriptReply): ChangeOutcome {
+/** A store with a name of its own is whole; another one is being filled, or empty. */
+function isSealed(state: string): boolean {
+  return state !== "" && !state.startsWith("~");
+}
+
+/** Undefined: the store is not the one that is known. */
+function parseOutcome(reply: ScriptReply): ChangeOutcome | undefined {
   const [, kind, digits] =
-    /^(changed|conflict|full) (\d{1,16})$/.exec(toBytes(reply).toString()) ?? [];
+    /^(changed|conflict|full|lost) (\d{1,16})$/.exec(toBytes(reply).toString()) ?? [];
   const version = Number(digits);
+  if (kind === "lost") return undefined;
   if (kind === "changed" || kind === "conflict") return { kind, version };
   if (kind === "full") return { kind };
   throw new ServiceError("STORE_PROTOCOL");
-}
-
-const newline = 10;
-const lineBytesMax = 256;
-
-/** Reads lines, and what stands behind them by its length. */
-class PageReader {
-  readonly #bytes: Buffer;
-  #at = 0;
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
-  }
-
-  get isAtEnd(): boolean {
-    return this.#at >= this.#bytes.length;
-  }
-
-  /** The parts of a line. */
-  line(pattern: RegExp): readonly string[] {
-    const end = this.#bytes.indexOf(newline, this.#at);
-    const text =
-      end < 0 || end - this.#at > lineBytesMax ? "" : this.#bytes.toString("latin1", this.#at, end);
-    const match = pattern.exec(text);
-    if (match === null) throw new ServiceError("STORE_PROTOCOL");
-    this.#at = end + 1;
-    return match.slice(1);
-  }
-
-  /** The JSON of so many bytes. */
-  text(length: number): string {
-    const end = this.#at + length;
-    if (end > this.#bytes.length) throw new ServiceError("STORE_PROTOCOL");
-    const text = this.#bytes.toString("utf8", this.#at, end);
-    this.#at = end;
-    return text;
-  }
-}
-
-function readPage(kind: RecordKind, known: Known, bytes: Buffer): Page {
-  const page = new PageReader(bytes);
-  const [version, reset] = page.line(/^(\d{1,16}) ([01])$/);
-  const isAnew = reset === "1";
-  // Readers keep the map that they were given.
-  const records = new Map(isAnew ? [] : known.records);
-  const pattern = /^([a-z0-9._:-]{1,128}) (\d{1,16}) (\d{1,9}|-)$/;
-  while (!page.isAtEnd) {
-    const [id = "", digits, length = ""] = page.line(pattern);
-    if (length === "-") records.delete(id);
-    else
-      records.set(id, recordOf(kind, { id, version: Number(digits) }, page.text(Number(length))));
-  }
-  return { version: Number(version), records, isAnew };
-}
-
-function parseAudit(bytes: Buffer): readonly AuditRecord[] {
-  const page = new PageReader(bytes);
-  const entries: AuditRecord[] = [];
-  while (!page.isAtEnd) {
-    const [number, epochMs, length] = page.line(/^(\d{1,16}) (\d{1,16}) (\d{1,9})$/);
-    const value = parseObject(page.text(Number(length)));
-    entries.push({ number: Number(number), epochMs: Number(epochMs), value });
-  }
-  return entries;
 }

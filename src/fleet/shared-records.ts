@@ -33,7 +33,10 @@ export const recordIdPattern = /^[a-z0-9][a-z0-9._:-]{0,127}$/;
 /** A record as it is now. */
 export interface SharedRecord {
   readonly id: string;
-  /** Grows with each change of any record of the kind, from 1. */
+  /**
+   * Grows with each change of any record of the kind: from 1, or from the time in milliseconds
+   * since 1970 at which the store was begun, so that it grows beyond what a lost store had.
+   */
   readonly version: number;
   readonly value: JsonObject;
 }
@@ -70,8 +73,9 @@ export interface AuditRecord {
 
 /**
  * Records that all replicas of a store share, each with a version, and a log of what was changed.
- * What one replica changes, the others know within a second; what is stored with the records of
- * limits lives as long as they do, and with the embedded store as long as the process.
+ * What one replica changes, the others know within a second. They live in the store that limits
+ * count in and in each replica's memory: where the store loses them, replicas put them back. With
+ * the embedded store they live as long as the process.
  */
 export interface SharedRecords {
   /** All of a kind, as this replica knows them now. */
@@ -97,7 +101,10 @@ export interface SharedRecords {
    * @throws ServiceError STORE_ codes
    */
   audit(before: number, countMax: number): Promise<readonly AuditRecord[]>;
-  /** Resolves when all is known that was stored when this was opened; never where that fails. */
+  /**
+   * Resolves when all is known that was stored when this was opened, or that others have put back
+   * into an empty store; never where that fails.
+   */
   known(): Promise<void>;
   /** Calls back after records of a kind have changed, until the answer is called. */
   onChange(listener: (kind: RecordKind) => void): () => void;

@@ -45,7 +45,7 @@ async function openOperator(port: number): Promise<OperatorRecords> {
   const env = { REDIS_URL: `127.0.0.1:${port}` };
   const opened = await openConfiguredStore(stage, env);
   const common = { config: configOf(env), clock: realClock, random: realRandom };
-  const operator = openOperatorRecords({ ...common, logger: silentLogger, opened });
+  const operator = openOperatorRecords({ ...common, logger: silentLogger, replica: "r1", opened });
   stage.atEnd(async () => operator.close());
   return operator;
 }

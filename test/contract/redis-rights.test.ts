@@ -6,8 +6,13 @@ import { silentLogger } from "../../src/app/logger.js";
 import { openOperatorRecords } from "../../src/app/operator-records.js";
 import { type OpenStore, openStore } from "../../src/app/store.js";
 import { QuotaLeases } from "../../src/fleet/quota-leases.js";
+import {
+  ReplicaQuestions,
+  type ReplicaQuestionsOptions,
+} from "../../src/fleet/replica-questions.js";
 import { SharedLoop } from "../../src/fleet/shared-loop.js";
 import type { SharedRecords } from "../../src/fleet/shared-records.js";
+import type { StoreConnection } from "../../src/store/connection.js";
 import type { RedisConnections } from "../../src/store/redis/connections.js";
 import { takeOne, testCharge, testKey } from "../support/charges.js";
 import { enginesFor } from "../support/engines.js";
@@ -33,13 +38,38 @@ function readmeCommand(): string {
 }
 
 /** Every script of the records. */
-async function changeEverything(records: SharedRecords): Promise<void> {
+async function changeEverything(records: SharedRecords, lose: () => Promise<void>): Promise<void> {
   const change = { kind: "override", id: "one", value: {}, expectedVersion: 0, audit: {} } as const;
-  expect(await records.change(change)).toMatchObject({ kind: "changed", version: 1 });
+  expect(await records.change(change)).toMatchObject({ kind: "changed" });
+  const expectedVersion = records.list("override").get("one")?.version ?? 0;
   await records.note({ by: "ann" });
   expect(await records.audit(Number.POSITIVE_INFINITY, 10)).toHaveLength(2);
-  const gone = { ...change, value: undefined, expectedVersion: 1 };
-  expect(await records.change(gone)).toMatchObject({ kind: "changed", version: 2 });
+  await lose();
+  await waitFor("it is put back", async () => {
+    const log = await records.audit(Number.POSITIVE_INFINITY, 1);
+    return log[0]?.value["action"] === "RestoreRecords";
+  });
+  const gone = { ...change, value: undefined, expectedVersion };
+  expect(await records.change(gone)).toMatchObject({ kind: "changed" });
+}
+
+/** Every script of what replicas ask each other. */
+async function askEverything(
+  parts: Pick<ReplicaQuestionsOptions, "clock" | "random" | "keyPrefix">,
+  connection: StoreConnection,
+): Promise<void> {
+  const [one, other] = ["one", "other"].map(
+    (replica) => new ReplicaQuestions({ ...parts, connection, replica }),
+  );
+  const body = Buffer.from("an answer");
+  other?.answer(() => ({ take: async () => body, close: () => {} }));
+  const put = await one?.put({ method: "Any", request: Buffer.from("a"), caller: {} });
+  await waitFor("it is answered", async () => {
+    const [answer] = (await put?.take()) ?? [];
+    return answer?.replica === "other" && body.equals(answer.body);
+  });
+  await put?.close();
+  other?.close();
 }
 
 describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
@@ -79,9 +109,15 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
     await waitFor("its sheet is there", () => loop.current());
     await loop.stop();
     expect(loop.counts.failed).toBe(0);
-    const operator = openOperatorRecords({ ...parts, opened });
-    await changeEverything(operator.records);
+    const operator = openOperatorRecords({ ...parts, replica: "r1", opened });
+    await changeEverything(operator.records, async () => {
+      await control.flushall();
+    });
     operator.close();
+    await askEverything(
+      { clock: realClock, random: realRandom, keyPrefix: config.keyPrefix },
+      background,
+    );
     const { keyPrefix } = config;
     const leases = new QuotaLeases({ connection, clock: realClock, random: realRandom, keyPrefix });
     expect(await claimHz(leases, {})).toBe(100);

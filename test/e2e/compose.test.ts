@@ -33,9 +33,15 @@ describe("docker-compose.yml", () => {
     expect(validate({ services: { a: { image: 1, portz: [] } } })).toBe(false);
   });
 
-  it("mounts what exists, for reading, and publishes on loopback alone", () => {
-    for (const { volumes = [], ports = [] } of Object.values(services)) {
+  it("mounts what exists, for reading, keeps Redis's data, and publishes on loopback", () => {
+    for (const [name, { volumes = [], ports = [] }] of Object.entries(services)) {
       for (const volume of volumes) {
+        if (name === "redis") {
+          // What operators change is not short-lived.
+          expect(volume).toBe("redis:/data");
+          expect(services["redis"]?.command?.join(" ")).toContain("--appendonly yes");
+          continue;
+        }
         expect(existsSync(volume.split(":")[0] ?? ""), volume).toBe(true);
         expect(volume.endsWith(":ro"), volume).toBe(true);
       }

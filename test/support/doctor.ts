@@ -1,6 +1,6 @@
 import { diagnose } from "../../src/doctor/diagnose.js";
 import { type EnvoyDump, readConfigDump } from "../../src/doctor/envoy-dump.js";
-import type { Evidence, Look } from "../../src/doctor/look.js";
+import type { DoctorPolicy, Evidence, Look } from "../../src/doctor/look.js";
 import { parsePlain } from "../../src/doctor/plain.js";
 import { generate } from "../../src/generate/generate.js";
 import { usualGenerateOptions } from "../../src/generate/generate-options.js";
@@ -36,8 +36,8 @@ spec:
       admission: {maxInFlight: 50, queue: {maxWait: 500ms, size: 20}}
 `;
 
-/** What Envoy would answer to /config_dump for the generated edge proxy of the policy. */
-export function generatedDump(): Dumped {
+/** The generated edge proxy of the policy. */
+export function doctorBootstrap(): Dumped {
   const made = policyOf([{ file: "policy.yaml", text: doctorPolicyText }]);
   const { documents } = generate(
     { target: "envoy", policy: made, options: usualGenerateOptions },
@@ -46,7 +46,12 @@ export function generatedDump(): Dumped {
   const edge = documents.find(({ path }) => path === "edge/envoy.yaml");
   const tree = edge?.parts[0];
   if (tree === undefined) throw new Error("no edge proxy was generated");
-  const bootstrap: Dumped = JSON.parse(JSON.stringify(plainTree(tree)));
+  return JSON.parse(JSON.stringify(plainTree(tree)));
+}
+
+/** What Envoy would answer to /config_dump for it. */
+export function generatedDump(): Dumped {
+  const bootstrap = doctorBootstrap();
   const { static_resources: own } = bootstrap;
   const part = (name: string, fields: object): object => ({
     "@type": `type.googleapis.com/envoy.admin.v3.${name}`,
@@ -86,20 +91,26 @@ export const rightStats: Readonly<Record<string, number>> = {
   "runtime.update_time": 1_000_000,
 };
 
+/** A policy as the doctor compares it. */
+export function doctorPolicyOf(text: string): DoctorPolicy {
+  const made = policyOf([{ file: "policy.yaml", text }]);
+  const { hash: version, domains, rules, services, quotas } = made;
+  return { version, domains: new Set(domains), rules, services, quotas };
+}
+
 /** What is read of a healthy pair; `wrong` changes it. */
 export function evidenceOf(wrong: Partial<Evidence> = {}): Evidence {
-  const { hash, domains, rules, services } = policyOf([
-    { file: "policy.yaml", text: doctorPolicyText },
-  ]);
+  const policy = doctorPolicyOf(doctorPolicyText);
   return {
     dump: dumpOf(generatedDump()),
     stats: [new Map(Object.entries(rightStats))],
     runtime: undefined,
     envoyVersion: "1.40.0",
-    policy: { version: hash, domains: new Set(domains), rules, services },
+    policy,
     headgate: {
       status: "ready",
-      policyVersion: hash,
+      storeState: "ok",
+      policyVersion: policy.version,
       lastReloadProblem: false,
       version: "1.0.0",
       totals: new Map([["headgate_requests_total", 1_000]]),

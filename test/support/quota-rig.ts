@@ -63,6 +63,7 @@ class FaultyLeases implements LeasesQuotas {
 export class QuotaRig {
   readonly clock = new FakeClock();
   readonly store = new FaultyStore(new MemoryLimitStore({ clock: this.clock }), this.clock);
+  readonly counters = new DecisionCounters();
   readonly events: QuotaEvent[] = [];
   readonly bugs: unknown[] = [];
   readonly envoys: SimulatedEnvoy[] = [];
@@ -88,7 +89,7 @@ export class QuotaRig {
       store,
       leases: new FaultyLeases(leases, () => this.isStoreAway),
       clock,
-      counters: new DecisionCounters(),
+      counters: this.counters,
       switches: noSwitches,
       digest: sha256,
       replicaCount: () => this.books.length,

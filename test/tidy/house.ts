@@ -69,7 +69,7 @@ export const importRows: readonly ImportRow[] = [
     from: "src/rpc/admin/**",
     may: [
       ...rpcMay,
-      "src/fleet/{shared-records,override-record}.ts",
+      "src/fleet/{shared-records,override-record,replica-questions}.ts",
       "npm:@connectrpc/connect",
       "npm:@connectrpc/connect/protocol",
     ],

@@ -1,6 +1,7 @@
 import { isNode, LineCounter, parseAllDocuments, type Document as YamlDocument } from "yaml";
 import { visibleText } from "../../policy/problem.js";
 import type { Document, DocumentKind, Tree } from "../document.js";
+import { isPlainMap, type PlainMap, plainTree } from "../plain-tree.js";
 import { checkDocument } from "./check-documents.js";
 import type { CheckProblem, JsonPath } from "./check-problem.js";
 import type { EnvoyApi } from "./envoy-api.js";
@@ -35,6 +36,18 @@ export function checkText(text: string, api: EnvoyApi): readonly TextProblem[] {
   const documents: readonly YamlDocument.Parsed[] = Array.from(parsed);
   const problems = documents.flatMap((document) => checkYaml(document, { lines, api }));
   return problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
+}
+
+/** The documents of a text as plain data; none where it cannot be read, which a check tells. */
+export function readDocuments(text: string): readonly PlainMap[] {
+  if (text.length > checkedCharsMax) return [];
+  const parsed = parseAllDocuments(text, { logLevel: "silent", prettyErrors: false, merge: true });
+  return Array.from(parsed).flatMap((document) => {
+    const read = document.errors.length > 0 ? undefined : readPlain(document);
+    const tree = read?.kind === "read" ? read.tree : undefined;
+    const plain = tree === undefined ? undefined : plainTree(tree);
+    return isPlainMap(plain) ? [plain] : [];
+  });
 }
 
 function checkYaml(

@@ -198,6 +198,10 @@ export const documentProblemRows = {
     title: "A patch for Envoy cannot be checked.",
     remedy: "Patch at a place whose message can be told from the patch itself.",
   },
+  HG457: {
+    title: "A field is deprecated in Envoy's API.",
+    remedy: "Write what takes its place in Envoy's docs; a later Envoy refuses the field.",
+  },
   HG456: {
     title: "An object of Kubernetes is not as its API has it.",
     remedy: "Correct what the message names; where it comes of the policy, names above all.",

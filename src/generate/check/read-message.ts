@@ -57,6 +57,7 @@ function readMessage(desc: DescMessage, placed: Placed, reading: Reading): Envoy
       reportUnknownName(desc, at, reading);
       continue;
     }
+    if (field.deprecated) reportDeprecated(field, at, reading);
     if (isTakenTwice(field, fields)) {
       const hint = "keep one of the names that exclude each other";
       reportValue(at, reading, { what: "stands beside a name that it excludes", hint });
@@ -218,6 +219,20 @@ function reportUnknownName(desc: DescMessage, { path }: Placed, { report }: Read
     message: `${quoteText(name)} is no name of ${desc.typeName}`,
     hint: nearest === undefined ? namesHint(known) : `did you mean ${nearest}`,
     severity: "error",
+  });
+}
+
+function reportDeprecated(
+  { name, parent }: DescField,
+  { path }: Placed,
+  { report }: Reading,
+): void {
+  report({
+    id: "HG457",
+    path,
+    message: `${quoteText(name)} is deprecated in ${parent.typeName}`,
+    hint: "write what Envoy's docs name in its place",
+    severity: "warning",
   });
 }
 

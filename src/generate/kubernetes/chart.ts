@@ -79,6 +79,9 @@ Its replicas share a Redis. Unless the Secret is there already:
   kubectl -n {{ .Release.Namespace }} create secret generic {{ .Values.redis.secretName }} \\
     --from-literal=url=redis://redis.redis.svc.cluster.local:6379 \\
     --from-literal=auth="headgate:\${REDIS_PASSWORD:?set it to the password of that user}"
+
+What operators change (overrides, freezes, the policy with HEADGATE_POLICY_SOURCE=store, the audit
+log) is kept there: run it with \`appendonly yes\`, on a volume.
 {{- end }}
 {{- if .Values.tls.enabled }}
 

@@ -2,6 +2,7 @@ import type { AuditActor } from "../../core/audit-entry.js";
 import type { KeyInspector } from "../../decide/key-inspector.js";
 import type { QuotaBook } from "../../decide/quota-book.js";
 import type { SeenCalls } from "../../decide/seen-calls.js";
+import type { ReplicaQuestions } from "../../fleet/replica-questions.js";
 import type { ServicePolicy } from "../../policy/service-policy.js";
 
 /**
@@ -17,6 +18,12 @@ export type KeySightings = Pick<SeenCalls, "top" | "near">;
 
 /** Decisions as they are made. */
 export type TailSource = Pick<SeenCalls, "follow">;
+
+/** The other replicas that share the store. */
+export interface ReplicaAsks extends Pick<ReplicaQuestions, "put"> {
+  /** Live ones, this one included. */
+  readonly liveCount: () => number;
+}
 
 /** What this replica hands out of quotas. */
 export type QuotaSight = Pick<QuotaBook, "view">;
@@ -193,6 +200,9 @@ export interface ServiceState {
   readonly gate: "open" | "limiting" | "closed" | undefined;
   readonly rejectRatio: number;
   readonly waitingCount: number;
+  /** By this replica's admission, since it started. */
+  readonly admittedCount: number;
+  readonly refusedCount: number;
   readonly shares: readonly NodeShare[];
 }
 

@@ -79,7 +79,8 @@ function answering({ onBug }: AdminRouterOptions): Interceptor {
     return error;
   };
   return (next) => async (request) => {
-    const { onEnd } = request.contextValues.get(adminCallKey);
+    const { onRead, onEnd } = request.contextValues.get(adminCallKey);
+    onRead();
     try {
       const response = await next(request);
       if (response.stream) return { ...response, message: untilEnd(response, fail, onEnd) };
@@ -93,21 +94,33 @@ function answering({ onBug }: AdminRouterOptions): Interceptor {
   };
 }
 
-/** The messages of a stream, and how it ends; one that nobody reads on is canceled. */
+/**
+ * The messages of a stream, and how it ends. One that nobody reads on is canceled: whoever takes
+ * the messages ends it, or throws into it what became of the caller's connection, which is no fault
+ * of the method.
+ */
 async function* untilEnd(
   { message }: StreamResponse,
   fail: (thrown: unknown) => ConnectError,
   onEnd: (code: string) => void,
 ): StreamResponse["message"] {
+  const messages = message[Symbol.asyncIterator]();
   let code = "canceled";
+  const next = async () => {
+    try {
+      return await messages.next();
+    } catch (thrown) {
+      const error = fail(thrown);
+      code = codeName(error.code);
+      throw error;
+    }
+  };
   try {
-    yield* message;
+    for (let taken = await next(); taken.done !== true; taken = await next()) yield taken.value;
     code = "ok";
-  } catch (thrown) {
-    const error = fail(thrown);
-    code = codeName(error.code);
-    throw error;
   } finally {
+    // The method lets go of what it holds.
+    await messages.return?.();
     onEnd(code);
   }
 }

@@ -10,6 +10,8 @@ export interface AdminCall {
   readonly principal: Principal;
   /** Looks again whether the caller is known, and may do what they might; for long calls. */
   readonly isStillAllowed: () => Promise<boolean>;
+  /** Told when its message was read, as far as it is one of the method's. */
+  readonly onRead: () => void;
   /** Told once how the call has ended, by its code; never for a request that could not be read. */
   readonly onEnd: (code: string) => void;
 }
@@ -19,6 +21,7 @@ export const adminCallKey = createContextKey<AdminCall>(
   {
     principal: { name: "nobody", grants: [] },
     isStillAllowed: async () => false,
+    onRead: () => {},
     onEnd: () => {},
   },
   { description: "admin call" },

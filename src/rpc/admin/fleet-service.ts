@@ -1,9 +1,11 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { mayAct, type Principal } from "../../core/access-list.js";
 import { type ReadAuditEntry, readAuditEntry, reasonCharsMax } from "../../core/audit-entry.js";
 import type { AuditRecord } from "../../fleet/shared-records.js";
-import type { FleetService } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { FleetService, type ServiceSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
 import type { GateAdministration, GateThresholds, ServiceState } from "./admin-parts.js";
+import { askOthers } from "./ask-others.js";
 import { actorOf, callerOf, demandPart, demandRole, notFound, serviceFilter } from "./call.js";
 import { AdminFailure } from "./failures.js";
 import { nameRule } from "./key-methods.js";
@@ -20,17 +22,32 @@ export const auditScannedMax = 5_000;
 const auditReadCount = 500;
 
 /** What this service is made of. */
-type FleetServiceParts = Pick<AdminServiceParts, "fleet" | "gates" | "records">;
+type FleetServiceParts = Pick<
+  AdminServiceParts,
+  "clock" | "fleet" | "gates" | "records" | "replica" | "replicas"
+>;
 
 /** The service of the fleet: services, replicas, gates, and what was done to all of it. */
 export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof FleetService> {
   return {
-    listServices: (_request, context) => ({
-      services: parts.fleet.services(serviceFilter(context)).map(encodeService),
-    }),
+    listServices: async (request, context) => {
+      const own = servicesOf(parts, context);
+      if (request.thisReplica) return { services: own, silentReplicas: 0 };
+      const { listServices } = FleetService.method;
+      const { messages, silentReplicas } = await askOthers(parts, listServices, {
+        request,
+        context,
+      });
+      const all = [...own, ...messages.flatMap(({ services }) => services)];
+      // Those of one name together, in the order of the policy; this replica first.
+      const order = new Map(own.map(({ name }, at) => [name, at]));
+      const placeOf = (name: string): number => order.get(name) ?? own.length;
+      all.sort((a, b) => placeOf(a.name ?? "") - placeOf(b.name ?? ""));
+      return { services: all, silentReplicas };
+    },
     getFleet: (_request, context) => {
       const { leader = "", epoch, ...state } = parts.fleet.fleet();
-      const services = parts.fleet.services(serviceFilter(context)).map(encodeService);
+      const services = servicesOf(parts, context);
       return { ...state, leader, epoch: wideOf(epoch), services };
     },
     getGateThresholds: (request, context) => {
@@ -160,7 +177,14 @@ function encodeThresholds(thresholds: GateThresholds) {
   };
 }
 
-function encodeService(state: ServiceState) {
+function servicesOf(parts: FleetServiceParts, context: HandlerContext) {
+  const states = parts.fleet.services(serviceFilter(context));
+  return states.map(
+    (state): MessageInitShape<typeof ServiceSchema> => encodeService(state, parts.replica),
+  );
+}
+
+function encodeService(state: ServiceState, replica: string) {
   const { name, law, concurrencyLimit = 0, inFlight, gate = "", rejectRatio } = state;
   return {
     name,
@@ -173,6 +197,9 @@ function encodeService(state: ServiceState) {
     gate,
     rejectRatio,
     waiting: wideOf(state.waitingCount),
+    replica,
+    admitted: wideOf(state.admittedCount),
+    refused: wideOf(state.refusedCount),
     shares: state.shares.map(({ node, share, inFlight: ofNode = 0, ageMs, ...known }) => ({
       node,
       share: wideOf(share),

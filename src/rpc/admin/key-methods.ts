@@ -4,12 +4,13 @@ import type { Rule } from "../../core/limit.js";
 import type { KeyLookup, KeySelector } from "../../decide/key-inspector.js";
 import { textLengthMax } from "../../decide/query.js";
 import {
-  type LimitService,
+  LimitService,
   type KeySelector as SelectorMessage,
   TopOrder,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { findNearestName } from "../../policy/nearest-name.js";
 import type { Policy } from "../../policy/policy.js";
+import { askOthers } from "./ask-others.js";
 import { actorOf, askedDomains, demandPart, demandRole, notFound, visibleAmong } from "./call.js";
 import { AdminFailure } from "./failures.js";
 import {
@@ -38,16 +39,27 @@ export function keyMethods(
   "listRules" | "getKey" | "topKeys" | "nearLimitKeys" | "resetKey"
 > {
   return {
-    listRules: (request, context) => {
+    listRules: async (request, context) => {
       const reader = new RequestReader();
       const countMax = reader.count("page_size", request.pageSize, pageRule);
       const { domains } = readAsked(parts, request, { reader, context });
       const policy = policyOf(parts);
-      return listRules(parts, policy, {
+      const own = listRules(parts, policy, {
         domains,
         countMax,
         after: readVersionedToken(request.pageToken, policy.version),
       });
+      if (request.thisReplica) return own;
+      const { messages, silentReplicas } = await askOthers(parts, LimitService.method.listRules, {
+        request,
+        context,
+      });
+      // Of the same policy the same page has the same rules.
+      const same = messages.filter(({ policyVersion }) => policyVersion === policy.version);
+      const rules = own.rules.flatMap((rule, at) => {
+        return [rule, ...same.flatMap((other) => other.rules[at] ?? [])];
+      });
+      return { ...own, rules, silentReplicas: silentReplicas + messages.length - same.length };
     },
     ...sightingMethods(parts),
     getKey: async (request, context) => {
@@ -66,7 +78,7 @@ function sightingMethods(
   parts: AdminServiceParts,
 ): Pick<ServiceImpl<typeof LimitService>, "topKeys" | "nearLimitKeys"> {
   return {
-    topKeys: (request, context) => {
+    topKeys: async (request, context) => {
       const sightings = demandPart(parts.sightings);
       const reader = new RequestReader();
       const countMax = reader.count("count", request.count, keysRule);
@@ -74,17 +86,24 @@ function sightingMethods(
       if (TopOrder[request.order] === undefined) reader.report("order", "it is none of the orders");
       const asked = readAsked(parts, request, { reader, context });
       const { keys, sinceEpochMs } = sightings.top(asked, { order, countMax });
-      return {
-        since: timeOf(sinceEpochMs),
-        keys: keys.map(({ domain, entries, ruleLabel, count, errorMax }) => ({
-          key: { domain, entries: encodeEntries(entries) },
-          ruleLabel,
-          count: wideOf(count),
-          errorMax: wideOf(errorMax),
-        })),
-      };
+      const since = timeOf(sinceEpochMs);
+      const own = keys.map(({ domain, entries, ruleLabel, count, errorMax }) => ({
+        key: { domain, entries: encodeEntries(entries) },
+        ruleLabel,
+        count: wideOf(count),
+        errorMax: wideOf(errorMax),
+        replica: parts.replica,
+      }));
+      if (request.thisReplica) return { since, keys: own };
+      const { messages, silentReplicas } = await askOthers(parts, LimitService.method.topKeys, {
+        request,
+        context,
+      });
+      const all = [...own, ...messages.flatMap((other) => other.keys)];
+      all.sort((a, b) => Number(b.count - a.count));
+      return { since, keys: all.slice(0, countMax), silentReplicas };
     },
-    nearLimitKeys: (request, context) => {
+    nearLimitKeys: async (request, context) => {
       const sightings = demandPart(parts.sightings);
       const reader = new RequestReader();
       const countMax = reader.count("count", request.count, keysRule);
@@ -92,15 +111,20 @@ function sightingMethods(
       const usedRatioMin = reader.part("used_ratio_min", request.usedRatioMin, ratioRule);
       const asked = readAsked(parts, request, { reader, context });
       const keys = sightings.near(asked, { usedRatioMin, countMax });
-      return {
-        keys: keys.map(({ domain, entries, limitName = "", seenEpochMs, ...key }) => ({
-          key: { domain, entries: encodeEntries(entries), limitName },
-          ruleLabel: key.ruleLabel,
-          usedRatio: key.usedRatio,
-          isOver: key.isOver,
-          seenAt: timeOf(seenEpochMs),
-        })),
-      };
+      const own = keys.map(({ domain, entries, limitName = "", seenEpochMs, ...key }) => ({
+        key: { domain, entries: encodeEntries(entries), limitName },
+        ruleLabel: key.ruleLabel,
+        usedRatio: key.usedRatio,
+        isOver: key.isOver,
+        seenAt: timeOf(seenEpochMs),
+        replica: parts.replica,
+      }));
+      if (request.thisReplica) return { keys: own };
+      const { nearLimitKeys: method } = LimitService.method;
+      const { messages, silentReplicas } = await askOthers(parts, method, { request, context });
+      const all = [...own, ...messages.flatMap((other) => other.keys)];
+      all.sort((a, b) => b.usedRatio - a.usedRatio);
+      return { keys: all.slice(0, countMax), silentReplicas };
     },
   };
 }
@@ -142,7 +166,7 @@ interface RulesAsked {
 }
 
 function listRules(
-  { ruleCounters }: AdminServiceParts,
+  { ruleCounters, replica }: AdminServiceParts,
   policy: Policy,
   { domains, countMax, after }: RulesAsked,
 ) {
@@ -171,6 +195,7 @@ function listRules(
           overLimitHits: wideOf(hits?.over ?? 0),
           nearLimitHits: wideOf(hits?.near ?? 0),
         },
+        replica,
       };
     }),
     nextPageToken: isMore ? versionedToken(next, policy.version) : "",

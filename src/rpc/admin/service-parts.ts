@@ -13,6 +13,7 @@ import type {
   PolicyAdministration,
   PolicyFile,
   QuotaSight,
+  ReplicaAsks,
   TailSource,
 } from "./admin-parts.js";
 
@@ -45,4 +46,5 @@ export interface AdminServiceParts {
   readonly policyAdministration?: PolicyAdministration;
   readonly gates?: GateAdministration;
   readonly quotas?: QuotaSight;
+  readonly replicas?: ReplicaAsks;
 }

@@ -1,7 +1,20 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Clock } from "../../core/clock.js";
 import type { DecisionSample, TailFilter, TailFollower } from "../../decide/decision-tail.js";
-import type { LimitService, TailDecisionsRequest } from "../../gen/headgate/admin/v1/admin_pb.js";
+import {
+  type OpenAnswer,
+  type PutQuestion,
+  questionsEveryMs,
+  type ReplicaQuestion,
+} from "../../fleet/replica-questions.js";
+import {
+  LimitService,
+  type TailDecisionsRequest,
+  type TailDecisionsResponse,
+  TailDecisionsResponseSchema,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
+import { questionOf } from "./ask-others.js";
 import { adminCallKey, demandPart } from "./call.js";
 import { AdminFailure } from "./failures.js";
 import { readAsked } from "./key-methods.js";
@@ -33,7 +46,8 @@ export function tailMethod(
       if (follower === undefined) {
         throw new AdminFailure("exhausted", "as many read decisions now as may; try again later");
       }
-      return sendDecisions(parts.clock, follower, context);
+      const others = request.thisReplica ? undefined : new OtherTails(parts, request, context);
+      return sendDecisions({ parts, follower, others }, context);
     },
   };
 }
@@ -53,7 +67,68 @@ function readFilter(
   return { ...asked, isDeniedOnly, having, sampleRatio, perSecondMax };
 }
 
-async function* sendDecisions(clock: Clock, follower: TailFollower, context: HandlerContext) {
+/** What the other replicas decide: asked as often as they look for questions. */
+class OtherTails {
+  readonly #parts: AdminServiceParts;
+  readonly #question: ReplicaQuestion;
+  #put: PutQuestion | undefined;
+  #askedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: AdminServiceParts, request: TailDecisionsRequest, context: HandlerContext) {
+    this.#parts = parts;
+    this.#question = questionOf(LimitService.method.tailDecisions, request, context);
+  }
+
+  /** What has come; nothing where the store cannot be asked: it is tried again. */
+  async take(nowMs: number): Promise<readonly TailDecisionsResponse[]> {
+    const { replicas } = this.#parts;
+    if (replicas === undefined || nowMs - this.#askedMs < questionsEveryMs) return [];
+    this.#askedMs = nowMs;
+    try {
+      if (this.#put === undefined && replicas.liveCount() > 1) {
+        this.#put = await replicas.put(this.#question);
+      }
+      const answers = (await this.#put?.take()) ?? [];
+      return answers.map(({ body }) => fromBinary(TailDecisionsResponseSchema, body));
+    } catch {
+      return [];
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#put?.close();
+  }
+}
+
+/** Follows decisions for another replica, as this method does for a caller. */
+export function openTail(
+  parts: AdminServiceParts,
+  request: TailDecisionsRequest,
+  context: HandlerContext,
+): OpenAnswer | undefined {
+  const follower = parts.tail?.follow(readFilter(parts, request, context));
+  if (follower === undefined) return undefined;
+  return {
+    take: async () => {
+      const { samples, droppedCount } = follower.take();
+      if (samples.length === 0 && droppedCount === 0) return undefined;
+      const decisions = samples.map((sample) => encodeSample(sample, parts.replica));
+      const message = { decisions, droppedCount: wideOf(droppedCount) };
+      return toBinary(TailDecisionsResponseSchema, create(TailDecisionsResponseSchema, message));
+    },
+    close: () => follower.stop(),
+  };
+}
+
+interface Sending {
+  readonly parts: AdminServiceParts;
+  readonly follower: TailFollower;
+  /** Undefined: only this replica's are wanted. */
+  readonly others: OtherTails | undefined;
+}
+
+async function* sendDecisions({ parts, follower, others }: Sending, context: HandlerContext) {
+  const { clock, replica } = parts;
   const { isStillAllowed } = context.values.get(adminCallKey);
   let sentMs = clock.monotonicMs();
   let checkedMs = sentMs;
@@ -70,17 +145,21 @@ async function* sendDecisions(clock: Clock, follower: TailFollower, context: Han
         }
       }
       const { samples, droppedCount } = follower.take();
-      const isQuiet = samples.length === 0 && droppedCount === 0;
+      const elsewhere = (await others?.take(nowMs)) ?? [];
+      const isQuiet = samples.length === 0 && droppedCount === 0 && elsewhere.length === 0;
       if (isQuiet && nowMs - sentMs < tailQuietMsMax) continue;
       sentMs = nowMs;
-      yield { decisions: samples.map(encodeSample), droppedCount: wideOf(droppedCount) };
+      const decisions = samples.map((sample) => encodeSample(sample, replica));
+      yield { decisions, droppedCount: wideOf(droppedCount) };
+      for (const { decisions, droppedCount } of elsewhere) yield { decisions, droppedCount };
     }
   } finally {
     follower.stop();
+    await others?.close();
   }
 }
 
-function encodeSample(sample: DecisionSample) {
+function encodeSample(sample: DecisionSample, replica: string) {
   const { epochMs, domain, entries, ruleLabel = "", isDenied, decidedBy } = sample;
   return {
     time: timeOf(epochMs),
@@ -91,6 +170,7 @@ function encodeSample(sample: DecisionSample) {
     hits: wideOf(sample.hits),
     remainingHits: wideOf(sample.remainingHits),
     decidedBy,
+    replica,
   };
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runCli } from "../../../src/cli/program.js";
 import { problemsMax } from "../../../src/policy/problem-log.js";
+import { doctorBootstrap, doctorPolicyText } from "../../support/doctor.js";
 
 let folder = "";
 let file = "";
@@ -71,5 +72,60 @@ describe("headgate check --envoy", () => {
     });
     expect(await check()).toMatchObject({ code: 2, err: expect.stringContaining("needs files") });
     expect((await check(file, "--ratelimit", folder)).code).toBe(2);
+  });
+
+  describe("with --policy", () => {
+    const bootstrap = JSON.stringify(doctorBootstrap());
+
+    async function compare(text: string) {
+      writeFileSync(file, text);
+      const policy = join(folder, "policy.yaml");
+      writeFileSync(policy, doctorPolicyText);
+      return check(file, "--policy", policy);
+    }
+
+    it("finds nothing in what is generated of it", async () => {
+      const { code, out, err } = await compare(bootstrap);
+      expect({ code, err }).toEqual({ code: 0, err: "" });
+      expect(out).not.toMatch(/HG5\d\d/);
+    });
+
+    it.each([
+      ["a domain that is wrong", /"domain":"shop"/g, '"domain":"shoop"', "HG506"],
+      [
+        "a filter that nothing is asked by",
+        /"name":"envoy.filters.http.(ratelimit|ext_proc)[^"]*","typed_config"/g,
+        '"name":"x","unknown"',
+        "HG500",
+      ],
+      ["a timeout that is too short", /"timeout":"[\d.]+s"/g, '"timeout":"0.001s"', "HG523"],
+    ])("finds %s, as doctor does", async (_, from, to, id) => {
+      const broken = bootstrap.replace(from, to);
+      expect(broken).not.toBe(bootstrap);
+      const { out } = await compare(broken);
+      expect(out).toContain(id);
+    });
+
+    it("says that what is no bootstrap was not compared", async () => {
+      const { err } = await compare("apiVersion: v1\nkind: ConfigMap\n");
+      expect(err).toContain("is no bootstrap");
+    });
+
+    it("says which fields Envoy's API gives up", async () => {
+      writeFileSync(
+        file,
+        "static_resources: {clusters: [{name: a, http2_protocol_options: {}}]}\n",
+      );
+      const { code, out } = await check(file);
+      expect(code).toBe(0);
+      expect(out).toContain('warning HG457 "http2_protocol_options" is deprecated');
+    });
+
+    it("belongs to --envoy", async () => {
+      const errors: string[] = [];
+      const output = { out: () => {}, err: (text: string) => void errors.push(text) };
+      expect(await runCli(["check", "--policy", "a.yaml", "b.yaml"], output)).toBe(2);
+      expect(errors.join("")).toContain("--policy belongs to --envoy");
+    });
   });
 });

@@ -369,6 +369,7 @@ const context = createHandlerContext({
   contextValues: createContextValues().set(adminCallKey, {
     principal: reader,
     isStillAllowed: async () => true,
+    onRead: () => {},
     onEnd: () => {},
   }),
 });

@@ -117,6 +117,17 @@ describe("QuotaBook", () => {
     expect(book.holderCount).toBe(1);
   });
 
+  it("counts what Envoys let pass and refuse with the rule's own calls", async () => {
+    const policy = tenantQuota(10);
+    const rig = new QuotaRig(policy);
+    rig.connect(rig.join(), "a", { t: 50 });
+    await rig.pass(60);
+    const [rule] = rig.counters.forPolicy(policy);
+    expect(rule?.ok).toBeGreaterThan(400);
+    expect(rule?.over).toBeGreaterThan(1_500);
+    expect(rule?.hits).toMatchObject({ within: rule?.ok, over: rule?.over });
+  });
+
   it("charges what Envoys let pass to the key that calls ask for", async () => {
     const rig = new QuotaRig(tenantQuota(50));
     const envoy = rig.connect(rig.join(), "a", { t: 30 });

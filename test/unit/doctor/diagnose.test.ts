@@ -5,6 +5,8 @@ import { doctorProblemIds } from "../../../src/doctor/doctor-problems.js";
 import { type Evidence, findingsMax } from "../../../src/doctor/look.js";
 import {
   type Dumped,
+  doctorPolicyOf,
+  doctorPolicyText,
   dumpOf,
   evidenceOf,
   findingsOf,
@@ -303,11 +305,35 @@ const cases: readonly {
     found: ["HG561 warning"],
   },
   {
+    what: "a store that is away",
+    wrong: () => ({ headgate: { ...rightHeadgate(), ...away } }),
+    found: ["HG512 error"],
+  },
+  {
     what: "a Headgate that cannot be asked",
     wrong: () => ({ headgate: undefined, headgateFailure: "nothing listens there" }),
     found: ["HG505 error"],
   },
 ];
+
+const rightHeadgate = () => {
+  const { headgate } = evidenceOf();
+  if (headgate === undefined) throw new Error("it is asked");
+  return headgate;
+};
+
+const away = { status: "degraded", storeState: "unavailable" } as const;
+
+/** The policy of the tests with two limits more, and a quota of one of them. */
+const quotaPolicyText = doctorPolicyText
+  .replace(
+    "  services:\n",
+    `        - {key: tenant, rate_limit: {unit: second, requests_per_unit: 10}}
+        - {key: other, rate_limit: {unit: second, requests_per_unit: 10}}
+  services:
+`,
+  )
+  .concat("  quotas: [{name: tenants, domain: shop, bucket: [{header: x-tenant, as: tenant}]}]\n");
 
 describe("diagnose()", () => {
   it("finds nothing in what is generated, and lists what is right", () => {
@@ -325,6 +351,20 @@ describe("diagnose()", () => {
   it("has a case for every id", () => {
     const covered = new Set(cases.flatMap(({ found }) => found.map((text) => text.slice(0, 5))));
     expect(doctorProblemIds.filter((id) => !covered.has(id))).toEqual([]);
+  });
+
+  it("names a store that is away before all that follows from it", () => {
+    const wrong = { ...statsOf({ "cluster.headgate.membership_healthy": 0 }) };
+    const headgate = { ...rightHeadgate(), ...away, lastReloadProblem: true };
+    const found = findingsOf(evidenceOf({ ...wrong, headgate }));
+    expect(found.map(({ id }) => id)).toEqual(["HG512", "HG504", "HG505"]);
+  });
+
+  it("does not call a limit unreached that a quota divides", () => {
+    const policy = doctorPolicyOf(quotaPolicyText);
+    const headgate = { ...rightHeadgate(), policyVersion: policy.version };
+    const found = findingsOf(evidenceOf({ policy, headgate }));
+    expect(found.map(({ seen }) => seen)).toEqual(["nothing asks for shop/other"]);
   });
 
   it("puts errors before warnings, and the worst first", () => {

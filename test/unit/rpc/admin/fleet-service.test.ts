@@ -17,7 +17,7 @@ import { auditScannedMax, fleetService } from "../../../../src/rpc/admin/fleet-s
 import { FakeClock } from "../../../support/fake-clock.js";
 
 function contextOf(principal: Principal): HandlerContext {
-  const call = { principal, isStillAllowed: async () => true, onEnd: () => {} };
+  const call = { principal, isStillAllowed: async () => true, onRead: () => {}, onEnd: () => {} };
   return createHandlerContext({
     service: FleetService,
     method: FleetService.method.listAudit,
@@ -45,7 +45,7 @@ describe("ListAudit", () => {
     await note("ann", "shop");
     for (let i = 0; i < auditScannedMax; i += 1) await note("ben", "pay");
     const unused = { fleet: { fleet: () => never(), services: () => [] } };
-    const service = fleetService({ records, ...unused });
+    const service = fleetService({ clock: new FakeClock(), replica: "r", records, ...unused });
     const context = contextOf({ name: "eve", grants: [{ role: "reader", domains: ["shop"] }] });
     const list = async (pageToken: string) => {
       const request = create(ListAuditRequestSchema, { pageToken });

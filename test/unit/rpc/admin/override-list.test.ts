@@ -36,6 +36,7 @@ function contextOf(principal: Principal) {
     contextValues: createContextValues().set(adminCallKey, {
       principal,
       isStillAllowed: async () => true,
+      onRead: () => {},
       onEnd: () => {},
     }),
   });

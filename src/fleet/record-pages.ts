@@ -1,0 +1,103 @@
+import { ServiceError } from "../core/errors.js";
+import { type KnownRecords, newestGone } from "./known-records.js";
+import { parseObject, recordOf } from "./record-text.js";
+import type { AuditRecord, RecordKind, SharedRecord } from "./shared-records.js";
+
+/** What is known after a page. */
+export type RecordsPage =
+  | {
+      readonly kind: "page";
+      readonly known: KnownRecords;
+      /** Whether what was known before is left out of it. */
+      readonly isAnew: boolean;
+    }
+  /** The store is not the one that was asked about. */
+  | { readonly kind: "other"; readonly state: string };
+
+const newline = 10;
+const lineBytesMax = 256;
+
+/** Reads lines, and what stands behind them by its length. */
+class PageReader {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at >= this.#bytes.length;
+  }
+
+  /** The parts of a line. */
+  line(pattern: RegExp): readonly string[] {
+    const end = this.#bytes.indexOf(newline, this.#at);
+    const text =
+      end < 0 || end - this.#at > lineBytesMax ? "" : this.#bytes.toString("latin1", this.#at, end);
+    const match = pattern.exec(text);
+    if (match === null) throw new ServiceError("STORE_PROTOCOL");
+    this.#at = end + 1;
+    return match.slice(1);
+  }
+
+  /** The JSON of so many bytes. */
+  text(length: number): string {
+    const end = this.#at + length;
+    if (end > this.#bytes.length) throw new ServiceError("STORE_PROTOCOL");
+    const text = this.#bytes.toString("utf8", this.#at, end);
+    this.#at = end;
+    return text;
+  }
+}
+
+/**
+ * Reads an answer of `readScript`.
+ *
+ * @param known what was known before
+ * @throws ServiceError STORE_PROTOCOL
+ */
+export function readPage(kind: RecordKind, known: KnownRecords, bytes: Buffer): RecordsPage {
+  const page = new PageReader(bytes);
+  const head = /^(?:other (~?[0-9a-f]{0,64})|(\d{1,16}) ([01]) (\d{1,16}))$/;
+  const [state, version, reset, floor] = page.line(head);
+  if (state !== undefined) return { kind: "other", state };
+  const isAnew = reset === "1";
+  if (page.isAtEnd && !isAnew) {
+    const next = { ...known, version: Number(version), floor: Number(floor) };
+    return { kind: "page", known: next, isAnew };
+  }
+  // Readers keep the map that they were given.
+  const records = new Map<string, SharedRecord>(isAnew ? [] : known.records);
+  const gone = new Map<string, number>(isAnew ? [] : known.gone);
+  const pattern = /^([a-z0-9._:-]{1,128}) (\d{1,16}) (\d{1,9}|-)$/;
+  while (!page.isAtEnd) {
+    const [id = "", digits, length = ""] = page.line(pattern);
+    const version = Number(digits);
+    if (length === "-") {
+      records.delete(id);
+      gone.set(id, version);
+    } else {
+      records.set(id, recordOf(kind, { id, version }, page.text(Number(length))));
+      gone.delete(id);
+    }
+  }
+  const next = { version: Number(version), records, gone: newestGone(gone), floor: Number(floor) };
+  return { kind: "page", known: next, isAnew };
+}
+
+/**
+ * Reads an answer of `auditScript`.
+ *
+ * @throws ServiceError STORE_PROTOCOL
+ */
+export function readAudit(bytes: Buffer): readonly AuditRecord[] {
+  const page = new PageReader(bytes);
+  const entries: AuditRecord[] = [];
+  while (!page.isAtEnd) {
+    const [number, epochMs, length] = page.line(/^(\d{1,16}) (\d{1,16}) (\d{1,9})$/);
+    const value = parseObject(page.text(Number(length)));
+    entries.push({ number: Number(number), epochMs: Number(epochMs), value });
+  }
+  return entries;
+}

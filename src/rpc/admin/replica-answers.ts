@@ -1,0 +1,113 @@
+import {
+  create,
+  type DescMessage,
+  type DescMethodUnary,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import {
+  createContextValues,
+  createHandlerContext,
+  type HandlerContext,
+} from "@connectrpc/connect";
+import type { Principal, RoleGrant } from "../../core/access-list.js";
+import type { JsonObject, JsonValue } from "../../core/json.js";
+import type { OpenAnswer, ReplicaQuestion } from "../../fleet/replica-questions.js";
+import { FleetService, LimitService } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { adminCallKey } from "./call.js";
+import { fleetService } from "./fleet-service.js";
+import { keyMethods } from "./key-methods.js";
+import type { AdminServiceParts } from "./service-parts.js";
+import { openTail } from "./tail-method.js";
+
+/** Answers what other replicas ask, as their callers would be answered here. */
+export function answersFor(
+  parts: AdminServiceParts,
+): (question: ReplicaQuestion) => OpenAnswer | undefined {
+  const limits = keyMethods(parts);
+  const { listServices } = fleetService(parts);
+  const ofFleet = FleetService.method.listServices;
+  const { listRules, topKeys, nearLimitKeys, tailDecisions } = LimitService.method;
+  const methods = new Map([
+    [listRules.name, answerOnce(listRules, limits.listRules)],
+    [topKeys.name, answerOnce(topKeys, limits.topKeys)],
+    [nearLimitKeys.name, answerOnce(nearLimitKeys, limits.nearLimitKeys)],
+    [ofFleet.name, answerOnce(ofFleet, listServices)],
+  ]);
+  return ({ method, request, caller }) => {
+    const principal = readCaller(caller);
+    if (principal === undefined) return undefined;
+    const context = contextOf(principal);
+    try {
+      if (method === tailDecisions.name) {
+        return openTail(parts, fromBinary(tailDecisions.input, request), context);
+      }
+      return methods.get(method)?.(request, context);
+    } catch {
+      // A question of another version, or of what there is not here: whoever asks counts on others.
+      return undefined;
+    }
+  };
+}
+
+function answerOnce<I extends DescMessage, O extends DescMessage>(
+  { input, output }: DescMethodUnary<I, O>,
+  handle: (
+    request: MessageShape<I>,
+    context: HandlerContext,
+  ) => MessageInitShape<O> | Promise<MessageInitShape<O>>,
+): (request: Uint8Array, context: HandlerContext) => OpenAnswer {
+  return (bytes, context) => {
+    let isAnswered = false;
+    return {
+      take: async () => {
+        if (isAnswered) return undefined;
+        isAnswered = true;
+        try {
+          const answer = await handle(fromBinary(input, bytes), context);
+          return toBinary(output, create(output, answer));
+        } catch {
+          return undefined;
+        }
+      },
+      close: () => {},
+    };
+  };
+}
+
+/** Who asks the other replica; undefined: another version has written it. */
+function readCaller(value: JsonValue): Principal | undefined {
+  if (!isObject(value)) return undefined;
+  const { name, grants } = value;
+  if (typeof name !== "string" || !Array.isArray(grants)) return undefined;
+  const read = grants.map(readGrant);
+  return read.every((grant) => grant !== undefined) ? { name, grants: read } : undefined;
+}
+
+function readGrant(value: JsonValue): RoleGrant | undefined {
+  if (!isObject(value)) return undefined;
+  const { role, domains } = value;
+  if (role !== "reader" && role !== "operator") return undefined;
+  if (domains === undefined) return { role, domains };
+  const isNames = Array.isArray(domains) && domains.every((one) => typeof one === "string");
+  return isNames ? { role, domains } : undefined;
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A call as one of this replica's own; it was let in by the replica that asks. */
+function contextOf(principal: Principal): HandlerContext {
+  const call = { principal, isStillAllowed: async () => true, onRead: () => {}, onEnd: () => {} };
+  return createHandlerContext({
+    service: LimitService,
+    method: LimitService.method.tailDecisions,
+    protocolName: "replica",
+    requestMethod: "POST",
+    url: "http://replica/",
+    contextValues: createContextValues().set(adminCallKey, call),
+  });
+}

@@ -1,0 +1,156 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { captureCli } from "../support/cli.js";
+import { type Gateway, startGateway } from "../support/gateway.js";
+import { type HoldingUpstream, startHoldingUpstream } from "../support/holding-upstream.js";
+import { HttpClient } from "../support/http-client.js";
+import { startRedis } from "../support/redis.js";
+import type { RedisServer } from "../support/redis-server.js";
+import { useStage } from "../support/stage.js";
+import { waitFor } from "../support/wait.js";
+
+const policyOf = (perDay: number): string => `
+apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: incident}
+spec:
+  rateLimits:
+    - domain: edge
+      descriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: ${perDay}}}]
+  services:
+    - {name: orders, hosts: [orders.example], admission: {maxInFlight: 2}}
+`;
+
+const stage = useStage("file");
+const http = new HttpClient();
+let redis: RedisServer;
+let upstream: HoldingUpstream;
+let gateway: Gateway;
+
+beforeAll(async () => {
+  stage.atEnd(() => http.close());
+  redis = await startRedis(stage);
+  upstream = await startHoldingUpstream(stage);
+  const env = {
+    REDIS_URL: `127.0.0.1:${redis.port}`,
+    HEADGATE_ADMIN_OPEN: "true",
+    HEADGATE_POLICY_SOURCE: "store",
+    HEADGATE_REPLICAS: "2",
+  };
+  gateway = await startGateway(stage, {
+    policy: policyOf(2),
+    headgateEnvs: [env, env],
+    descriptorKeys: [["user"]],
+    envoy: { extProc: {}, upstreamPort: upstream.port },
+  });
+  for (const headgate of gateway.headgates) {
+    await waitFor("replicas know each other", async () => {
+      return (await headgate.metric("headgate_live_replicas")) === 2;
+    });
+  }
+});
+
+/** A request of a user's, which the service answers at once; its status. */
+async function ask(user: string): Promise<number> {
+  let status: number | undefined;
+  const asked = gateway.send({ user }).then((answer) => {
+    status = answer.status;
+  });
+  await waitFor("it is answered", () => {
+    upstream.release();
+    return status !== undefined;
+  });
+  await asked;
+  return status ?? 0;
+}
+
+/** What an operator enters; one who came by a Service is at any replica. */
+async function headgate(...words: readonly string[]): Promise<string> {
+  const url = `http://127.0.0.1:${gateway.headgates[1]?.portOf("admin")}`;
+  const { code, out, err } = await captureCli(words, { env: { HEADGATE_ADMIN_URL: url } });
+  expect(code, out + err).toBe(0);
+  return out;
+}
+
+async function seen(what: string, words: readonly string[], expected: RegExp): Promise<string> {
+  return waitFor(what, async () => {
+    const out = await headgate(...words);
+    return expected.test(out) ? out : undefined;
+  });
+}
+
+const override = ["keys", "override", "edge", "user=ann", "--times", "2x", "--reason", "launch"];
+
+describe("incident day", () => {
+  it("who is refused, and why, is told by any replica", async () => {
+    const statuses = [await ask("ann"), await ask("ann"), await ask("ann"), await ask("ann")];
+    expect(statuses).toEqual([200, 200, 429, 429]);
+    await seen("she is at the top", ["top", "--once", "--by", "denials"], /user=ann/);
+    expect(await headgate("explain", "edge", "user=ann")).toMatch(/denied|refused/i);
+    await seen("it is counted", ["rules", "-o", "json"], /"overLimitHits": ?"?[12]/);
+  });
+
+  it("an override lets her through, everywhere", async () => {
+    await headgate(...override);
+    await waitFor("it holds", async () => (await ask("ann")) === 200);
+    expect(await headgate("audit")).toContain("launch");
+  });
+
+  it("a policy that refuses everybody is reverted", async () => {
+    const path = join(stage.folder, "tight.yaml");
+    await writeFile(path, policyOf(0));
+    await headgate("apply", path, "--reason", "a slip", "--yes");
+    await waitFor("bob is refused", async () => (await ask("bob")) === 429);
+    await headgate("rollback", "--reason", "sorry", "--yes");
+    // Bob may have used what he has a day before he was refused.
+    await waitFor("others pass", async () => (await ask("carl")) === 200);
+  });
+
+  it("Redis is lost and comes back empty, and operators' words hold", async () => {
+    await headgate("keys", "freeze", "edge", "user=mallory", "--reason", "scraping");
+    await waitFor("she is frozen", async () => (await ask("mallory")) === 429);
+    const before = (await headgate("history")).split("\n").length;
+    await redis.kill();
+    await redis.restart();
+    await seen("it is put back", ["audit"], /RestoreRecords/);
+    expect(await headgate("history")).toMatch(/sorry/);
+    expect((await headgate("history")).split("\n")).toHaveLength(before);
+    await waitFor("she is still frozen", async () => (await ask("mallory")) === 429);
+    const logs = gateway.headgates.map(({ process }) => process.output).join("\n");
+    expect(logs).toContain('"recordRestored"');
+    expect(logs).not.toContain("mallory");
+  });
+
+  it("an overload is seen in every view", async () => {
+    const headers = { host: "orders.example" };
+    const answers = Array.from({ length: 12 }, () =>
+      http.send({ port: gateway.envoy.port, headers }).then(({ status }) => status),
+    );
+    const refusedIn = (out: string): number => {
+      const { services } = JSON.parse(out) as { services: { refused?: string }[] };
+      return services.reduce((sum, { refused = "0" }) => sum + Number(refused), 0);
+    };
+    const refused = await waitFor("it is counted", async () => {
+      return refusedIn(await headgate("services", "-o", "json")) || undefined;
+    });
+    const counted = await Promise.all(
+      gateway.headgates.map((one) => {
+        const labels = { service: "orders", decision: "refused", dry_run: "false" };
+        return one.metric("headgate_admission_decisions_total", labels);
+      }),
+    );
+    expect(counted.reduce((sum, count) => sum + count, 0)).toBeGreaterThanOrEqual(refused);
+    let statuses: readonly number[] = [];
+    void Promise.all(answers).then((all) => {
+      statuses = all;
+    });
+    await waitFor("the rest is served", () => {
+      upstream.release();
+      return statuses.length > 0;
+    });
+    const turnedAway = statuses.filter((status) => status !== 200);
+    expect(turnedAway.length).toBeGreaterThanOrEqual(refused);
+    expect(statuses.length - turnedAway.length).toBeGreaterThanOrEqual(2);
+  });
+});
