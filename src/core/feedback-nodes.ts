@@ -80,9 +80,15 @@ export class FeedbackNodes {
     return this.#nodes.has(nodeId);
   }
 
-  /** An Envoy that a sheet speaks of: it has its lease from now on. */
+  /** An Envoy that a sheet speaks of: it has its lease from now on, and has asked before. */
   restore(nodeId: string, nowMs: number): void {
-    this.#nodes.set(nodeId, { heardMs: nowMs, numbers: silence });
+    const askedMs = Number.NEGATIVE_INFINITY;
+    this.#nodes.set(nodeId, { heardMs: nowMs, askedMs, numbers: silence });
+  }
+
+  /** When it first had requests for the service; undefined: it never had any. */
+  askedMs(nodeId: string): number | undefined {
+    return this.#nodes.get(nodeId)?.askedMs;
   }
 
   /** What it said last. */
@@ -114,7 +120,9 @@ export class FeedbackNodes {
     }
     const before = known?.numbers ?? silence;
     const heardMs = Math.max(atMs, known?.heardMs ?? atMs);
-    this.#nodes.set(nodeId, { heardMs, numbers: numbersOf(report, before, atMs) });
+    const numbers = numbersOf(report, before, atMs);
+    const askedMs = known?.askedMs ?? (numbers.demand > 0 ? atMs : undefined);
+    this.#nodes.set(nodeId, { heardMs, askedMs, numbers });
     return { report, fromMs: before.atMs };
   }
 
@@ -138,6 +146,7 @@ export class FeedbackNodes {
 interface Node {
   /** When its lease began anew. */
   heardMs: number;
+  readonly askedMs: number | undefined;
   readonly numbers: NodeNumbers;
 }
 
