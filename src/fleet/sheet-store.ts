@@ -42,7 +42,7 @@ export interface FoundSheet {
  * How long a sheet is kept that nobody renews, in milliseconds: a day. It holds for seconds, but
  * who leads after an outage, or after all have stopped, begins with its limits.
  */
-export const sheetKeptMs = 86_400_000;
+const sheetKeptMs = 86_400_000;
 
 /** How long a report counts whose replica says nothing more, in milliseconds. */
 export const reportKeptMs = 3_000;
