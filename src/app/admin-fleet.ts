@@ -74,6 +74,8 @@ function stateOf(
     gate: admissionPolicy === undefined ? undefined : gate,
     rejectRatio: shared?.rejectRatio ?? own.rejectRatio,
     waitingCount: own.waitingCount,
+    overflowPerSecond: shared?.facts.overflowPerSecond ?? 0,
+    reservedHigh: [...(shared?.shares.values() ?? [])].reduce((sum, { high }) => sum + high, 0),
     shares: shared === undefined ? [] : sharesOf(parts, name, shared),
   };
 }

@@ -19,28 +19,32 @@ export function drawServices(
   { style, columnsMax }: Drawing,
 ): readonly string[] {
   if (services.length === 0) return ["The policy in force has no services with admission."];
+  // What breakers refuse is worth more than a picture, and 80 columns have no room for both.
+  const overflows = services.some(({ overflowPerSecond }) => overflowPerSecond > 0);
   return drawTable(
     [
       { title: "service", isFlexible: true, paint: style.bold },
       { title: "law", isFlexible: true },
       { title: "in use", align: "right" },
-      { title: "" },
+      ...(overflows ? [] : [{ title: "" }]),
       { title: "rtt", align: "right" },
       { title: "least", align: "right" },
       { title: "gate", paint: (cell) => (cell.startsWith("open") ? cell : style.bad(cell)) },
       { title: "shed", align: "right" },
       { title: "waiting", align: "right" },
+      ...(overflows ? [{ title: "overflow", align: "right", paint: style.bad } as const] : []),
     ],
     services.map((service) => [
       safeText(service.name),
       safeText(service.law),
       inUseText(service),
-      inUseBar(service),
+      ...(overflows ? [] : [inUseBar(service)]),
       millisText(service.rttMs),
       millisText(service.minRttMs),
       service.gate === "" ? "-" : safeText(service.gate),
       percentText(service.rejectRatio),
       countText(service.waiting),
+      ...(overflows ? [overflowText(service)] : []),
     ]),
     columnsMax,
   );
@@ -49,6 +53,11 @@ export function drawServices(
 function inUseText({ inFlight, concurrencyLimit }: Service): string {
   if (concurrencyLimit === 0n) return countText(inFlight);
   return `${countText(inFlight)} of ${countText(concurrencyLimit)}`;
+}
+
+/** What Envoys' breakers refuse: admission never sees it. */
+function overflowText({ overflowPerSecond }: Service): string {
+  return overflowPerSecond === 0 ? "-" : `${overflowPerSecond.toFixed(1)}/s`;
 }
 
 function inUseBar({ inFlight, concurrencyLimit }: Service): string {
@@ -82,10 +91,13 @@ function leaderText({ isLeading, leader, epoch }: GetFleetResponse): string {
 }
 
 function drawShares(service: Service, { style, columnsMax }: Drawing): readonly string[] {
-  const { name, concurrencyLimit, shares } = service;
+  const { name, concurrencyLimit, reservedHigh, overflowPerSecond, shares } = service;
   const limit =
     concurrencyLimit === 0n ? "no limit yet" : `${countText(concurrencyLimit)} at a time`;
-  const title = `${style.bold(safeText(name))}: ${limit}`;
+  const reserved = reservedHigh === 0n ? "" : `, ${countText(reservedHigh)} of them for HIGH`;
+  const refused =
+    overflowPerSecond === 0 ? "" : style.bad(`; breakers refuse ${overflowText(service)}`);
+  const title = `${style.bold(safeText(name))}: ${limit}${reserved}${refused}`;
   if (shares.length === 0) return [title, "  no Envoy takes part"];
   const most = Math.max(1, ...shares.map(({ share }) => Number(share)));
   const table = drawTable(

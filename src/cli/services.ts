@@ -20,6 +20,8 @@ export function addServices(program: Command, context: CommandContext): void {
     .addHelpText(
       "after",
       `
+\`shed\` is what Headgate refuses, \`overflow\` what circuit breakers of Envoys
+refuse before anybody is asked: they know no classes.
 \`headgate fleet\` shows how Envoys share a limit; \`headgate gate\` when a gate
 opens.
 

@@ -22,8 +22,8 @@ export interface NodeNumbers {
   readonly atMs: number;
   readonly inFlight: number;
   readonly rps: number;
-  /** Whether it refused requests for its share. */
-  readonly isFull: boolean;
+  /** Requests that it refused for its share, a second: where there are any, it was full. */
+  readonly overflowPerSecond: number;
   /** Requests that it would have in work at once if it might: from 0, with fractions. */
   readonly demand: number;
   /** Of them, those at HIGH; undefined where it does not say. */
@@ -154,7 +154,7 @@ const silence: NodeNumbers = {
   atMs: Number.NEGATIVE_INFINITY,
   inFlight: 0,
   rps: 0,
-  isFull: false,
+  overflowPerSecond: 0,
   demand: 0,
   highDemand: undefined,
 };
@@ -168,7 +168,11 @@ function numbersOf(report: NodeReport, before: NodeNumbers, atMs: number): NodeN
     highInFlight === undefined
       ? undefined
       : Math.max(highInFlight, (before.highDemand ?? 0) * highKept);
-  return { atMs, inFlight, rps, isFull: report.overflowCount > 0, demand, highDemand };
+  const sinceMs = atMs - before.atMs;
+  // Of an Envoy's first report nobody knows the time: it is taken to be one second's.
+  const seconds = Number.isFinite(sinceMs) ? sinceMs / 1_000 : 1;
+  const overflowPerSecond = report.overflowCount / seconds;
+  return { atMs, inFlight, rps, overflowPerSecond, demand, highDemand };
 }
 
 function demandOf({ inFlight, rps, latency, overflowCount }: NodeReport): number {

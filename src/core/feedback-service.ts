@@ -348,11 +348,12 @@ export class ServiceLoop {
     return Math.max(this.#pressure.update(fleet, nowMs), this.#law.shedRatio(nowMs));
   }
 
-  #facts({ inFlight, rps }: FleetTotals): ServiceFacts {
+  #facts({ inFlight, rps, overflowPerSecond }: FleetTotals): ServiceFacts {
     const { rttMs = this.#rttMs, minRttMs, gradientRatio: gradient } = this.#law.facts();
     return {
       inFlight,
       rps,
+      overflowPerSecond,
       ...(rttMs === undefined ? {} : { rttMs }),
       ...(minRttMs === undefined ? {} : { minRttMs }),
       ...(gradient === undefined ? {} : { gradient }),

@@ -84,9 +84,9 @@ export interface WantTerms {
 }
 
 /**
- * What has to be free before a holder is told its first share, in micro-hits a second; 0: it is told
- * whatever there is. A share of what is left by chance, or none, would deny what the limit has room
- * for. Of limits below some hits a second single hits are told at once.
+ * What has to be free before a holder is told its first share, in micro-hits a second; 0: it is
+ * told whatever there is. A share of what is left by chance, or none, would deny what the limit has
+ * room for. Of limits below some hits a second single hits are told at once.
  */
 export function fitMicroHz(
   holders: QuotaHolders,

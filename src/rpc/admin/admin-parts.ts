@@ -193,6 +193,10 @@ export interface ServiceState {
   readonly gate: "open" | "limiting" | "closed" | undefined;
   readonly rejectRatio: number;
   readonly waitingCount: number;
+  /** Requests that Envoys' breakers refuse, over the fleet. */
+  readonly overflowPerSecond: number;
+  /** The part of the limit that Envoys keep for their priority HIGH. */
+  readonly reservedHigh: number;
   readonly shares: readonly NodeShare[];
 }
 

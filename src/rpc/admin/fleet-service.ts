@@ -173,6 +173,8 @@ function encodeService(state: ServiceState) {
     gate,
     rejectRatio,
     waiting: wideOf(state.waitingCount),
+    overflowPerSecond: state.overflowPerSecond,
+    reservedHigh: wideOf(state.reservedHigh),
     shares: state.shares.map(({ node, share, inFlight: ofNode = 0, ageMs, ...known }) => ({
       node,
       share: wideOf(share),

@@ -72,8 +72,19 @@ describe("FleetLoop", () => {
     const shares = rig.second(...edges);
     expect(shares?.limit).toBe(100);
     expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
-    expect(shares?.facts).toEqual({ inFlight: 10, rps: 200, rttMs: 50 });
+    expect(shares?.facts).toEqual({ inFlight: 10, rps: 200, overflowPerSecond: 0, rttMs: 50 });
     expect([shares?.gate, shares?.rejectRatio]).toEqual(["open", 0]);
+  });
+
+  it("says how many requests Envoys' breakers refuse a second, whatever the time between", () => {
+    const rig = new Rig();
+    const overflow = (overflowCount: number, atMs = rig.nowMs + 1_000) =>
+      rig.second({ overflowCount, atMs })?.facts.overflowPerSecond;
+    expect(overflow(30)).toBe(30);
+    expect(overflow(20)).toBe(20);
+    rig.second();
+    expect(overflow(20)).toBe(10);
+    expect(overflow(0)).toBe(0);
   });
 
   it("gives a newcomer a part like the others' at once, though it has told of little yet", () => {
@@ -323,7 +334,7 @@ describe("FleetLoop, after a sheet that holds no more", () => {
     shares: new Map([["edge-1", { default: 80, high: 0 }]]),
     rejectRatio: 1,
     gate: "closed",
-    facts: { inFlight: 60, rps: 1_000, rttMs: 50, minRttMs: 40 },
+    facts: { inFlight: 60, rps: 1_000, overflowPerSecond: 0, rttMs: 50, minRttMs: 40 },
   };
 });
 
