@@ -370,8 +370,8 @@ export class QuotaRound {
 }
 
 /**
- * What a holder wants: what it asked for, within what there can be of it, and a little more. Who has
- * not told that yet is taken to want an even share, or it would lose what it was given at first.
+ * What a holder wants: what it asked for, within what there can be of it, and a little more. Who
+ * has not told that yet is taken to want an even share, or it would lose its first one.
  */
 export function wantedMicroHz(
   holders: QuotaHolders,
