@@ -47,7 +47,7 @@ describe("FleetJournal", () => {
     ]);
   });
 
-  it("warns once when breakers refuse requests, and tells when they have refused none for long", () => {
+  it("warns once when breakers refuse requests, and tells when that is over", () => {
     const { infos, warnings, overflow } = createJournal();
     for (const perSecond of [0, 12, 7, 0, 0, 3]) overflow(perSecond);
     for (let i = 0; i < 9; i += 1) overflow(0);
