@@ -26,12 +26,7 @@ describe("summarizeServices()", () => {
     ],
     [
       "priority: {rules: [{when: 'true', is: low}]}, concurrency: {feedback: [circuitBreakers]}",
-      { admission: "permits" },
-    ],
-    [
-      "priority: {rules: [{when: 'true', is: low}]}, " +
-        "concurrency: {sources: [envoyMetrics], feedback: [circuitBreakers]}",
-      { admission: "off; breakers know no classes" },
+      { admission: "permits; breakers know no classes" },
     ],
     ["admission: {maxInFlight: 5}, concurrency: {}", { limit: "gradient 1 to 1000, at most 5" }],
     ["concurrency: {law: fixed, limits: {max: 7}}", { limit: "7" }],
