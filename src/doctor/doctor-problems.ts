@@ -125,8 +125,8 @@ export const doctorProblemRows = {
   HG554: {
     title: "Envoy's breakers refuse requests of a service.",
     remedy:
-      "Add capacity, raise its limit, or write `admission`: breakers know no classes but HIGH, and " +
-      "refuse whoever comes when they are full.",
+      "Add capacity, raise its limit, or write `admission`: breakers know no classes but HIGH, " +
+      "and refuse whoever comes when they are full.",
   },
   HG560: {
     title: "Versions do not fit.",
