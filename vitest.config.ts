@@ -29,7 +29,11 @@ const loadFiles = [
 ];
 
 /** What judges shares and limits under a steady load of half a core, for half a minute or more. */
-const feedbackFiles = ["test/e2e/feedback.test.ts", "test/e2e/feedback-shares.test.ts"];
+const feedbackFiles = [
+  "test/e2e/feedback.test.ts",
+  "test/e2e/feedback-joining.test.ts",
+  "test/e2e/feedback-shares.test.ts",
+];
 
 const lastFiles = [...loadFiles, ...feedbackFiles];
 

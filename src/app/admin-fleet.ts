@@ -77,6 +77,8 @@ function stateOf(
     rejectRatio: shared?.rejectRatio ?? own.rejectRatio,
     waitingCount: own.waitingCount,
     ...totalsOf(admission?.counts),
+    overflowPerSecond: shared?.facts.overflowPerSecond ?? 0,
+    reservedHigh: [...(shared?.shares.values() ?? [])].reduce((sum, { high }) => sum + high, 0),
     shares: shared === undefined ? [] : sharesOf(parts, name, shared),
   };
 }

@@ -123,8 +123,17 @@ function sums(
   return byService;
 }
 
-function counters({ plane: { counts, registry } }: ControlMetricsParts): readonly ReadMetric[] {
+function counters({ plane }: ControlMetricsParts): readonly ReadMetric[] {
+  const { counts, registry } = plane;
   return [
+    {
+      name: "headgate_control_overflow_requests_total",
+      help: "Requests that circuit breakers refused, as the Envoys that tell it here count them.",
+      labelNames: ["service"],
+      read: (add) => {
+        for (const [service, count] of plane.overflowCounts) add(count, { service });
+      },
+    },
     {
       name: "headgate_control_messages_total",
       help: "Messages from Envoys, by service.",

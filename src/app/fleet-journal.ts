@@ -6,11 +6,16 @@ import { remedyOf } from "./store-remedies.js";
 /** By how much of itself a limit has to change to be told of again. */
 const toldChangeRatio = 0.2;
 
+/** Sheets in a row without a refusal after which Envoys' breakers have let all in again. */
+const calmSheets = 10;
+
 /** Logs what happens to the loop of the fleet, at changes. No name of an Envoy is logged. */
 export class FleetJournal {
   readonly #logger: Logger;
   /** What was told of last, by service. */
   #told = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
+  /** By service whose breakers refuse requests: sheets since the last refusal. */
+  readonly #overflowing = new Map<string, number>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -51,7 +56,11 @@ export class FleetJournal {
   /** A new sheet holds that this replica has made. */
   noteSheet({ services }: ShareSheet): void {
     const told = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
+    for (const service of this.#overflowing.keys()) {
+      if (!services.has(service)) this.#overflowing.delete(service);
+    }
     for (const [service, { limit, gate, facts }] of services) {
+      this.#noteOverflow(service, limit, facts);
       const before = this.#told.get(service);
       const isNew = before === undefined || isMove(before.limit, limit) || before.gate !== gate;
       told.set(service, isNew ? { limit, gate } : before);
@@ -61,6 +70,24 @@ export class FleetJournal {
       this.#logger.info(line, "The fleet's limit of a service has changed.");
     }
     this.#told = told;
+  }
+
+  #noteOverflow(service: string, limit: number, facts: ServiceShares["facts"]): void {
+    const calm = this.#overflowing.get(service);
+    const line = { service, limit, ...facts };
+    if (facts.overflowPerSecond > 0) {
+      this.#overflowing.set(service, 0);
+      if (calm !== undefined) return;
+      const sentence =
+        "Circuit breakers of Envoys refuse requests of a service: its limit is full.";
+      this.#logger.warn({ event: "overflowBegan", ...line }, sentence);
+    } else if (calm !== undefined && calm + 1 < calmSheets) {
+      this.#overflowing.set(service, calm + 1);
+    } else if (calm !== undefined) {
+      this.#overflowing.delete(service);
+      const sentence = "Circuit breakers of Envoys refuse no requests of a service any more.";
+      this.#logger.info({ event: "overflowEnded", ...line }, sentence);
+    }
   }
 }
 

@@ -5,7 +5,10 @@ import { drawTable } from "./text-table.js";
 /** What a policy says of a service, in words: for people, and by the same names for machines. */
 export interface ServiceSummary {
   readonly name: string;
-  /** `off`, or the checks before it; those in parentheses only count. */
+  /**
+   * `off`, or the checks before it; those in parentheses only count. It says where a service has
+   * classes, and nothing but permits and circuit breakers, which know none.
+   */
   readonly admission: string;
   /** What bounds the requests in flight. */
   readonly limit: string;
@@ -22,7 +25,7 @@ export const reportServicesMax = 50;
 export function summarizeServices(services: readonly ServicePolicy[]): readonly ServiceSummary[] {
   return services.map((service) => ({
     name: service.name,
-    admission: service.admission === undefined ? "off" : checksOf(service.admission),
+    admission: service.admission === undefined ? "off" : checksOf(service, service.admission),
     limit: limitOf(service),
     classStatedBy: trustOf(service.priority.trust),
     atEnvoy: protectionsOf(service),
@@ -61,12 +64,14 @@ const checks = [
   ["queue", "queue"],
 ] as const satisfies readonly (readonly [keyof AdmissionPolicy, string])[];
 
-function checksOf(admission: AdmissionPolicy): string {
+function checksOf({ concurrency, priority }: ServicePolicy, admission: AdmissionPolicy): string {
   const words = checks.flatMap(([name, block]) => {
     if (admission[name] === undefined) return [];
     return admission.dryRun.has(block) ? [`(${name})`] : [name];
   });
-  return words.length === 0 ? "permits" : words.join(" ");
+  if (words.length > 0) return words.join(" ");
+  const hasBreakers = concurrency?.feedback.includes("circuitBreakers") === true;
+  return hasBreakers && priority.rules.length > 0 ? "permits; breakers know no classes" : "permits";
 }
 
 function limitOf({ admission, concurrency }: ServicePolicy): string {

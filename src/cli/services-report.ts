@@ -19,6 +19,7 @@ export function drawServices(
 ): readonly string[] {
   if (services.length === 0) return ["The policy in force has no services with admission."];
   const isFleet = isOfFleet(services);
+  const overflows = services.some(({ overflowPerSecond }) => overflowPerSecond > 0);
   return drawTable(
     [
       { title: "service", isFlexible: true, paint: style.bold },
@@ -30,6 +31,7 @@ export function drawServices(
       { title: "shed", align: "right" },
       { title: "waiting", align: "right" },
       { title: "refused", align: "right" },
+      ...(overflows ? [{ title: "overflow", align: "right", paint: style.bad } as const] : []),
       ...(isFleet ? [{ title: "replica" }] : []),
     ],
     services.map((service) => [
@@ -42,6 +44,7 @@ export function drawServices(
       percentText(service.rejectRatio),
       countText(service.waiting),
       countText(service.refused),
+      ...(overflows ? [overflowText(service)] : []),
       ...(isFleet ? [replicaText(service.replica)] : []),
     ]),
     columnsMax,
@@ -51,6 +54,11 @@ export function drawServices(
 function inUseText({ inFlight, concurrencyLimit }: Service): string {
   if (concurrencyLimit === 0n) return countText(inFlight);
   return `${countText(inFlight)} of ${countText(concurrencyLimit)}`;
+}
+
+/** What Envoys' breakers refuse: admission never sees it. */
+function overflowText({ overflowPerSecond }: Service): string {
+  return overflowPerSecond === 0 ? "-" : `${overflowPerSecond.toFixed(1)}/s`;
 }
 
 function millisText(ms: number): string {
@@ -79,10 +87,13 @@ function leaderText({ isLeading, leader, epoch }: GetFleetResponse): string {
 }
 
 function drawShares(service: Service, { style, columnsMax }: Drawing): readonly string[] {
-  const { name, concurrencyLimit, shares } = service;
+  const { name, concurrencyLimit, reservedHigh, overflowPerSecond, shares } = service;
   const limit =
     concurrencyLimit === 0n ? "no limit yet" : `${countText(concurrencyLimit)} at a time`;
-  const title = `${style.bold(safeText(name))}: ${limit}`;
+  const reserved = reservedHigh === 0n ? "" : `, ${countText(reservedHigh)} of them for HIGH`;
+  const refused =
+    overflowPerSecond === 0 ? "" : style.bad(`; breakers refuse ${overflowText(service)}`);
+  const title = `${style.bold(safeText(name))}: ${limit}${reserved}${refused}`;
   if (shares.length === 0) return [title, "  no Envoy takes part"];
   const most = Math.max(1, ...shares.map(({ share }) => Number(share)));
   const table = drawTable(

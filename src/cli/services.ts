@@ -27,7 +27,9 @@ export function addServices(program: Command, context: CommandContext): void {
     .addHelpText(
       "after",
       `
-Each replica has a row; what its admission refused is counted since it started.
+Each replica has a row. \`shed\` and \`refused\` are what Headgate refuses, now and
+since it started; \`overflow\` is what circuit breakers of Envoys refuse before
+anybody is asked: they know no classes.
 \`headgate fleet\` shows how Envoys share a limit; \`headgate gate\` when a gate
 opens.
 

@@ -32,6 +32,18 @@ export interface ServiceReading {
 }
 
 /**
+ * What is worth knowing of a sheet that nobody has renewed for so long that Envoys go by their
+ * configured defaults: limits and latencies. Shares and gates are of another time.
+ */
+export function lapsedSheet(sheet: ShareSheet): ShareSheet {
+  const services = new Map<string, ServiceShares>();
+  for (const [name, known] of sheet.services) {
+    services.set(name, { ...known, shares: new Map(), rejectRatio: 0, gate: "open" });
+  }
+  return { ...sheet, services };
+}
+
+/**
  * What a fleet of Envoys reports, made into one limit for each service and a share of it for each
  * Envoy: pure arithmetic, for whoever leads. It is asked once a second.
  *
@@ -47,7 +59,8 @@ export interface ServiceReading {
  * - **Many Envoys.** Each has one permit at least. Where a limit is less than about 2.5 permits an
  *   Envoy, a dip cannot be told to them, and the latency without queueing is not measured anew.
  * - **A new leader** begins with the last sheet: the same limits, the same shares, and no room to
- *   grow before Envoys have told what they hold.
+ *   grow before Envoys have told what they hold. Of a sheet that holds no more it has the limits
+ *   (`lapsedSheet`).
  */
 export class FleetLoop {
   readonly #parts: FleetLoopParts;

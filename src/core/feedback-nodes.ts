@@ -22,8 +22,8 @@ export interface NodeNumbers {
   readonly atMs: number;
   readonly inFlight: number;
   readonly rps: number;
-  /** Whether it refused requests for its share. */
-  readonly isFull: boolean;
+  /** Requests that it refused for its share, a second: where there are any, it was full. */
+  readonly overflowPerSecond: number;
   /** Requests that it would have in work at once if it might: from 0, with fractions. */
   readonly demand: number;
   /** Of them, those at HIGH; undefined where it does not say. */
@@ -80,9 +80,15 @@ export class FeedbackNodes {
     return this.#nodes.has(nodeId);
   }
 
-  /** An Envoy that a sheet speaks of: it has its lease from now on. */
+  /** An Envoy that a sheet speaks of: it has its lease from now on, and has asked before. */
   restore(nodeId: string, nowMs: number): void {
-    this.#nodes.set(nodeId, { heardMs: nowMs, numbers: silence });
+    const askedMs = Number.NEGATIVE_INFINITY;
+    this.#nodes.set(nodeId, { heardMs: nowMs, askedMs, numbers: silence });
+  }
+
+  /** When it first had requests for the service; undefined: it never had any. */
+  askedMs(nodeId: string): number | undefined {
+    return this.#nodes.get(nodeId)?.askedMs;
   }
 
   /** What it said last. */
@@ -114,7 +120,9 @@ export class FeedbackNodes {
     }
     const before = known?.numbers ?? silence;
     const heardMs = Math.max(atMs, known?.heardMs ?? atMs);
-    this.#nodes.set(nodeId, { heardMs, numbers: numbersOf(report, before, atMs) });
+    const numbers = numbersOf(report, before, atMs);
+    const askedMs = known?.askedMs ?? (numbers.demand > 0 ? atMs : undefined);
+    this.#nodes.set(nodeId, { heardMs, askedMs, numbers });
     return { report, fromMs: before.atMs };
   }
 
@@ -138,6 +146,7 @@ export class FeedbackNodes {
 interface Node {
   /** When its lease began anew. */
   heardMs: number;
+  readonly askedMs: number | undefined;
   readonly numbers: NodeNumbers;
 }
 
@@ -145,7 +154,7 @@ const silence: NodeNumbers = {
   atMs: Number.NEGATIVE_INFINITY,
   inFlight: 0,
   rps: 0,
-  isFull: false,
+  overflowPerSecond: 0,
   demand: 0,
   highDemand: undefined,
 };
@@ -159,7 +168,11 @@ function numbersOf(report: NodeReport, before: NodeNumbers, atMs: number): NodeN
     highInFlight === undefined
       ? undefined
       : Math.max(highInFlight, (before.highDemand ?? 0) * highKept);
-  return { atMs, inFlight, rps, isFull: report.overflowCount > 0, demand, highDemand };
+  const sinceMs = atMs - before.atMs;
+  // Of an Envoy's first report nobody knows the time: it is taken to be one second's.
+  const seconds = Number.isFinite(sinceMs) ? sinceMs / 1_000 : 1;
+  const overflowPerSecond = report.overflowCount / seconds;
+  return { atMs, inFlight, rps, overflowPerSecond, demand, highDemand };
 }
 
 function demandOf({ inFlight, rps, latency, overflowCount }: NodeReport): number {

@@ -30,6 +30,9 @@ const crowdedRatio = 1.25;
 /** How long Envoys that have just come may take to fit into a limit, in milliseconds. */
 const startMsMax = 10_000;
 
+/** For how long after its first request an Envoy is taken to ask for as much as the others. */
+const newcomerMsMax = 5_000;
+
 /** Requests at HIGH from which an Envoy has a share there, though the policy has no routes. */
 const highDemandMin = 0.5;
 
@@ -126,7 +129,7 @@ export class ServiceLoop {
     if (held < 1 || !this.#nodes.has(nodeId)) return;
     const atMs = Math.min(heldAtMs, nowMs);
     this.#nodes.noteHeard(nodeId, atMs);
-    this.#ledger.noteHeld(nodeId, { held, atMs }, nowMs);
+    this.#ledger.noteHeld(nodeId, { held, atMs });
   }
 
   /** Decides once more. @returns undefined where no Envoy was heard of within its lease */
@@ -179,7 +182,7 @@ export class ServiceLoop {
       limit: this.#limit,
       obeyedSinceMs: this.#ledger.obeyedSinceMs(this.#parts.times.numbersMsMax, nowMs),
       isPaced: this.#limit === this.#paced(nowMs),
-      nodeCount: this.#nodes.count,
+      nodeCount: this.#askers().length,
       rttMs: this.#rttMs,
     });
   }
@@ -246,9 +249,15 @@ export class ServiceLoop {
   #share(nowMs: number): void {
     // One at each of Envoy's priorities that has routes: nobody can be told 0.
     const least = this.settings.highRatio === undefined ? 1 : 2;
-    const bound = Math.max(this.#limit, least * this.#nodes.count);
+    const askers = this.#askers();
+    const bound = Math.max(this.#limit, least * askers.length);
     const reserved = this.#reserves(nowMs);
-    const claims = [...this.#nodes.ids].map((nodeId) => this.#claim(nodeId, reserved, nowMs));
+    const newcomerDemand = this.#newcomerDemand(askers, nowMs);
+    const claims = askers.map((nodeId): NodeClaim => {
+      const claim = this.#claim(nodeId, reserved, nowMs);
+      const demand = Math.max(claim.demand, newcomerDemand);
+      return this.#isNewcomer(nodeId, nowMs) ? { ...claim, demand } : claim;
+    });
     const targets = shareTargets(this.#limit, claims, least);
     const totals = new Map<string, number>();
     const setAside = new Map<string, number>();
@@ -268,6 +277,31 @@ export class ServiceLoop {
         return [nodeId, keptShare(known, splitShare(granted.get(nodeId) ?? 1, target))];
       }),
     );
+  }
+
+  /**
+   * Those who have a share: who never had a request goes by its configured default until it has
+   * one, and a thousand of them take nothing from the others.
+   */
+  #askers(): readonly string[] {
+    return [...this.#nodes.ids].filter((nodeId) => this.#nodes.askedMs(nodeId) !== undefined);
+  }
+
+  /** Its numbers are of a part of a second, or of callers of whom most are still on their way. */
+  #isNewcomer(nodeId: string, nowMs: number): boolean {
+    return nowMs - (this.#nodes.askedMs(nodeId) ?? nowMs) < newcomerMsMax;
+  }
+
+  /** Those before it are balanced, as a rule: it will be asked as much as they are in the mean. */
+  #newcomerDemand(askers: readonly string[], nowMs: number): number {
+    let sum = 0;
+    let count = 0;
+    for (const nodeId of askers) {
+      if (this.#isNewcomer(nodeId, nowMs) || !this.#nodes.isFresh(nodeId, nowMs)) continue;
+      sum += this.#nodes.numbers(nodeId).demand;
+      count += 1;
+    }
+    return count === 0 ? 0 : sum / count;
   }
 
   #claim(nodeId: string, reserved: ReadonlyMap<string, number>, nowMs: number): NodeClaim {
@@ -314,11 +348,12 @@ export class ServiceLoop {
     return Math.max(this.#pressure.update(fleet, nowMs), this.#law.shedRatio(nowMs));
   }
 
-  #facts({ inFlight, rps }: FleetTotals): ServiceFacts {
+  #facts({ inFlight, rps, overflowPerSecond }: FleetTotals): ServiceFacts {
     const { rttMs = this.#rttMs, minRttMs, gradientRatio: gradient } = this.#law.facts();
     return {
       inFlight,
       rps,
+      overflowPerSecond,
       ...(rttMs === undefined ? {} : { rttMs }),
       ...(minRttMs === undefined ? {} : { minRttMs }),
       ...(gradient === undefined ? {} : { gradient }),

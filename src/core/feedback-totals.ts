@@ -20,6 +20,8 @@ export interface FleetTotals {
   readonly rps: number;
   /** The same, with what those had last who are silent. */
   readonly allRps: number;
+  /** Requests that Envoys' breakers refuse a second, at those whose numbers are of now. */
+  readonly overflowPerSecond: number;
   /** When the oldest of what is of now was true. */
   readonly fromMs: number;
   /** Whether so much is at Envoys out of reach that a lower limit would not show what it does. */
@@ -43,6 +45,7 @@ export function fleetTotals({ nodes, ledger, limit, nowMs }: TotalsView): FleetT
   let inUse = 0;
   let rps = 0;
   let silentRps = 0;
+  let overflowPerSecond = 0;
   let silentUse = 0;
   let unheardUse = 0;
   let fromMs = nowMs;
@@ -57,15 +60,17 @@ export function fleetTotals({ nodes, ledger, limit, nowMs }: TotalsView): FleetT
     }
     inFlight += numbers.inFlight;
     rps += numbers.rps;
+    overflowPerSecond += numbers.overflowPerSecond;
     fromMs = Math.min(fromMs, numbers.atMs);
     // One look a second need not have met the moment at which its share was all in use.
-    inUse += Math.max(numbers.inFlight, numbers.isFull ? share : 0);
+    inUse += Math.max(numbers.inFlight, numbers.overflowPerSecond > 0 ? share : 0);
   }
   return {
     inFlight,
     inUse: Math.max(inUse, Math.min(limit, inUse + silentUse)),
     rps,
     allRps: rps + silentRps,
+    overflowPerSecond,
     fromMs,
     isPartial: unheardUse > unheardRatioMax * limit,
   };

@@ -102,6 +102,11 @@ export interface ServiceFacts {
   /** Over the fleet. */
   readonly inFlight: number;
   readonly rps: number;
+  /**
+   * Requests that Envoys' breakers refused, at either of Envoy's priorities: those are counted
+   * together, and know no classes. They are not among `rps`.
+   */
+  readonly overflowPerSecond: number;
   /** Undefined before the first window that taught something. */
   readonly rttMs?: number;
   readonly minRttMs?: number;

@@ -101,6 +101,8 @@ export class QuotaHolders {
   isHungry = new Uint8Array(0);
   /** Its single hit is used. */
   isSpent = new Uint8Array(0);
+  /** A report has told of some time, and so what it asks for. */
+  isMeasured = new Uint8Array(0);
   /** Reports that may tell of time in which nothing limited it, or another replica did. */
   wasOpen = new Uint8Array(0);
   /** Its place in its pool. */
@@ -200,6 +202,7 @@ export class QuotaHolders {
     this.isLeft[holder] = 0;
     this.isHungry[holder] = 0;
     this.isSpent[holder] = 0;
+    this.isMeasured[holder] = 0;
     this.wasOpen[holder] = 1;
   }
 
@@ -255,6 +258,7 @@ export class QuotaHolders {
     this.isLeft = longerBytes(this.isLeft, size);
     this.isHungry = longerBytes(this.isHungry, size);
     this.isSpent = longerBytes(this.isSpent, size);
+    this.isMeasured = longerBytes(this.isMeasured, size);
     this.wasOpen = longerBytes(this.wasOpen, size);
   }
 }
@@ -268,8 +272,8 @@ function divisionColumns(size: number): DivisionColumns {
   };
 }
 
-/** 18 columns of 8 bytes, those of parties and kept bytes with them, two of 4, five of 1. */
-const bytesPerHolder = 18 * 8 + 2 * 4 + 5;
+/** 18 columns of 8 bytes, those of parties and kept bytes with them, two of 4, six of 1. */
+const bytesPerHolder = 18 * 8 + 2 * 4 + 6;
 
 function longer(column: Float64Array, size: number): Float64Array<ArrayBuffer> {
   const copy = new Float64Array(size);

@@ -139,7 +139,10 @@ export class QuotaLedger {
 
   lease(lease: QuotaLease, nowMs: number): void {
     this.#accrue(nowMs);
+    const isFirst = this.#lease.untilMs === 0;
     this.#lease = lease;
+    // Nobody has used any of it: who waits for the first lease need not wait for tokens as well.
+    if (isFirst) this.#bankHits += this.#leaseHz() * bankSeconds;
     this.#bankHits = Math.min(this.#bankHits, this.bankHitsMax);
   }
 

@@ -199,7 +199,7 @@ export class QuotaMeter {
   }
 
   #note(holder: QuotaHolder, usage: NotedUse, nowMs: number): boolean {
-    const { demand, estimate, isHungry, isSpent, rate, told, usedMs } = this.#holders;
+    const { demand, estimate, isHungry, isMeasured, isSpent, rate, told, usedMs } = this.#holders;
     const { allowedHits, deniedHits, elapsedMs } = usage;
     const askedHits = allowedHits + deniedHits;
     const timedMs = elapsedMs < demandMsMin ? quotaReportMs : elapsedMs;
@@ -210,6 +210,7 @@ export class QuotaMeter {
     const asked = before + weight * (microHzOf(askedHits, timedMs) - before);
     const usedMicroHz = Math.min(asked, microHzOf(allowedHits, timedMs));
     if (askedHits > 0) usedMs[holder] = nowMs;
+    if (elapsedMs >= demandMsMin) isMeasured[holder] = 1;
     if (told[holder] === toldTicket && this.#isUsedUp(holder, usage)) isSpent[holder] = 1;
     if (deniedHits > 0) isHungry[holder] = 1;
     else if (allowedHits > 0 || weight === 1 || asked < rareMicroHz) isHungry[holder] = 0;

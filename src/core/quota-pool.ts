@@ -24,7 +24,14 @@ import {
 } from "./quota-holders.js";
 import { confirmMs, type LedgerSettings, QuotaLedger } from "./quota-ledger.js";
 import { isOpenPaid, QuotaMeter, type UsageVerdict } from "./quota-meter.js";
-import { QuotaRound, slowMicroHz, wantedMicroHz } from "./quota-round.js";
+import {
+  fitMicroHz,
+  type NewcomerTerms,
+  QuotaRound,
+  slowMicroHz,
+  type WantTerms,
+  wantedMicroHz,
+} from "./quota-round.js";
 
 /** What a `QuotaPool` is made of. */
 export interface QuotaPoolParts {
@@ -78,6 +85,8 @@ export class QuotaPool {
   /** Of all members, each by itself, by which replicas are divided; and as parties weigh. */
   #weight = 0;
   #partsWeight = 0;
+  /** What all wanted in the last round. */
+  #askedMicroHz = 0;
   #isDirty = false;
   #roundMs: number;
   #roundCount = 0;
@@ -232,12 +241,14 @@ export class QuotaPool {
     const plain = this.#plain();
     if (plain !== undefined) return [...abandoned, ...this.#tellAll(plain, nowMs)];
     if (this.#members.length === 0 || this.#ledger.ttlMs(nowMs) === undefined) return abandoned;
+    this.#askedMicroHz = this.demandMicroHz;
     const round = new QuotaRound({
       holders: this.#holders,
       ledger: this.#ledger,
       members: this.#members,
       start: (this.#roundCount * 7_919) % this.#members.length,
-      demandMicroHzMax: this.#account.rateMicroHzMax,
+      wants: this.#wantTerms(nowMs),
+      newcomers: this.#newcomerTerms(nowMs),
       nowMs,
     });
     const changes = round.run();
@@ -274,15 +285,15 @@ export class QuotaPool {
    */
   claim(nowMs: number): QuotaClaim {
     const holders = this.#holders;
-    const demandMicroHzMax = this.#account.rateMicroHzMax;
+    const wants = this.#wantTerms(nowMs);
     const ceilingMicroHz = this.#account.ceilingMicroHz(nowMs);
     let sum = 0;
-    for (const holder of this.#members) sum += wantedMicroHz(holders, holder, demandMicroHzMax);
+    for (const holder of this.#members) sum += wantedMicroHz(holders, holder, wants);
     const middle = (largeRatio * sum) / Math.max(1e-9, this.#weight);
     let hungry = 0;
     let hungryWeight = 0;
     for (const holder of this.#members) {
-      const wanted = wantedMicroHz(holders, holder, demandMicroHzMax);
+      const wanted = wantedMicroHz(holders, holder, wants);
       const weight = holders.weight[holder] ?? 0;
       if (wanted <= middle * weight) continue;
       hungry += wanted;
@@ -337,6 +348,17 @@ export class QuotaPool {
     }
   }
 
+  #wantTerms(nowMs: number): WantTerms {
+    const { rateMicroHzMax: demandMicroHzMax } = this.#account;
+    const parts = Math.max(1e-9, this.#partsWeight);
+    return { demandMicroHzMax, evenMicroHz: this.#account.ceilingMicroHz(nowMs) / parts };
+  }
+
+  #newcomerTerms(nowMs: number): NewcomerTerms {
+    const hasRoom = this.#askedMicroHz < this.#account.ceilingMicroHz(nowMs);
+    return { evenMicroHz: this.#wantTerms(nowMs).evenMicroHz, hasRoom };
+  }
+
   /** The first share of somebody new, without a division: an even one, as far as there is room. */
   #welcome(holder: QuotaHolder, nowMs: number): void {
     const ledger = this.#ledger;
@@ -346,6 +368,9 @@ export class QuotaPool {
     const rateMicroHz = Math.floor(Math.min(room, even));
     const tokens = ledger.tokensOf(holder, rateMicroHz, nowMs);
     this.#isDirty = true;
+    const newcomers = this.#newcomerTerms(nowMs);
+    const fit = fitMicroHz(this.#holders, holder, { newcomers, nowMs });
+    if (fit > 0 && (rateMicroHz < fit || !ledger.canPay(holder, tokens, nowMs))) return;
     if (rateMicroHz >= slowMicroHz && ledger.canPay(holder, tokens, nowMs)) {
       ledger.tell(holder, { told: toldRate, rateMicroHz, tokens }, nowMs);
     } else {

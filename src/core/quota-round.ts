@@ -8,7 +8,7 @@ import {
   toldRate,
   toldTicket,
 } from "./quota-holders.js";
-import type { QuotaLedger, Telling } from "./quota-ledger.js";
+import { confirmMs, type QuotaLedger, type Telling } from "./quota-ledger.js";
 
 /** Shares below one hit a second are given hit by hit; who has a rate keeps it down to half. */
 export const slowMicroHz = microHzPerHz;
@@ -56,6 +56,49 @@ const usedRatio = 0.8;
 /** Who has less than this part of its share is served first. */
 const poorRatio = 0.5;
 
+/**
+ * How long a bucket goes by what its quota says for before the first assignment where nothing fit
+ * to be told is left: others have given back by then what they were lent. In milliseconds.
+ */
+const newcomerMsMax = 2 * quotaReportMs + 2 * confirmMs;
+
+/** The part of an even share of all there may be that is fit for one of whom nobody knows. */
+const fitRatio = 1 / 4;
+
+/**
+ * What fits those who are new, while there is room: where all that others ask for is less than
+ * there may be.
+ */
+export interface NewcomerTerms {
+  /** See `WantTerms`. */
+  readonly evenMicroHz: number;
+  readonly hasRoom: boolean;
+}
+
+/** What bounds what a holder is taken to want. */
+export interface WantTerms {
+  /** What it may want at most: more than all of the limit is nothing that it could have. */
+  readonly demandMicroHzMax: number;
+  /** An even share of what all replicas may hand out, for a weight of 1. */
+  readonly evenMicroHz: number;
+}
+
+/**
+ * What has to be free before a holder is told its first share, in micro-hits a second; 0: it is
+ * told whatever there is. A share of what is left by chance, or none, would deny what the limit has
+ * room for. Of limits below some hits a second single hits are told at once.
+ */
+export function fitMicroHz(
+  holders: QuotaHolders,
+  holder: QuotaHolder,
+  { newcomers: { evenMicroHz, hasRoom }, nowMs }: Pick<RoundOrder, "newcomers" | "nowMs">,
+): number {
+  const isNew = nowMs - (holders.changedMs[holder] ?? 0) < newcomerMsMax;
+  if (!hasRoom || !isNew || holders.told[holder] !== toldNothing) return 0;
+  const fit = fitRatio * evenMicroHz * holders.partWeight(holder);
+  return fit < slowMicroHz ? 0 : fit;
+}
+
 /** What one round of a pool is about. */
 export interface RoundOrder {
   readonly holders: QuotaHolders;
@@ -64,8 +107,8 @@ export interface RoundOrder {
   readonly members: readonly QuotaHolder[];
   /** Where the round begins: another place each time, so that nobody is always the last. */
   readonly start: number;
-  /** What a holder may want at most: more than all of the limit is nothing that it could have. */
-  readonly demandMicroHzMax: number;
+  readonly wants: WantTerms;
+  readonly newcomers: NewcomerTerms;
   readonly nowMs: number;
 }
 
@@ -118,14 +161,14 @@ export class QuotaRound {
   }
 
   #aim(): void {
-    const { holders, members, demandMicroHzMax } = this.#order;
+    const { holders, members, wants } = this.#order;
     const { rate, target, isHungry } = holders;
     const columns = holders.scratch(members.length);
     const floor = (floorRatio * this.#leaseMicroHz) / Math.max(1, members.length);
     for (let i = 0; i < members.length; i += 1) {
       const holder = members[i];
       if (holder === undefined) continue;
-      columns.most[i] = wantedMicroHz(holders, holder, demandMicroHzMax);
+      columns.most[i] = wantedMicroHz(holders, holder, wants);
       columns.least[i] = floor;
       columns.weight[i] = holders.partWeight(holder);
     }
@@ -135,7 +178,7 @@ export class QuotaRound {
       if (holder === undefined) continue;
       const aim = columns.target[i] ?? 0;
       target[holder] = aim;
-      if (isHungry[holder] !== 1) continue;
+      if (isHungry[holder] !== 1 && this.#fit(holder) === 0) continue;
       // What is given hit by hit flows through the bank, and so has to be left to it.
       if (this.#isSlow(holder)) this.#lackMicroHz += aim;
       else if (aim > (rate[holder] ?? 0) * lackRatio)
@@ -218,6 +261,7 @@ export class QuotaRound {
     if (this.#isSlow(holder) || aim <= had) return;
     const room = this.#roomMicroHz - ledger.heldMicroHz + (holders.held[holder] ?? 0);
     const next = Math.min(aim, Math.floor(room));
+    if (next < this.#fit(holder)) return;
     const tokens = ledger.tokensOf(holder, next, nowMs);
     if (!this.#isWorth(holder, aim, tokens)) return;
     const isWorth = next >= slowMicroHz && this.#isWorth(holder, next, tokens);
@@ -229,6 +273,11 @@ export class QuotaRound {
     this.#waitingCount += 1;
     // Single hits leave what this one needs, or it would never come to be.
     if (isWorth && had < poorRatio * aim) this.#savedHits = Math.max(this.#savedHits, tokens);
+  }
+
+  /** See `fitMicroHz`. */
+  #fit(holder: QuotaHolder): number {
+    return fitMicroHz(this.#order.holders, holder, this.#order);
   }
 
   #isSlow(holder: QuotaHolder): boolean {
@@ -264,6 +313,7 @@ export class QuotaRound {
     const { isHungry, target, told, turn } = holders;
     const waiting = members.filter((holder) => {
       if (!this.#isSlow(holder) || told[holder] === toldRate) return false;
+      if (this.#fit(holder) > 0) return false;
       // Envoy fills a bucket only after a blanket rule: who has used its hits is denied first.
       return told[holder] !== toldTicket && isHungry[holder] === hungry;
     });
@@ -289,6 +339,10 @@ export class QuotaRound {
   #denyOthers(): void {
     const { isSpent, told } = this.#order.holders;
     this.#each((holder) => {
+      if (this.#fit(holder) > 0) {
+        this.#waitingCount += 1;
+        return;
+      }
       const isUsedUp = told[holder] === toldTicket && isSpent[holder] === 1;
       const isUnlimited = told[holder] === toldNothing || told[holder] === toldAllow;
       if (isUsedUp) this.#waitingCount += 1;
@@ -315,12 +369,16 @@ export class QuotaRound {
   }
 }
 
-/** What a holder wants: what it asked for, within what there can be of it, and a little more. */
+/**
+ * What a holder wants: what it asked for, within what there can be of it, and a little more. Who
+ * has not told that yet is taken to want an even share, or it would lose its first one.
+ */
 export function wantedMicroHz(
   holders: QuotaHolders,
   holder: QuotaHolder,
-  demandMicroHzMax: number,
+  { demandMicroHzMax, evenMicroHz }: WantTerms,
 ): number {
+  if (holders.isMeasured[holder] !== 1) return evenMicroHz * holders.partWeight(holder);
   const asked = Math.min(holders.demand[holder] ?? 0, demandMicroHzMax);
   const had = holders.rate[holder] ?? 0;
   const isShort = had < nearlyRatio * asked;

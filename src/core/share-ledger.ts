@@ -27,7 +27,7 @@ export interface GrantOrder {
   readonly reserved: ReadonlyMap<string, number>;
   /** The most that counts of the default of an Envoy which may have expired. Default: all of it. */
   readonly byDefaultMost?: number;
-  /** What who is new begins with, and nobody falls below. Default 1. */
+  /** What nobody falls below. Default 1. */
   readonly least?: 1 | 2;
 }
 
@@ -52,8 +52,13 @@ const keepRatio = 0.1;
  * says so. But whoever gave it has counted it together with the shares of all others: so as long as
  * there is such an Envoy, the others may have what they had then, all together, and no more.
  *
- * Example: a limit of 100, and two Envoys with 50 each. A third one comes: 49, 50 and 1, and room
- * for nobody. When the first two have acknowledged 33 each, there is room for 34 - 1 more.
+ * An Envoy that comes lets in its configured default until it is told a share, so a share of no
+ * more than that adds nothing to what the fleet lets in: it is given at once. Only what it is to
+ * have above its default waits for room.
+ *
+ * Example: a limit of 100, defaults of 30, and two Envoys with 50 each. A third one comes, and is
+ * to have 34: 33, 33 and 30 at once. When the first two have acknowledged 33 each, there is room
+ * for 4 more.
  *
  * All times are those of one monotonic clock, in milliseconds.
  */
@@ -91,9 +96,13 @@ export class ShareLedger {
     });
   }
 
-  /** Takes in what an Envoy may hold; what is older than what is known already says nothing. */
-  noteHeld(nodeId: string, { held, atMs }: HeldNews, nowMs: number): void {
-    const entry = this.#entryOf(nodeId, nowMs);
+  /**
+   * Takes in what an Envoy may hold; what is older than what is known already says nothing. Of who
+   * has no share yet it is its configured default, which is not ours to count.
+   */
+  noteHeld(nodeId: string, { held, atMs }: HeldNews): void {
+    const entry = this.#entries.get(nodeId);
+    if (entry === undefined) return;
     if (entry.isControlled && atMs <= entry.heldAtMs) return;
     const { obeyMsMax, sheetSpreadMs } = this.#parts.times;
     const isKnown = atMs >= entry.loweredAtMs + sheetSpreadMs;
@@ -184,7 +193,9 @@ export class ShareLedger {
     const wanted = this.#wanted(order);
     for (const [nodeId, share] of wanted) {
       const entry = this.#entryOf(nodeId, nowMs);
-      if (entry.share === 0) entry.share = order.least ?? 1;
+      if (entry.share === 0) {
+        entry.share = Math.max(order.least ?? 1, Math.min(share, this.#parts.configuredShare));
+      }
       if (share < entry.share) lower(entry, share, nowMs);
     }
     this.#grow(wanted, this.#room(order, nowMs));

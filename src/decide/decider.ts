@@ -274,7 +274,7 @@ export class Decider {
     if (refused === undefined) return undefined;
     const { results, nowUs, isWhole } = refused;
     // Another limit may be over too, and for longer: the store says so, unless it has no time now.
-    if (!isWhole && !this.isDegraded && this.#parts.pressure.cause(nowMs) === undefined) {
+    if (!isWhole && !this.isDegraded && !this.#parts.pressure.passesStoreBy(nowMs)) {
       return undefined;
     }
     return { isDenied: true, charges, results, nowUs, isFromMemory: true };

@@ -128,6 +128,12 @@ export const doctorProblemRows = {
     title: "Refusals are tried again at once.",
     remedy: "Retry `connect-failure,refused-stream,reset-before-request`, with a retry budget.",
   },
+  HG554: {
+    title: "Envoy's breakers refuse requests of a service.",
+    remedy:
+      "Add capacity, raise its limit, or write `admission`: breakers know no classes but HIGH, " +
+      "and refuse whoever comes when they are full.",
+  },
   HG560: {
     title: "Versions do not fit.",
     remedy: "Use an Envoy of the range that is tested, and one version of Headgate.",

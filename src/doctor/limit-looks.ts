@@ -47,7 +47,33 @@ function lookAtInFlight(evidence: Evidence): readonly Look[] {
   return [
     ...findingsOr(breakers, { id: "HG550", seen: `at most ${most} in flight (p99, ${samples})` }),
     ...findingsOr(limits, { id: "HG551", seen: "no limit is reached by what is in flight" }),
+    ...lookAtOverload(new Set(led.map(({ cluster }) => cluster)), stats),
   ];
+}
+
+/** What breakers have refused while it was watched, or ever: also those that Headgate drives. */
+function lookAtOverload(
+  clusters: ReadonlySet<string>,
+  stats: readonly EnvoyStats[],
+): readonly Look[] {
+  const findings = [...clusters].flatMap((cluster): readonly Look[] => {
+    const total = overflowOf(cluster, stats.at(-1));
+    const count = stats.length === 1 ? total : total - overflowOf(cluster, stats[0]);
+    if (count <= 0) return [];
+    const when =
+      stats.length === 1
+        ? "since Envoy started; --watch 5s sees whether it goes on"
+        : "while it was watched";
+    const seen = `${count} requests to ${shownName(cluster)} were refused by its breaker ${when}`;
+    return [{ kind: "finding", id: "HG554", severity: "warning", seen }];
+  });
+  return findingsOr(findings, { id: "HG554", seen: "no request met a service's breaker" });
+}
+
+/** Of the breaker of requests, and of that of those that wait for a connection. */
+function overflowOf(cluster: string, stats: EnvoyStats | undefined): number {
+  const of = (name: string): number => stats?.get(`cluster.${cluster}.${name}`) ?? 0;
+  return of("upstream_rq_active_overflow") + of("upstream_rq_pending_overflow");
 }
 
 function inFlightOf(cluster: string, stats: readonly EnvoyStats[]): number {
@@ -64,7 +90,7 @@ function judgeBreaker(name: string, inFlight: number, evidence: Evidence): reado
     (one) => (textAt(one, "priority") ?? "DEFAULT") === "DEFAULT",
   );
   const most = numberAt(threshold, "max_requests") ?? usualRequestsMax;
-  const overflow = stats.at(-1)?.get(`cluster.${name}.upstream_rq_active_overflow`) ?? 0;
+  const overflow = overflowOf(name, stats.at(-1));
   if ((inFlight === 0 || inFlight < most) && overflow === 0) return [];
   const seen =
     `the breaker of ${shownName(name)} lets ${most} in, ${inFlight} are in flight (p99), and ` +

@@ -91,7 +91,7 @@ export class SharedLoop {
     const { ageMsMax = sheetAgeMsMax } = options;
     const onEvent = (event: SheetEvent): void => options.onEvent?.(event);
     this.board = new SheetBoard({ clock, ageMsMax, onEvent });
-    this.#store = new SheetStore({ connection: bulkConnection, clock, id, keyPrefix, ageMsMax });
+    this.#store = new SheetStore({ connection: bulkConnection, clock, id, keyPrefix });
     this.#leader = new Leader({
       connection,
       clock,
@@ -224,7 +224,7 @@ export class SharedLoop {
     await this.#fetch();
     this.#replicas.clear();
     const { id: leaderId, clock, createMaker, gateSettings } = this.#options;
-    const last = this.board.currentAll();
+    const last = this.board.lastKnown();
     const nowMs = clock.monotonicMs();
     return new Reign({ epoch, leaderId, nowMs, createMaker, gateSettings, last });
   }

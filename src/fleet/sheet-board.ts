@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.js";
 import type { ShareSheet } from "../core/feedback.js";
+import { lapsedSheet } from "../core/feedback-loop.js";
 import { defaultLayerTtlMs } from "../core/feedback-settings.js";
 import type { GateVerdict } from "./fleet-gates.js";
 import type { FleetSheet } from "./sheet-codec.js";
@@ -63,9 +64,13 @@ export class SheetBoard {
     return this.#look()?.sheet;
   }
 
-  /** Everything that holds now. */
-  currentAll(): FleetSheet | undefined {
-    return this.#look();
+  /** What holds now, or else what is still worth knowing of the newest sheet there was. */
+  lastKnown(): FleetSheet | undefined {
+    const lapsed = this.#held && {
+      sheet: lapsedSheet(this.#held.fleet.sheet),
+      verdicts: new Map(),
+    };
+    return this.#look() ?? lapsed;
   }
 
   /** Everything that holds now, and when it was made on our monotonic clock. */
@@ -102,8 +107,12 @@ export class SheetBoard {
     const before = this.#held?.fleet.sheet;
     this.#held = { fleet, atMs };
     this.#seen = sheet;
+    // The store keeps the last sheet for long: who comes up finds one that held for others once.
+    const isLapsed = this.#isLapsed(atMs);
+    if (before === undefined && isLapsed) this.#isLost = true;
     const isNewReign = before?.epoch !== epoch || before.leaderId !== leaderId;
-    if (isNewReign) this.#options.onEvent?.({ kind: "leaderChanged", epoch, leaderId });
+    if (isNewReign && !isLapsed)
+      this.#options.onEvent?.({ kind: "leaderChanged", epoch, leaderId });
     this.#look();
     for (const listener of [...this.#listeners]) listener();
     return true;
@@ -120,13 +129,18 @@ export class SheetBoard {
     const held = this.#held;
     if (held === undefined) return undefined;
     const { sheet } = held.fleet;
-    const { clock, ageMsMax = sheetAgeMsMax, onEvent } = this.#options;
+    const { onEvent } = this.#options;
     const isOutranked = compareRanks({ ...sheet, version: 0 }, { ...this.#seen, version: 0 }) < 0;
-    const isLost = isOutranked || clock.monotonicMs() - held.atMs >= ageMsMax;
+    const isLost = isOutranked || this.#isLapsed(held.atMs);
     if (isLost !== this.#isLost) {
       this.#isLost = isLost;
       onEvent?.({ kind: isLost ? "sheetLost" : "sheetFound", epoch: sheet.epoch });
     }
     return isLost ? undefined : held.fleet;
+  }
+
+  #isLapsed(atMs: number): boolean {
+    const { clock, ageMsMax = sheetAgeMsMax } = this.#options;
+    return clock.monotonicMs() - atMs >= ageMsMax;
   }
 }

@@ -22,11 +22,11 @@ export interface EncodedSheet {
 export const sheetBytesMax = 8_388_608;
 
 /** Another one is another program's, which reads none of ours. */
-const format = 1;
+const format = 2;
 
 /** What rows take at least. */
 const shareBytes = 12;
-const serviceBytes = 39;
+const serviceBytes = 43;
 const verdictBytes = 11;
 const headBytes = 1 + 3 * 4;
 
@@ -77,6 +77,7 @@ function writeService(writer: ByteWriter, service: ServiceShares, nodeIds: TextT
   writer.byte(gateStates.indexOf(gate));
   writer.whole(facts.inFlight);
   writer.measure(facts.rps);
+  writer.measure(facts.overflowPerSecond);
   writer.optionalMeasure(facts.rttMs);
   writer.optionalMeasure(facts.minRttMs);
   writer.optionalMeasure(facts.gradient);
@@ -124,12 +125,14 @@ function readService(reader: ByteReader, nodeIds: readonly string[]): ServiceSha
 function readFacts(reader: ByteReader): ServiceFacts {
   const inFlight = reader.whole();
   const rps = reader.measure();
+  const overflowPerSecond = reader.measure();
   const rttMs = reader.optionalMeasure();
   const minRttMs = reader.optionalMeasure();
   const gradient = reader.optionalMeasure();
   return {
     inFlight,
     rps,
+    overflowPerSecond,
     ...(rttMs === undefined ? {} : { rttMs }),
     ...(minRttMs === undefined ? {} : { minRttMs }),
     ...(gradient === undefined ? {} : { gradient }),

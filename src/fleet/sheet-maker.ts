@@ -30,7 +30,7 @@ export interface ReignStart {
   /** Lower-case hexadecimal. */
   readonly leaderId: string;
   readonly nowMs: number;
-  /** What the last leader decided, where that still holds. */
+  /** What the last leader decided; limits alone where it holds no more. */
   readonly lastSheet: ShareSheet | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface ReignParts extends Omit<ReignStart, "lastSheet"> {
   readonly createMaker: (start: ReignStart) => SheetMaker;
   /** Of services that have a gate, by name. */
   readonly gateSettings: () => ReadonlyMap<string, GateSettings>;
-  /** What the last leader decided, where that still holds. */
+  /** What the last leader decided; limits alone where it holds no more. */
   readonly last: FleetSheet | undefined;
 }
 

@@ -1,7 +1,6 @@
 import type { Clock } from "../core/clock.js";
 import { ServiceError } from "../core/errors.js";
 import type { ScriptReply, StoreConnection, StoreScript } from "../store/connection.js";
-import { sheetAgeMsMax } from "./sheet-board.js";
 import { parseRank, type SheetRank } from "./sheet-rank.js";
 import {
   fetchScript,
@@ -19,8 +18,6 @@ export interface SheetStoreOptions {
   /** This replica: lower-case hexadecimal. */
   readonly id: string;
   readonly keyPrefix: string;
-  /** How long a sheet is kept that nobody renews. Default `sheetAgeMsMax`. */
-  readonly ageMsMax?: number;
 }
 
 /** One replica's report, as the leader finds it. */
@@ -40,6 +37,12 @@ export interface FoundSheet {
   readonly atMs: number;
   readonly bytes: Buffer;
 }
+
+/**
+ * How long a sheet is kept that nobody renews, in milliseconds: a day. It holds for seconds, but
+ * who leads after an outage, or after all have stopped, begins with its limits.
+ */
+const sheetKeptMs = 86_400_000;
 
 /** How long a report counts whose replica says nothing more, in milliseconds. */
 export const reportKeptMs = 3_000;
@@ -91,8 +94,7 @@ export class SheetStore {
    */
   async publish(rank: SheetRank, bytes: Buffer, untilMs: number): Promise<boolean> {
     const { epoch, leaderId, version } = rank;
-    const { ageMsMax = sheetAgeMsMax } = this.#options;
-    const numbers = [String(version), String(ageMsMax)];
+    const numbers = [String(version), String(sheetKeptMs)];
     const args = [String(epoch), leaderId, ...numbers, bytes];
     const keys = ["lease", "sheet", "rank"];
     return (await this.#run(publishScript, { keys, args, untilMs })) === 1;

@@ -73,6 +73,7 @@ export class ControlPlane {
   #hasHadSheet = false;
   #policy: ReadPolicy = readPolicy([], usualProxies);
   #lastReports: readonly NodeReport[] = [];
+  readonly #overflowCounts = new Map<string, number>();
 
   constructor(parts: ControlPlaneParts) {
     const { clock, random, times = defaultPushTimes, quotas, onRefused, nodesBytesMax } = parts;
@@ -173,7 +174,16 @@ export class ControlPlane {
   takeReports(): readonly NodeReport[] {
     const { clusters, teachers } = this.#policy;
     this.#lastReports = this.registry.takeReports(clusters, (service) => teachers.has(service));
+    for (const { service, overflowCount } of this.#lastReports) {
+      const known = this.#overflowCounts.get(service) ?? 0;
+      this.#overflowCounts.set(service, known + overflowCount);
+    }
     return this.#lastReports;
+  }
+
+  /** Requests that breakers of Envoys which tell it here refused since the start, by service. */
+  get overflowCounts(): ReadonlyMap<string, number> {
+    return this.#overflowCounts;
   }
 
   /** What was taken last. */

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import type { ShareSheet } from "../../src/core/feedback.js";
 import { defaultGateSettings } from "../../src/core/gate.js";
+import { sheetAgeMsMax } from "../../src/fleet/sheet-board.js";
 import { encodeSheet } from "../../src/fleet/sheet-codec.js";
 import { enginesFor } from "../support/engines.js";
 import { FakeRandom } from "../support/fake-random.js";
@@ -102,6 +104,39 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     expect(next.loop.isLeading).toBe(true);
     expect(next.makers[0]?.start.lastSheet).toEqual(last);
     expect(next.loop.current()).toMatchObject({ epoch: 2, leaderId: next.id, version: 1 });
+  });
+
+  it("begins with the last limits after an outage of a store that comes back empty", async () => {
+    const { fleet, key } = createFleet();
+    const [leader, next, third] = await joinThree(fleet);
+    await leader.report([{ nodeId: "node-1" }], testReport);
+    await passAll(fleet, 1_250);
+    const limitOf = (sheet: ShareSheet | undefined) => sheet?.services.get("orders")?.limit;
+    const limit = limitOf(leader.loop.current());
+    for (const { connection } of fleet.replicas) connection.fate = "lost";
+    for (const replica of fleet.replicas) await replica.pass(sheetAgeMsMax);
+    expect(next.loop.current()).toBeUndefined();
+    await store.control.del(["lease", "sheet", "rank", "epoch", "reports"].map(key));
+    for (const { connection } of [next, third]) connection.fate = "answered";
+    await next.pass(1_000);
+    const lastSheet = next.makers[0]?.start.lastSheet;
+    expect(limit).toBeGreaterThan(0);
+    expect(limitOf(lastSheet)).toBe(limit);
+    expect(lastSheet?.services.get("orders")?.shares.size).toBe(0);
+  });
+
+  it("begins with the last limits where all were gone", async () => {
+    const { fleet, endLease } = createFleet();
+    const replicas = await joinThree(fleet);
+    await replicas[0].report([{ nodeId: "node-1" }], testReport);
+    await passAll(fleet, 1_250);
+    const limit = replicas[0].loop.current()?.services.get("orders")?.limit;
+    for (const { loop } of replicas) await loop.stop();
+    await endLease();
+    const next = await fleet.join();
+    await next.pass(250);
+    expect(limit).toBeGreaterThan(0);
+    expect(next.makers[0]?.start.lastSheet?.services.get("orders")?.limit).toBe(limit);
   });
 
   it("refuses the sheet of a leader that others have replaced while it stood still", async () => {

@@ -99,6 +99,10 @@ describe("shares of a fleet whose breakers Headgate sets", { timeout: 120_000 },
     const [stays, dies] = fleet.envoys;
     if (stays === undefined || dies === undefined) throw new Error("there are two");
     await feedbackLoad(fleet.envoys, { perSecond: 500, durationMs: 8_000 });
+    // More comes than is served, and what Envoys refuse is counted here.
+    const overflow = "headgate_control_overflow_requests_total";
+    const refused = fleet.headgates.map((one) => one.metric(overflow, { service: "upstream" }));
+    for (const count of await Promise.all(refused)) expect(count).toBeGreaterThan(0);
     const shared = await sumOfLimits(fleet);
     expect(shared).toBeLessThan(configuredMaxRequests);
     const before = await fleet.maxRequestsOf(stays);

@@ -1,6 +1,6 @@
 import type { ConcurrencySettings } from "../../src/core/admission-settings.js";
 import type { NodeReport, NodeShare, ServiceShares, ShareSheet } from "../../src/core/feedback.js";
-import { FleetLoop } from "../../src/core/feedback-loop.js";
+import { FleetLoop, lapsedSheet } from "../../src/core/feedback-loop.js";
 import { defaultLoopTimes, type ServiceLoopSettings } from "../../src/core/feedback-settings.js";
 import { FakeRandom } from "../support/fake-random.js";
 import {
@@ -44,6 +44,8 @@ export interface ServiceSecond {
   readonly inFlight: number;
   /** Requests that were served, as a share of what its servers could have done. */
   readonly goodputRatio: number;
+  /** Requests that Envoys refused, as a part of all that came. */
+  readonly refusedRatio: number;
   /** What a request took in the mean. */
   readonly rttMs: number;
   readonly minRttMs: number | undefined;
@@ -73,12 +75,15 @@ interface ServiceState {
   serviceMs: number;
   rttMs: number;
   servedCount: number;
+  offeredCount: number;
   inFlight: number;
   /** What all Envoys together were allowed, by when; the newest last. */
   bounds: readonly AllowedBound[];
   readonly seconds: ServiceSecond[];
   /** When each Envoy had its first share. */
-  readonly joinedMs: WeakMap<SimulatedEnvoy, number>;
+  readonly joinedMs: Map<SimulatedEnvoy, number>;
+  /** By Envoy: what the first sheet gave it that speaks of it, without a break since. */
+  firstShares: ReadonlyMap<string, number>;
 }
 
 /** A fleet and its loop, from a seed, second by second; tells of everything that may not happen. */
@@ -93,6 +98,9 @@ export class FleetRun {
   #nextUpdateMs: number;
   #epoch = 0;
   #sheet: ShareSheet | undefined;
+  #sheetMs = 0;
+  /** Whether the leader found no sheet that held. */
+  #hasBegunAnew = false;
   #pending: NodeReport[] = [];
 
   constructor(scenario: FleetScenario, seed: number) {
@@ -105,10 +113,12 @@ export class FleetRun {
       serviceMs: settings.serviceMs,
       rttMs: settings.serviceMs,
       servedCount: 0,
+      offeredCount: 0,
       inFlight: 0,
       bounds: [],
       seconds: [],
-      joinedMs: new WeakMap(),
+      joinedMs: new Map(),
+      firstShares: new Map(),
     }));
     const { nodeCount, replicaCount, configuredShare, weather } = scenario;
     const services = this.#states.map(({ name }) => name);
@@ -178,6 +188,15 @@ export class FleetRun {
 
   /** A new leader knows what the last one wrote, and nothing else. */
   #lead(): void {
+    const isLapsed = this.fleet.nowMs - this.#sheetMs >= defaultLoopTimes.ttlMs;
+    // Whatever they had, they go by their defaults, and so begin anew.
+    if (isLapsed) {
+      for (const state of this.#states) {
+        state.joinedMs.clear();
+        state.firstShares = new Map();
+      }
+    }
+    this.#hasBegunAnew = isLapsed;
     this.#epoch += 1;
     const services = this.#states.map(
       ({ name, settings }): ServiceLoopSettings => ({
@@ -190,7 +209,8 @@ export class FleetRun {
         gate: undefined,
       }),
     );
-    const from = this.#sheet;
+    const last = this.#sheet;
+    const from = isLapsed && last !== undefined ? lapsedSheet(last) : last;
     this.#loop = new FleetLoop({
       epoch: this.#epoch,
       leaderId: `leader-${this.#epoch}`,
@@ -217,6 +237,7 @@ export class FleetRun {
     const sheet = loop.update(this.#pending, nowMs);
     this.#pending = [];
     this.#sheet = sheet;
+    this.#sheetMs = nowMs;
     this.fleet.write(sheet);
     for (const state of this.#states) {
       const shares = sheet.services.get(state.name);
@@ -224,6 +245,11 @@ export class FleetRun {
       const kept = state.bounds.filter(({ atMs }) => atMs >= nowMs - memoryMs);
       const { limit = 0, shares: all } = shares ?? {};
       const bound = Math.max(limit, leastOf(state) * (all?.size ?? 0));
+      const first = [...(all ?? [])].map(([nodeId, share]): readonly [string, number] => [
+        nodeId,
+        state.firstShares.get(nodeId) ?? totalOf(share),
+      ]);
+      state.firstShares = new Map(first);
       state.bounds = [...kept, { atMs: nowMs, bound }];
     }
   }
@@ -240,10 +266,12 @@ export class FleetRun {
       sum += totalOf(share);
       const isWhole = Number.isInteger(share.default) && Number.isInteger(share.high);
       if (!isWhole || share.default < 1 || share.high < 0) this.#violate(name, "no share at all");
-      const former = before?.epoch === this.#epoch ? undefined : before?.services.get(name);
+      const isSameLeader = before?.epoch === this.#epoch || this.#hasBegunAnew;
+      const former = isSameLeader ? undefined : before?.services.get(name);
       if (former === undefined) continue;
       const last = former.shares.get(nodeId);
-      const had = last === undefined ? least : totalOf(last);
+      const atFirst = Math.max(least, this.#scenario.configuredShare);
+      const had = last === undefined ? atFirst : totalOf(last);
       const now = totalOf(share);
       if (now > had) this.#violate(name, `a new leader's share jumps from ${had} to ${now}`);
     }
@@ -309,13 +337,13 @@ export class FleetRun {
 
   /** What Envoys may enforce now, next to what was ever allowed while it can be in force. */
   #check(state: ServiceState): void {
-    const { name, bounds, joinedMs } = state;
-    const least = leastOf(state);
+    const { name, bounds, joinedMs, firstShares } = state;
     const shares = this.#sheet?.services.get(name)?.shares;
     if (shares === undefined) return;
     const { nowMs } = this.fleet;
     let shared = 0;
     let byDefault = 0;
+    let atFirst = 0;
     for (const envoy of this.fleet.envoys) {
       // Before its first share an Envoy goes by its default, and is not ours to count.
       if (!shares.has(envoy.id)) joinedMs.delete(envoy);
@@ -323,14 +351,15 @@ export class FleetRun {
       const sinceMs = joinedMs.get(envoy);
       if (sinceMs === undefined || envoy.layer === undefined) continue;
       const enforced = this.fleet.enforced(envoy, name);
-      // Its floor it gets at once: that is less than the default by which it went before.
-      const isNew = nowMs - sinceMs < memoryMs;
-      if (this.fleet.hasShare(envoy, name)) shared += enforced - (isNew ? least : 0);
+      // What it begins with it gets at once: that is less than the default by which it went before.
+      const first = nowMs - sinceMs < memoryMs ? (firstShares.get(envoy.id) ?? 0) : 0;
+      if (this.fleet.hasShare(envoy, name)) shared += Math.max(0, enforced - first);
       else byDefault += enforced;
+      atFirst += this.fleet.hasShare(envoy, name) ? Math.min(enforced, first) : 0;
     }
     const bound = bounds.reduce((most, one) => Math.max(most, one.bound), 0);
     if (shared > bound) this.#violate(name, `Envoys enforce ${shared} of ${bound}`);
-    const all = shared + byDefault;
+    const all = shared + atFirst + byDefault;
     const known = this.#loop?.mayHold(name, nowMs) ?? Number.POSITIVE_INFINITY;
     if (all > known) this.#violate(name, `Envoys enforce ${all}, and ${known} are accounted for`);
   }
@@ -358,11 +387,13 @@ export class FleetRun {
     const alive = this.fleet.envoys.filter(({ isAlive }) => isAlive);
     let inFlight = 0;
     let served = 0;
+    let offeredPerSecond = 0;
     for (const envoy of alive) {
       const traffic = envoy.traffic.get(name);
       if (traffic === undefined) continue;
       const ratio = trafficRatio?.(envoy.place, this.fleet.nowMs) ?? 1 / alive.length;
       const offered = perSecond * ratio * (0.9 + 0.2 * this.#random.next());
+      offeredPerSecond += offered;
       served += flowAt(
         traffic,
         { offered, seconds, rttMs: state.rttMs },
@@ -372,6 +403,7 @@ export class FleetRun {
     }
     state.inFlight = inFlight;
     state.servedCount += served;
+    state.offeredCount += offeredPerSecond * seconds;
     const noise = 0.97 + 0.06 * this.#random.next();
     const wantedMs = serviceMs * (1 + (inFlight / serverCount) ** 6) ** (1 / 6) * noise;
     // A queue grows and drains no faster than requests come and are served.
@@ -380,16 +412,18 @@ export class FleetRun {
   }
 
   #note(state: ServiceState): void {
-    const { name, servedCount, inFlight, serverCount, serviceMs, rttMs } = state;
+    const { name, servedCount, offeredCount, inFlight, serverCount, serviceMs, rttMs } = state;
     const shares = this.#sheet?.services.get(name);
     state.seconds.push({
       limit: shares?.limit ?? 0,
       inFlight,
       goodputRatio: servedCount / ((serverCount * 1_000) / serviceMs),
+      refusedRatio: offeredCount === 0 ? 0 : 1 - servedCount / offeredCount,
       rttMs,
       minRttMs: shares?.facts.minRttMs,
     });
     state.servedCount = 0;
+    state.offeredCount = 0;
   }
 }
 

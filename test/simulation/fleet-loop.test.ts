@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { runSeeds, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
 import { mean, runFleet, type SteadySpan, steadySpan } from "./fleet-loop-report.js";
-import { FleetRun } from "./fleet-loop-run.js";
+import { FleetRun, type FleetScenario } from "./fleet-loop-run.js";
 import { bigFleet, fairReports, oneService, service, smallFleet } from "./fleet-loop-scenarios.js";
 import { lawOf } from "./law-scenarios.js";
 
@@ -165,6 +165,36 @@ describe("FleetLoop", () => {
     }
     expect(run.violations).toEqual([]);
   });
+
+  /** It stood at one permit for three seconds, and a fifth of all requests was refused. */
+  it.each(seeds)("refuses nothing when Envoys come, while there is room (seed %i)", (seed) => {
+    const run = new FleetRun(roomy(), seed);
+    run.span(60);
+    for (let i = 0; i < 3; i += 1) {
+      run.fleet.addEnvoy();
+      const [seconds = []] = run.span(15);
+      expect(Math.max(...seconds.map(({ refusedRatio }) => refusedRatio))).toBeLessThan(0.001);
+    }
+    expect(run.violations).toEqual([]);
+  });
+
+  /** All stood at one permit for three seconds, and then at `limits.min`: nine tenths refused. */
+  it.each(seeds)("refuses nothing after an outage, while there is room (seed %i)", (seed) => {
+    const run = new FleetRun(roomy(), seed);
+    run.span(60);
+    run.loseLeader(25_000);
+    run.span(25);
+    const [seconds = []] = run.span(30);
+    expect(seconds.every(({ limit }) => limit > 0)).toBe(true);
+    expect(Math.max(...seconds.map(({ refusedRatio }) => refusedRatio))).toBeLessThan(0.001);
+    expect(run.violations).toEqual([]);
+  });
+
+  /** Three Envoys before 60 servers, at six tenths of what they can serve. */
+  function roomy(): FleetScenario {
+    const services = [{ ...service(lawOf("gradient"), servers), loadRatio: 0.6 }];
+    return oneService({ services, nodeCount: 3, configuredShare: 200, weather: fairReports });
+  }
 
   it("learns nothing while nothing comes", () => {
     const trafficRatio = (_: number, nowMs: number): number =>

@@ -50,6 +50,8 @@ const service = {
   gate: "limiting",
   rejectRatio: 0.034,
   waiting: 12n,
+  overflowPerSecond: 3.5,
+  reservedHigh: 24n,
   shares: [
     { node: "edge-0", share: 80n, inFlight: 60n, acknowledgedVersion: "4", age: seconds(1) },
     { node: "edge-1", share: 40n, inFlight: 24n, acknowledgedVersion: "4" },

@@ -78,6 +78,11 @@ export class Envoy {
     return this.#program.pid;
   }
 
+  /** What it has printed; an access log on standard output is in it. */
+  get output(): string {
+    return this.#program?.output ?? "";
+  }
+
   /** Ends it at once, as a crash does. */
   async kill(): Promise<void> {
     await this.#program?.kill();

@@ -15,6 +15,8 @@ export interface FeedbackFleet {
   readonly headgates: readonly HeadgateProcess[];
   readonly envoys: readonly Envoy[];
   readonly upstream: SaturableUpstream;
+  /** One more Envoy comes. */
+  addEnvoy(): Promise<Envoy>;
   /** The most that one Envoy lets in now, as its breaker has it. */
   maxRequestsOf(envoy: Envoy): Promise<number>;
 }
@@ -22,7 +24,8 @@ export interface FeedbackFleet {
 /** Requests that an Envoy lets in by itself, which would drown the upstream. */
 export const configuredMaxRequests = 200;
 
-const policy = `apiVersion: headgate.dev/v1alpha1
+/** @param initialLimit what the fleet lets in before anything is learned */
+const policyOf = (initialLimit: number): string => `apiVersion: headgate.dev/v1alpha1
 kind: Policy
 metadata: {name: feedback}
 spec:
@@ -30,7 +33,7 @@ spec:
     - name: upstream
       concurrency:
         law: gradient
-        limits: {initial: 20, min: 2, max: 400}
+        limits: {initial: ${initialLimit}, min: 2, max: 400}
         sources: [envoyMetrics]
         feedback: [circuitBreakers]
 `;
@@ -58,13 +61,17 @@ export interface FeedbackFleetOrder {
   readonly workerCount: number;
   /** How long Envoys keep what nobody renews, in milliseconds. Default: as users have it. */
   readonly layerTtlMs?: number;
+  /** What it lets in before anything is learned. Default 20, which loads reach. */
+  readonly initialLimit?: number;
 }
 
 /** Starts one. */
 export async function startFeedbackFleet(
   stage: Stage,
-  { envoyCount, workerCount, layerTtlMs = defaultLayerTtlMs }: FeedbackFleetOrder,
+  order: FeedbackFleetOrder,
 ): Promise<FeedbackFleet> {
+  const { envoyCount, workerCount, layerTtlMs = defaultLayerTtlMs, initialLimit = 20 } = order;
+  const policy = policyOf(initialLimit);
   const upstream = await startFeedbackUpstream(stage, workerCount);
   const redis = await RedisServer.start({ engine: "redis" });
   stage.atEnd(() => redis.stop());
@@ -82,15 +89,17 @@ export async function startFeedbackFleet(
     ports.push(port);
   }
   const envoys: Envoy[] = [];
-  for (let i = 0; i < envoyCount; i += 1) {
-    envoys.push(
-      await startFeedbackEnvoy(stage, upstream, {
-        upstreamCluster: breakers(configuredMaxRequests),
-        ...joinedTo({ port: ports[i % ports.length] ?? 0, nodeId: `edge-${i + 1}` }),
-      }),
-    );
-  }
-  return { redis, headgates, envoys, upstream, maxRequestsOf };
+  const addEnvoy = async (): Promise<Envoy> => {
+    const place = envoys.length;
+    const envoy = await startFeedbackEnvoy(stage, upstream, {
+      upstreamCluster: breakers(configuredMaxRequests),
+      ...joinedTo({ port: ports[place % ports.length] ?? 0, nodeId: `edge-${place + 1}` }),
+    });
+    envoys.push(envoy);
+    return envoy;
+  };
+  for (let i = 0; i < envoyCount; i += 1) await addEnvoy();
+  return { redis, headgates, envoys, upstream, addEnvoy, maxRequestsOf };
 }
 
 /** Exponential times of 50 ms in the mean. */

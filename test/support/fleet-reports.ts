@@ -28,7 +28,7 @@ export function testPressure(wish: Partial<ServicePressure> = {}): ServicePressu
 
 /** What holds for a service; all that a test does not say is as in a quiet fleet. */
 export function testShares(wish: Partial<ServiceShares> = {}): ServiceShares {
-  const facts = { inFlight: 0, rps: 0 };
+  const facts = { inFlight: 0, rps: 0, overflowPerSecond: 0 };
   return { limit: 10, shares: new Map(), rejectRatio: 0, gate: "open", facts, ...wish };
 }
 

@@ -30,7 +30,7 @@ export function testSheet(
           ),
           rejectRatio: 0,
           gate,
-          facts: { inFlight: 0, rps: 0 },
+          facts: { inFlight: 0, rps: 0, overflowPerSecond: 0 },
         },
       ]),
     ),

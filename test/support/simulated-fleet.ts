@@ -84,6 +84,8 @@ interface Message {
 
 interface Replica {
   sheet: ShareSheet | undefined;
+  /** When it was written. */
+  sheetMs: number;
   sheetReadMs: number;
   nextReadMs: number;
   nextReportMs: number;
@@ -113,6 +115,7 @@ export class SimulatedFleet {
     const { random, nodeCount, replicaCount } = parts;
     this.#replicas = Array.from({ length: replicaCount }, () => ({
       sheet: undefined,
+      sheetMs: 0,
       sheetReadMs: 0,
       nextReadMs: random.next() * this.#delays.sheetReadMsMax,
       nextReportMs: random.next() * this.#delays.reportEveryMs,
@@ -276,27 +279,31 @@ export class SimulatedFleet {
     const { sheet } = newest;
     if (sheet.epoch > epoch || (sheet.epoch === epoch && sheet.version > version)) {
       replica.sheet = sheet;
+      replica.sheetMs = newest.writtenMs;
     }
   }
 
   #push(envoy: SimulatedEnvoy): void {
     if (envoy.layersFrom === undefined) return;
-    const { sheet, ledgers } = this.#replicaAt(envoy.layersFrom);
+    const { sheet, sheetMs, ledgers } = this.#replicaAt(envoy.layersFrom);
     const ledger = ledgers.get(envoy.id);
     if (sheet === undefined || ledger === undefined || !ledger.hasRoom(this.#nowMs)) return;
+    const { ttlMs, sheetSpreadMs } = defaultLoopTimes;
+    // Nobody renews what nobody has decided for so long.
+    if (this.#nowMs >= sheetMs + ttlMs) return;
     const isDue = this.#nowMs >= ledger.sentAtMs + refreshMs;
-    const layer = layerOf(envoy.id, sheet);
+    const layer = { ...layerOf(envoy.id, sheet), untilMs: sheetMs + ttlMs + sheetSpreadMs };
     if (!isDue && isSame(layer, ledger.sentLayer)) return;
     this.#pushCount += 1;
     const nonce = String(this.#pushCount);
-    ledger.noteSent(nonce, layer, this.#nowMs);
+    const keptMs = ledger.noteSent(nonce, layer, this.#nowMs);
     const stream = envoy.streamCount;
     const isOpen = (): boolean => envoy.layersFrom !== undefined && envoy.streamCount === stream;
     this.#after(envoy, () => {
       // What left before a stream ended may still arrive, as long as there is no other stream.
       if (envoy.streamCount !== stream || !envoy.isAlive) return;
       envoy.layer = layer;
-      envoy.layerUntilMs = this.#nowMs + defaultLoopTimes.ttlMs;
+      envoy.layerUntilMs = this.#nowMs + keptMs;
       this.#after(envoy, () => {
         if (isOpen()) ledger.noteAcknowledged(nonce, this.#nowMs);
       });

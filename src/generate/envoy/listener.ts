@@ -1,4 +1,5 @@
 import { noted, type Tree, type TreeMap } from "../document.js";
+import { accessLog } from "./access-log.js";
 import type { EnvoyContext } from "./context.js";
 import { localReplies } from "./local-replies.js";
 import { extension, socketAddress } from "./values.js";
@@ -76,6 +77,7 @@ function connectionManager(parts: ListenerParts, context: EnvoyContext): TreeMap
       initial_stream_window_size: 65_536,
       initial_connection_window_size: 1_048_576,
     },
+    access_log: accessLog(),
     local_reply_config: noted(
       "Every answer that sheds load says when to come back.",
       localReplies(context),

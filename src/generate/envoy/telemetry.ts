@@ -78,4 +78,4 @@ function patterns(): readonly Tree[] {
 }
 
 /** Ends of `cluster.<name>.upstream_rq_...`, as Headgate knows them. */
-const requestStats = "time|active|completed|5xx|active_overflow|pending_overflow|drop_overload";
+const requestStats = "time|active|completed|[1-5]xx|active_overflow|pending_overflow|drop_overload";

@@ -46,12 +46,25 @@ function glance(policy: ServicePolicy): readonly Panel[] {
         { title: "Ended", about: "Requests a second.", unit: "reqps" },
         newest("headgate_fleet_requests_per_second", service),
       ),
+      number(
+        {
+          title: "Refused by breakers",
+          about: "Requests a second that Envoys' breakers refused: no admission saw them.",
+          unit: "reqps",
+          marks: [{ from: 0.1, color: "orange" }],
+        },
+        sumRate(own("headgate_control_overflow_requests_total", { service })),
+      ),
     );
   }
   if (admission !== undefined) {
     panels.push(
       number(
-        { title: "Asked", about: "Requests a second that admission decided.", unit: "reqps" },
+        {
+          title: "Asked",
+          about: "Requests a second that admission decided, served or not.",
+          unit: "reqps",
+        },
         sumRate(decided(service, { dry_run: "false" })),
       ),
       number(

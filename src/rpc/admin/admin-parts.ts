@@ -203,6 +203,10 @@ export interface ServiceState {
   /** By this replica's admission, since it started. */
   readonly admittedCount: number;
   readonly refusedCount: number;
+  /** Requests that Envoys' breakers refuse, over the fleet. */
+  readonly overflowPerSecond: number;
+  /** The part of the limit that Envoys keep for their priority HIGH. */
+  readonly reservedHigh: number;
   readonly shares: readonly NodeShare[];
 }
 

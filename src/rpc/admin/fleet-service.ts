@@ -200,6 +200,8 @@ function encodeService(state: ServiceState, replica: string) {
     replica,
     admitted: wideOf(state.admittedCount),
     refused: wideOf(state.refusedCount),
+    overflowPerSecond: state.overflowPerSecond,
+    reservedHigh: wideOf(state.reservedHigh),
     shares: state.shares.map(({ node, share, inFlight: ofNode = 0, ageMs, ...known }) => ({
       node,
       share: wideOf(share),

@@ -16,7 +16,12 @@ function createJournal() {
     const services = new Map([["orders", testShares({ limit: value, gate, shares })]]);
     journal.noteSheet(testFleetSheet({ services }).sheet);
   };
-  return { infos, warnings, journal, limit };
+  const overflow = (overflowPerSecond: number): void => {
+    const facts = { inFlight: 9, rps: 90, overflowPerSecond };
+    const services = new Map([["orders", testShares({ limit: 10, facts })]]);
+    journal.noteSheet(testFleetSheet({ services }).sheet);
+  };
+  return { infos, warnings, journal, limit, overflow };
 }
 
 describe("FleetJournal", () => {
@@ -40,6 +45,22 @@ describe("FleetJournal", () => {
       expect.objectContaining({ event: "leaseLost", code: "STORE_UNAVAILABLE" }),
       { event: "sheetLost", epoch: 3 },
     ]);
+  });
+
+  it("warns once when breakers refuse requests, and tells when that is over", () => {
+    const { infos, warnings, overflow } = createJournal();
+    for (const perSecond of [0, 12, 7, 0, 0, 3]) overflow(perSecond);
+    for (let i = 0; i < 9; i += 1) overflow(0);
+    const kinds = (): readonly unknown[] =>
+      [...warnings, ...infos]
+        .map(({ event }) => event)
+        .filter((one) => one !== "fleetLimitChanged");
+    expect(kinds()).toEqual(["overflowBegan"]);
+    expect(warnings[0]).toMatchObject({ service: "orders", limit: 10, overflowPerSecond: 12 });
+    overflow(0);
+    expect(kinds()).toEqual(["overflowBegan", "overflowEnded"]);
+    overflow(1);
+    expect(warnings).toHaveLength(2);
   });
 
   it("tells of a limit when it has moved by a fifth since it was told of, and of a gate", () => {

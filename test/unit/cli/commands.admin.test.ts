@@ -115,6 +115,12 @@ describe("screens of a running Headgate", () => {
     expect((await runPiped("rules", { FORCE_COLOR: "1" })).out).toContain(colour);
   });
 
+  it("tell what breakers refuse, and what is kept for HIGH", async () => {
+    expect((await run("services")).out).toMatch(/ waiting {2}overflow\n.* 12 +3\.5\/s\n/);
+    const title = "checkout: 120 at a time, 24 of them for HIGH; breakers refuse 3.5/s";
+    expect((await run("fleet")).out).toContain(title);
+  });
+
   it("cut nothing off a terminal", async () => {
     expect((await runPiped("top")).out).toContain("mallory".repeat(20));
     expect((await run("top --once")).out).not.toContain("mallory".repeat(20));

@@ -24,6 +24,10 @@ describe("summarizeServices()", () => {
       "admission: {dryRun: true, maxInFlight: 5}",
       { admission: "(deadline) (shedAt)", limit: "(5)" },
     ],
+    [
+      "priority: {rules: [{when: 'true', is: low}]}, concurrency: {feedback: [circuitBreakers]}",
+      { admission: "permits; breakers know no classes" },
+    ],
     ["admission: {maxInFlight: 5}, concurrency: {}", { limit: "gradient 1 to 1000, at most 5" }],
     ["concurrency: {law: fixed, limits: {max: 7}}", { limit: "7" }],
     ["priority: {from: {trust: {anyone: true}}}", { classStatedBy: "anyone" }],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { NodeReport, ServiceShares, ShareSheet } from "../../../src/core/feedback.js";
-import { FleetLoop, type FleetLoopParts } from "../../../src/core/feedback-loop.js";
+import { FleetLoop, type FleetLoopParts, lapsedSheet } from "../../../src/core/feedback-loop.js";
 import { loopServicesMax, type ServiceLoopSettings } from "../../../src/core/feedback-settings.js";
 import { lawOf } from "../../simulation/law-scenarios.js";
 import { nodeReportOf } from "../../support/node-reports.js";
@@ -72,8 +72,42 @@ describe("FleetLoop", () => {
     const shares = rig.second(...edges);
     expect(shares?.limit).toBe(100);
     expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
-    expect(shares?.facts).toEqual({ inFlight: 10, rps: 200, rttMs: 50 });
+    expect(shares?.facts).toEqual({ inFlight: 10, rps: 200, overflowPerSecond: 0, rttMs: 50 });
     expect([shares?.gate, shares?.rejectRatio]).toEqual(["open", 0]);
+  });
+
+  it("says how many requests Envoys' breakers refuse a second, whatever the time between", () => {
+    const rig = new Rig();
+    const overflow = (overflowCount: number, atMs = rig.nowMs + 1_000) =>
+      rig.second({ overflowCount, atMs })?.facts.overflowPerSecond;
+    expect(overflow(30)).toBe(30);
+    expect(overflow(20)).toBe(20);
+    rig.second();
+    expect(overflow(20)).toBe(10);
+    expect(overflow(0)).toBe(0);
+  });
+
+  it("gives a newcomer a part like the others' at once, though it has told of little yet", () => {
+    const rig = new Rig();
+    const busy = edges.map((edge) => ({ ...edge, inFlight: 30 }));
+    rig.seconds(6, ...busy);
+    rig.second(...busy, { nodeId: "edge-3", inFlight: 1 });
+    expect(rig.shares()).toEqual({ "edge-1": 34, "edge-2": 33, "edge-3": 33 });
+    // By then what it asks is known.
+    rig.seconds(12, ...busy, { nodeId: "edge-3", inFlight: 1 });
+    expect(rig.shares()["edge-3"]).toBeLessThan(20);
+  });
+
+  it("leaves an Envoy its configured default until its first request", () => {
+    const rig = new Rig();
+    const latency = { count: 0, sumMs: 0 };
+    const idle = { nodeId: "edge-3", inFlight: 0, rps: 0, latency, held: 1_024 };
+    rig.seconds(9, ...edges, idle);
+    expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
+    rig.second(...edges, { ...idle, inFlight: 1 });
+    expect(rig.shares()).toEqual({ "edge-1": 34, "edge-2": 33, "edge-3": 33 });
+    rig.second(...edges, { ...idle, held: 33 });
+    expect(rig.shares()["edge-3"]).toBeGreaterThan(0);
   });
 
   it("leaves a service out that no Envoy has spoken of, and again after all are gone", () => {
@@ -280,6 +314,30 @@ describe("FleetLoop", () => {
   });
 });
 
+describe("FleetLoop, after a sheet that holds no more", () => {
+  it("begins with its limit and latency, and gives it to whoever asks at once", () => {
+    const law = lawOf("gradient", { initial: 10, min: 2, max: 400 });
+    const from: ShareSheet = {
+      epoch: 3,
+      leaderId: "two",
+      version: 9,
+      services: new Map([["orders", lastShares]]),
+    };
+    const rig = new Rig({ law }, { epoch: 4, from: lapsedSheet(from) });
+    const shares = rig.second(...edges.map((edge) => ({ ...edge, held: 1_024 })));
+    expect(shares).toMatchObject({ limit: 80, gate: "open", facts: { minRttMs: 40 } });
+    expect(rig.shares()).toEqual({ "edge-1": 40, "edge-2": 40 });
+  });
+
+  const lastShares: ServiceShares = {
+    limit: 80,
+    shares: new Map([["edge-1", { default: 80, high: 0 }]]),
+    rejectRatio: 1,
+    gate: "closed",
+    facts: { inFlight: 60, rps: 1_000, overflowPerSecond: 0, rttMs: 50, minRttMs: 40 },
+  };
+});
+
 describe("FleetLoop, as a new leader", () => {
   function successor(rig: Rig, settings: Partial<ServiceLoopSettings> = {}): Rig {
     const from = rig.sheet;
@@ -311,13 +369,12 @@ describe("FleetLoop, as a new leader", () => {
     expect(next.seconds(10, queued)?.limit).toBe(limit);
   });
 
-  it("has room for a newcomer when all of the sheet have told what they hold", () => {
-    const first = new Rig();
+  it("has room for a newcomer's share above its default when all have told what they hold", () => {
+    const first = new Rig({ configuredShare: 5 });
     first.seconds(3, ...edges);
-    const next = successor(first);
-    const all = [...edges, { nodeId: "edge-3", held: 1 }];
-    next.second(...all);
-    expect(next.shares()["edge-3"]).toBe(1);
+    const next = successor(first, { configuredShare: 5 });
+    next.second(...edges, { nodeId: "edge-3", held: 5 });
+    expect(next.shares()["edge-3"]).toBe(5);
     next.seconds(5, ...edges, { nodeId: "edge-3" });
     expect(next.shares()).toEqual({ "edge-1": 34, "edge-2": 33, "edge-3": 33 });
   });

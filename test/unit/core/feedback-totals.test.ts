@@ -25,6 +25,7 @@ describe("fleetTotals()", () => {
       inUse: 37,
       rps: 270,
       allRps: 360,
+      overflowPerSecond: 0,
       fromMs: 19_500,
       isPartial: true,
     });
@@ -36,6 +37,10 @@ describe("fleetTotals()", () => {
     { inFlight: 14, overflowCount: 0, inUse: 42 },
   ])("has $inUse in use of 40 by $inFlight each and $overflowCount refused", (row) => {
     expect(totals(row).inUse).toBe(row.inUse);
+  });
+
+  it("adds up what breakers refuse a second, of Envoys whose numbers are of now", () => {
+    expect(totals({ overflowCount: 4 }).overflowPerSecond).toBe(12);
   });
 
   it("is whole where those who are silent are known to take their layers", () => {

@@ -50,6 +50,72 @@ describe("QuotaPool", () => {
     expect(rateOf(pool.answer(holder, 0))).toBe(100);
   });
 
+  it("tells the first holder a share with its first lease", () => {
+    const pool = new QuotaPool({ settings: limited, holders: new QuotaHolders(), nowMs: 0 });
+    const holder = joined(pool, 0);
+    pool.report(holder, used(1, 0, 0), 0);
+    expect(pool.answer(holder, 0)).toBeUndefined();
+    pool.lease({ rateMicroHz: 100 * hz, untilMs: 1_000_000 }, 10);
+    const told = pool.rebalance(10).flatMap((one) => (one.kind === "assign" ? one.assignment : []));
+    expect(told.map(rateOf)).toEqual([100]);
+  });
+
+  /** The first holder has all there is, and then the second one comes. */
+  function lent(): { pool: QuotaPool; first: QuotaHolder; second: QuotaHolder } {
+    const pool = poolOf();
+    const first = joined(pool, 0);
+    pool.report(first, used(1, 0, 0), 0);
+    expect(rateOf(pool.answer(first, 0))).toBe(100);
+    const second = joined(pool, 1_000, { identity: "other" });
+    pool.report(second, used(1, 0, 0), 1_000);
+    expect(pool.answer(second, 1_000)).toBeUndefined();
+    return { pool, first, second };
+  }
+
+  const toldOf = (pool: QuotaPool, nowMs: number) =>
+    pool.states(nowMs).map(({ assignment }) => assignment);
+
+  const denied = { kind: "blanket", rule: "deny", ttlMs: 10_000 };
+
+  it("tells a newcomer nothing before something fit is given back, while there is room", () => {
+    const { pool, first } = lent();
+    pool.rebalance(1_250);
+    const [kept, none] = toldOf(pool, 1_250);
+    expect(rateOf(kept)).toBeLessThan(60);
+    expect(none).toBeUndefined();
+    pool.report(first, used(50), 5_000);
+    pool.rebalance(5_250);
+    expect(rateOf(toldOf(pool, 5_250)[1])).toBeGreaterThan(40);
+  });
+
+  it("denies a newcomer where others ask for all there is", () => {
+    const { pool, first, second } = lent();
+    pool.report(first, used(450), 4_900);
+    pool.report(second, used(60, 0, 1_000), 2_000);
+    pool.rebalance(5_000);
+    expect(toldOf(pool, 5_000)[1]).toEqual(denied);
+  });
+
+  it("tells a newcomer whatever there is when it has waited for two reports", () => {
+    const { pool } = lent();
+    pool.lease({ rateMicroHz: 1, untilMs: 1_000_000 }, 1_100);
+    pool.rebalance(12_900);
+    expect(toldOf(pool, 12_900)[1]).toBeUndefined();
+    pool.rebalance(13_100);
+    expect(toldOf(pool, 13_100)[1]).toMatchObject({ kind: "bucket", tokensMax: 1 });
+  });
+
+  it("leaves a holder its first share until it has told what it asks for", () => {
+    const pool = poolOf();
+    const first = joined(pool, 0);
+    pool.report(first, used(1, 0, 0), 0);
+    pool.answer(first, 0);
+    const greedy = joined(pool, 1_000, { identity: "other" });
+    pool.report(greedy, used(9_000, 9_000, 1_000), 1_000);
+    pool.rebalance(1_250);
+    expect(rateOf(toldOf(pool, 1_250)[0])).toBeGreaterThan(35);
+  });
+
   it("takes a share from who does not use it, and gives it when a report shows that", () => {
     const pool = poolOf();
     const [idle, busy] = [joined(pool, 0), joined(pool, 0)];

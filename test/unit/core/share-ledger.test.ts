@@ -18,7 +18,7 @@ class Rig {
   /** All of them say that they hold so much. */
   hold(held: Readonly<Record<string, number>>, atMs = this.nowMs): void {
     for (const [nodeId, count] of Object.entries(held)) {
-      this.ledger.noteHeld(nodeId, { held: count, atMs }, this.nowMs);
+      this.ledger.noteHeld(nodeId, { held: count, atMs });
     }
   }
 
@@ -41,30 +41,33 @@ describe("ShareLedger", () => {
     expect(new Rig().grant({ a: 60, b: 40 })).toEqual({ a: 60, b: 40 });
   });
 
-  it("lets a newcomer wait at one until others are known to have given up theirs", () => {
-    const rig = halves();
-    expect(rig.grant({ a: 34, b: 33, c: 33 })).toEqual({ a: 34, b: 33, c: 1 });
-    rig.pass(1_000);
-    rig.hold({ a: 34, b: 33, c: 1 });
-    expect(rig.grant({ a: 34, b: 33, c: 33 })).toEqual({ a: 34, b: 33, c: 1 });
-    rig.pass(1_000);
-    rig.hold({ a: 34 });
-    expect(rig.grant({ a: 34, b: 33, c: 33 })).toEqual({ a: 34, b: 33, c: 16 });
-    rig.hold({ b: 33, c: 1 });
-    rig.pass(1);
-    expect(rig.grant({ a: 34, b: 33, c: 33 })).toEqual({ a: 34, b: 33, c: 33 });
+  it("gives a newcomer at once what is no more than its default", () => {
+    expect(halves().grant({ a: 45, b: 45, c: 10 })).toEqual({ a: 45, b: 45, c: 10 });
   });
 
-  it("waits till a newcomer's default is gone, too", () => {
+  it("lets a newcomer wait at its default until others are known to have given up theirs", () => {
     const rig = halves();
-    rig.hold({ c: configuredShare });
-    rig.grant({ a: 20, b: 20, c: 60 });
-    rig.pass(2_000);
-    rig.hold({ a: 20, b: 20, c: configuredShare });
-    expect(rig.grant({ a: 20, b: 20, c: 60 })).toEqual({ a: 20, b: 20, c: 31 });
-    rig.pass(1);
-    rig.hold({ c: 1 });
+    expect(rig.grant({ a: 20, b: 20, c: 60 })).toEqual({ a: 20, b: 20, c: 30 });
+    rig.pass(1_000);
+    rig.hold({ a: 20, b: 20, c: 30 });
+    expect(rig.grant({ a: 20, b: 20, c: 60 })).toEqual({ a: 20, b: 20, c: 30 });
+    rig.pass(1_000);
+    rig.hold({ a: 20 });
+    // Of the hundred the other one may still hold its 50.
+    expect(rig.grant({ a: 20, b: 20, c: 60 })).toEqual({ a: 20, b: 20, c: 30 });
+    rig.hold({ b: 20 });
     expect(rig.grant({ a: 20, b: 20, c: 60 })).toEqual({ a: 20, b: 20, c: 60 });
+  });
+
+  it("lets others wait till a newcomer's default is gone", () => {
+    const rig = halves();
+    rig.grant({ a: 40, b: 40, c: 10 });
+    rig.pass(2_000);
+    rig.hold({ a: 40, b: 40, c: configuredShare });
+    expect(rig.grant({ a: 50, b: 40, c: 10 })).toEqual({ a: 40, b: 40, c: 10 });
+    rig.pass(1);
+    rig.hold({ c: 10 });
+    expect(rig.grant({ a: 50, b: 40, c: 10 })).toEqual({ a: 50, b: 40, c: 10 });
   });
 
   it("takes no word that is as old as the share which was taken back", () => {

@@ -275,6 +275,20 @@ const cases: readonly {
     found: ["HG551 warning"],
   },
   {
+    what: "requests that a service's breaker refused",
+    wrong: () => statsOf({ "cluster.orders.upstream_rq_pending_overflow": 9 }),
+    found: ["HG550 warning", "HG554 warning"],
+  },
+  {
+    what: "requests that it refused while it was watched",
+    wrong: () => {
+      const overflow = "cluster.orders.upstream_rq_active_overflow";
+      const [before, after] = [statsOf({ [overflow]: 5 }), statsOf({ [overflow]: 9 })];
+      return { stats: [...before.stats, ...after.stats] };
+    },
+    found: ["HG550 warning", "HG554 warning"],
+  },
+  {
     what: "outlier detection without a cap",
     wrong: () =>
       brokenDump((parts) =>

@@ -58,6 +58,32 @@ describe("SheetBoard", () => {
     expect(events.map(({ kind }) => kind)).toEqual(["leaderChanged", "sheetLost", "sheetFound"]);
   });
 
+  it("knows limits and latencies of what holds no more, but no shares and no gates", () => {
+    const { clock, board, take } = createBoard();
+    expect(board.lastKnown()).toBeUndefined();
+    take(3, "a", 1);
+    const whole = board.lastKnown();
+    expect(whole).toEqual(board.held()?.fleet);
+    clock.advance(sheetAgeMsMax);
+    const known = board.lastKnown();
+    for (const [name, { limit, facts }] of whole?.sheet.services ?? []) {
+      const left = { limit, facts, shares: new Map(), rejectRatio: 0, gate: "open" };
+      expect(known?.sheet.services.get(name)).toEqual(left);
+    }
+    expect(known?.sheet.services.size).toBe(whole?.sheet.services.size);
+    expect(known?.verdicts.size).toBe(0);
+  });
+
+  it("says nothing of a sheet that held for others long ago, but that it is found anew", () => {
+    const { clock, board, events, take } = createBoard();
+    clock.advance(sheetAgeMsMax);
+    board.take(testFleetSheet({ epoch: 3, leaderId: "a", version: 7 }), 0);
+    expect(board.current()).toBeUndefined();
+    expect(events).toEqual([]);
+    take(4, "b", 1);
+    expect(events.map(({ kind }) => kind)).toEqual(["leaderChanged", "sheetFound"]);
+  });
+
   it("hands nothing out of a reign once it knows of a higher one", () => {
     const { board, take } = createBoard();
     take(3, "a", 1);

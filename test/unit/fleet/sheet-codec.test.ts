@@ -9,7 +9,8 @@ function fleetSheet(serviceCount = 2): FleetSheet {
     ["node-1", { default: 2 ** 32 - 1, high: 3 }],
     ["node-2", { default: 1, high: 0 }],
   ]);
-  const facts = { inFlight: 31, rps: 250.5, rttMs: 12.5, minRttMs: 8, gradient: 0.75 };
+  const measured = { rttMs: 12.5, minRttMs: 8, gradient: 0.75 };
+  const facts = { inFlight: 31, rps: 250.5, overflowPerSecond: 4.5, ...measured };
   const services = new Map([["näme", testShares({ limit: 99, shares, rejectRatio: 0.4, facts })]]);
   for (let i = 1; i < serviceCount; i += 1) {
     services.set(`service-${i}`, testShares({ gate: "closed", shares }));

@@ -1,8 +1,16 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { isWatched, telemetry } from "../../../../src/generate/envoy/telemetry.js";
+import { usualGenerateOptions } from "../../../../src/generate/generate-options.js";
+import { alertRules } from "../../../../src/generate/observe/alerts.js";
+import { generateDashboards } from "../../../../src/generate/observe/dashboards.js";
+import { plainTree } from "../../../../src/generate/plain-tree.js";
 import { testService } from "../../../support/admission.js";
 import { toldService } from "../../../support/control-rig.js";
+import { dashboardShape } from "../../../support/dashboard-grid.js";
 import { apiProblems, plain, testContext } from "../../../support/envoy-parts.js";
+import { policyOf } from "../../../support/generated.js";
+import { readQuery } from "../../../support/promql.js";
 
 interface Pattern {
   readonly prefix?: string;
@@ -27,7 +35,51 @@ function isCounted(name: string): boolean {
   );
 }
 
+/** Where Prometheus has an underscore for a dot of Envoy's, beside that behind the scope. */
+const dotted: readonly (readonly [RegExp, string])[] = [
+  [/^(circuit_breakers)_(default|high)_/, "$1.$2."],
+  [/^(ratelimit|ext_proc)_(headgate)_/, "$1.$2."],
+  [/^(outlier_detection|admission_control)_/, "$1."],
+  [/^(adaptive_concurrency)_(gradient_controller)_/, "$1.$2."],
+];
+
+/** What Envoy calls a metric: names of clusters and listeners are tags, as is a status. */
+function statisticsOf(metric: string): readonly string[] {
+  const [, scope = "", rest = ""] =
+    /^envoy_(cluster|http|server|overload)_(.*)$/.exec(metric) ?? [];
+  const end = dotted.reduce((text, [pattern, to]) => text.replace(pattern, to), rest);
+  const named = scope === "cluster" || scope === "http" ? `${scope}.some.` : `${scope}.`;
+  const name = metric.replace(/^envoy_http_local_rate_limit_/, "some.http_local_rate_limit.");
+  const full = name === metric ? `${named}${end}` : name;
+  if (!full.endsWith("_xx")) return [full];
+  return ["2xx", "4xx", "5xx"].map((status) => full.replace(/xx$/, status));
+}
+
+/** Envoys' metrics that generated dashboards and alerts read. */
+function readMetrics(): readonly string[] {
+  const { documents } = generateDashboards(fullPolicy, usualGenerateOptions);
+  const panels = documents.flatMap(({ parts }) => {
+    return parts.flatMap((part) => dashboardShape.parse(plainTree(part)).panels);
+  });
+  const queries = [
+    ...alertRules(fullPolicy, { replicas: 2 }).map(({ expr }) => expr),
+    ...panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
+  ];
+  const metrics = queries.flatMap((expr) => readQuery(expr).selectors.map(({ metric }) => metric));
+  return [...new Set(metrics)].filter((metric) => metric.startsWith("envoy_")).sort();
+}
+
+const everything = "test/golden/generate/dashboards/everything/policy.yaml";
+const fullPolicy = policyOf([{ file: "policy.yaml", text: readFileSync(everything, "utf8") }]);
+
 describe("telemetry()", () => {
+  /** Story: panels of generated dashboards stayed empty before generated Envoys. */
+  it("counts every statistic that a generated dashboard or alert reads", () => {
+    const metrics = readMetrics();
+    expect(metrics.length).toBeGreaterThan(30);
+    expect(metrics.flatMap(statisticsOf).filter((name) => !isCounted(name))).toEqual([]);
+  });
+
   it("counts what Headgate reads of clusters with any name", () => {
     const ends = ["time", "active", "completed", "5xx", "active_overflow", "pending_overflow"];
     for (const end of [...ends, "drop_overload"]) {
