@@ -15,6 +15,8 @@ export interface Ask {
   readonly deadlineMs: number;
   batch: SentBatch | undefined;
   outcome: "waiting" | "ok" | "denied" | "failed";
+  /** Descriptors of which the answer says that nobody looked at them. */
+  unknownCount: number;
 }
 
 /** Where an answer came from; `nobody` decided what meets no limit or came too late. */

@@ -152,9 +152,11 @@ export class Replica {
       deadlineMs,
       batch: undefined,
       outcome: "waiting",
+      unknownCount: 0,
     };
     this.#asked.push(ask);
     this.#unsent.push(ask);
+    this.#doubtRefunded(charges);
     const refusedCount = this.counters.refusedFromMemoryCount;
     const hits = query.descriptors.map((descriptor) => descriptor.hits);
     const answer = this.#decider.decidePrepared(
@@ -170,6 +172,10 @@ export class Replica {
     );
   }
 
+  #doubtRefunded(charges: readonly Charge[]): void {
+    for (const { key, isRefund } of charges) if (isRefund) this.#refusals.doubt(key);
+  }
+
   #prepare(query: RateLimitQuery): PreparedQuery {
     const known = this.#prepared.get(query);
     if (known !== undefined && this.#decider.isCurrent(known)) return known;
@@ -182,18 +188,13 @@ export class Replica {
   #checkMemory(prepared: PreparedQuery, charges: readonly Charge[], isRefused: boolean): void {
     const { time, stores, isLoosened } = this.#parts;
     const { nowMs } = time;
-    const held = !isRepeatable(charges)
-      ? []
-      : charges.flatMap((charge) =>
-          this.#refusals
-            .holding(charge, prepared.policy, nowMs)
-            .map((refusal) => ({ ...refusal, charge })),
-        );
+    const { policy } = prepared;
+    const held = isRepeatable(charges) ? this.#refusals.holding(charges, policy, nowMs) : [];
     if (!isRefused) {
-      const first = held.find(({ isSure }) => isSure);
-      if (first !== undefined) {
-        const { charge, cost, sentMs, untilMs } = first;
-        const when = `${cost} of ${charge.key}, asked at ${sentMs} ms, refused until ${untilMs} ms`;
+      const sure = held.length === 0 ? undefined : this.#refusals.sure(charges, policy, nowMs);
+      if (sure !== undefined) {
+        const { charge, sentMs, untilMs } = sure;
+        const when = `${charge.key}, asked at ${sentMs} ms, refused until ${untilMs} ms`;
         this.#violate(`asked ${charges.map(chargeText).join()} again of the store: ${when}`);
       }
       return;
@@ -259,6 +260,7 @@ export class Replica {
     const identities = batch.requests.map(({ charges }) => charges.map(chargeText).join());
     batch.requests.forEach(({ charges, multiplicity }, i) => {
       const result = results[i];
+      this.#doubtRefunded(charges);
       if (result === undefined || result.grantedCount === multiplicity) return;
       const asks = waiting.filter(({ identity }) => identity === identities[i]);
       const same = batch.requests.filter((_, j) => identities[j] === identities[i]);
@@ -307,7 +309,11 @@ export class Replica {
     if (ask.outcome !== "waiting") this.#violate("answered one call twice");
     this.#unsent = this.#unsent.filter((other) => other !== ask);
     ask.outcome = outcomeOf(answer);
+    this.#doubtRefunded(chargesOf(ask.prepared, ask.query));
     const source = this.#sourceOf(ask, answer);
+    const statuses = answer.verdict?.statuses ?? [];
+    ask.unknownCount = statuses.filter(({ isOver }) => isOver === undefined).length;
+    if (source !== "memory" && ask.unknownCount > 0) this.#violate("told nothing of what it asked");
     if (source === "store" && ask.outcome === "ok" && this.#delivery !== undefined) {
       const { okCounts } = this.#delivery;
       okCounts.set(ask.identity, (okCounts.get(ask.identity) ?? 0) + 1);
