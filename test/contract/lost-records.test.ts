@@ -72,6 +72,8 @@ async function bothHave(replicas: readonly Replica[], expected: Record<string, n
 async function inStore(server: RedisServer): Promise<Replica> {
   const fresh = await open(server);
   await fresh.records.known();
+  // It is not to be one of those that put records back.
+  fresh.records.close();
   return fresh;
 }
 
@@ -85,11 +87,13 @@ describe("a store that loses the records of operators", () => {
     await bothHave([two], { ann: 1 });
     await server.client().flushall();
     await waitFor("they are put back", async () => one.restored.length + two.restored.length > 0);
-    await bothHave([one, two, await inStore(server)], { ann: 1 });
+    await bothHave([one, two], { ann: 1 });
+    await bothHave([await inStore(server)], { ann: 1 });
     await server.kill();
     await server.restart();
     await waitFor("they are put back", () => one.restored.length + two.restored.length > 1);
-    await bothHave([one, two, await inStore(server)], { ann: 1 });
+    await bothHave([one, two], { ann: 1 });
+    await bothHave([await inStore(server)], { ann: 1 });
     expect([...one.restored, ...two.restored]).toEqual(["override ann", "override ann"]);
     await set(two, "ann", 3);
     await bothHave([one, two], { ann: 3 });
@@ -111,7 +115,8 @@ describe("a store that loses the records of operators", () => {
     await waitFor("they are put back", () => late.restored.length === 2);
     await set(late, "eve", 1);
     one.isCutOff = false;
-    await bothHave([late, one, await inStore(server)], { ann: 2, eve: 1 });
+    await bothHave([late, one], { ann: 2, eve: 1 });
+    await bothHave([await inStore(server)], { ann: 2, eve: 1 });
     expect(one.restored).toEqual(["override ann"]);
   });
 
@@ -128,7 +133,8 @@ describe("a store that loses the records of operators", () => {
     for (const [index, key] of keys.entries()) back.restore(key, 0, copies[index] ?? "");
     await back.exec();
     await waitFor("they are put back", () => one.restored.length === 2);
-    await bothHave([one, await inStore(server)], { ann: 2, bob: 1 });
+    await bothHave([one], { ann: 2, bob: 1 });
+    await bothHave([await inStore(server)], { ann: 2, bob: 1 });
   });
 
   it("is left to those who know by one who does not, and changed by nobody before", async () => {
@@ -197,9 +203,12 @@ describe("replicas whose Redis comes back empty", () => {
     await server.kill();
     await server.restart();
     const restored = () => [...one.events, ...two.events].filter((e) => "recordKind" in e);
-    await waitFor("all is put back", () =>
-      restored().some(({ recordKind, count }) => recordKind === "override" && count === 1),
-    );
+    await waitFor("all is put back", () => {
+      const kinds = restored().flatMap(({ event, id }) =>
+        event === "recordRestored" ? [String(id)] : [],
+      );
+      return ["stop-7", "current"].every((id) => kinds.includes(id));
+    });
     const named = restored().filter(({ event }) => event === "recordRestored");
     expect(named).toContainEqual(
       expect.objectContaining({ recordKind: "override", id: "stop-7", domain: "edge" }),
@@ -213,7 +222,7 @@ describe("replicas whose Redis comes back empty", () => {
     expect(await fresh.metric("headgate_overrides")).toBe(1);
     await waitFor("the audit log has it", async () => {
       const { entries } = await fleet.listAudit({});
-      return entries.filter(({ action }) => action === "RestoreRecords").length === 2;
+      return entries.filter(({ action }) => action === "RestoreRecords").length >= 2;
     });
   });
 });
