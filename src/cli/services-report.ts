@@ -20,13 +20,15 @@ export function drawServices(
   if (services.length === 0) return ["The policy in force has no services with admission."];
   const isFleet = isOfFleet(services);
   const overflows = services.some(({ overflowPerSecond }) => overflowPerSecond > 0);
+  // 80 columns have no room for everything.
+  const hasLeast = !isFleet && !overflows;
   return drawTable(
     [
       { title: "service", isFlexible: true, paint: style.bold },
       { title: "law", isFlexible: true },
       { title: "in use", align: "right" },
       { title: "rtt", align: "right" },
-      ...(isFleet ? [] : [{ title: "least", align: "right" } as const]),
+      ...(hasLeast ? [{ title: "least", align: "right" } as const] : []),
       { title: "gate", paint: (cell) => (cell.startsWith("open") ? cell : style.bad(cell)) },
       { title: "shed", align: "right" },
       { title: "waiting", align: "right" },
@@ -39,7 +41,7 @@ export function drawServices(
       safeText(service.law),
       inUseText(service),
       millisText(service.rttMs),
-      ...(isFleet ? [] : [millisText(service.minRttMs)]),
+      ...(hasLeast ? [millisText(service.minRttMs)] : []),
       service.gate === "" ? "-" : safeText(service.gate),
       percentText(service.rejectRatio),
       countText(service.waiting),

@@ -172,7 +172,9 @@ describe("startApp(), with a signal", () => {
     exporter.answer = (response) => response.writeHead(500).end("secret");
     await rig.waitForLine({ event: "signalFailing" });
     const labels = 'service="linearizer",source="metrics",outcome="signal_refused"';
-    expect(await rig.metric(`headgate_signal_polls_total{${labels}}`)).toBeGreaterThan(0);
+    const polls = `headgate_signal_polls_total{${labels}}`;
+    // The first failure of a process that stood still is a time-out.
+    await waitFor("the refusal counts", async () => ((await rig.metric(polls)) ?? 0) > 0);
     await rig.waitForCapacity("orders", 10);
     expect(await rig.metric('headgate_signal_missing{service="linearizer"}')).toBe(1);
     exporter.say(lagPage({ orders: 5_000 }));

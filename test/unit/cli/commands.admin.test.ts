@@ -116,7 +116,9 @@ describe("screens of a running Headgate", () => {
   });
 
   it("tell what breakers refuse, and what is kept for HIGH", async () => {
-    expect((await run("services")).out).toMatch(/ waiting {2}overflow\n.* 12 +3\.5\/s\n/);
+    expect((await run("services")).out).toMatch(
+      / waiting {2}refused {2}overflow\n.* 12 +0 +3\.5\/s\n/,
+    );
     const title = "checkout: 120 at a time, 24 of them for HIGH; breakers refuse 3.5/s";
     expect((await run("fleet")).out).toContain(title);
   });
