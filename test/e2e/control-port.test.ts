@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defaultPushTimes, type PushTimes } from "../../src/rpc/layer-pusher.js";
 import { standbyLoadReportSeconds } from "../../src/rpc/load-report.js";
-import { ControlPortProcess } from "../support/control-port.js";
+import { type ControlPort, ControlPortProcess } from "../support/control-port.js";
 import { Envoy } from "../support/envoy.js";
 import type { Json } from "../support/envoy-config.js";
 import { type EnvoyControl, joinedTo } from "../support/envoy-control.js";
@@ -11,12 +11,11 @@ import { FakeRandom } from "../support/fake-random.js";
 import { type HoldingUpstream, startHoldingUpstream } from "../support/holding-upstream.js";
 import { type HttpAnswer, HttpClient } from "../support/http-client.js";
 import { policyOf } from "../support/service-texts.js";
-import { useStage } from "../support/stage.js";
+import { type Stage, useStage } from "../support/stage.js";
+import { startControlPort } from "../support/stubbed-control-port.js";
 import { TcpFaultProxy } from "../support/tcp-fault-proxy.js";
 import { waitFor } from "../support/wait.js";
 import { readYamlFile } from "../support/yaml-file.js";
-
-const stage = useStage("test");
 
 /** The cluster behind Envoy bears this name. */
 const policy = policyOf(
@@ -43,21 +42,30 @@ const breakers: Json = {
   },
 };
 
-interface Rig {
-  readonly port: ControlPortProcess;
+interface Rig<Port extends ControlPort = ControlPort> {
+  readonly port: Port;
   readonly envoy: Envoy;
   readonly upstream: HoldingUpstream;
   /** Sends so many at once; answers come when the upstream is told to. */
   send(count: number): readonly Promise<HttpAnswer>[];
 }
 
-async function startRig(
+async function startRig(stage: Stage, control: Partial<EnvoyControl> = {}): Promise<Rig> {
+  const port = await startControlPort(stage, { port: 0, policy, times: quickTimes });
+  return joinRig(stage, port, control);
+}
+
+async function startMortalRig(stage: Stage, times: PushTimes): Promise<Rig<ControlPortProcess>> {
+  return joinRig(stage, await ControlPortProcess.start(stage, { port: 0, policy, times }));
+}
+
+async function joinRig<Port extends ControlPort>(
+  stage: Stage,
+  port: Port,
   control: Partial<EnvoyControl> = {},
-  { times = quickTimes }: { readonly times?: PushTimes } = {},
-): Promise<Rig> {
+): Promise<Rig<Port>> {
   const upstream = await startHoldingUpstream(stage);
-  const port = await ControlPortProcess.start(stage, { port: 0, policy, times });
-  const envoy = await startEnvoy(upstream, { port: port.port, ...control });
+  const envoy = await startEnvoy(stage, upstream, { port: port.port, ...control });
   const http = new HttpClient();
   stage.atEnd(() => http.close());
   const send = (count: number) =>
@@ -66,6 +74,7 @@ async function startRig(
 }
 
 function startEnvoy(
+  stage: Stage,
   upstream: HoldingUpstream,
   control: Partial<EnvoyControl> & Pick<EnvoyControl, "port">,
 ): Promise<Envoy> {
@@ -80,7 +89,7 @@ function startEnvoy(
 
 /** Asks, again and again, how many flushes have come since the last load report. */
 function betweenLoads(
-  port: ControlPortProcess,
+  port: ControlPort,
   isEnough: (flushCount: number) => boolean,
 ): () => Promise<boolean> {
   let last: Readonly<Record<"metrics" | "load_stats", number>> | undefined;
@@ -133,8 +142,10 @@ function ordersAt(port: number, orders: Json | undefined): Json {
 }
 
 describe("a real Envoy on the control port", () => {
+  const stage = useStage("test");
+
   it.each(["rtds", "ads"] as const)("lets in its share, as told over %s", async (over) => {
-    const rig = await startRig({ over });
+    const rig = await startRig(stage, { over });
     await acknowledged(rig, "0.0");
     expect(await letIn(rig, 40)).toBe(configuredShare);
     for (const [version, share] of [
@@ -151,7 +162,7 @@ describe("a real Envoy on the control port", () => {
   });
 
   it("goes back to its configured default when the control port dies", async () => {
-    const rig = await startRig();
+    const rig = await startMortalRig(stage, quickTimes);
     await rig.port.say({ version: 1, services: { upstream: { shares: { "edge-1": 4 } } } });
     await acknowledged(rig, "1.1");
     // Beyond its time: it is renewed.
@@ -166,7 +177,7 @@ describe("a real Envoy on the control port", () => {
 
   it("keeps its share while a control port that died is started again", async () => {
     const { ttlMs } = defaultPushTimes;
-    const rig = await startRig({}, { times: defaultPushTimes });
+    const rig = await startMortalRig(stage, defaultPushTimes);
     await rig.port.say({ version: 1, services: { upstream: { shares: { "edge-1": 4 } } } });
     await acknowledged(rig, "1.1");
     const diedMs = performance.now();
@@ -182,7 +193,7 @@ describe("a real Envoy on the control port", () => {
   });
 
   it("gets its default back at once when a sheet says nothing of its service", async () => {
-    const rig = await startRig();
+    const rig = await startRig(stage);
     await rig.port.say({ version: 1, services: { upstream: { shares: { "edge-1": 4 } } } });
     await acknowledged(rig, "1.1");
     expect(await letIn(rig, 40)).toBe(4);
@@ -190,6 +201,11 @@ describe("a real Envoy on the control port", () => {
     await acknowledged(rig, "1.2");
     expect(await letIn(rig, 40)).toBe(configuredShare);
   });
+});
+
+// They wait for reports, and for nothing that is over after a time.
+describe.concurrent("a real Envoy on the control port, beside others", () => {
+  const stage = useStage("file");
 
   it.each([
     { told: "statistics", reportsLoad: false },
@@ -199,7 +215,7 @@ describe("a real Envoy on the control port", () => {
     { told: "load reports", pushesMetrics: false },
     { told: "both" },
   ] as const)("tells what it does by $told", async ({ told, ...control }) => {
-    const rig = await startRig(control);
+    const rig = await startRig(stage, control);
     await rig.port.say({ version: 1, services: { upstream: { shares: { "edge-1": 10 } } } });
     await acknowledged(rig, "1.1");
     // Ten are in work, six are refused; then three fail upstream.
@@ -244,12 +260,12 @@ describe("a real Envoy on the control port", () => {
 
   it("reports load seldom while statistics come, and each second without", async () => {
     const upstream = await startHoldingUpstream(stage);
-    const port = await ControlPortProcess.start(stage, { port: 0, policy, times: quickTimes });
+    const port = await startControlPort(stage, { port: 0, policy, times: quickTimes });
     const wire = await TcpFaultProxy.start(stage, {
       targetPort: port.port,
       random: new FakeRandom(1),
     });
-    const envoy = await startEnvoy(upstream, { port: port.port, metricsPort: wire.port });
+    const envoy = await startEnvoy(stage, upstream, { port: port.port, metricsPort: wire.port });
     const http = new HttpClient();
     stage.atEnd(() => http.close());
     // Twice a second come statistics: so many between two load reports are far apart.
@@ -288,7 +304,7 @@ describe("a real Envoy on the control port", () => {
     const [orders, control] = static_resources.clusters;
     const upstream = await startHoldingUpstream(stage);
     const shown = await readFile("envoy/control/policy.yaml", "utf8");
-    const port = await ControlPortProcess.start(stage, { port: 0, policy: shown });
+    const port = await startControlPort(stage, { port: 0, policy: shown });
     const there = JSON.stringify(control).replace("18000", String(port.port));
     const envoy = await Envoy.start(stage, {
       upstreamPort: upstream.port,

@@ -1,17 +1,17 @@
 import { join } from "node:path";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { type ChannelCredentials, credentials } from "@grpc/grpc-js";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { LoadStatsRequestSchema } from "../../src/gen/envoy/service/load_stats/v3/lrs_pb.js";
 import { grpcStatuses } from "../../src/rpc/status.js";
 import { TestAuthority } from "../support/certificates.js";
 import { ControlClient } from "../support/control-client.js";
 import { testNode } from "../support/control-rig.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { QuotaClient, type QuotaClientStream } from "../support/quota-client.js";
 import { useStage } from "../support/stage.js";
 import { TlsFolder } from "../support/tls-folder.js";
-import { transportNames } from "../support/transports.js";
+import { type TransportName, transportNames } from "../support/transports.js";
 import { waitFor, within } from "../support/wait.js";
 
 const limitHz = 100;
@@ -65,49 +65,50 @@ class HonestEnvoy {
     return toldHz(this.#stream, "a");
   }
 
-  /** Tells what passed since the last time, in whole seconds as Envoy does. */
+  /** Tells what passed since the last time; as Envoy does, with that time cut to whole seconds. */
   report(): void {
-    const elapsedSeconds = Math.floor((performance.now() - this.#reportedMs) / 1_000);
-    if (elapsedSeconds === 0) return;
-    this.#reportedMs += elapsedSeconds * 1_000;
-    const asked = this.#hz * elapsedSeconds;
-    const allowed = Math.min(asked, Math.floor(this.toldHz * elapsedSeconds));
-    const usage = { allowed, denied: asked - allowed, elapsedSeconds };
+    const elapsed = (performance.now() - this.#reportedMs) / 1_000;
+    if (elapsed < 1) return;
+    this.#reportedMs += elapsed * 1_000;
+    const asked = Math.round(this.#hz * elapsed);
+    const allowed = Math.min(asked, Math.floor(this.toldHz * elapsed));
+    const usage = { allowed, denied: asked - allowed, elapsedSeconds: Math.floor(elapsed) };
     this.#stream.report("edge", [{ id: bucketOf("a"), ...usage }]);
   }
 }
 
-const stage = useStage("test");
+const stage = useStage("file");
 let files: TlsFolder;
 
-beforeEach(async () => {
+beforeAll(async () => {
   files = new TlsFolder(join(stage.folder, "certs"));
   const server = authority.issue({ names: ["headgate.shop"] });
   await files.write({ server, clientAuthority: authority.certificate });
 });
 
-describe.each(transportNames)("%s", (transport) => {
-  async function start(env: Readonly<Record<string, string>> = {}) {
-    const headgate = await HeadgateProcess.start(stage, {
-      policy,
-      env: { ...files.mutualEnv, HEADGATE_TRANSPORT: transport, ...env },
-    });
-    const port = headgate.portOf("control");
-    const closing = <C extends { close(): void }>(client: C): C => {
-      stage.atEnd(() => client.close());
-      return client;
-    };
-    return {
-      headgate,
-      failed: (cause: string) =>
-        headgate.metric("headgate_control_failed_streams_total", { cause }),
-      quotas: (uri: string) => closing(new QuotaClient(port, credentialsOf(uri))),
-      control: (uri: string) => closing(new ControlClient(port, credentialsOf(uri))),
-    };
-  }
+async function start(transport: TransportName, env: Readonly<Record<string, string>> = {}) {
+  const headgate = await HostedHeadgate.start(stage, {
+    policy,
+    env: { ...files.mutualEnv, HEADGATE_TRANSPORT: transport, ...env },
+  });
+  const port = headgate.portOf("control");
+  const closing = <C extends { close(): void }>(client: C): C => {
+    stage.atEnd(() => client.close());
+    return client;
+  };
+  return {
+    headgate,
+    failed: (cause: string) => headgate.metric("headgate_control_failed_streams_total", { cause }),
+    quotas: (uri: string) => closing(new QuotaClient(port, credentialsOf(uri))),
+    control: (uri: string) => closing(new ControlClient(port, credentialsOf(uri))),
+  };
+}
 
-  it("leaves an honest Envoy its share beside twenty streams of one that lies", async () => {
-    const { headgate, quotas } = await start();
+// The two wait for most of their time.
+it.concurrent.each(transportNames)(
+  "%s leaves an honest Envoy its share beside twenty streams of one that lies",
+  async (transport) => {
+    const { headgate, quotas } = await start(transport);
     const demandHz = 30;
     const honest = new HonestEnvoy(quotas(honestName).open("edge-1"), demandHz);
     const isServed = (envoy: HonestEnvoy): boolean => {
@@ -135,10 +136,12 @@ describe.each(transportNames)("%s", (transport) => {
     expect(await headgate.metric(unusual, { reason: "unassigned" })).toBeGreaterThan(0);
     expect(await headgate.metric(unusual, { reason: "too_much" })).toBeGreaterThan(0);
     expect(await headgate.metric("headgate_bugs_total")).toBe(0);
-  });
+  },
+);
 
+describe.each(transportNames)("%s", (transport) => {
   it("lets no other identity take an Envoy's name, on any stream, and its own again", async () => {
-    const { headgate, quotas, control, failed } = await start();
+    const { headgate, quotas, control, failed } = await start(transport);
     const first = control(honestName).subscribe(testNode("edge-1"));
     await waitFor("it has its layer", () => first.layers.length > 0);
     const other = control(liarName);
@@ -173,7 +176,7 @@ describe.each(transportNames)("%s", (transport) => {
 
   it("lets a certificate speak for the Envoys that a rule gives it, and no other", async () => {
     const rules = "spiffe://shop.example/ns/{ns}/sa/honest  edge-*.{ns}  {ns}";
-    const { quotas, control, failed } = await start({ HEADGATE_CONTROL_NODES: rules });
+    const { quotas, control, failed } = await start(transport, { HEADGATE_CONTROL_NODES: rules });
     const own = control(honestName).subscribe(testNode("edge-7.edge"));
     await waitFor("it has its layer", () => own.layers.length > 0);
     const refused = [
@@ -195,7 +198,7 @@ describe.each(transportNames)("%s", (transport) => {
   });
 
   it("gives one identity its part of streams, Envoys and buckets, and others theirs", async () => {
-    const { headgate, quotas, control, failed } = await start({
+    const { headgate, quotas, control, failed } = await start(transport, {
       HEADGATE_CONTROL_IDENTITY_PERCENT_MAX: "1",
     });
     const many = control(liarName);

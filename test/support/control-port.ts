@@ -51,8 +51,16 @@ export interface ControlPortView {
   };
 }
 
-/** A control port in a process of its own, with a stub in place of the fleet's loop. */
-export class ControlPortProcess {
+/** A control port with a stub in place of the fleet's loop. */
+export interface ControlPort {
+  readonly port: number;
+  /** Another sheet holds from now on. */
+  say(command: SheetCommand): Promise<void>;
+  look(): Promise<ControlPortView>;
+}
+
+/** One in a process of its own, which can be killed. */
+export class ControlPortProcess implements ControlPort {
   readonly #program: ChildProgram;
   readonly port: number;
   readonly #controlPort: number;
@@ -81,7 +89,6 @@ export class ControlPortProcess {
     return new ControlPortProcess(program, JSON.parse(line));
   }
 
-  /** Another sheet holds from now on. */
   async say(command: SheetCommand): Promise<void> {
     const body = JSON.stringify(command);
     await fetch(`http://127.0.0.1:${this.#controlPort}/`, { method: "POST", body });
