@@ -3,7 +3,7 @@ import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js"
 import type { JsonObject } from "../core/json.js";
 import type { ScriptReply, StoreConnection, StoreScript } from "../store/connection.js";
 import { checkAudit, checkChange } from "./record-checks.js";
-import { parseObject, recordOf } from "./record-text.js";
+import { type KnownRecords, pageRecordsMax, parseAudit, readPage } from "./record-pages.js";
 import { auditScript, changeScript, noteScript, readScript } from "./records-script.js";
 import {
   type AuditRecord,
@@ -39,31 +39,18 @@ const recordsPollMs = 250;
 /** Records taken away that are remembered: who has missed more reads everything anew. */
 export const goneRecordsMax = 10_000;
 
-/** The most records, and bytes of them, that one look brings; another one follows at once. */
-const pageRecordsMax = 2_000;
+/** The most bytes of records that one look brings; another one follows at once. */
 const pageBytesMax = 4_194_304;
 
 /** The longest that one call to the store waits, in milliseconds. */
 const callMsMax = 1_000;
 
-/** What is known of one kind. */
-interface Known {
-  readonly version: number;
-  readonly records: ReadonlyMap<string, SharedRecord>;
-}
-
-/** What is known after a page. */
-interface Page extends Known {
-  /** Whether the store has forgotten what was known before. */
-  readonly isAnew: boolean;
-}
-
-const nothingKnown: Known = { version: 0, records: new Map() };
+const nothingKnown: KnownRecords = { version: 0, records: new Map() };
 
 /** Records in Redis: hashes under one tag, read as they change. */
 export class RedisRecords implements SharedRecords {
   readonly #options: RedisRecordsOptions;
-  readonly #known = new Map<RecordKind, Known>();
+  readonly #known = new Map<RecordKind, KnownRecords>();
   readonly #listeners = new Set<(kind: RecordKind) => void>();
   #cancelNext: Cancel | undefined;
   #looking: Promise<void> | undefined;
@@ -189,12 +176,12 @@ export class RedisRecords implements SharedRecords {
     if (isAnew) this.#learn(kind, next);
   }
 
-  #learn(kind: RecordKind, known: Known): void {
+  #learn(kind: RecordKind, known: KnownRecords): void {
     this.#known.set(kind, known);
     for (const listener of [...this.#listeners]) listener(kind);
   }
 
-  #of(kind: RecordKind): Known {
+  #of(kind: RecordKind): KnownRecords {
     return this.#known.get(kind) ?? nothingKnown;
   }
 
@@ -239,68 +226,4 @@ function parseOutcome(reply: ScriptReply): ChangeOutcome {
   if (kind === "changed" || kind === "conflict") return { kind, version };
   if (kind === "full") return { kind };
   throw new ServiceError("STORE_PROTOCOL");
-}
-
-const newline = 10;
-const lineBytesMax = 256;
-
-/** Reads lines, and what stands behind them by its length. */
-class PageReader {
-  readonly #bytes: Buffer;
-  #at = 0;
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
-  }
-
-  get isAtEnd(): boolean {
-    return this.#at >= this.#bytes.length;
-  }
-
-  /** The parts of a line. */
-  line(pattern: RegExp): readonly string[] {
-    const end = this.#bytes.indexOf(newline, this.#at);
-    const text =
-      end < 0 || end - this.#at > lineBytesMax ? "" : this.#bytes.toString("latin1", this.#at, end);
-    const match = pattern.exec(text);
-    if (match === null) throw new ServiceError("STORE_PROTOCOL");
-    this.#at = end + 1;
-    return match.slice(1);
-  }
-
-  /** The JSON of so many bytes. */
-  text(length: number): string {
-    const end = this.#at + length;
-    if (end > this.#bytes.length) throw new ServiceError("STORE_PROTOCOL");
-    const text = this.#bytes.toString("utf8", this.#at, end);
-    this.#at = end;
-    return text;
-  }
-}
-
-function readPage(kind: RecordKind, known: Known, bytes: Buffer): Page {
-  const page = new PageReader(bytes);
-  const [version, reset] = page.line(/^(\d{1,16}) ([01])$/);
-  const isAnew = reset === "1";
-  // Readers keep the map that they were given.
-  const records = new Map(isAnew ? [] : known.records);
-  const pattern = /^([a-z0-9._:-]{1,128}) (\d{1,16}) (\d{1,9}|-)$/;
-  while (!page.isAtEnd) {
-    const [id = "", digits, length = ""] = page.line(pattern);
-    if (length === "-") records.delete(id);
-    else
-      records.set(id, recordOf(kind, { id, version: Number(digits) }, page.text(Number(length))));
-  }
-  return { version: Number(version), records, isAnew };
-}
-
-function parseAudit(bytes: Buffer): readonly AuditRecord[] {
-  const page = new PageReader(bytes);
-  const entries: AuditRecord[] = [];
-  while (!page.isAtEnd) {
-    const [number, epochMs, length] = page.line(/^(\d{1,16}) (\d{1,16}) (\d{1,9})$/);
-    const value = parseObject(page.text(Number(length)));
-    entries.push({ number: Number(number), epochMs: Number(epochMs), value });
-  }
-  return entries;
 }
