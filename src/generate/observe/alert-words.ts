@@ -180,8 +180,8 @@ export const alertWords = {
     severity: "warning",
     summary: "{{ $labels.job }} closes connections to its {{ $labels.port }} port",
     means:
-      "One address has as many connections open as it may. Envoys behind the same address (NAT, a " +
-      "load balancer) lose theirs with those of whoever opens too many.",
+      "One address has as many connections open as it may. Envoys behind the same address (NAT, " +
+      "a load balancer) lose theirs with those of whoever opens too many.",
     look: "The log line connectionsRefused; which address has most connections to the port.",
     act:
       "Keep strangers from the port by a NetworkPolicy. If they are all your Envoys, raise " +
