@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { pipeline } from "node:stream";
+import { pipeline, Readable } from "node:stream";
 
 /** What a page answers; a stream is sent as it comes. */
 export interface Page {
   readonly status: number;
   readonly contentType: string;
-  readonly body: string | NodeJS.ReadableStream;
+  readonly body: string | Readable;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -81,8 +81,10 @@ async function serve(
     authorization: request.headers.authorization,
     signal: abort.signal,
   });
-  if (request.method === "HEAD") send(response, { ...page, body: "" });
-  else send(response, page);
+  if (request.method === "GET") return send(response, page);
+  // Nobody reads it, and it would wait for its reader for ever.
+  if (page.body instanceof Readable) page.body.destroy();
+  send(response, { ...page, body: "" });
 }
 
 function hostOf(text: string): string {
@@ -90,7 +92,10 @@ function hostOf(text: string): string {
 }
 
 function send(response: ServerResponse, { status, contentType, body, headers }: Page): void {
-  if (response.destroyed) return;
+  if (response.destroyed) {
+    if (body instanceof Readable) body.destroy();
+    return;
+  }
   response.writeHead(status, {
     "content-type": contentType,
     "x-content-type-options": "nosniff",

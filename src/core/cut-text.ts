@@ -6,6 +6,11 @@
  */
 export function cutText(text: string, charsMax: number): string {
   if (text.length <= charsMax) return text;
+  return ownText(text.slice(0, charsMax));
+}
+
+/** The same text in memory of its own: for one that is kept, and may be a part of a longer one. */
+export function ownText(text: string): string {
   // One character needs nothing of another text, and `join` copies.
-  return text.slice(0, charsMax).split("").join("");
+  return text.split("").join("");
 }

@@ -143,7 +143,11 @@ export class DrivenPool {
     const quotas = [...this.quotas.values()];
     const { limits } = this.#reach;
     const ttlMs = Math.max(...quotas.map(({ ttlSeconds }) => ttlSeconds * 1_000));
-    const callsShare = Math.max(...quotas.map(({ callsShareRatio }) => callsShareRatio));
+    // Where nobody is held back, nothing of what was used waits for room in the store.
+    const isHeld = this.#reach.mode !== "counted";
+    const callsShare = isHeld
+      ? Math.max(...quotas.map(({ callsShareRatio }) => callsShareRatio))
+      : 0;
     return { mode: this.#mode(), limits, ttlMs, callsShare };
   }
 

@@ -91,6 +91,11 @@ export const doctorProblemRows = {
     title: "The breaker of ext_proc's cluster is the usual one.",
     remedy: "Raise `max_requests`: each request in flight holds a stream there.",
   },
+  HG528: {
+    title: "Callers may state their own priority where the policy trusts nobody.",
+    remedy:
+      "Put the filter first that removes the priority header, as `headgate generate envoy` does.",
+  },
   HG540: {
     title: "Envoy does not ask for the layer that Headgate sends.",
     remedy: "Add the runtime layer `headgate` that `headgate generate envoy` writes.",

@@ -1,7 +1,8 @@
 import { announcedWaitMarginMs } from "../generate/envoy/ext-proc.js";
+import { knowsPriorities, priorityFilterName } from "../generate/envoy/priority-header.js";
 import { isAtLeastVersion } from "../generate/generate-options.js";
 import { clusterNames } from "../policy/service-clusters.js";
-import { type Asker, askerName, findAskers } from "./askers.js";
+import { type Asker, askerName, findAskers, isBeforeRouter } from "./askers.js";
 import { isGuardSet } from "./envoy-runtime.js";
 import { parseEnvoyVersion } from "./envoy-version.js";
 import { type Evidence, type Examine, findingsOr, type Look } from "./look.js";
@@ -24,6 +25,7 @@ export const lookAtExtProc: Examine = (evidence) => {
     ...lookAtGuard(evidence),
     ...lookAtModes(askers),
     ...lookAtBreakers(askers, evidence),
+    ...lookAtPriorities(askers, evidence),
   ];
 };
 
@@ -107,4 +109,27 @@ function lookAtBreakers(askers: readonly Asker[], { dump }: Evidence): readonly 
     return [{ kind: "finding", id: "HG527", severity: "warning", seen, todo }];
   });
   return findingsOr(findings, { id: "HG527", seen: "its breaker leaves room for streams" });
+}
+
+/** Headgate believes no stranger; a filter that fails open, and services behind it, would. */
+function lookAtPriorities(askers: readonly Asker[], { policy, dump }: Evidence): readonly Look[] {
+  const id = "HG528";
+  if (policy === undefined) return [{ kind: "unseen", id, seen: "trust: name --policy" }];
+  const isTrustless = policy.services.some(
+    (service) =>
+      !service.priority.trust.anyone &&
+      clusterNames(service).some((name) => dump.clusters.has(name)),
+  );
+  if (!isTrustless || !knowsPriorities(policy)) return [];
+  const findings = askers.filter(isBeforeRouter).flatMap((asker): readonly Look[] => {
+    const { chain, filter } = asker;
+    const before = chain.filters.slice(0, chain.filters.indexOf(filter));
+    const isRemoved = before.some(
+      ({ name, isDisabled }) => name.startsWith(priorityFilterName) && !isDisabled,
+    );
+    if (isRemoved) return [];
+    const seen = `nothing before ${shownName(askerName(asker))} removes callers' priority header`;
+    return [{ kind: "finding", id, severity: "warning", seen }];
+  });
+  return findingsOr(findings, { id, seen: "priority headers of strangers are removed first" });
 }

@@ -1,8 +1,9 @@
 import type { Cancel, Clock, Random } from "../core/clock.js";
-import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js";
+import { type ErrorCode, toServiceError } from "../core/errors.js";
 import type { PermitHolder, PermitShare, SharesPermits } from "../core/permit-share.js";
-import type { ScriptReply, StoreConnection } from "../store/connection.js";
+import type { StoreConnection } from "../store/connection.js";
 import { leaveSharesScript, shareScript } from "./permit-script.js";
+import { parseNumbers } from "./reply-numbers.js";
 
 /** What happens to the shares of this replica; each is told once, not at every heartbeat. */
 export type PermitSharesEvent =
@@ -150,7 +151,7 @@ export class PermitShares implements SharesPermits {
       deadlineMs: sentMs + leaseMs * patienceRatio,
     };
     try {
-      const answers = parseAnswers(await connection.run(call), shares.length);
+      const answers = parseNumbers(await connection.run(call), shares.length);
       const times = { nowMs: clock.monotonicMs(), untilMs: sentMs + leaseMs };
       shares.forEach((share, i) => {
         share.hear(answers[i] ?? overtaken, times);
@@ -251,12 +252,3 @@ class Share implements PermitShare {
     return this.#untilMs !== Number.NEGATIVE_INFINITY;
   }
 }
-
-function parseAnswers(reply: ScriptReply, count: number): readonly number[] {
-  const words = Buffer.isBuffer(reply) ? reply.toString("latin1").split(" ") : [];
-  const isSound = words.length === count && words.every((word) => answerPattern.test(word));
-  if (!isSound) throw new ServiceError("STORE_PROTOCOL");
-  return words.map(Number);
-}
-
-const answerPattern = /^(-1|\d{1,15})$/;

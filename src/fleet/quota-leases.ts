@@ -1,14 +1,15 @@
 import type { Clock, Random } from "../core/clock.js";
-import { ServiceError, toServiceError } from "../core/errors.js";
+import { toServiceError } from "../core/errors.js";
 import {
   type LeasesQuotas,
   leaseAsksPerCallMax,
   type QuotaLeaseAnswer,
   type QuotaLeaseAsk,
 } from "../core/quota-leases.js";
-import type { ScriptReply, StoreConnection } from "../store/connection.js";
+import type { StoreConnection } from "../store/connection.js";
 import { type LeaseRecords, takeClaim } from "./quota-lease-law.js";
 import { quotaLeaseScript } from "./quota-lease-script.js";
+import { parseNumbers } from "./reply-numbers.js";
 
 /** The longest that a claim waits for its answer, in milliseconds; the next one says more. */
 const leaseCallMsMax = 750;
@@ -78,7 +79,7 @@ export class QuotaLeases implements LeasesQuotas {
       deadlineMs: sentMs + leaseCallMsMax,
     };
     try {
-      const rates = parseRates(await connection.run(call), asks.length);
+      const rates = parseNumbers(await connection.run(call), asks.length);
       return rates.map((rateMicroHz, i): QuotaLeaseAnswer => {
         if (rateMicroHz === overtaken) return { kind: "overtaken" };
         const untilMs = sentMs + (asks[i]?.leaseMs ?? 0);
@@ -169,12 +170,3 @@ function tagOf(pool: string): string {
 function pick(asks: readonly QuotaLeaseAsk[], places: readonly number[]): readonly QuotaLeaseAsk[] {
   return places.flatMap((place) => asks[place] ?? []);
 }
-
-function parseRates(reply: ScriptReply, count: number): readonly number[] {
-  const words = Buffer.isBuffer(reply) ? reply.toString("latin1").split(" ") : [];
-  const isSound = words.length === count && words.every((word) => ratePattern.test(word));
-  if (!isSound) throw new ServiceError("STORE_PROTOCOL");
-  return words.map(Number);
-}
-
-const ratePattern = /^(-1|\d{1,16})$/;

@@ -1,7 +1,10 @@
 import { ServiceError } from "../core/errors.js";
-import { type KnownRecords, newestGone } from "./known-records.js";
+import { goneRecordsMax, type KnownRecords, newestGone } from "./known-records.js";
 import { parseObject, recordOf } from "./record-text.js";
 import type { AuditRecord, RecordKind, SharedRecord } from "./shared-records.js";
+
+/** The most records that one page brings. */
+export const pageRecordsMax = 2_000;
 
 /** What is known after a page. */
 export type RecordsPage =
@@ -71,13 +74,19 @@ export function readPage(kind: RecordKind, known: KnownRecords, bytes: Buffer): 
   const records = new Map<string, SharedRecord>(isAnew ? [] : known.records);
   const gone = new Map<string, number>(isAnew ? [] : known.gone);
   const pattern = /^([a-z0-9._:-]{1,128}) (\d{1,16}) (\d{1,9}|-)$/;
+  let recordCount = 0;
+  let goneCount = 0;
   while (!page.isAtEnd) {
     const [id = "", digits, length = ""] = page.line(pattern);
     const version = Number(digits);
     if (length === "-") {
+      goneCount += 1;
+      if (goneCount > goneRecordsMax) throw new ServiceError("STORE_PROTOCOL");
       records.delete(id);
       gone.set(id, version);
     } else {
+      recordCount += 1;
+      if (recordCount > pageRecordsMax) throw new ServiceError("STORE_PROTOCOL");
       records.set(id, recordOf(kind, { id, version }, page.text(Number(length))));
       gone.delete(id);
     }

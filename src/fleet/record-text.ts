@@ -1,5 +1,6 @@
 import { ServiceError } from "../core/errors.js";
 import type { JsonObject } from "../core/json.js";
+import { isLeanJson } from "../core/json-count.js";
 import type { RecordKind, SharedRecord } from "./shared-records.js";
 
 /**
@@ -41,6 +42,7 @@ class TextRecord implements SharedRecord {
  * @throws ServiceError STORE_PROTOCOL for anything else
  */
 export function parseObject(text: string): JsonObject {
+  if (!isLeanJson(text)) throw new ServiceError("STORE_PROTOCOL");
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -11,7 +11,7 @@ import {
   nothingKnown,
 } from "./known-records.js";
 import { checkAudit, checkChange } from "./record-checks.js";
-import { readAudit, readPage } from "./record-pages.js";
+import { pageRecordsMax, readAudit, readPage } from "./record-pages.js";
 import {
   auditScript,
   changeScript,
@@ -65,8 +65,7 @@ const recordsPollMs = 250;
 
 const defaultOthersWaitMs = 1_000;
 
-/** The most records, and bytes of them, that one look brings; another one follows at once. */
-const pageRecordsMax = 2_000;
+/** The most bytes of records that one look brings; another one follows at once. */
 const pageBytesMax = 4_194_304;
 
 /** The longest that one call to the store waits, in milliseconds. */

@@ -1,4 +1,5 @@
 import { ServiceError } from "../core/errors.js";
+import { isLeanJson } from "../core/json-count.js";
 import { followJsonPointer } from "../core/json-pointer.js";
 import { ReadingSum, type SignalReadings } from "./signal-readings.js";
 
@@ -13,7 +14,7 @@ export interface KeyedBy {
 /**
  * Reads Prometheus's answer to an instant query: a scalar, or a vector whose series are added up.
  *
- * @throws ServiceError SIGNAL_REFUSED, SIGNAL_MALFORMED, SIGNAL_EMPTY
+ * @throws ServiceError SIGNAL_REFUSED, SIGNAL_MALFORMED, SIGNAL_EMPTY, SIGNAL_TOO_LARGE
  *
  * Source: Prometheus, "HTTP API": instant queries, expression query result formats.
  */
@@ -43,7 +44,7 @@ export function readPrometheusAnswer(text: string, { by, keysMax }: KeyedBy): Si
  * Reads a JSON document: a number where the pointer leads, or an object of numbers by key.
  *
  * @param keysMax the most keys; undefined: only one number is of use
- * @throws ServiceError SIGNAL_MALFORMED, SIGNAL_EMPTY
+ * @throws ServiceError SIGNAL_MALFORMED, SIGNAL_EMPTY, SIGNAL_TOO_LARGE
  */
 export function readJsonAnswer(
   text: string,
@@ -94,6 +95,9 @@ function sampleValue(sample: unknown): number {
 }
 
 function parseJson(text: string): unknown {
+  if (!isLeanJson(text)) {
+    throw new ServiceError("SIGNAL_TOO_LARGE", "It has too many lists and objects for its length.");
+  }
   try {
     return JSON.parse(text);
   } catch (cause) {

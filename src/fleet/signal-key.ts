@@ -104,15 +104,24 @@ export class KeySignalReader implements SignalReader {
   }
 }
 
-/** Texts behind their lengths, after the kind. */
+/** Texts behind their lengths, after the kind. @throws ServiceError STORE_PROTOCOL */
 function unpack(reply: Buffer): readonly string[] {
   const texts: string[] = [];
   for (let at = 1; at < reply.length; ) {
-    const colon = reply.indexOf(":", at);
-    const length = Number(reply.toString("latin1", at, colon));
-    if (colon < 0 || !Number.isSafeInteger(length)) throw new ServiceError("STORE_PROTOCOL");
-    texts.push(reply.toString("utf8", colon + 1, colon + 1 + length));
-    at = colon + 1 + length;
+    const colon = reply.subarray(at, at + lengthDigitsMax + 1).indexOf(":");
+    const start = at + colon + 1;
+    const digits = reply.toString("latin1", at, start - 1);
+    at = start + Number(digits);
+    if (colon < 1 || !/^\d+$/.test(digits) || at > reply.length || texts.length >= textsMax) {
+      throw new ServiceError("STORE_PROTOCOL");
+    }
+    texts.push(reply.toString("utf8", start, at));
   }
   return texts;
 }
+
+/** Fields of a hash and their numbers. */
+const textsMax = 2 * hashFieldsMax;
+
+/** Of the length of a text in a reply. */
+const lengthDigitsMax = 3;

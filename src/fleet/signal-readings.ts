@@ -1,3 +1,5 @@
+import { ownText } from "../core/cut-text.js";
+
 /** What a source answered: one reading, or one for each key that it knows. */
 export type SignalReadings =
   | { readonly kind: "whole"; readonly reading: number }
@@ -36,8 +38,9 @@ export class ReadingSum {
       this.#sum = (this.#sum ?? 0) + value;
     } else if (key !== undefined && key !== "" && key.length <= readingKeyCharsMax) {
       const before = this.#byKey.get(key);
-      if (before === undefined && this.#byKey.size >= this.#keysMax) return;
-      this.#byKey.set(key, (before ?? 0) + value);
+      if (before !== undefined) this.#byKey.set(key, before + value);
+      // As a part of the answer it would keep all of that in memory.
+      else if (this.#byKey.size < this.#keysMax) this.#byKey.set(ownText(key), value);
     }
   }
 

@@ -1,5 +1,6 @@
 import { fromJson, type JsonValue, toJsonString } from "@bufbuild/protobuf";
 import { isServiceError, ServiceError, toServiceError } from "../core/errors.js";
+import { isLeanJson } from "../core/json-count.js";
 import type { Verdict } from "../core/verdict.js";
 import type { DecisionCounters } from "../decide/counters.js";
 import type { DecisionCall } from "../decide/decision.js";
@@ -100,6 +101,7 @@ const exampleBody = JSON.stringify({
 function parse(body: string): RateLimitRequest {
   let message: RateLimitRequest;
   try {
+    if (!isLeanJson(body)) throw tooLarge();
     const value: JsonValue = JSON.parse(body);
     assertFew(value);
     message = fromJson(RateLimitRequestSchema, value);

@@ -8,6 +8,9 @@ import {
 } from "../gen/api/ratelimit/config/ratelimit/v3/rls_conf_pb.js";
 import { fileCharsMax, type PolicyText, policyCharsMax } from "../policy/parse.js";
 import { visibleText } from "../policy/problem.js";
+import { rulesMax } from "../policy/rule-list.js";
+import { countParts } from "./count-parts.js";
+import { FieldReader, TooManyFieldsError } from "./field-reader.js";
 
 /** The type of the resources that hold limits. */
 export const rateLimitConfigTypeUrl =
@@ -27,6 +30,15 @@ export type RateLimitConfigTexts =
 /** The most resources of one set. */
 export const resourcesMax = 10_000;
 
+/**
+ * The most messages that a set of resources may hold: a policy has at most `rulesMax` descriptors,
+ * each with a limit of its own, and a set with more is refused before anything is made of it.
+ */
+const partsMax = 2 * rulesMax + resourcesMax;
+
+/** Fields of a descriptor with all that it may say, and of its limit. */
+const fieldsPerPart = 8;
+
 /** The longest name of a resource that is shown, in characters. */
 const nameCharsMax = 200;
 
@@ -44,15 +56,20 @@ export function readRateLimitConfigs(
     return unreadable(`there are more than ${resourcesMax} resources`);
   }
   const configs: RateLimitConfig[] = [];
+  let partCount = 0;
   for (const [i, { typeUrl, value }] of resources.entries()) {
     if (typeUrl !== rateLimitConfigTypeUrl) {
       // Leaving it out would drop a domain's limits without a word.
       const message = `resource ${i + 1} is a ${shownName(typeUrl)}, not a RateLimitConfig`;
       return unreadable(message);
     }
-    const config = tryDecode(value);
-    if (config === undefined) return unreadable(`resource ${i + 1} cannot be decoded`);
-    configs.push(config);
+    const made = tryDecode(value, partsMax - partCount);
+    if (made === undefined) return unreadable(`resource ${i + 1} cannot be decoded`);
+    if (made === "too many") {
+      return unreadable(`the resources hold more than ${partsMax} descriptors and limits`);
+    }
+    partCount += made.partCount;
+    configs.push(made.config);
   }
   return { kind: "texts", sources: writeTexts(configs) };
 }
@@ -61,10 +78,19 @@ function unreadable(message: string): RateLimitConfigTexts {
   return { kind: "unreadable", message };
 }
 
-function tryDecode(value: Uint8Array): RateLimitConfig | undefined {
+type Decoded = { readonly config: RateLimitConfig; readonly partCount: number };
+
+function tryDecode(value: Uint8Array, partsLeft: number): Decoded | "too many" | undefined {
   try {
-    return fromBinary(RateLimitConfigSchema, value, { readUnknownFields: false });
-  } catch {
+    const reader = new FieldReader(value, fieldsPerPart * partsMax);
+    const partCount = countParts(reader, RateLimitConfigSchema);
+    if (partCount > partsLeft) return "too many";
+    return {
+      config: fromBinary(RateLimitConfigSchema, value, { readUnknownFields: false }),
+      partCount,
+    };
+  } catch (thrown) {
+    if (thrown instanceof TooManyFieldsError) return "too many";
     // Cut off, nested too deeply, or text that is no UTF-8.
     return undefined;
   }

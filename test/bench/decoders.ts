@@ -1,5 +1,6 @@
-import { type PeerDecoder, peerDecoders } from "../support/decoders.js";
-import { type WorstMessage, worstMessages } from "../support/worst-messages.js";
+import { messageDecoders, type PeerDecoder } from "../support/decoders.js";
+import { answerDecoders } from "../support/store-decoders.js";
+import type { WorstMessage } from "../support/worst-messages.js";
 import { layOut } from "./report.js";
 
 /** Often enough that one run meets no collection of garbage and no other process. */
@@ -10,20 +11,22 @@ const runCount = 9;
  * `JSON.parse` takes for an array of numbers of as many bytes. Worst cases are made from the
  * messages' descriptors.
  */
-export function tellDecoders(): string {
-  const rows = peerDecoders.map((decoder) => {
+export async function tellDecoders(): Promise<string> {
+  const rows: string[][] = [];
+  for (const decoder of [...messageDecoders, ...answerDecoders]) {
+    if (decoder.isElsewhere === true) continue;
     process.stderr.write(`${decoder.name} ...\n`);
-    const worst = worstOf(decoder);
+    const worst = await worstOf(decoder);
     const json = `[${"7,".repeat(decoder.bytesMax / 2 - 1)}7]`;
-    const jsonMs = leastMs(() => JSON.parse(json));
-    return [
+    const jsonMs = await leastMs(() => JSON.parse(json));
+    rows.push([
       decoder.name,
       (decoder.bytesMax / 1_024).toFixed(0),
       worst.ms.toFixed(1),
       (worst.ms / jsonMs).toFixed(2),
       worst.what,
-    ];
-  });
+    ]);
+  }
   const header = ["worst message", "KiB", "CPU ms", "of JSON.parse", "what it is"];
   return layOut([header, ...rows]);
 }
@@ -33,15 +36,19 @@ interface Cost {
   readonly ms: number;
 }
 
-function worstOf({ schema, bytesMax, decode }: PeerDecoder): Cost {
-  const costs = worstMessages(schema, bytesMax).map((message) => costOf(message, decode));
-  return costs.reduce((worst, one) => (one.ms > worst.ms ? one : worst));
+async function worstOf({ worst, bytesMax, decode }: PeerDecoder): Promise<Cost> {
+  let dearest: Cost = { what: "", ms: 0 };
+  for (const message of worst(bytesMax)) {
+    const cost = await costOf(message, decode);
+    if (cost.ms > dearest.ms) dearest = cost;
+  }
+  return dearest;
 }
 
-function costOf({ what, bytes }: WorstMessage, decode: PeerDecoder["decode"]): Cost {
-  const ms = leastMs(() => {
+async function costOf({ what, bytes }: WorstMessage, decode: PeerDecoder["decode"]): Promise<Cost> {
+  const ms = await leastMs(async () => {
     try {
-      decode(bytes);
+      await decode(bytes);
     } catch {
       // To refuse it is what most of them cost.
     }
@@ -50,11 +57,11 @@ function costOf({ what, bytes }: WorstMessage, decode: PeerDecoder["decode"]): C
 }
 
 /** The least CPU of several runs, in milliseconds. */
-function leastMs(work: () => unknown): number {
+async function leastMs(work: () => unknown): Promise<number> {
   let leastUs = Number.POSITIVE_INFINITY;
   for (let i = 0; i < runCount; i += 1) {
     const before = process.cpuUsage();
-    work();
+    await work();
     const { user, system } = process.cpuUsage(before);
     leastUs = Math.min(leastUs, user + system);
   }

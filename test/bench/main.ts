@@ -200,7 +200,7 @@ async function runInstead(values: InsteadValues): Promise<boolean> {
   } else if (values.replay !== undefined) {
     await replay(Number(values.replay));
   } else if (values.decoders) {
-    process.stdout.write(`${tellDecoders()}\n`);
+    process.stdout.write(`${await tellDecoders()}\n`);
   } else return false;
   return true;
 }

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { Client, credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
@@ -136,13 +138,13 @@ async function startBoth() {
   });
   await writeFile(headgate.policyPath, policy);
   await headgate.restart();
-  return { redis, headgate, envoy, ports, policy };
+  return { redis, headgate, controlPort, envoy, ports, policy };
 }
 
 describe("queries of dashboards and alerts", () => {
   it("name what Headgate and Envoy really have", async () => {
     const pages: Pages = new Map();
-    const { redis, headgate, envoy, ports, policy } = await startBoth();
+    const { redis, headgate, controlPort, envoy, ports, policy } = await startBoth();
     const http = new HttpClient();
     stage.atEnd(() => http.close());
     const stats = async (): Promise<string> => {
@@ -154,6 +156,7 @@ describe("queries of dashboards and alerts", () => {
     });
     for (const key of ["user", "team", "plan", "path"]) await charge(headgate, key, 48);
     await breakProtocol(headgate.grpcPort);
+    await breakDiscovery(controlPort);
     const scrape = async (): Promise<string> => (await headgate.get("/metrics")).body;
     await waitFor(
       "the fleet has a sheet",
@@ -263,6 +266,18 @@ async function breakProtocol(grpcPort: number): Promise<void> {
   client.close();
 }
 
+async function breakDiscovery(controlPort: number): Promise<void> {
+  const client = new Client(`127.0.0.1:${controlPort}`, credentials.createInsecure());
+  const asIs = (bytes: Buffer): Buffer => bytes;
+  const path = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+  const stream = client.makeBidiStreamRequest(path, asIs, asIs);
+  const over = once(stream, "error");
+  stream.resume();
+  stream.write(Buffer.from([0xff]));
+  await over;
+  client.close();
+}
+
 async function charge(headgate: HeadgateProcess, key: string, count: number): Promise<void> {
   for (let i = 0; i < count; i += 1) {
     await headgate.postJson({
@@ -279,7 +294,16 @@ async function pageWithTls(): Promise<string> {
     policy: "domain: shop\n",
     env: files.env,
   });
-  return (await headgate.get("/metrics")).body;
+  const stranger = connect(headgate.grpcPort, "127.0.0.1");
+  stage.atEnd(() => void stranger.destroy());
+  stranger.on("error", () => {});
+  stranger.write("GET / HTTP/1.1\r\n\r\n");
+  let page = "";
+  await waitFor("a client is refused", async () => {
+    page = (await headgate.get("/metrics")).body;
+    return page.includes("headgate_tls_refused_connections_total{");
+  });
+  return page;
 }
 
 async function pageWithControlPlane(): Promise<string> {

@@ -1,11 +1,28 @@
 /** About what an object or a list takes, in bytes. */
 const objectBytes = 64;
 
-/** About what a value takes, in bytes. */
+/** Texts from this length on are counted once: who says one again says the same. */
+const sharedCharsMin = 64;
+
+/** About what a value takes, in bytes; what stands in it twice takes its place once. */
 export function sizeOf(value: unknown): number {
-  if (typeof value === "string") return value.length;
-  // A part of the message where it stands, which is no copy.
-  if (value instanceof Uint8Array || typeof value !== "object" || value === null) return 0;
-  const inner = value instanceof Map ? [...value.entries()].flat() : Object.values(value);
-  return inner.reduce<number>((sum, one) => sum + sizeOf(one), objectBytes);
+  const seen = new Set<unknown>();
+  const left: unknown[] = [value];
+  let size = 0;
+  while (left.length > 0) {
+    const one = left.pop();
+    // A part of the message where it stands is no copy.
+    if (one instanceof Uint8Array || seen.has(one)) continue;
+    if (typeof one === "string") {
+      size += one.length;
+      if (one.length >= sharedCharsMin) seen.add(one);
+    } else if (typeof one === "object" && one !== null) {
+      size += objectBytes;
+      seen.add(one);
+      for (const inner of one instanceof Map ? [...one].flat() : Object.values(one)) {
+        left.push(inner);
+      }
+    }
+  }
+  return size;
 }

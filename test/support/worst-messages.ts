@@ -1,4 +1,5 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { messageOf } from "../../src/rpc/count-parts.js";
 import { rawField, rawVarint } from "./raw-field.js";
 
 /** A message that costs as much as it can, of so many bytes. */
@@ -6,6 +7,9 @@ export interface WorstMessage {
   readonly what: string;
   readonly bytes: Buffer;
 }
+
+/** A field on the way to a part; the value of a map's entry is one, too. */
+type Step = Pick<DescField, "name" | "number">;
 
 /** Messages in each other that are filled. */
 const depthMax = 4;
@@ -24,13 +28,33 @@ export function worstMessages(schema: DescMessage, byteCount: number): readonly 
   return [...unknown, ...worstParts(schema, byteCount, [])];
 }
 
+/** A message of a type with each of its fields once, and those of its parts. */
+export function wholeMessage(schema: DescMessage, depth = 0): Buffer {
+  const parts = schema.fields.map((field) => {
+    const tag = (wireType: number) => rawVarint(field.number * 8 + wireType);
+    if (wireTypeOf(field) === 0) return Buffer.concat([tag(0), Buffer.of(1)]);
+    if (wireTypeOf(field) === 1) return Buffer.concat([tag(1), Buffer.alloc(8, 0x3f)]);
+    const message = messageOf(field);
+    const key = rawField(0x0a, Buffer.from("a"));
+    if (message === undefined) {
+      return rawField(field.number * 8 + 2, field.fieldKind === "map" ? key : Buffer.from("a"));
+    }
+    if (depth >= depthMax) return Buffer.alloc(0);
+    const inner = wholeMessage(message, depth + 1);
+    if (field.fieldKind !== "map") return rawField(field.number * 8 + 2, inner);
+    const entry = Buffer.concat([key, rawField(0x12, inner)]);
+    return rawField(field.number * 8 + 2, entry);
+  });
+  return Buffer.concat(parts);
+}
+
 function worstParts(
   schema: DescMessage,
   byteCount: number,
-  path: readonly DescField[],
+  path: readonly Step[],
 ): readonly WorstMessage[] {
   return schema.fields.flatMap((field) => {
-    const at = [...path, field];
+    const at: readonly Step[] = [...path, field];
     const what = at.map(({ name }) => name).join(".");
     const wrap = (unit: Buffer): Buffer => within(path, filled(unit, byteCount));
     const tag = (wireType: number) => rawVarint(field.number * 8 + wireType);
@@ -49,17 +73,30 @@ function worstParts(
       { what: `${what}, short`, bytes: wrap(Buffer.concat([tag(2), Buffer.of(1, 0x61)])) },
       { what: `${what}, one`, bytes: within(at, Buffer.alloc(byteCount, 0xff)) },
     ];
+    const isMap = field.fieldKind === "map";
+    if (isMap) {
+      const bytes = within(path, keyedEntries(field.number, byteCount));
+      texts.push({ what: `${what}, keys`, bytes });
+    }
     const message = messageOf(field);
     if (message === undefined || at.length >= depthMax) return texts;
     const others = at.filter(({ number }) => number === field.number);
-    return others.length > 2 ? texts : [...texts, ...worstParts(message, byteCount, at)];
+    if (others.length > 2) return texts;
+    const inner = isMap ? [...at, { name: "value", number: 2 }] : at;
+    return [...texts, ...worstParts(message, byteCount, inner)];
   });
 }
 
-function messageOf(field: DescField): DescMessage | undefined {
-  if (field.fieldKind === "message") return field.message;
-  if (field.fieldKind === "list" && field.listKind === "message") return field.message;
-  return undefined;
+/** Entries of a map, each with a key of its own and a value that is empty. */
+function keyedEntries(number: number, byteCount: number): Buffer {
+  const entries: Buffer[] = [];
+  for (let i = 0, size = 0; size < byteCount; i += 1) {
+    const key = rawField(0x0a, Buffer.from(i.toString(36)));
+    const entry = rawField(number * 8 + 2, Buffer.concat([key, Buffer.of(0x12, 0)]));
+    entries.push(entry);
+    size += entry.length;
+  }
+  return Buffer.concat(entries);
 }
 
 function wireTypeOf(field: DescField): 0 | 1 | 2 {
@@ -71,7 +108,7 @@ function wireTypeOf(field: DescField): 0 | 1 | 2 {
 }
 
 /** One field in the other, from the outside in, around these bytes. */
-function within(path: readonly DescField[], bytes: Buffer): Buffer {
+function within(path: readonly Step[], bytes: Buffer): Buffer {
   return path.reduceRight((inner, { number }) => rawField(number * 8 + 2, inner), bytes);
 }
 

@@ -7,6 +7,9 @@ import type { EnvoyContext } from "./context.js";
 import { isAskedHere } from "./sides.js";
 import { extension, typed } from "./values.js";
 
+/** What the names of these filters begin with. */
+export const priorityFilterName = "envoy.filters.http.header_mutation.priority";
+
 /**
  * The filters that remove priority headers which callers set and nobody trusts: one for each
  * `trust` of these services. They stand before all others, and what they remove a virtual host says
@@ -74,7 +77,7 @@ function isAnyTrusted({ sources, principals }: TrustPolicy): boolean {
 
 /** Other filters may remove headers, too; services that trust the same callers share one. */
 function filterName({ priority }: ServicePolicy, { policy }: EnvoyContext): string {
-  const own = "envoy.filters.http.header_mutation.priority";
+  const own = priorityFilterName;
   if (!isAnyTrusted(priority.trust)) return own;
   const text = JSON.stringify(priority.trust);
   const first = policy.services.find((one) => JSON.stringify(one.priority.trust) === text);

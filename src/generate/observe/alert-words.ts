@@ -176,6 +176,35 @@ export const alertWords = {
     look: "The log line tlsCertificateRefused says which file and why.",
     act: "Write certificate and key that belong together, both whole.",
   },
+  HeadgateConnectionsRefused: {
+    severity: "warning",
+    summary: "{{ $labels.job }} closes connections to its {{ $labels.port }} port",
+    means:
+      "One address has as many connections open as it may. Envoys behind the same address (NAT, " +
+      "a load balancer) lose theirs with those of whoever opens too many.",
+    look: "The log line connectionsRefused; which address has most connections to the port.",
+    act:
+      "Keep strangers from the port by a NetworkPolicy. If they are all your Envoys, raise " +
+      "HEADGATE_CONNECTIONS_PER_ADDRESS_MAX.",
+  },
+  HeadgateClientsRefused: {
+    severity: "warning",
+    summary: "{{ $labels.job }} refuses clients in their TLS handshake ({{ $labels.cause }})",
+    means:
+      "Envoys have no certificate that is good here, and decide by their failure mode; or " +
+      "strangers try the port.",
+    look: "The cause in the label; the log line tlsRefused says what it means.",
+    act: "Give your Envoys certificates of the right authority; keep others from the port.",
+  },
+  HeadgateNamesRefused: {
+    severity: "warning",
+    summary: "A client of {{ $labels.job }} speaks for an Envoy that it is not",
+    means:
+      "Its certificate may not have the node id that it states, or another client uses that id " +
+      "(see the cause): two Envoys share one, HEADGATE_CONTROL_NODES is wrong, or it lies.",
+    look: "The log line controlStreamRefused, which has the identity; GET /debug/fleet.",
+    act: "Give each Envoy an id of its own, mend the rules, or revoke that certificate.",
+  },
   HeadgateControlPlaneAway: {
     severity: "warning",
     summary: "{{ $labels.job }} has no connection to its control plane",

@@ -16,6 +16,7 @@ export function processAlerts(
     ...loadAlerts(policy),
     ...policyAlerts,
     ...certificateAlerts,
+    ...peerAlerts,
   ];
 }
 
@@ -206,5 +207,42 @@ const certificateAlerts: readonly AlertRule<AlertName>[] = [
     expr: `${by("max")} (headgate_tls_certificate_stale) == 1`,
     forMinutes: 1,
     trial: gaugeTrial("headgate_tls_certificate_stale", { raising: 1, quiet: 0 }),
+  },
+];
+
+const tooMany = "headgate_refused_connections_total";
+const refusedClients = "headgate_tls_refused_connections_total";
+const failedStreams = "headgate_control_failed_streams_total";
+
+/** Checks of ports are all that these two count where nothing is wrong. */
+const everydayCauses = 'cause!~"connectionLost|handshakeTimeout"';
+
+const nameCauses = 'cause=~"owned_by_another|identity_not_allowed"';
+
+/** Who is kept out: strangers, or one of ours with a wrong bound, certificate or name. */
+const peerAlerts: readonly AlertRule<AlertName>[] = [
+  {
+    alert: "HeadgateConnectionsRefused",
+    expr: `${grows(tooMany, ["port"])} > 0.1`,
+    forMinutes: 5,
+    trial: counterTrial(tooMany, { series: { port: "grpc" } }),
+  },
+  {
+    alert: "HeadgateClientsRefused",
+    expr: `${grows(`${refusedClients}{${everydayCauses}}`, ["cause"])} > 0.1`,
+    forMinutes: 10,
+    trial: {
+      ...counterTrial(refusedClients, { series: { cause: "noClientCertificate" } }),
+      quiet: [growing(refusedClients, { cause: "connectionLost" }, 60)],
+    },
+  },
+  {
+    alert: "HeadgateNamesRefused",
+    expr: `${grows(`${failedStreams}{${nameCauses}}`, ["cause"])} > 0.01`,
+    forMinutes: 5,
+    trial: {
+      ...counterTrial(failedStreams, { series: { cause: "owned_by_another" } }),
+      quiet: [growing(failedStreams, { cause: "too_many_nodes" }, 60)],
+    },
   },
 ];

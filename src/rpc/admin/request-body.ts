@@ -1,7 +1,8 @@
-import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { WireType } from "@bufbuild/protobuf/wire";
+import type { DescMessage } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression, UniversalServerRequest } from "@connectrpc/connect/protocol";
+import { countJson } from "../../core/json-count.js";
+import { countParts } from "../count-parts.js";
 import { FieldReader, TooManyFieldsError } from "../field-reader.js";
 import { type AdminMethod, messageBytesMax } from "./methods.js";
 
@@ -95,30 +96,11 @@ function checkBody(bytes: Buffer, header: Headers, schema: DescMessage): void {
  */
 export function checkBinary(bytes: Uint8Array, schema: DescMessage): void {
   try {
-    countFields(new FieldReader(bytes, messageFieldsMax), schema);
+    countParts(new FieldReader(bytes, messageFieldsMax), schema);
   } catch (thrown) {
     if (thrown instanceof TooManyFieldsError) throw tooManyFields();
     throw new ConnectError("the bytes are no message of this method", Code.InvalidArgument);
   }
-}
-
-function countFields(reader: FieldReader, schema: DescMessage): void {
-  while (reader.next()) {
-    const number = Math.floor(reader.tag / 8);
-    const part = partOf(schema.fields.find((field) => field.number === number));
-    if (part === undefined || (reader.tag & 7) !== WireType.LengthDelimited) {
-      reader.skip();
-      continue;
-    }
-    const outerEnd = reader.enter();
-    countFields(reader, part);
-    reader.leave(outerEnd);
-  }
-}
-
-function partOf(field: DescField | undefined): DescMessage | undefined {
-  if (field?.fieldKind === "message") return field.message;
-  return field?.fieldKind === "list" && field.listKind === "message" ? field.message : undefined;
 }
 
 /**
@@ -127,25 +109,8 @@ function partOf(field: DescField | undefined): DescMessage | undefined {
  * @throws ConnectError for too many
  */
 export function checkJson(bytes: Buffer): void {
-  let left = messageFieldsMax;
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at];
-    if (byte === quote) at = endOfText(bytes, at + 1);
-    else if (byte === comma || byte === bracket || byte === brace) left -= 1;
-    if (left < 0) throw tooManyFields();
-  }
-}
-
-const [quote, comma, bracket, brace, backslash] = [0x22, 0x2c, 0x5b, 0x7b, 0x5c];
-
-/** Where the quote is that ends a text: one behind an even number of backslashes. */
-function endOfText(bytes: Buffer, start: number): number {
-  for (let end = bytes.indexOf('"', start); end >= 0; end = bytes.indexOf('"', end + 1)) {
-    let before = end;
-    while (before > start && bytes[before - 1] === backslash) before -= 1;
-    if ((end - before) % 2 === 0) return end;
-  }
-  return bytes.length;
+  // What stands between texts is ASCII, and each byte of them is one character so.
+  if (countJson(bytes.toString("latin1")).values > messageFieldsMax) throw tooManyFields();
 }
 
 function isStream(body: UniversalServerRequest["body"]): body is AsyncIterable<Uint8Array> {

@@ -164,8 +164,11 @@ describe("the debug port", () => {
     const text = await waitFor("its port", () => /^[0-9]+$/m.exec(program.output)?.[0], {
       withinMs: 20_000,
     });
+    const url = `http://127.0.0.1:${text}/debug/pprof/heap`;
     for (let i = 0; i < 2; i += 1) {
-      const answer = await fetch(`http://127.0.0.1:${text}/debug/pprof/heap`);
+      const head = await fetch(url, { method: "HEAD" });
+      expect(head.status).toBe(200);
+      const answer = await fetch(url);
       expect(answer.status).toBe(200);
       const start = (await answer.text()).slice(0, 11);
       expect(start).toBe('{"snapshot"');

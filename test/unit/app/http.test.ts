@@ -278,6 +278,7 @@ describe("POST /json", () => {
   it.each([
     ["descriptors", { domain: "shop", descriptors: Array(descriptorCountMax + 1).fill({}) }],
     ["entries", { domain: "shop", descriptors: [{ entries: Array(entryCountMax + 2).fill({}) }] }],
+    ["lists and objects", { domain: "shop", nobodyReadsThis: Array(10_000).fill([]) }],
   ])("answers 413 for more %s than are counted, and makes nothing of them", async (_, body) => {
     const answer = await post(body);
     expect(answer.status).toBe(413);

@@ -128,6 +128,17 @@ describe("QuotaBook", () => {
     expect(rule?.hits).toMatchObject({ within: rule?.ok, over: rule?.over });
   });
 
+  // What the store had no room for once waited for it, and shadow mode showed a quarter of the use.
+  it("charges all that Envoys let pass of a limit in shadow mode, also beside calls", async () => {
+    const quota = ", callsShare: 0.1";
+    const rig = new QuotaRig(tenantQuota(50, { domain: "        shadow_mode: true", quota }));
+    const envoy = rig.connect(rig.join(), "a", { t: 200 });
+    await rig.pass(60);
+    const costs = rig.store.batches.flat().map(({ charges }) => charges[0]?.cost ?? 0);
+    const charged = costs.reduce((sum, cost) => sum + cost, 0);
+    expect(Math.abs(charged - envoy.passed)).toBeLessThan(200);
+  });
+
   it("charges what Envoys let pass to the key that calls ask for", async () => {
     const rig = new QuotaRig(tenantQuota(50));
     const envoy = rig.connect(rig.join(), "a", { t: 30 });

@@ -233,6 +233,11 @@ const cases: readonly {
     found: ["HG527 warning"],
   },
   {
+    what: "no filter that removes strangers' priorities",
+    wrong: () => brokenDump(removeFilters(".header_mutation.priority")),
+    found: ["HG528 warning"],
+  },
+  {
     what: "no layer of Headgate's",
     wrong: () =>
       brokenDump(({ bootstrap }) => {
@@ -432,6 +437,7 @@ describe("diagnose()", () => {
       "HG520",
       "HG521",
       "HG524",
+      "HG528",
       "HG540",
       "HG561",
     ]);

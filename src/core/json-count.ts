@@ -1,0 +1,46 @@
+/** How much a JSON text, right or wrong, makes once it is parsed. */
+export interface JsonCount {
+  /** Lists and objects: each is made of two bytes, and takes fifty. */
+  readonly containers: number;
+  /** Those, and the values behind commas. */
+  readonly values: number;
+}
+
+/** Counts what a JSON text has, before anything is made of it. */
+export function countJson(text: string): JsonCount {
+  let containers = 0;
+  let commas = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit === quote) at = endOfText(text, at + 1);
+    else if (unit === comma) commas += 1;
+    else if (unit === bracket || unit === brace) containers += 1;
+  }
+  return { containers, values: containers + commas };
+}
+
+/** Lists and objects that any text may have, however short it is. */
+const containersFree = 64;
+
+/** Characters of a text for each further list or object. */
+const charsPerContainer = 8;
+
+/**
+ * Whether a JSON text has so few lists and objects that it takes no more than ten times its bytes:
+ * one for each eight characters, and 64. `[[],[],...]` would take twenty times.
+ */
+export function isLeanJson(text: string): boolean {
+  return countJson(text).containers <= containersFree + text.length / charsPerContainer;
+}
+
+const [quote, comma, bracket, brace, backslash] = [0x22, 0x2c, 0x5b, 0x7b, 0x5c];
+
+/** Where the quote is that ends a text: one behind an even number of backslashes. */
+function endOfText(text: string, start: number): number {
+  for (let end = text.indexOf('"', start); end >= 0; end = text.indexOf('"', end + 1)) {
+    let before = end;
+    while (before > start && text.charCodeAt(before - 1) === backslash) before -= 1;
+    if ((end - before) % 2 === 0) return end;
+  }
+  return text.length;
+}

@@ -1,0 +1,258 @@
+import { jsonBytesMax } from "../../src/app/signal-readers.js";
+import { nothingKnown } from "../../src/fleet/known-records.js";
+import { readAudit, readPage } from "../../src/fleet/record-pages.js";
+import { parseNumbers } from "../../src/fleet/reply-numbers.js";
+import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/report-codec.js";
+import { recordKinds } from "../../src/fleet/shared-records.js";
+import { decodeSheet, encodeSheet, sheetBytesMax } from "../../src/fleet/sheet-codec.js";
+import { gatherBytesMax, SheetStore } from "../../src/fleet/sheet-store.js";
+import { readJsonAnswer, readPrometheusAnswer } from "../../src/fleet/signal-answers.js";
+import { fieldBytesMax, hashFieldsMax, KeySignalReader } from "../../src/fleet/signal-key.js";
+import { pageLineCharsMax, SignalPage } from "../../src/fleet/signal-page.js";
+import { decodeGivenBack } from "../../src/store/redis/give-back-script.js";
+import { decodeBucket, decodeReply } from "../../src/store/redis/pack.js";
+import { farDeadlineMs, once, testCharge } from "./charges.js";
+import type { PeerDecoder } from "./decoders.js";
+import { FakeClock } from "./fake-clock.js";
+import { FakeConnection } from "./fake-connection.js";
+import { testFleetSheet, testPressure, testReport, testShares } from "./fleet-reports.js";
+import type { WorstMessage } from "./worst-messages.js";
+import { worstJson } from "./worst-texts.js";
+
+/** What one look at records brings at most. */
+const pageBytesMax = 4_194_304;
+
+const rank = { epoch: 7, leaderId: "a1", version: 42 };
+const keysMax = 1_000;
+
+const prometheusHead =
+  '"status":"success","data":{"resultType":"vector","result":' +
+  '[{"metric":{"a":"k"},"value":[1,"2"]},{"metric":{},"value":[1,"NaN"]}]}';
+
+/** None: it is read only where it is as long as what was asked. */
+const asked = (): readonly WorstMessage[] => [];
+
+/** Each decoder of what Redis answers. */
+const replyDecoders: readonly PeerDecoder[] = [
+  {
+    name: "sheets",
+    bytesMax: sheetBytesMax,
+    worst: worstSheets,
+    valid: [encodeSheet(testFleetSheet()).bytes, worstSheets(400)[3]?.bytes ?? Buffer.alloc(0)],
+    decode: (bytes) => decodeSheet(bytes, rank),
+  },
+  {
+    name: "reports",
+    bytesMax: reportBytesMax,
+    worst: worstReports,
+    valid: [
+      encodeReport(report(1), { nowMs: 0 }).bytes,
+      encodeReport(report(0), { nowMs: 0 }).bytes,
+    ],
+    decode: (bytes) => decodeReport(bytes, 0),
+  },
+  {
+    name: "reports of all replicas",
+    bytesMax: gatherBytesMax,
+    worst: (byteCount) => repeated(["a 1 0 0\n", "a 1 0 1\nx"], byteCount),
+    valid: [Buffer.from("a 1 0 3\nabcb1 2 17 0\n")],
+    decode: (bytes) => storeAnswering(bytes).gather(),
+  },
+  {
+    name: "a sheet and its rank",
+    bytesMax: sheetBytesMax,
+    worst: (byteCount) => [{ what: "bytes", bytes: Buffer.alloc(byteCount, "12 7 a1 42\n") }],
+    valid: [Buffer.from("12 7 a1 42\nabc")],
+    decode: (bytes) => storeAnswering(bytes).fetch(),
+  },
+  ...recordKinds.map(
+    (kind): PeerDecoder => ({
+      name: `records, ${kind}`,
+      bytesMax: pageBytesMax,
+      worst: (byteCount) => worstRecords(byteCount),
+      valid: [Buffer.from('7 0 0\na 6 10\n{"a":[{}]}b 7 -\n'), Buffer.from("other 0a\n")],
+      decode: (bytes) => {
+        const page = readPage(kind, nothingKnown, bytes);
+        if (page.kind === "other") return page;
+        const { records, gone, ...known } = page.known;
+        return [known, [...gone], [...records.values()].map(({ id, value }) => [id, value])];
+      },
+    }),
+  ),
+  {
+    name: "audit entries",
+    bytesMax: pageBytesMax,
+    worst: (byteCount) =>
+      bodies(byteCount).map(({ what, bytes }) => ({
+        what,
+        bytes: Buffer.concat([Buffer.from(`1 1 ${bytes.length}\n`), bytes]),
+      })),
+    valid: [Buffer.from('7 1700000000000 9\n{"a":"b"}6 1 2\n{}')],
+    decode: readAudit,
+  },
+  {
+    name: "leases and shares",
+    bytesMax: 1_700,
+    worst: (byteCount) => repeated([" ", "7 ", "-1 "], byteCount),
+    valid: [Buffer.from("1 -1 123456789012345")],
+    decode: (bytes) => parseNumbers(bytes, 3),
+  },
+  {
+    name: "keys of signals",
+    bytesMax: 2 * hashFieldsMax * (fieldBytesMax + 4),
+    worst: (byteCount) => repeated(["0:", "1:a", "9:123456789"], byteCount, "h"),
+    valid: [Buffer.from("h1:a1:71:b2:12"), Buffer.from("n3:1.5"), Buffer.from("n1:7")],
+    decode: (bytes) => {
+      const connection = new FakeConnection();
+      connection.answer = { kind: "reply", reply: bytes };
+      return new KeySignalReader({ connection, key: "k", keysMax }).read(farDeadlineMs);
+    },
+  },
+  {
+    name: "decisions of the store",
+    bytesMax: 41,
+    worst: asked,
+    valid: [Buffer.alloc(41)],
+    decode: (bytes) => decodeReply(bytes, [once(testCharge())]),
+  },
+  {
+    name: "what the store gave back",
+    bytesMax: 24,
+    worst: asked,
+    valid: [Buffer.alloc(24)],
+    decode: (bytes) => decodeGivenBack(bytes, 1),
+  },
+  {
+    name: "buckets",
+    bytesMax: 24,
+    worst: asked,
+    valid: [Buffer.alloc(24)],
+    decode: decodeBucket,
+  },
+];
+
+/** Each decoder of what sources of signals answer. */
+const signalDecoders: readonly PeerDecoder[] = [
+  {
+    name: "answers of Prometheus",
+    bytesMax: jsonBytesMax,
+    worst: (byteCount) => worstJson(byteCount, [], `${prometheusHead},`),
+    valid: [Buffer.from(`{${prometheusHead}}`)],
+    decode: (bytes) => withTree(bytes, (text) => readPrometheusAnswer(text, { by: "a", keysMax })),
+  },
+  {
+    name: "JSON of a source",
+    bytesMax: jsonBytesMax,
+    worst: (byteCount) => worstJson(byteCount, [], '"a":7,'),
+    valid: [Buffer.from('{"a":7,"b":[1,"x"]}'), Buffer.from('{"a":{"k":1.5,"l":2}}')],
+    decode: (bytes) => withTree(bytes, (text) => readJsonAnswer(text, { pointer: ["a"], keysMax })),
+  },
+  {
+    name: "pages of metrics",
+    // One line at a time: all of a page that is in memory.
+    bytesMax: 2 * pageLineCharsMax,
+    worst: (byteCount) =>
+      repeated(["\n", "m 1\n", 'm{a="b"} 1\n', 'm{a="b",', "m{", 'm{a="\\"'], byteCount, "m 1\n"),
+    valid: [Buffer.from('# HELP m x\nm{a="b",c="d\\n"} 1.5\nm{a="c"} 2 1700000000\nn 7\n')],
+    decode: (bytes) => {
+      const page = new SignalPage({ metric: "m", matchers: [] }, { by: "a", keysMax });
+      const text = bytes.toString();
+      const half = Math.floor(text.length / 2);
+      page.add(text.slice(0, half));
+      page.add(text.slice(half));
+      return page.finish();
+    },
+  },
+];
+
+/** Each decoder of what others answer whom Headgate asks. */
+export const answerDecoders: readonly PeerDecoder[] = [...replyDecoders, ...signalDecoders];
+
+/** A reader keeps no tree, but makes one. */
+function withTree(bytes: Buffer, read: (text: string) => unknown): unknown {
+  const text = bytes.toString();
+  return [read(text), JSON.parse(text)];
+}
+
+function storeAnswering(reply: Buffer): SheetStore {
+  const connection = new FakeConnection();
+  connection.answer = { kind: "reply", reply };
+  return new SheetStore({ connection, clock: new FakeClock(), id: "a1", keyPrefix: "t:" });
+}
+
+function repeated(units: readonly string[], byteCount: number, head = ""): readonly WorstMessage[] {
+  return units.map((unit) => {
+    const count = Math.max(1, Math.floor((byteCount - head.length) / unit.length));
+    return { what: JSON.stringify(unit), bytes: Buffer.from(head + unit.repeat(count)) };
+  });
+}
+
+/** JSON of that many bytes, as the one record of a page and as many that are short. */
+function worstRecords(byteCount: number): readonly WorstMessage[] {
+  const long = bodies(byteCount).map(({ what, bytes }) => ({
+    what,
+    bytes: Buffer.concat([Buffer.from(`1 0 0\na 1 ${bytes.length}\n`), bytes]),
+  }));
+  const rows: string[] = ["1 0 0\n"];
+  for (let i = 0, size = 0; size < byteCount; i += 1) {
+    const row = `${i.toString(36)} 1 8\n{"a":[]}`;
+    rows.push(row);
+    size += row.length;
+  }
+  const gone = Array.from({ length: byteCount / 9 }, (_, i) => `${i.toString(36)} 1 -\n`);
+  return [
+    ...long,
+    { what: "short ones", bytes: Buffer.from(rows.join("")) },
+    { what: "gone ones", bytes: Buffer.from(["1 0 0\n", ...gone].join("")) },
+  ];
+}
+
+function bodies(byteCount: number): readonly WorstMessage[] {
+  return worstJson(byteCount);
+}
+
+function worstSheets(byteCount: number): readonly WorstMessage[] {
+  const names = (count: number): readonly string[] =>
+    Array.from({ length: Math.max(1, Math.floor(count)) }, (_, i) => i.toString(36));
+  const sheet = (services: ReturnType<typeof testFleetSheet>) => encodeSheet(services).bytes;
+  const { sheet: empty } = testFleetSheet();
+  const verdicts = new Map(
+    names(byteCount / 15).map((name) => [name, { rejectRatio: 0, state: "open" as const }]),
+  );
+  const services = new Map(names(byteCount / 43).map((name) => [name, testShares()]));
+  const shares = new Map(names(byteCount / 18).map((id) => [id, { default: 1, high: 0 }]));
+  const shared = new Map([["a", testShares({ shares })]]);
+  return [
+    { what: "texts", bytes: Buffer.concat([head(1, byteCount / 2), Buffer.alloc(byteCount)]) },
+    { what: "verdicts", bytes: sheet({ sheet: { ...empty, services: new Map() }, verdicts }) },
+    { what: "services", bytes: sheet({ sheet: { ...empty, services }, verdicts: new Map() }) },
+    {
+      what: "shares",
+      bytes: sheet({ sheet: { ...empty, services: shared }, verdicts: new Map() }),
+    },
+  ];
+}
+
+function worstReports(byteCount: number): readonly WorstMessage[] {
+  const nodes = Array.from({ length: Math.ceil(byteCount / 61) }, () => testReport());
+  const services = Array.from({ length: Math.ceil(byteCount / 24) }, () => testPressure());
+  return [
+    { what: "texts", bytes: Buffer.concat([head(1, byteCount / 2), Buffer.alloc(byteCount)]) },
+    { what: "rows", bytes: encodeReport({ nodes, services: [] }, { nowMs: 0 }).bytes },
+    { what: "pressures", bytes: encodeReport({ nodes: [], services }, { nowMs: 0 }).bytes },
+  ];
+}
+
+function report(count: number) {
+  return {
+    nodes: Array.from({ length: count }, () => testReport()),
+    services: Array.from({ length: count }, () => testPressure()),
+  };
+}
+
+/** A format, and how many texts follow. */
+function head(format: number, count: number): Buffer {
+  const bytes = Buffer.alloc(5, format);
+  bytes.writeUInt32LE(Math.floor(count), 1);
+  return bytes;
+}

@@ -1,0 +1,63 @@
+import { describe, expect, it } from "vitest";
+import { Dice } from "../../simulation/dice.js";
+import { isRefusal, messageDecoders } from "../../support/decoders.js";
+import { FakeRandom } from "../../support/fake-random.js";
+import { runSeeds, seedsFrom, seedsTimeoutMs } from "../../support/seeds.js";
+import { sizeOf } from "../../support/size-of.js";
+import { answerDecoders } from "../../support/store-decoders.js";
+import { mutate, randomBytes } from "../../support/wire-fuzz.js";
+
+/** Small enough that a thousand of them take seconds; what is bounded is a part of the bytes. */
+const usualBytes = 262_144;
+
+const decoders = [...messageDecoders, ...answerDecoders];
+
+describe("the worst inputs of a decoder", () => {
+  it.each(decoders)(
+    "are refused, or take no more than ten times their bytes: $name",
+    { timeout: 60_000 },
+    async ({ bytesMax, worst, decode, isElsewhere }) => {
+      // What a thread of its own reads is bounded by what a policy may hold, at its largest size.
+      const byteCount = isElsewhere === true ? bytesMax : Math.min(bytesMax, usualBytes);
+      for (const { what, bytes } of worst(byteCount)) {
+        let size = 0;
+        try {
+          size = sizeOf(await decode(bytes));
+        } catch (thrown) {
+          // It is refused, before anything is made of the rest.
+          expect([what, isRefusal(thrown)], String(thrown)).toEqual([what, true]);
+        }
+        expect([what, size <= 10 * Math.max(bytes.length, byteCount)]).toEqual([what, true]);
+      }
+    },
+  );
+});
+
+describe("a decoder", () => {
+  it.each(decoders)("reads what it is for: $name", async ({ valid, decode }) => {
+    for (const bytes of valid) expect(await decode(bytes), bytes.toString()).toBeDefined();
+  });
+
+  it.each(decoders)(
+    "makes of any bytes a value, or a refusal of its own: $name",
+    { timeout: seedsTimeoutMs(60_000) },
+    async ({ valid, decode }) => {
+      await runSeeds(seedsFrom(1, 5), async (seed) => {
+        const dice = new Dice(new FakeRandom(seed));
+        for (let i = 0; i < 300; i += 1) {
+          const whole = dice.pick(valid);
+          const bytes = dice.pick([
+            () => Buffer.from(mutate(dice, whole)),
+            () => whole.subarray(0, dice.below(whole.length + 1)),
+            () => Buffer.from(randomBytes(dice, 1 + dice.below(200))),
+          ])();
+          try {
+            await decode(bytes);
+          } catch (thrown) {
+            expect(isRefusal(thrown), `${bytes.toString("hex")}: ${String(thrown)}`).toBe(true);
+          }
+        }
+      });
+    },
+  );
+});
