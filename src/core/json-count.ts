@@ -1,13 +1,13 @@
-/** How much a JSON text, right or wrong, makes once it is parsed. */
-export interface JsonCount {
+/** How much a JSON text may have. */
+export interface JsonBounds {
   /** Lists and objects: each is made of two bytes, and takes fifty. */
-  readonly containers: number;
+  readonly containersMax: number;
   /** Those, and the values behind commas. */
-  readonly values: number;
+  readonly valuesMax: number;
 }
 
-/** Counts what a JSON text has, before anything is made of it. */
-export function countJson(text: string): JsonCount {
+/** Whether a JSON text, right or wrong, is within bounds; it is read no further than to these. */
+export function isJsonWithin(text: string, { containersMax, valuesMax }: JsonBounds): boolean {
   let containers = 0;
   let commas = 0;
   for (let at = 0; at < text.length; at += 1) {
@@ -15,8 +15,9 @@ export function countJson(text: string): JsonCount {
     if (unit === quote) at = endOfText(text, at + 1);
     else if (unit === comma) commas += 1;
     else if (unit === bracket || unit === brace) containers += 1;
+    if (containers > containersMax || containers + commas > valuesMax) return false;
   }
-  return { containers, values: containers + commas };
+  return true;
 }
 
 /** Lists and objects that any text may have, however short it is. */
@@ -25,12 +26,17 @@ const containersFree = 64;
 /** Characters of a text for each further list or object. */
 const charsPerContainer = 8;
 
+/** The most of any text, however long: six thousand series of Prometheus have as many. */
+const leanMax: JsonBounds = { containersMax: 32_768, valuesMax: 131_072 };
+
 /**
  * Whether a JSON text has so few lists and objects that it takes no more than ten times its bytes:
  * one for each eight characters, and 64. `[[],[],...]` would take twenty times.
  */
 export function isLeanJson(text: string): boolean {
-  return countJson(text).containers <= containersFree + text.length / charsPerContainer;
+  const { containersMax, valuesMax } = leanMax;
+  const ownMax = containersFree + text.length / charsPerContainer;
+  return isJsonWithin(text, { containersMax: Math.min(containersMax, ownMax), valuesMax });
 }
 
 const [quote, comma, bracket, brace, backslash] = [0x22, 0x2c, 0x5b, 0x7b, 0x5c];

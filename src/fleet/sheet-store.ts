@@ -50,6 +50,9 @@ export const reportKeptMs = 3_000;
 /** The most bytes of reports that a leader reads at a time. */
 export const gatherBytesMax = 16_777_216;
 
+/** The most replicas whose reports a leader takes. */
+export const gatheredMax = 1_000;
+
 /** The longest that one call to the store waits, in milliseconds. */
 const callMsMax = 1_000;
 
@@ -143,7 +146,8 @@ function parseReports(reply: Buffer, sentMs: number): readonly FoundReport[] {
     const [, replicaId, number, ageMs, length] = reportLine.exec(line) ?? [];
     at = next + Number(length);
     // What is missing is not a number, which is not larger than anything either.
-    if (replicaId === undefined || !(at <= reply.length)) throw new ServiceError("STORE_PROTOCOL");
+    const isSound = replicaId !== undefined && at <= reply.length && reports.length < gatheredMax;
+    if (!isSound) throw new ServiceError("STORE_PROTOCOL");
     const bytes = reply.subarray(next, at);
     reports.push({ replicaId, number: Number(number), atMs: sentMs - Number(ageMs), bytes });
   }

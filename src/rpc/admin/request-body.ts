@@ -1,7 +1,7 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression, UniversalServerRequest } from "@connectrpc/connect/protocol";
-import { countJson } from "../../core/json-count.js";
+import { isJsonWithin } from "../../core/json-count.js";
 import { countParts } from "../count-parts.js";
 import { FieldReader, TooManyFieldsError } from "../field-reader.js";
 import { type AdminMethod, messageBytesMax } from "./methods.js";
@@ -110,7 +110,8 @@ export function checkBinary(bytes: Uint8Array, schema: DescMessage): void {
  */
 export function checkJson(bytes: Buffer): void {
   // What stands between texts is ASCII, and each byte of them is one character so.
-  if (countJson(bytes.toString("latin1")).values > messageFieldsMax) throw tooManyFields();
+  const bounds = { containersMax: messageFieldsMax, valuesMax: messageFieldsMax };
+  if (!isJsonWithin(bytes.toString("latin1"), bounds)) throw tooManyFields();
 }
 
 function isStream(body: UniversalServerRequest["body"]): body is AsyncIterable<Uint8Array> {
