@@ -68,6 +68,7 @@ export type PreparedDescriptor =
 export interface PreparedQuery {
   readonly policy: Policy;
   readonly overrides: OverrideTable;
+  readonly peekedRules: ReadonlySet<Rule>;
   readonly isDomainKnown: boolean;
   /** Whether nobody is refused, whatever is found. */
   readonly isShadow: boolean;
@@ -101,6 +102,8 @@ export interface PrepareParts {
   readonly policy: Policy;
   /** What operators have changed about keys. */
   readonly overrides: OverrideTable;
+  /** Rules that settle since a call has peeked at them. Default: none. */
+  readonly peekedRules?: ReadonlySet<Rule>;
   readonly counters: DecisionCounters;
   readonly switches: Switches;
   readonly records: Pick<KeyRecords, "find" | "recordOf">;
@@ -124,7 +127,7 @@ export interface PrepareParts {
  *   for a limit that the request carries with a period above ten years
  */
 export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): PreparedQuery {
-  const { policy, overrides } = parts;
+  const { policy, overrides, peekedRules = noRules } = parts;
   const preparation = new Preparation(query, parts);
   const descriptors = preparation.descriptors();
   const { asks, isKeepable } = preparation;
@@ -136,6 +139,7 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
   return {
     policy,
     overrides,
+    peekedRules,
     isDomainKnown: policy.domains.has(query.domain),
     isShadow: parts.switches.isShadow,
     descriptors,
@@ -148,6 +152,20 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
     slot: createSlot(),
     isStyled: descriptors.some(isStyled),
   };
+}
+
+const noRules: ReadonlySet<Rule> = new Set();
+
+/** The rules that begin to settle with these charges: those that are peeked at first by them. */
+export function newlyPeekedRules(
+  { asks, descriptors, peekedRules }: PreparedQuery,
+  charges: readonly Charge[],
+): readonly Rule[] {
+  return charges.flatMap(({ cost }, i): readonly Rule[] => {
+    const descriptor = cost === 0 ? descriptors[asks[i]?.descriptorIndex ?? -1] : undefined;
+    if (descriptor?.kind !== "limited" || descriptor.rule?.settlesOncePeeked !== true) return [];
+    return peekedRules.has(descriptor.rule) ? [] : [descriptor.rule];
+  });
 }
 
 function isStyled(descriptor: PreparedDescriptor): boolean {
@@ -211,7 +229,7 @@ class Preparation {
     const limit = overrideLimit(override, this.#parts.switches.defaults);
     const key = overrideKey(this.#query.domain, this.#entries(index), limit);
     const firstAsk = this.asks.length;
-    this.#ask({ index, limit, key });
+    this.#ask({ index, limit, key, isSettling: false });
     return { kind: "limited", firstAsk, askCount: 1 };
   }
 
@@ -221,6 +239,7 @@ class Preparation {
     const asked = (this.#query.descriptors[index] ?? noDescriptor).entries;
     const firstAsk = this.asks.length;
     const entries = this.#entries(index, rule.sharePatterns);
+    const isSettling = this.#parts.peekedRules?.has(rule) === true;
     let isOwn = true;
     for (const limit of limits) {
       let key = limitKey(domain, entries, limit);
@@ -230,12 +249,12 @@ class Preparation {
       // What is shared by a flood is nobody's own.
       const override = isOwn ? overrides.find(domain, asked, limit.name) : undefined;
       const own = override === undefined ? limit : overrides.limits.limitOf(limit, override);
-      this.#ask({ index, limit: own, key });
+      this.#ask({ index, limit: own, key, isSettling });
     }
     if (!isOwn) this.isKeepable = false;
   }
 
-  #ask({ index, limit, key: spelled }: { index: number; limit: Limit; key: LimitKey }): void {
+  #ask({ index, limit, key: spelled, isSettling }: AskedLimit): void {
     const { records, isKept, switches, windowSource, epochUs, nameOf } = this.#parts;
     const key = nameOf(spelled);
     const isRefund = this.#query.descriptors[index]?.isRefund === true;
@@ -249,7 +268,7 @@ class Preparation {
         periodUs: limit.periodUs,
         burst: limit.burst,
         cost: 1,
-        role: switchedRole(limit.role, switches),
+        role: switchedRole(limit.role, switches, isSettling),
         isRefund,
         peekExhausted: limit.peek === "exhausted",
         windows: windowSource.windowsOf(limit, epochUs),
@@ -276,6 +295,14 @@ class Preparation {
 /** Whether a value may stand in a key as it is: stores keep keys as UTF-8. */
 function isNameable(value: string): boolean {
   return value.length <= keyValueLengthMax && value.isWellFormed();
+}
+
+interface AskedLimit {
+  readonly index: number;
+  readonly limit: Limit;
+  readonly key: LimitKey;
+  /** Whether its rule settles since it was peeked at. */
+  readonly isSettling: boolean;
 }
 
 interface Matched {

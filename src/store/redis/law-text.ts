@@ -50,7 +50,7 @@ export const lawText = `
       over = wanted > burst
     else
       over = level[k] + cost > burst
-      if flags % 4 == 3 then
+      if flags >= 64 then
         touch(k, math.max(level[k], math.min(level[k] + cost, 2 * burst)))
       elseif not over then
         touch(k, level[k] + cost)
@@ -64,7 +64,7 @@ export const lawText = `
     local quotaCount, quotaOverCount = 0, 0
     for i = 1, count do
       local role = flagsOf[i] % 4
-      if isOver[i] and (role == 0 or role == 3) then return true end
+      if isOver[i] and role == 0 then return true end
       if role == 2 then
         quotaCount = quotaCount + 1
         if isOver[i] then quotaOverCount = quotaOverCount + 1 end
@@ -79,7 +79,7 @@ export const lawText = `
       level[k], isTouched[k] = levelNow[k], false
     end
     for i = 1, count do
-      if flagsOf[i] % 8 >= 4 or flagsOf[i] % 4 == 3 then
+      if flagsOf[i] % 8 >= 4 or flagsOf[i] >= 64 then
         evaluate(i)
       elseif not isOver[i] then
         noteBucket(i)
@@ -105,7 +105,7 @@ export const lawText = `
       keyOf[i], flagsOf[i], hitsOf[i], burstOf[i], periodOf[i], costOf[i], at =
         unpackStruct('<I2BI4I4dd', batch, at)
       fromOf[i], untilOf[i] = nil, nil
-      if flagsOf[i] >= 32 then
+      if flagsOf[i] % 64 >= 32 then
         local startUs, endUs, nextEndUs
         startUs, endUs, nextEndUs, at = unpackStruct('<ddd', batch, at)
         fromOf[i], untilOf[i] = windowAt(startUs, endUs, nextEndUs)
