@@ -123,6 +123,8 @@ export interface Limit {
   readonly name?: string;
   /** Hits that drain in one period, 0 (blocks everything) to `hitsMax`. */
   readonly hits: number;
+  /** Its file leaves them out, and so blocks everything. */
+  readonly areHitsLeftOut?: true;
   /** The period as a unit and a whole multiple of it, as Envoy reports it (10 s: second, 10). */
   readonly unit: LimitUnit;
   readonly unitMultiplier: number;

@@ -138,8 +138,9 @@ function readLimit(
   const role = charge === "settle" ? settledRole(mode) : mode;
   const counted = algorithm.kind === "gcra" ? {} : { algorithm };
   const { onStoreFailure } = defaults;
+  const leftOut = fields.byName.has("requests_per_unit") ? {} : { areHitsLeftOut: true as const };
   const most = overrideMax === undefined ? {} : { overrideMax };
-  return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...most };
+  return { hits, ...leftOut, ...pace, burst, ...counted, role, peek, onStoreFailure, ...most };
 }
 
 /** `overrideMax` of a limit or a domain: how many times as much an override may give. */
