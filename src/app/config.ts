@@ -2,6 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { findNearestName } from "../policy/nearest-name.js";
 import { type AdminChoice, type AdminValues, chooseAdmin } from "./admin-choice.js";
+import { chooseControl } from "./control-choice.js";
 import { ignoredNotices } from "./ignored-options.js";
 import { checkOpenPorts } from "./open-ports.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "./options.js";
@@ -193,7 +194,12 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const stats = chooseStats(values, sources.env);
   const signals = chooseSignals(values);
   const admin = chooseAdmin(values);
-  const openPorts = checkOpenPorts(values, tls);
+  const control = chooseControl(values, {
+    isSet: (name) => isSet(name, sources),
+    hasOwnSetting: optionNames.some((name) => isOurs(name) && isSet(name, sources)),
+  });
+  const controlAddress = control.kind === "control" ? control.address : undefined;
+  const openPorts = checkOpenPorts({ ...values, controlAddress }, tls);
   const timings = parseTimings(sources.env[testTimingsName]);
   if (
     timings.kind === "problem" ||
@@ -203,9 +209,10 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     stats.kind === "problems" ||
     signals.kind === "problems" ||
     admin.kind === "problems" ||
+    control.kind === "problems" ||
     openPorts.kind === "problems"
   ) {
-    const problems = [tls, xds, stats, signals, admin, openPorts].flatMap((one) =>
+    const problems = [tls, xds, stats, signals, admin, control, openPorts].flatMap((one) =>
       one.kind === "problems" ? one.problems : [],
     );
     if (store.kind === "problem") problems.unshift(store.message);
@@ -217,6 +224,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const isRuntime = values.policy === undefined;
   const config: Config = {
     ...rest,
+    controlAddress,
     store,
     ...(tls.kind === "tls" ? { tls: tls.tls } : {}),
     ...(admin.admin === undefined ? {} : { admin: admin.admin }),
@@ -238,6 +246,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
       ...(tls.kind === "plaintext" ? tls.notices : []),
       ...(xds.kind === "xds" ? xds.notices : []),
       ...admin.notices,
+      ...control.notices,
       ...(sources.env[testTimingsName] === undefined ? [] : [testTimingsNotice]),
     ],
   };
@@ -256,13 +265,20 @@ const testTimingsNotice =
   `${testTimingsName} is set, which only tests may do: leases and lifetimes differ from the ` +
   "documented ones, and replicas with other values cannot work with this one.";
 
+function isSet(name: OptionName, { flags, env }: ConfigSources): boolean {
+  return flags[name] !== undefined || env[optionRow(name).env] !== undefined;
+}
+
+/** Whether an option is one that envoyproxy/ratelimit does not have. */
+function isOurs(name: OptionName): boolean {
+  return optionRow(name).env.startsWith(ourPrefix);
+}
+
 /** Settings that change nothing: what they say must not be taken for done. */
-function notices({ flags, env }: ConfigSources, store: StoreChoice): readonly string[] {
-  const isSet = (name: OptionName) =>
-    flags[name] !== undefined || env[optionRow(name).env] !== undefined;
+function notices(sources: ConfigSources, store: StoreChoice): readonly string[] {
   const tlsNames = optionNames.filter((name) => name.startsWith("redisTls") && name !== "redisTls");
-  const all = [...ignoredNotices(env)];
-  if (tlsNames.some(isSet) && !speaksTls(store)) {
+  const all = [...ignoredNotices(sources.env)];
+  if (tlsNames.some((name) => isSet(name, sources)) && !speaksTls(store)) {
     all.push("REDIS_TLS_ names are set, but no Redis is reached over TLS; set REDIS_TLS to true.");
   }
   return all;

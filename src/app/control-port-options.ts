@@ -18,7 +18,8 @@ export const controlPortOptionRows = {
     docs:
       "Where the control port listens, `host:port`; `:port` is all addresses, port 0 a free one. " +
       "Envoys get their shares of services' limits there, and tell what they do. TLS as on the " +
-      "gRPC port. A taken one is warned of, and the service goes on. Empty: no control port.",
+      "gRPC port. A taken one is warned of, and the service goes on. Empty: no control port; " +
+      "nor is there one by default for a configuration of envoyproxy/ratelimit alone.",
   }),
   nodeRules: checkedOption<readonly NodeRule[]>({
     section: "Listening",

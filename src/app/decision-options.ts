@@ -122,6 +122,33 @@ export const decisionOptionRows = {
     defaultValue: "RateLimit-Reset",
     docs: "The header for the whole seconds until the limit is unused, or until it lets in again.",
   }),
+  hasRequestHeaders: switchOption({
+    section: "Decisions",
+    env: "LIMIT_REQUEST_HEADERS_ENABLED",
+    flag: "limit-request-headers-enabled",
+    defaultValue: false,
+    docs:
+      "Requests that go on to the upstream carry the tightest limit in three headers, unless its " +
+      "rule says `headers: none`. Envoy adds them to what the client sent: remove those first.",
+  }),
+  requestLimitHeader: headerNameOption({
+    env: "LIMIT_REQUEST_LIMIT_HEADER",
+    flag: "limit-request-limit-header",
+    defaultValue: "RateLimit-Limit",
+    docs: "The upstream's header for the limit's hits in a period.",
+  }),
+  requestRemainingHeader: headerNameOption({
+    env: "LIMIT_REQUEST_REMAINING_HEADER",
+    flag: "limit-request-remaining-header",
+    defaultValue: "RateLimit-Remaining",
+    docs: "The upstream's header for the hits that are left.",
+  }),
+  requestResetHeader: headerNameOption({
+    env: "LIMIT_REQUEST_RESET_HEADER",
+    flag: "limit-request-reset-header",
+    defaultValue: "RateLimit-Reset",
+    docs: "The upstream's header for the whole seconds of `LIMIT_RESET_HEADER`.",
+  }),
 } as const;
 
 type DecisionRows = typeof decisionOptionRows;
@@ -146,7 +173,18 @@ export function switchesOf(values: DecisionValues): Switches {
 
 /** What the process adds to every response. */
 export function extrasOf(values: DecisionValues): ResponseExtrasOptions {
-  const { hasLimitHeaders, limitHeader, remainingHeader, resetHeader, hasDynamicMetadata } = values;
-  const names = { limit: limitHeader, remaining: remainingHeader, reset: resetHeader };
-  return { headerNames: hasLimitHeaders ? names : undefined, hasDynamicMetadata };
+  const { hasLimitHeaders, hasRequestHeaders, hasDynamicMetadata } = values;
+  return {
+    headerNames: hasLimitHeaders
+      ? { limit: values.limitHeader, remaining: values.remainingHeader, reset: values.resetHeader }
+      : undefined,
+    requestHeaderNames: hasRequestHeaders
+      ? {
+          limit: values.requestLimitHeader,
+          remaining: values.requestRemainingHeader,
+          reset: values.requestResetHeader,
+        }
+      : undefined,
+    hasDynamicMetadata,
+  };
 }

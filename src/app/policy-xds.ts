@@ -110,6 +110,13 @@ export class XdsPolicies implements PolicyFeed {
     if (isRepeated && this.#last?.refusal !== undefined) {
       return { kind: "refused", reason: this.#last.refusal, isRepeated };
     }
+    if (set.resources.length === 0 && this.#inForce.current() === undefined) {
+      this.#parts.logger.warn(
+        { event: "policyMissing", server: this.#parts.xds.address },
+        "The control plane has sent no configuration: there is no policy until it does.",
+      );
+      return { kind: "accepted", isRepeated };
+    }
     if (version === this.#inForce.current()?.version) {
       // A wrong set came between, or a new stream began: what is in force is right again.
       this.#inForce.confirm();

@@ -8,6 +8,7 @@ import type { LimitDefaults } from "../core/limit.js";
 import { doctorPolicyOf } from "../doctor/look.js";
 import { lintPaths } from "../generate/lint-paths.js";
 import { compareWithReference } from "../policy/comparison.js";
+import { missingHitsNotice } from "../policy/limit-words.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../policy/parse.js";
 import { formatProblems, visibleText } from "../policy/problem.js";
 import type { CommandContext } from "./context.js";
@@ -62,7 +63,8 @@ export function addCheck(program: Command, context: CommandContext): void {
     )
     .addHelpText("before", examplesText)
     .addHelpText("after", helpText)
-    .action(async (paths: readonly string[], options: CheckOptions) => {
+    .action(async (given: readonly string[], said: CheckOptions) => {
+      const { paths, options } = withoutFileAsFlag(given, said);
       const complain = (message: string): never => command.error(`error: ${message}`);
       if (options.envoy === true && (paths.length === 0 || options.ratelimit !== undefined)) {
         complain("--envoy needs files, and no --ratelimit");
@@ -109,6 +111,18 @@ With --policy each bootstrap is compared with it too, as \`headgate doctor\` com
 Envoy that runs: a domain that is wrong, a filter that is missing, a timeout too short.
 
 Exit codes: 0 right, 1 a file cannot be read, 2 usage, 3 invalid.`;
+
+/** A flag that may stand alone takes the file behind it for its value: that one is given back. */
+function withoutFileAsFlag(
+  paths: readonly string[],
+  options: CheckOptions,
+): { readonly paths: readonly string[]; readonly options: CheckOptions } {
+  const { mergeDomainConfig: value } = options;
+  if (typeof value !== "string" || mergeOption.parse(value).kind === "value") {
+    return { paths, options };
+  }
+  return { paths: [value, ...paths], options: { ...options, mergeDomainConfig: true } };
+}
 
 /** The service's own setting. */
 const mergeOption = policyStartOptionRows.mergesDomains;
@@ -166,11 +180,13 @@ async function check(paths: readonly string[], parts: CheckParts): Promise<numbe
   if (format === "json") {
     output.out(JSON.stringify({ ...asJson(sources, parsed), ...comparison }, undefined, 2));
   } else {
-    const report = comparison === undefined ? [] : [renderComparison(comparison)];
+    const columnsMax = context.terminal.columns() ?? Number.POSITIVE_INFINITY;
+    const report = comparison === undefined ? [] : [renderComparison(comparison, columnsMax)];
     const services = parsed.kind === "policy" ? renderServices(parsed.services) : "";
     const quotas = parsed.kind === "policy" ? renderQuotas(parsed.quotas) : "";
     const warnings = parsed.kind === "policy" ? formatLocated(warningsOf(parsed)) : "";
-    const parts = [asText(sources, parsed), services, quotas, warnings, ...report];
+    const notice = noticesOf(parsed).map((text) => `WARNING: ${text}`);
+    const parts = [asText(sources, parsed), ...notice, services, quotas, warnings, ...report];
     output.out(parts.filter((part) => part !== "").join("\n\n"));
   }
   return parsed.kind === "policy" ? exitCodes.ok : exitCodes.invalidPolicy;
@@ -190,6 +206,12 @@ async function readAll(paths: readonly string[], style: PolicyFileStyle): Promis
     else unreadable.push(read.message);
   }
   return { sources, unreadable };
+}
+
+/** What is right by the letter, and cannot be meant. */
+function noticesOf(parsed: ParsedPolicy): readonly string[] {
+  const notice = parsed.kind === "policy" ? missingHitsNotice(parsed.rules) : undefined;
+  return notice === undefined ? [] : [notice];
 }
 
 /** What is right, and may reach further than it was meant to. */
@@ -214,7 +236,9 @@ function asJson(sources: readonly PolicyText[], parsed: ParsedPolicy): object {
     const services = summarizeServices(parsed.services);
     const quotas = summarizeQuotas(parsed.quotas);
     const warnings = warningsOf(parsed);
-    return { ok: true, ...counts(sources, parsed), services, quotas, problems: [], warnings };
+    const notices = noticesOf(parsed);
+    const found = { services, quotas, problems: [], warnings, notices };
+    return { ok: true, ...counts(sources, parsed), ...found };
   }
   const { problems, unreportedCount } = parsed;
   return { ok: false, files: sources.length, problems, unreportedCount };

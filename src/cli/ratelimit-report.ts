@@ -6,11 +6,12 @@ import { drawTable } from "./text-table.js";
 /** Limits that the text shows; JSON shows all. */
 export const reportLimitsMax = 50;
 
-/** Longest name of a rule in the table, in characters. */
-const ruleCharsMax = 48;
-
-/** What changes for a configuration, as text for people. */
-export function renderComparison(comparison: Comparison): string {
+/**
+ * What changes for a configuration, as text for people.
+ *
+ * @param columnsMax the length of a line, for which names are cut; Infinity off a terminal
+ */
+export function renderComparison(comparison: Comparison, columnsMax: number): string {
   const { same, differences } = comparison;
   const sections = [
     section(
@@ -22,7 +23,7 @@ export function renderComparison(comparison: Comparison): string {
     ),
     section(
       "The most each limit admits, envoyproxy/ratelimit > Headgate",
-      renderLimits(comparison),
+      renderLimits(comparison, columnsMax),
     ),
   ];
   return sections.filter((text) => text !== "").join("\n\n");
@@ -63,21 +64,21 @@ function wrap(head: string, text: string): readonly string[] {
   return [...lines, line.trimEnd()];
 }
 
-function renderLimits({ limits }: Comparison): readonly string[] {
+function renderLimits({ limits }: Comparison, columnsMax: number): readonly string[] {
   if (limits.length === 0) return [];
   const rows = limits
     .slice(0, reportLimitsMax)
     .map((limit) => [
-      `  ${shorten(limit.domain)}`,
-      shorten(limit.rule),
+      `  ${visibleText(limit.domain)}`,
+      visibleText(limit.rule),
       `${limit.requestsPerUnit} a ${limit.unit}${limit.role === "shadow" ? " (shadow)" : ""}`,
       pair(limit, "atOnceCount"),
       pair(limit, "inWindowCount"),
       limit.suggestion ?? "",
     ]);
   const columns = [
-    { title: "  domain" },
-    { title: "rule" },
+    { title: "  domain", isFlexible: true },
+    { title: "rule", isFlexible: true },
     { title: "limit" },
     { title: "at once", align: "right" },
     { title: "in a window", align: "right" },
@@ -85,7 +86,7 @@ function renderLimits({ limits }: Comparison): readonly string[] {
   ] as const;
   const restCount = limits.length - rows.length;
   const rest = restCount > 0 ? [`  and ${restCount} more (-o json shows all)`] : [];
-  return [...drawTable(columns, rows), ...rest, ...legend];
+  return [...drawTable(columns, rows, columnsMax), ...rest, ...legend];
 }
 
 const legend: readonly string[] = [
@@ -95,11 +96,6 @@ const legend: readonly string[] = [
 
 function pair({ reference, headgate }: LimitComparison, count: keyof LimitComparison["reference"]) {
   return `${reference[count]} > ${headgate[count]}`;
-}
-
-function shorten(text: string): string {
-  const visible = visibleText(text);
-  return visible.length <= ruleCharsMax ? visible : `${visible.slice(0, ruleCharsMax - 3)}...`;
 }
 
 function many(count: number): string {

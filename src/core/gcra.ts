@@ -6,7 +6,7 @@ import {
   pastBucket,
   unitsPerHit,
 } from "./bucket.js";
-import type { LimitKey } from "./limit.js";
+import { denialOf, isSettled, type LimitKey } from "./limit.js";
 
 /**
  * GCRA in its continuous-state leaky-bucket form. A bucket holds `level` (what is used) at a time;
@@ -341,7 +341,7 @@ function evaluate(charge: Charge, draft: Draft, nowUs: number): ChargeResult {
     const wanted = charge.peekExhausted ? draft.level + unitsPerHit : draft.level;
     return { isOver: wanted > burst, bucket: draftBucket(draft, nowUs) };
   }
-  if (charge.role === "settle") {
+  if (isSettled(charge.role)) {
     const isOver = draft.level + cost > burst;
     touch(draft, Math.max(draft.level, Math.min(draft.level + cost, 2 * burst)));
     return { isOver, bucket: draftBucket(draft, nowUs) };
@@ -375,8 +375,9 @@ export function isRequestDenied(asks: readonly Finding[]): boolean {
   let quotaCount = 0;
   let quotaOverCount = 0;
   for (const { charge, result } of asks) {
-    if (result.isOver && (charge.role === "enforce" || charge.role === "settle")) return true;
-    if (charge.role !== "quota") continue;
+    const denial = denialOf(charge.role);
+    if (result.isOver && denial === "enforce") return true;
+    if (denial !== "quota") continue;
     quotaCount += 1;
     if (result.isOver) quotaOverCount += 1;
   }
@@ -394,7 +395,7 @@ function withdraw(asks: readonly Ask[], drafts: readonly Draft[], nowUs: number)
   }
   for (const ask of asks) {
     const { charge, draft } = ask;
-    const isKept = charge.isRefund || charge.role === "settle";
+    const isKept = charge.isRefund || isSettled(charge.role);
     const { isOver } = ask.result;
     if (isKept) ask.result = { ...evaluate(charge, draft, nowUs), isOver };
     else if (!isOver) ask.result = { isOver, bucket: draftBucket(draft, nowUs) };

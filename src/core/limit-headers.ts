@@ -26,6 +26,8 @@ export interface StyledStatus {
 /** What a response carries beside its statuses. */
 export interface LimitResponse {
   readonly headers: readonly Header[];
+  /** What the request carries that goes to the upstream. */
+  readonly requestHeaders: readonly Header[];
   readonly body?: string;
 }
 
@@ -42,31 +44,50 @@ interface LimitedStyled extends StyledStatus {
   readonly status: LimitedStatus;
 }
 
+/** What the process adds, where the rule of the tightest limit does not say otherwise. */
+export interface LimitResponseOptions {
+  readonly isDenied: boolean;
+  /** The process's own headers, for rules that say nothing; absent: none. */
+  readonly names?: LimitHeaderNames | undefined;
+  /** What the upstream is told, unless a rule wants no headers; absent: nothing. */
+  readonly requestNames?: LimitHeaderNames | undefined;
+}
+
 /**
- * Headers that say the tightest limit of a request, in the way that its rule wants, and the body of
- * a refusal. `ietf` lists every limit whose rule wants that.
- *
- * @param names the process's own headers, for rules that say nothing; undefined for none
+ * Headers that say the tightest limit of a request, in the way that its rule wants, with
+ * `retry-after` where it has any and refuses; and the body of a refusal. `ietf` lists every limit
+ * whose rule wants that.
  */
 export function limitResponse(
   statuses: readonly StyledStatus[],
-  {
-    isDenied,
-    names,
-  }: { readonly isDenied: boolean; readonly names?: LimitHeaderNames | undefined },
+  { isDenied, names, requestNames }: LimitResponseOptions,
 ): LimitResponse {
   const limited = statuses.filter(isLimited);
   const tightest = tightestOf(limited);
-  if (tightest === undefined) return { headers: [] };
-  const headers = [
+  if (tightest === undefined) return { headers: [], requestHeaders: [] };
+  const isRefusing = isDenied && tightest.status.isOver;
+  const told = [
     ...ownHeaders(tightest, names),
     ...ietfHeaders(limited.filter((one) => one.headers === "ietf")),
   ];
-  if (!isDenied || !tightest.status.isOver || tightest.body === undefined) return { headers };
+  const hasWait = isRefusing && told.length > 0 && tightest.headers !== "none";
+  const headers = hasWait ? [...told, retryAfter(tightest)] : told;
+  const requestHeaders =
+    requestNames === undefined || tightest.headers === "none"
+      ? []
+      : namedHeaders(tightest, requestNames);
+  if (!isRefusing || tightest.body === undefined) return { headers, requestHeaders };
   return {
     headers: [...headers, { name: "content-type", value: "application/problem+json" }],
+    requestHeaders,
     body: problemBody(tightest),
   };
+}
+
+/** Source: RFC 9110, section 10.2.3; at least a second, as Envoy's own. */
+function retryAfter({ status }: LimitedStyled): Header {
+  const seconds = Math.max(1, headerSeconds(status.durationUntilResetUs));
+  return { name: "retry-after", value: String(seconds) };
 }
 
 function isLimited(one: StyledStatus): one is LimitedStyled {
@@ -90,7 +111,13 @@ function ownHeaders(
 ): readonly Header[] {
   if (headers === "none" || headers === "ietf") return [];
   const names = headers === "x-ratelimit" ? xRateLimitNames : processNames;
-  if (names === undefined) return [];
+  return names === undefined ? [] : namedHeaders({ status }, names);
+}
+
+function namedHeaders(
+  { status }: Pick<LimitedStyled, "status">,
+  names: LimitHeaderNames,
+): readonly Header[] {
   const { currentLimit, limitRemaining, durationUntilResetUs } = status;
   return [
     { name: names.limit, value: String(currentLimit.hits) },
@@ -102,22 +129,53 @@ function ownHeaders(
 /**
  * What is allowed, and what is left of it: a structured list each, one item a limit.
  *
+ * They are read as a client reads them that does all they allow: `r` hits within the next `t`
+ * seconds, whenever it likes, and `q` hits in each `w` seconds after. So `t` is not the time until
+ * a bucket is unused, but one after which `q` hits fit whatever was done with the `r`. A bucket of
+ * b hits that drain at a rate holds at most b - r + r when they are used; after `w` = q / rate, `q`
+ * of them have drained. A debt has to drain besides.
+ *
+ * Example: 100 a minute, of which 1 is used: `q=100;w=60`, and `r=99;t=60`. With a burst of 10 it
+ * is `q=10;w=6`.
+ *
  * Source: draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4; RFC 9651 for strings.
  */
 function ietfHeaders(statuses: readonly LimitedStyled[]): readonly Header[] {
   if (statuses.length === 0) return [];
   const policies = statuses.map((one) => {
-    const { hits, unit, unitMultiplier } = one.status.currentLimit;
-    return `${quoted(nameOf(one))};q=${hits};w=${periodSeconds(unit, unitMultiplier)}`;
+    const { quota, windowSeconds } = ietfPolicy(one.status);
+    return `${quoted(nameOf(one))};q=${quota};w=${windowSeconds}`;
   });
   const limits = statuses.map((one) => {
-    const { limitRemaining, durationUntilResetUs } = one.status;
-    return `${quoted(nameOf(one))};r=${limitRemaining};t=${headerSeconds(durationUntilResetUs)}`;
+    return `${quoted(nameOf(one))};r=${one.status.limitRemaining};t=${effectiveSeconds(one)}`;
   });
   return [
     { name: "ratelimit-policy", value: policies.join(", ") },
     { name: "ratelimit", value: limits.join(", ") },
   ];
+}
+
+/** Hits that are allowed in each window. What drains has one of what fits at once, rounded up. */
+function ietfPolicy({ currentLimit }: LimitedStatus): {
+  readonly quota: number;
+  readonly windowSeconds: number;
+} {
+  const { hits, burst, unit, unitMultiplier, algorithm } = currentLimit;
+  const seconds = periodSeconds(unit, unitMultiplier);
+  if (algorithm?.kind === "fixed_window" || burst >= hits) {
+    return { quota: hits, windowSeconds: seconds };
+  }
+  return { quota: burst, windowSeconds: Math.ceil((burst * seconds) / hits) };
+}
+
+/** In how many seconds the whole quota is there again, whatever is done with what remains now. */
+function effectiveSeconds({ status }: LimitedStyled): number {
+  const { currentLimit, durationUntilResetUs, isOver } = status;
+  const { windowSeconds } = ietfPolicy(status);
+  const seconds = headerSeconds(durationUntilResetUs);
+  // An unused window has no end yet that could be told.
+  if (currentLimit.algorithm?.kind === "fixed_window") return seconds || windowSeconds;
+  return isOver ? windowSeconds + seconds : windowSeconds;
 }
 
 function nameOf({ status, label }: LimitedStyled): string {

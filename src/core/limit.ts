@@ -30,7 +30,44 @@ export type Role =
   /** Denies only when all quota limits of the request are over. */
   | "quota"
   /** Always stored, into debt of at most one more burst; over above the burst. */
-  | "settle";
+  | "settle"
+  /** Stored as `settle` is, and never denies. */
+  | "shadowSettle"
+  /** Stored as `settle` is, and denies as `quota` does. */
+  | "quotaSettle";
+
+/** When an over limit denies: by itself, never, or only with all others of its kind. */
+export type Denial = Extract<Role, "enforce" | "shadow" | "quota">;
+
+const settledRoles: Readonly<Record<Denial, Role>> = {
+  enforce: "settle",
+  shadow: "shadowSettle",
+  quota: "quotaSettle",
+};
+
+const denials: Readonly<Record<Role, Denial>> = {
+  enforce: "enforce",
+  shadow: "shadow",
+  quota: "quota",
+  settle: "enforce",
+  shadowSettle: "shadow",
+  quotaSettle: "quota",
+};
+
+/** When an over limit of that role denies. */
+export function denialOf(role: Role): Denial {
+  return denials[role];
+}
+
+/** The role that denies so, and whose charges are stored whatever is decided. */
+export function settledRole(denial: Denial): Role {
+  return settledRoles[denial];
+}
+
+/** Whether a charge of that role is stored whatever is decided. */
+export function isSettled(role: Role): boolean {
+  return role !== denials[role];
+}
 
 /** What answers for a limit while the store cannot. */
 export type FailureMode =
@@ -86,6 +123,8 @@ export interface Limit {
   readonly name?: string;
   /** Hits that drain in one period, 0 (blocks everything) to `hitsMax`. */
   readonly hits: number;
+  /** Its file leaves them out, and so blocks everything. */
+  readonly areHitsLeftOut?: true;
   /** The period as a unit and a whole multiple of it, as Envoy reports it (10 s: second, 10). */
   readonly unit: LimitUnit;
   readonly unitMultiplier: number;
@@ -186,6 +225,13 @@ export interface Rule {
   readonly metricPath?: readonly MetricStep[];
   /** What the response's dynamic metadata says when the rule lets a request pass; frozen. */
   readonly metadata?: JsonObject;
+  /**
+   * Whether its limits settle from the first call on that peeks at them: its file has no word for
+   * costs that are told after the response, and charges whatever comes. Absent: they do not.
+   *
+   * Source: envoyproxy/ratelimit, where hits count whether or not they are over.
+   */
+  readonly settlesOncePeeked?: true;
   /** Absent: as the process is told. */
   readonly headers?: HeaderStyle;
   /** What a caller who is refused by this rule finds in the response's body; absent: nothing. */

@@ -6,7 +6,10 @@ import { hitsMax, type Limit, type LimitUnit, unitSeconds } from "./limit.js";
  * The part of a limit that a status reports: a limit itself will do, so that what is made of it can
  * be kept with it. Source: envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.
  */
-export type CurrentLimit = Pick<Limit, "name" | "hits" | "unit" | "unitMultiplier" | "burst">;
+export type CurrentLimit = Pick<
+  Limit,
+  "name" | "hits" | "unit" | "unitMultiplier" | "burst" | "algorithm"
+>;
 
 /**
  * What one descriptor met. Source: envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus.

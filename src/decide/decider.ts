@@ -1,7 +1,8 @@
 import { Breaker } from "../core/breaker.js";
+import type { Charge } from "../core/bucket.js";
 import type { Clock } from "../core/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js";
-import type { LimitKey } from "../core/limit.js";
+import type { LimitKey, Rule } from "../core/limit.js";
 import { noOverrides, type OverrideTable } from "../core/override-table.js";
 import type { Verdict } from "../core/verdict.js";
 import type { Policy } from "../policy/policy.js";
@@ -16,7 +17,12 @@ import { decideWithoutStore } from "./fallback.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
 import type { PolicySource } from "./policy-source.js";
-import { type PreparedQuery, preparedBytes, prepareQuery } from "./prepared-query.js";
+import {
+  newlyPeekedRules,
+  type PreparedQuery,
+  preparedBytes,
+  prepareQuery,
+} from "./prepared-query.js";
 import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { RateLimitQuery } from "./query.js";
 import { type QueryShape, shapedQuery } from "./query-shapes.js";
@@ -91,6 +97,9 @@ export class Decider {
   /** What the records were learnt under. */
   #recordsPolicy: Policy | undefined;
   #recordsOverrides: OverrideTable | undefined;
+  /** Rules of the policy in force that settle since a call has peeked at them: swapped whole. */
+  #peekedRules: ReadonlySet<Rule> = new Set();
+  #peekedPolicy: Policy | undefined;
   #localStore: LimitStore;
   /** How calls of a policy are answered that nobody reads. */
   #areLimitsCarried = false;
@@ -171,10 +180,15 @@ export class Decider {
         this.#recordsPolicy = policy;
         this.#recordsOverrides = overrides;
       }
+      if (policy !== this.#peekedPolicy) {
+        this.#peekedRules = new Set();
+        this.#peekedPolicy = policy;
+      }
       this.#noteCarried(query);
       return prepareQuery(query, {
         policy,
         overrides,
+        peekedRules: this.#peekedRules,
         counters,
         switches,
         records: this.#records,
@@ -211,7 +225,9 @@ export class Decider {
   /** Whether what was prepared is still the policy in force, and the overrides. */
   isCurrent(prepared: PreparedQuery): boolean {
     return (
-      prepared.policy === this.#parts.policies.current() && prepared.overrides === this.#overrides()
+      prepared.policy === this.#parts.policies.current() &&
+      prepared.overrides === this.#overrides() &&
+      prepared.peekedRules === this.#peekedRules
     );
   }
 
@@ -243,6 +259,7 @@ export class Decider {
     const nowMs = clock.monotonicMs();
     if (prepared.window !== undefined) this.#windows.renew(prepared, clock.epochUs());
     const charges = chargesFor(prepared, call.hits);
+    if (charges !== prepared.charges) this.#notePeeks(prepared, charges);
     const bytes = preparedBytes(prepared);
     pressure.begin(bytes);
     const sighting = call.query === undefined ? undefined : this.#parts.seen?.begin(nowMs);
@@ -262,6 +279,13 @@ export class Decider {
     if (known !== undefined) this.#finish(decision, known);
     else if (pressure.passesStoreBy(nowMs)) this.#fallBack(decision, "OVERLOADED");
     else this.#batcher.ask(charges, decision, decision.isCoalescing ? prepared.slot : undefined);
+  }
+
+  /** Whoever peeks tells the cost after the response: from the next call on it is stored. */
+  #notePeeks(prepared: PreparedQuery, charges: readonly Charge[]): void {
+    if (prepared.policy !== this.#peekedPolicy) return;
+    const rules = newlyPeekedRules(prepared, charges).filter((one) => !this.#peekedRules.has(one));
+    if (rules.length > 0) this.#peekedRules = new Set([...this.#peekedRules, ...rules]);
   }
 
   /** What needs no store: nothing is limited, or the store has refused the same a moment ago. */

@@ -69,6 +69,7 @@ export type PreparedDescriptor =
 export interface PreparedQuery {
   readonly policy: Policy;
   readonly overrides: OverrideTable;
+  readonly peekedRules: ReadonlySet<Rule>;
   readonly isDomainKnown: boolean;
   /** Whether nobody is refused, whatever is found. */
   readonly isShadow: boolean;
@@ -102,6 +103,8 @@ export interface PrepareParts {
   readonly policy: Policy;
   /** What operators have changed about keys. */
   readonly overrides: OverrideTable;
+  /** Rules that settle since a call has peeked at them. Default: none. */
+  readonly peekedRules?: ReadonlySet<Rule>;
   readonly counters: DecisionCounters;
   readonly switches: Switches;
   readonly records: Pick<KeyRecords, "find" | "recordOf">;
@@ -125,7 +128,7 @@ export interface PrepareParts {
  *   for a limit that the request carries with a period above ten years
  */
 export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): PreparedQuery {
-  const { policy, overrides } = parts;
+  const { policy, overrides, peekedRules = noRules } = parts;
   const preparation = new Preparation(query, parts);
   const descriptors = preparation.descriptors();
   const { asks, isKeepable } = preparation;
@@ -137,6 +140,7 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
   return {
     policy,
     overrides,
+    peekedRules,
     isDomainKnown: policy.domains.has(query.domain),
     isShadow: parts.switches.isShadow,
     descriptors,
@@ -149,6 +153,20 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
     slot: createSlot(),
     isStyled: descriptors.some(isStyled),
   };
+}
+
+const noRules: ReadonlySet<Rule> = new Set();
+
+/** The rules that begin to settle with these charges: those that are peeked at first by them. */
+export function newlyPeekedRules(
+  { asks, descriptors, peekedRules }: PreparedQuery,
+  charges: readonly Charge[],
+): readonly Rule[] {
+  return charges.flatMap(({ cost }, i): readonly Rule[] => {
+    const descriptor = cost === 0 ? descriptors[asks[i]?.descriptorIndex ?? -1] : undefined;
+    if (descriptor?.kind !== "limited" || descriptor.rule?.settlesOncePeeked !== true) return [];
+    return peekedRules.has(descriptor.rule) ? [] : [descriptor.rule];
+  });
 }
 
 function isStyled(descriptor: PreparedDescriptor): boolean {
@@ -212,7 +230,7 @@ class Preparation {
     const limit = overrideLimit(override, this.#parts.switches.defaults);
     const shared = overrideKey(this.#query.domain, this.#entries(index), limit);
     const firstAsk = this.asks.length;
-    this.#ask({ index, limit, ...this.#carriedKeys(shared, limit) });
+    this.#ask({ index, limit, ...this.#carriedKeys(shared, limit), isSettling: false });
     return { kind: "limited", firstAsk, askCount: 1 };
   }
 
@@ -233,6 +251,7 @@ class Preparation {
     const asked = (this.#query.descriptors[index] ?? noDescriptor).entries;
     const firstAsk = this.asks.length;
     const entries = this.#entries(index, rule.sharePatterns);
+    const isSettling = this.#parts.peekedRules?.has(rule) === true;
     let isOwn = true;
     for (const limit of limits) {
       let key = limitKey(domain, entries, limit);
@@ -242,12 +261,12 @@ class Preparation {
       // What is shared by a flood is nobody's own.
       const override = isOwn ? overrides.find(domain, asked, limit.name) : undefined;
       const own = override === undefined ? limit : overrides.limits.limitOf(limit, override);
-      this.#ask({ index, limit: own, key });
+      this.#ask({ index, limit: own, key, isSettling });
     }
     if (!isOwn) this.isKeepable = false;
   }
 
-  #ask({ index, limit, key: spelled, lastKey }: Asked): void {
+  #ask({ index, limit, key: spelled, lastKey, isSettling }: AskedLimit): void {
     const { records, isKept, switches, windowSource, epochUs, nameOf } = this.#parts;
     const key = nameOf(spelled);
     const isRefund = this.#query.descriptors[index]?.isRefund === true;
@@ -257,7 +276,7 @@ class Preparation {
       periodUs: limit.periodUs,
       burst: limit.burst,
       cost: 1,
-      role: switchedRole(limit.role, switches),
+      role: switchedRole(limit.role, switches, isSettling),
       isRefund,
       peekExhausted: limit.peek === "exhausted",
       windows: windowSource.windowsOf(limit, epochUs),
@@ -292,11 +311,13 @@ function isNameable(value: string): boolean {
   return value.length <= keyValueLengthMax && value.isWellFormed();
 }
 
-interface Asked {
+interface AskedLimit {
   readonly index: number;
   readonly limit: Limit;
   readonly key: LimitKey;
   readonly lastKey?: LimitKey;
+  /** Whether its rule settles since it was peeked at. */
+  readonly isSettling: boolean;
 }
 
 interface Matched {

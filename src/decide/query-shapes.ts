@@ -57,11 +57,12 @@ export class QueryShapes {
 export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): PreparedQuery {
   const asks = shapedAsks(sample.asks, keys);
   const charges = chargesOf(asks);
-  const { policy, overrides, isDomainKnown, isShadow, descriptors, window } = sample;
+  const { policy, overrides, peekedRules, isDomainKnown, isShadow, descriptors, window } = sample;
   const { isRepeatable, isPlain, isKeepable, isStyled } = sample;
   return {
     policy,
     overrides,
+    peekedRules,
     isDomainKnown,
     isShadow,
     descriptors,

@@ -1,6 +1,6 @@
 import type { Charge } from "../core/bucket.js";
 import type { DescriptorEntry } from "../core/key.js";
-import type { FailureMode, Limit, LimitKey } from "../core/limit.js";
+import { denialOf, type FailureMode, type Limit, type LimitKey } from "../core/limit.js";
 import type { OverrideTable } from "../core/override-table.js";
 import type { QuotaLimit, QuotaPoolSettings } from "../core/quota.js";
 import type { Policy } from "../policy/policy.js";
@@ -72,8 +72,8 @@ export function findReach(descriptor: ReachDescriptor, parts: ReachParts): Quota
   if (met?.kind !== "limited") {
     return { ...unlimited, counters: ruleCounters, identity: descriptorIdentity(descriptor) };
   }
-  const denying = prepared.asks.filter(({ charge }) => charge.role !== "shadow");
-  const counted = prepared.asks.filter(({ charge }) => charge.role === "shadow");
+  const denying = prepared.asks.filter(({ charge }) => denialOf(charge.role) !== "shadow");
+  const counted = prepared.asks.filter(({ charge }) => denialOf(charge.role) === "shadow");
   const identity = keysIdentity(prepared.asks.map(({ charge: { key } }) => key));
   const onStoreFailure = strictest(denying.length === 0 ? [] : denying);
   const isDenied = denying.some(({ limit }) => limit.hits === 0 || limit.burst === 0);

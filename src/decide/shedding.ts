@@ -1,4 +1,4 @@
-import type { FailureMode } from "../core/limit.js";
+import { type FailureMode, isSettled } from "../core/limit.js";
 import type { Policy } from "../policy/policy.js";
 
 /** How a call is answered of which nothing is read. */
@@ -17,7 +17,7 @@ export function shedModeOf({ rules }: Policy, carried: FailureMode | undefined):
   for (const { effect } of rules) {
     if (effect.kind !== "limited") continue;
     for (const { role, onStoreFailure } of effect.limits) {
-      if (role === "shadow" || role === "settle") continue;
+      if (role === "shadow" || isSettled(role)) continue;
       if (onStoreFailure === "deny" || onStoreFailure === "local") return "deny";
       if (onStoreFailure === "error") mode = "error";
     }

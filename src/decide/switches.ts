@@ -1,4 +1,4 @@
-import type { LimitDefaults, Role } from "../core/limit.js";
+import { denialOf, isSettled, type LimitDefaults, type Role, settledRole } from "../core/limit.js";
 
 /** What the process changes about every limit, whatever the policy says of it. */
 export interface Switches {
@@ -15,11 +15,19 @@ export interface Switches {
   readonly defaults: LimitDefaults;
 }
 
-/** The part that a limit plays under the process's switches. */
-export function switchedRole(role: Role, { isShadow, isQuota, chargesDenied }: Switches): Role {
-  if (role === "shadow" || role === "settle") return role;
+/**
+ * The part that a limit plays under the process's switches.
+ *
+ * @param isSettling whether its costs are told after the response, though the limit does not say so
+ */
+export function switchedRole(
+  role: Role,
+  { isShadow, isQuota, chargesDenied }: Switches,
+  isSettling: boolean,
+): Role {
+  const own = denialOf(role);
   // Where nobody is refused each limit is charged by itself, as if it stood alone.
-  if (isShadow) return "shadow";
-  if (isQuota) return "quota";
-  return role === "enforce" && chargesDenied ? "settle" : role;
+  const denial = isShadow ? "shadow" : isQuota && own === "enforce" ? "quota" : own;
+  const isCharged = isSettled(role) || isSettling || (chargesDenied && denial !== "shadow");
+  return isCharged ? settledRole(denial) : denial;
 }

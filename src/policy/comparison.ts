@@ -155,6 +155,7 @@ const metDifferences: readonly (readonly [DifferenceId, (rule: Rule) => boolean]
   ["store-failure", (rule) => limitsOf(rule).some((limit) => limit.onStoreFailure !== "error")],
   ["key-patterns", ({ path }) => path.some(({ key }) => key.includes("*"))],
   ["denied-hits", isLimited],
+  ["later-costs", isLimited],
   ["retry-time", isLimited],
   [
     "key-and-value",

@@ -77,7 +77,7 @@ function readDescriptor(node: ParsedNode, level: Level): undefined {
     refuseSharing(reader, fields, { step, isShared: settings.isShared });
     if (!isPathInBounds(reader, node, above)) return undefined;
     // Problems end in no policy, so what a wrong descriptor leaves in the list is never seen.
-    if (!rules.add(draftRule(domain, above, { read, settings, telling }))) {
+    if (!rules.add(draftRule(domain, above, { read, settings, telling, dialect }))) {
       const message = `a policy cannot hold more than ${rulesMax} descriptors`;
       return reader.report(node, { id: "HG160", message });
     }
@@ -102,7 +102,7 @@ function below(above: Above, step: PathStep, settings: RuleSettings): Above {
 function draftRule(
   domain: string,
   { path, sharePatterns, metricPath, label }: Above,
-  { read, settings, telling }: DraftSettings,
+  { read, settings, telling, dialect }: DraftSettings,
 ): RuleDraft {
   const { effect, replaces } = read;
   const { metadata, headers, body, isDetailedMetric } = settings;
@@ -117,6 +117,7 @@ function draftRule(
     ...(headers !== undefined && { headers }),
     ...(body !== undefined && { body }),
     ...(telling !== undefined && { telling }),
+    ...(dialect === "ratelimit" && effect.kind === "limited" && { settlesOncePeeked: true }),
   };
   return { ...rule, ...extras };
 }
@@ -126,6 +127,7 @@ interface DraftSettings {
   readonly read: ReadEffect;
   readonly settings: RuleSettings;
   readonly telling: RuleTelling | undefined;
+  readonly dialect: Dialect;
 }
 
 function readStep(reader: NodeReader, fields: Fields): PathStep | undefined {

@@ -37,6 +37,18 @@ const fileDifferenceRows = {
     headgate: "Charges all limits of a request, or none.",
     choice: "`HEADGATE_CHARGE_DENIED=true`",
   },
+  "later-costs": {
+    kind: "different",
+    reference: joined(
+      "Adds costs that come after the response to the window's count, however large, and",
+      "forgets all of it where the window ends.",
+    ),
+    headgate: joined(
+      "Charges them too, from the first call of zero hits to their rule on: into debt of at",
+      "most one more burst, which drains at the limit's rate.",
+    ),
+    choice: "`HEADGATE_ALGORITHM=fixed_window`; or `charge: settle`, in a `kind: Policy`",
+  },
   "retry-time": {
     kind: "better",
     reference: joined(

@@ -232,6 +232,8 @@ const roleWords: Readonly<Record<Role, string>> = {
   shadow: "refuses nobody, and counts",
   quota: "refuses only when all quota limits of a request are over",
   settle: "stores every charge, into debt, and refuses above the burst",
+  shadowSettle: "stores every charge, into debt, and refuses nobody",
+  quotaSettle: "stores every charge, into debt, and refuses only with all other quota limits",
 };
 
 function roleChange(was: Role, is: Role): Omit<PolicyChange, "place"> {

@@ -1,4 +1,5 @@
-import { type Limit, unitSeconds } from "../core/limit.js";
+import { type Limit, type Rule, unitSeconds } from "../core/limit.js";
+import { visibleText } from "./problem.js";
 
 /** How fast a limit drains, in words. Example: `1,800 per minute`, `5 per 10 s`, `none`. */
 export function rateWords({ hits, unit, unitMultiplier }: Limit): string {
@@ -38,4 +39,26 @@ export function grouped(count: number): string {
   const [whole = "", fraction] = String(count).split(".");
   const text = whole.replaceAll(/\B(?=(\d{3})+$)/g, ",");
   return fraction === undefined ? text : `${text}.${fraction}`;
+}
+
+/** Rules that a notice names; it counts the others. */
+const namedRulesMax = 5;
+
+/**
+ * What is to be said of rules whose file leaves `requests_per_unit` out: envoyproxy/ratelimit takes
+ * that for 0, and refuses all that meets them. Undefined where there are none.
+ */
+export function missingHitsNotice(rules: readonly Rule[]): string | undefined {
+  const found = rules.filter(
+    ({ effect }) => effect.kind === "limited" && effect.limits.some((one) => one.areHitsLeftOut),
+  );
+  if (found.length === 0) return undefined;
+  const names = found.slice(0, namedRulesMax).map(({ domain, label }) => `${domain}.${label}`);
+  const restCount = found.length - names.length;
+  const rest = restCount === 0 ? "" : ` and ${restCount} more`;
+  const where = visibleText(names.join(", "));
+  return (
+    `requests_per_unit is missing, so it is 0 and every request is refused: ${where}${rest}. ` +
+    "Write the number, or requests_per_unit: 0 to block."
+  );
 }

@@ -1,11 +1,12 @@
 import { isScalar, type ParsedNode } from "yaml";
 import {
+  type Denial,
   drainTimeUsMax,
   hitsMax,
   type Limit,
   type LimitDefaults,
   type LimitUnit,
-  type Role,
+  settledRole,
   unitSeconds,
 } from "../core/limit.js";
 import { multiplierMax } from "../core/override.js";
@@ -30,14 +31,11 @@ export type RateLimit = {
 /** What its descriptor says about a limit. */
 export interface LimitSetting {
   readonly dialect: Dialect;
-  readonly mode: LimitMode;
+  readonly mode: Denial;
   readonly defaults: LimitDefaults;
   /** Told the name of each limit, also where the rest of the limit is wrong. */
   readonly defineName: (name: string) => void;
 }
-
-/** What part the limits of a descriptor play, unless their costs are settled. */
-export type LimitMode = Extract<Role, "enforce" | "shadow" | "quota">;
 
 /** Periods that have a name. */
 export const units: readonly LimitUnit[] = [
@@ -137,11 +135,12 @@ function readLimit(
   if (pace === undefined || hits === undefined || burst === undefined) return undefined;
   if (!isWithinDrainTime(reader, fields, { ...pace, hits, burst })) return undefined;
   if (charge === undefined || peek === undefined || algorithm === undefined) return undefined;
-  const role = charge === "settle" ? "settle" : mode;
+  const role = charge === "settle" ? settledRole(mode) : mode;
   const counted = algorithm.kind === "gcra" ? {} : { algorithm };
   const { onStoreFailure } = defaults;
+  const leftOut = fields.byName.has("requests_per_unit") ? {} : { areHitsLeftOut: true as const };
   const most = overrideMax === undefined ? {} : { overrideMax };
-  return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...most };
+  return { hits, ...leftOut, ...pace, burst, ...counted, role, peek, onStoreFailure, ...most };
 }
 
 /** `overrideMax` of a limit or a domain: how many times as much an override may give. */
@@ -214,13 +213,12 @@ function readBurst(
 function readCharge(
   reader: NodeReader,
   fields: Fields,
-  mode: LimitMode,
+  mode: Denial,
 ): "settle" | "ask" | undefined {
   const field = fields.byName.get("charge");
   if (field === undefined) return "ask";
-  // A settled charge is stored whatever it finds; a shadow limit never denies, and one of a quota
-  // never alone. Both is neither.
-  if (mode !== "enforce") return reportPair(reader, field, `${mode}_mode`);
+  // Nobody is refused for the debt that it would keep.
+  if (mode === "shadow") return reportPair(reader, field, "shadow_mode");
   return reader.readChoice(field, ["settle"], { id: "HG133", what: "a way to charge" });
 }
 

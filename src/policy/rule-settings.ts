@@ -1,6 +1,7 @@
 import type { JsonObject } from "../core/json.js";
 import {
   type BodyStyle,
+  type Denial,
   type FailureMode,
   type HeaderStyle,
   isPattern,
@@ -9,13 +10,12 @@ import {
 } from "../core/limit.js";
 import { readRuleMetadata } from "./metadata.js";
 import type { Field, Fields, NodeReader } from "./node-reader.js";
-import type { LimitMode } from "./rate-limit.js";
 import { stepLabel } from "./rule-list.js";
 import type { Dialect } from "./shapes.js";
 
 /** What a descriptor says beside its limits. */
 export interface RuleSettings {
-  readonly mode: LimitMode;
+  readonly mode: Denial;
   /** Undefined: as the domain says. */
   readonly onStoreFailure: FailureMode | undefined;
   readonly isShared: boolean;
@@ -73,10 +73,7 @@ export const headerStyles: readonly HeaderStyle[] = ["x-ratelimit", "ietf", "non
 export const bodyStyles: readonly BodyStyle[] = ["problem+json"];
 
 /** A limit that denies nobody has no part in a quota either: shadow wins, as in the reference. */
-function readMode(
-  reader: NodeReader,
-  { fields, dialect, isShadow, isQuota }: ModeFlags,
-): LimitMode {
+function readMode(reader: NodeReader, { fields, dialect, isShadow, isQuota }: ModeFlags): Denial {
   const quotaField = fields.byName.get("quota_mode");
   if (isShadow && isQuota && dialect === "headgate" && quotaField !== undefined) {
     const message = '"quota_mode" and "shadow_mode" exclude each other';

@@ -22,6 +22,8 @@ import { overrideText, type SentRequest } from "./rls-request.js";
 export interface ResponseExtrasOptions {
   /** Headers of the tightest limit, where its rule says nothing of them; undefined for none. */
   readonly headerNames: LimitHeaderNames | undefined;
+  /** Headers of the tightest limit on the request that goes to the upstream; absent: none. */
+  readonly requestHeaderNames?: LimitHeaderNames | undefined;
   /** Whether responses repeat what was asked, and the rules' `metadata`, for later filters. */
   readonly hasDynamicMetadata: boolean;
 }
@@ -35,7 +37,10 @@ export interface AnsweredCall {
 }
 
 type Extras = Partial<
-  Pick<RateLimitResponse, "responseHeadersToAdd" | "rawBody" | "dynamicMetadata">
+  Pick<
+    RateLimitResponse,
+    "responseHeadersToAdd" | "requestHeadersToAdd" | "rawBody" | "dynamicMetadata"
+  >
 >;
 
 /** What responses carry beside their statuses. Most carry nothing, and that costs nothing. */
@@ -55,13 +60,14 @@ export class ResponseExtras {
 
   /** Whether the answers to such calls may carry anything; the others are not worth a look. */
   mayAdd({ isStyled }: PreparedQuery): boolean {
-    const { headerNames, hasDynamicMetadata } = this.#options;
-    return isStyled || headerNames !== undefined || hasDynamicMetadata;
+    const { headerNames, requestHeaderNames, hasDynamicMetadata } = this.#options;
+    const isNamed = headerNames !== undefined || requestHeaderNames !== undefined;
+    return isStyled || isNamed || hasDynamicMetadata;
   }
 
   /** The fields of one response: those that it has. */
   fields(call: AnsweredCall): Extras {
-    const { headers, body } = this.#limitResponse(call);
+    const { headers, requestHeaders, body } = this.#limitResponse(call);
     const asked = this.needsAsked ? call.asked : undefined;
     const told = this.#toldRule(call);
     const allHeaders = [...headers, ...namingHeaders(told)];
@@ -71,6 +77,7 @@ export class ResponseExtras {
     };
     return {
       ...(allHeaders.length > 0 && { responseHeadersToAdd: allHeaders.map(toHeaderValue) }),
+      ...(requestHeaders.length > 0 && { requestHeadersToAdd: requestHeaders.map(toHeaderValue) }),
       ...(body !== undefined && { rawBody: Buffer.from(body, "utf8") }),
       ...(Object.keys(metadata).length > 0 && { dynamicMetadata: metadata }),
     };
@@ -118,6 +125,7 @@ export class ResponseExtras {
     return limitResponse(statuses, {
       isDenied: verdict.isDenied,
       names: this.#options.headerNames,
+      requestNames: this.#options.requestHeaderNames,
     });
   }
 }

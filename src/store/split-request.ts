@@ -7,7 +7,7 @@ import {
   decideRepeated,
   isRequestDenied,
 } from "../core/gcra.js";
-import type { LimitKey } from "../core/limit.js";
+import { denialOf, isSettled, type LimitKey, settledRole } from "../core/limit.js";
 import type { StoreOutcome, StoreRequest, StoreResult } from "./limit-store.js";
 import type { GivenBack } from "./split-part.js";
 
@@ -53,7 +53,7 @@ interface SentShare {
  * - A reply was lost. At the peek: nothing is charged. At the charge: the request fails, and what
  *   was charged stays (it may be admitted by `on_store_failure`). At the undoing: the request is
  *   denied, and at most its cost stays charged in that part.
- * - Settle charges and refunds of callers are sent once, in the second step, whatever is decided.
+ * - Settled charges and refunds of callers are sent once, in the second step, whatever is decided.
  *   Quota charges are sent as shadow charges: only here is it known whether all of them are over.
  */
 export class SplitRequest {
@@ -219,7 +219,8 @@ function peekOf(charge: Charge): Charge {
 
 function shadowQuotas(share: Share): Share {
   const charges = share.charges.map((charge): Charge => {
-    return charge.role === "quota" ? { ...charge, role: "shadow" } : charge;
+    if (denialOf(charge.role) !== "quota") return charge;
+    return { ...charge, role: isSettled(charge.role) ? settledRole("shadow") : "shadow" };
   });
   return { ...share, charges };
 }
@@ -237,7 +238,7 @@ function withoutTaking({ part, positions, charges }: Share): Share | undefined {
 
 /** Whether a charge takes hits only when the request is granted. */
 function isTaken({ role, isRefund, cost }: Charge): boolean {
-  return cost > 0 && !isRefund && role !== "settle";
+  return cost > 0 && !isRefund && !isSettled(role);
 }
 
 function latestUs(results: readonly { readonly nowUs: number }[]): number {

@@ -77,7 +77,16 @@ const chargeArbitrary: fc.Arbitrary<Charge> = fc
   .record({
     key: fc.integer({ min: 1, max: keyCount }).map((i) => testKey(`key ${i}`)),
     limit: limitArbitrary,
-    role: fc.constantFrom("enforce", "enforce", "enforce", "shadow", "quota", "settle"),
+    role: fc.constantFrom(
+      "enforce",
+      "enforce",
+      "enforce",
+      "shadow",
+      "quota",
+      "settle",
+      "shadowSettle",
+      "quotaSettle",
+    ),
     cost: fc.oneof(
       { weight: 6, arbitrary: fc.constantFrom(0, 1, 1, 1, 2, 3) },
       { weight: 2, arbitrary: fc.integer({ min: 0, max: 100 }) },

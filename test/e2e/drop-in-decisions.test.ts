@@ -56,7 +56,7 @@ describe("decisions in place of envoyproxy/ratelimit", () => {
     expect(await askAll(own(3n))).toBe("OK: 4/10");
     expect(await askAll(own(0n))).toBe("OK: 4/10");
     expect(await askAll(own(5n))).toBe("OVER: over 0/10");
-    expect(await askAll(own(2n, true))).toBe("OK: 6/10");
+    expect(await askAll(own(2n, true))).toBe("OK: 1/10");
     expect(await askAll(own(100n, true))).toBe("OK: 10/10");
     expect(await askAll(own(1n))).toBe("OK: 9/10");
   });

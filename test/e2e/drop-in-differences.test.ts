@@ -110,6 +110,16 @@ describe("differences in what limits do", () => {
     }
   });
 
+  it("later-costs: what follows a call of zero hits is charged, up to one more burst", async () => {
+    const ask = (hits: bigint, isRefund = false): Promise<string> =>
+      usual.askAll({ descriptors: [{ entries: ["other=later"], hits, isRefund }] });
+    expect(await ask(0n)).toBe("OK: 10/10");
+    for (let count = 0; count < 3; count += 1) await ask(9n);
+    expect(await ask(0n)).toBe("OVER: over 0/10");
+    // 27 of 10 are a debt of 10: the last 7 are forgiven.
+    expect(await ask(11n, true)).toBe("OK: 1/10");
+  });
+
   it("retry-time: until the caller's own request fits, or until nothing is used", async () => {
     const ask = (hits: number): RlsAsk => ({ descriptors: [["hourly=retry"]], hits });
     expectNear(await resetSeconds(usual, ask(10)), 3_600);

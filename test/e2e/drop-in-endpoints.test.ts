@@ -73,7 +73,7 @@ describe("endpoints of envoyproxy/ratelimit", () => {
     }
     expect(await page("/stats")).toContain("ratelimit.service.config_load_success: 1");
     expect(await page("/rlconfig")).toContain(
-      "edge.user: unit=YEAR requests_per_unit=10, shadow_mode: false",
+      "edge.user: unit=YEAR requests_per_unit=10, shadow_mode: false, quota_mode: false\n",
     );
     expect(await page("/debug/pprof/")).toMatch(/^200 /);
     // Off until somebody asks for them, and told so: theirs are open to whoever reaches the port.

@@ -131,7 +131,7 @@ describe("the ports in SECURITY.md", { timeout: 120_000 }, () => {
   });
 
   it("are by default where the table says", () => {
-    const loaded = loadConfig({ flags: {}, env: {} });
+    const loaded = loadConfig({ flags: {}, env: { HEADGATE_POLICY: "policy.yaml" } });
     if (loaded.kind !== "config") throw new Error("the defaults are wrong");
     const { config } = loaded;
     const at = (place: { readonly host: string; readonly port: number } | undefined) =>

@@ -82,12 +82,22 @@ const laterFilter = httpFilter("header_mutation", "HeaderMutation", {
       told("x-owner", "metadata:owner:team"),
       told("x-domain", "domain"),
       told("x-asked", "descriptors"),
+      echoed("x-seen-limit", "x-up-limit"),
+      echoed("x-seen-left", "x-up-left"),
     ],
   },
 });
 
 function told(key: string, path: string): Json {
-  const value = `%DYNAMIC_METADATA(envoy.filters.http.ratelimit:${path})%`;
+  return answered(key, `%DYNAMIC_METADATA(envoy.filters.http.ratelimit:${path})%`);
+}
+
+/** What the request says that goes to the upstream. */
+function echoed(key: string, header: string): Json {
+  return answered(key, `%REQ(${header})%`);
+}
+
+function answered(key: string, value: string): Json {
   return { append: { header: { key, value }, append_action: "OVERWRITE_IF_EXISTS_OR_ADD" } };
 }
 
@@ -103,6 +113,9 @@ beforeAll(async () => {
     LIMIT_LIMIT_HEADER: "X-Shop-Limit",
     LIMIT_REMAINING_HEADER: "X-Shop-Left",
     LIMIT_RESET_HEADER: "X-Shop-Wait",
+    LIMIT_REQUEST_HEADERS_ENABLED: "true",
+    LIMIT_REQUEST_LIMIT_HEADER: "x-up-limit",
+    LIMIT_REQUEST_REMAINING_HEADER: "x-up-left",
   };
   [gateway, shadow] = await Promise.all([
     startHostedGateway(stage, { policy, headgateEnvs: [env], envoy }),
@@ -214,6 +227,22 @@ describe("what a caller and later filters are told through Envoy", () => {
     expect(header(answer, "ratelimit-policy")).toContain('"yearly";q=1;w=31536000');
     expect(header(answer, "ratelimit")).toMatch(/"yearly";r=0;t=\d+/);
     expect(header(answer, "x-shop-limit")).toBeUndefined();
+  });
+
+  it("is in retry-after of a refusal, once, also where Envoy would say it itself", async () => {
+    const values = { fields: "waits" };
+    expect((await gateway.send(values)).status).toBe(200);
+    const refused = await gateway.send(values);
+    expect(refused.status).toBe(429);
+    const names = refused.rawHeaders.filter((_, i) => i % 2 === 0);
+    expect(names.filter((name) => name === "retry-after")).toHaveLength(1);
+    expect(header(refused, "retry-after")).toMatch(/^\d+$/);
+  });
+
+  it("is in the headers of the request to the upstream that the process names", async () => {
+    const answer = await gateway.send({ tenant: "upstream" });
+    const seen = ["x-seen-limit", "x-seen-left"].map((name) => header(answer, name));
+    expect([answer.status, ...seen]).toEqual([200, "2", "1"]);
   });
 
   it("is in the body of a refusal where a rule asks for one", async () => {

@@ -133,8 +133,9 @@ describe("statistics of a running service", () => {
     const get = async (path: string): Promise<string> => (await http.send({ port, path })).body;
     expect(await get("/stats?filter=edge.user.total_hits")).toBe(`${hits}.user.total_hits: 5\n`);
     expect(await get("/rlconfig")).toBe(
-      "edge.user: unit=HOUR requests_per_unit=3, shadow_mode: false\n" +
-        "edge.plan_free.user: unit=HOUR requests_per_unit=100, shadow_mode: false\n",
+      "edge.user: unit=HOUR requests_per_unit=3, shadow_mode: false, quota_mode: false\n" +
+        "edge.plan_free.user: unit=HOUR requests_per_unit=100, shadow_mode: false, " +
+        "quota_mode: false\n",
     );
   });
 

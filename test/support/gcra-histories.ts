@@ -76,6 +76,8 @@ const roles: fc.Arbitrary<Role> = fc.constantFrom(
   "shadow",
   "quota",
   "settle",
+  "shadowSettle",
+  "quotaSettle",
 );
 
 /** Bursts from one hit to what drains in ten years; none where nothing drains. */

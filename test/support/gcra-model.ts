@@ -54,7 +54,7 @@ export class GcraModel {
     const met = charges.map((charge, i) => {
       const draft = draftOf(drafts, charge);
       const isOver = answerOf(charge, draft, answers[i] === true);
-      if (!isOver || charge.role === "settle") take(charge, draft);
+      if (!isOver || isSettled(charge.role)) take(charge, draft);
       return { isOver, level: draft.level, slackUnits: draft.slackUnits };
     });
     const isDenied = isRequestDenied(charges, met);
@@ -163,7 +163,7 @@ function answerOf(charge: Charge, draft: ModelDraft, answer: boolean): boolean {
  * bucket stays as it was stored, and the model follows.
  */
 function isStillFullDebt(charge: Charge, stored: Bucket, nowUs: number): boolean {
-  if (charge.role !== "settle" || stored.tUs === nowUs) return false;
+  if (!isSettled(charge.role) || stored.tUs === nowUs) return false;
   const full = fraction(2 * charge.burst);
   const level = drained(charge, { level: units(stored.level), tUs: stored.tUs }, nowUs);
   return !isAbove(level, full) && isAbove(add(level, unit), full);
@@ -180,20 +180,18 @@ function take(charge: Charge, draft: ModelDraft): void {
 function charged(charge: Charge, level: Fraction): Fraction {
   const cost = fraction(charge.cost);
   if (charge.isRefund) return most(zero, subtract(level, cost));
-  if (charge.role === "settle") {
+  if (isSettled(charge.role)) {
     return most(level, least(add(level, cost), fraction(2 * charge.burst)));
   }
   return add(level, cost);
 }
 
 function isRequestDenied(charges: readonly Charge[], met: readonly ModelResult[]): boolean {
-  const overOf = (role: Charge["role"]): readonly boolean[] =>
-    met.filter((_, i) => charges[i]?.role === role).map((result) => result.isOver);
-  const quotas = overOf("quota");
+  const overOf = (roles: readonly Charge["role"][]): readonly boolean[] =>
+    met.filter((_, i) => roles.some((role) => charges[i]?.role === role)).map((one) => one.isOver);
+  const quotas = overOf(["quota", "quotaSettle"]);
   return (
-    overOf("enforce").includes(true) ||
-    overOf("settle").includes(true) ||
-    (quotas.length > 0 && !quotas.includes(false))
+    overOf(["enforce", "settle"]).includes(true) || (quotas.length > 0 && !quotas.includes(false))
   );
 }
 
@@ -209,13 +207,17 @@ function withdrawn(
   }
   return charges.map((charge, i) => {
     const draft = draftOf(drafts, charge);
-    const isKept = charge.role === "settle" || charge.isRefund;
+    const isKept = isSettled(charge.role) || charge.isRefund;
     if (isKept) take(charge, draft);
     const isOver = met[i]?.isOver === true;
     const metLevel = met[i]?.level ?? zero;
     const level = isOver && !isKept ? metLevel : draft.level;
     return { isOver, level, slackUnits: draft.slackUnits };
   });
+}
+
+function isSettled(role: Charge["role"]): boolean {
+  return ["settle", "shadowSettle", "quotaSettle"].includes(role);
 }
 
 function draftOf(drafts: Map<string, ModelDraft>, charge: Charge): ModelDraft {

@@ -15,6 +15,8 @@ export interface HttpAsk {
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
+  /** Names and values in turn, as they came: also what stands twice. */
+  readonly rawHeaders: readonly string[];
   readonly body: string;
   /** Monotonic times of sending and of the answer's end, in milliseconds. */
   readonly sentMs: number;
@@ -42,6 +44,7 @@ export class HttpClient {
           resolve({
             status: response.statusCode ?? 0,
             headers: response.headers,
+            rawHeaders: response.rawHeaders,
             body: Buffer.concat(chunks).toString("utf8"),
             sentMs,
             answeredMs: performance.now(),

@@ -68,7 +68,7 @@ export const lawText = `
       over = wanted > burst
     else
       over = level[k] + cost > burst
-      if flags % 4 == 3 then
+      if flags % 128 >= 64 then
         touch(k, math.max(level[k], math.min(level[k] + cost, 2 * burst)))
       elseif not over then
         touch(k, level[k] + cost)
@@ -82,7 +82,7 @@ export const lawText = `
     local quotaCount, quotaOverCount = 0, 0
     for i = 1, count do
       local role = flagsOf[i] % 4
-      if isOver[i] and (role == 0 or role == 3) then return true end
+      if isOver[i] and role == 0 then return true end
       if role == 2 then
         quotaCount = quotaCount + 1
         if isOver[i] then quotaOverCount = quotaOverCount + 1 end
@@ -97,7 +97,7 @@ export const lawText = `
       level[k], isTouched[k] = levelNow[k], false
     end
     for i = 1, count do
-      if flagsOf[i] % 8 >= 4 or flagsOf[i] % 4 == 3 then
+      if flagsOf[i] % 8 >= 4 or flagsOf[i] % 128 >= 64 then
         evaluate(i)
       elseif not isOver[i] then
         noteBucket(i)
@@ -128,7 +128,7 @@ export const lawText = `
         startUs, endUs, nextEndUs, at = unpackStruct('<ddd', batch, at)
         fromOf[i], untilOf[i] = windowAt(startUs, endUs, nextEndUs)
       end
-      if flagsOf[i] >= 64 then lastOf[i], at = unpackStruct('<I2', batch, at) end
+      if flagsOf[i] >= 128 then lastOf[i], at = unpackStruct('<I2', batch, at) end
       if openDraft(i) then firsts[#firsts + 1] = i end
     end
     local granted = decide(count)

@@ -1,7 +1,7 @@
 import { type Bucket, type Charge, levelUnitsMax } from "../../core/bucket.js";
 import { ServiceError } from "../../core/errors.js";
 import type { ChargeResult } from "../../core/gcra.js";
-import type { LimitKey, Role } from "../../core/limit.js";
+import { type Denial, denialOf, isSettled, type LimitKey } from "../../core/limit.js";
 import type { StoreOutcome, StoreRequest } from "../limit-store.js";
 
 /** A batch as the take script reads it. */
@@ -37,8 +37,8 @@ const replyHeadBytes = 12;
 const replyRequestBytes = 4;
 const replyChargeBytes = 1 + bucketBytes;
 
-/** Flags of a charge: the role in the lowest two bits, then one bit each. */
-const roleBits: Readonly<Record<Role, number>> = { enforce: 0, shadow: 1, quota: 2, settle: 3 };
+/** Flags of a charge: when it denies in the lowest two bits, then one bit each. */
+const denialBits: Readonly<Record<Denial, number>> = { enforce: 0, shadow: 1, quota: 2 };
 const refundBit = 4;
 const peekExhaustedBit = 8;
 
@@ -51,8 +51,11 @@ const plainBit = 16;
 /** The limit counts in windows, which follow the charge. */
 const windowsBit = 32;
 
+/** The charge is stored whatever is decided. */
+const settledBit = 64;
+
 /** The request carried the limit, and the position of its `lastKey` follows. */
-const carriedBit = 64;
+const carriedBit = 128;
 
 /**
  * Packs a batch that `assertBatch` found good; what it did not check would be cut to size here.
@@ -247,7 +250,9 @@ function isStorable(value: number): boolean {
 function flagsOf(charge: Charge): number {
   const refund = charge.isRefund ? refundBit : 0;
   const windows = charge.windows === undefined ? 0 : windowsBit;
+  const settled = isSettled(charge.role) ? settledBit : 0;
   const carried = charge.lastKey === undefined ? 0 : carriedBit;
   const exhausted = charge.peekExhausted ? peekExhaustedBit : 0;
-  return roleBits[charge.role] + refund + exhausted + windows + carried;
+  const flags = refund + exhausted + windows + settled + carried;
+  return denialBits[denialOf(charge.role)] + flags;
 }

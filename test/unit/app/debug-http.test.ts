@@ -101,12 +101,13 @@ describe("the debug port", () => {
     );
   });
 
-  it("shows the limits in force, or that there is no policy", async () => {
+  it("shows the limits in force, or nothing without a policy", async () => {
     expect(await text("/rlconfig")).toContain(
-      "shop.plan_free.user: unit=MINUTE requests_per_unit=5, shadow_mode: false\n",
+      "shop.plan_free.user: unit=MINUTE requests_per_unit=5, shadow_mode: false, " +
+        "quota_mode: false\n",
     );
     sources.policy = undefined;
-    expect(await text("/rlconfig")).toBe("There is no policy yet.\n");
+    expect(await text("/rlconfig")).toBe("");
   });
 
   it("answers GET and HEAD, and nothing else", async () => {

@@ -16,20 +16,30 @@ describe("renderPolicy()", () => {
         effect: [testLimit(5, { algorithm: { kind: "fixed_window", timeZone: "UTC" } })],
       },
     ]);
-    const plain = "unit=MINUTE requests_per_unit=5, shadow_mode: false";
+    const plain = "unit=MINUTE requests_per_unit=5, shadow_mode: false, quota_mode: false";
     expect(renderPolicy(policy).trimEnd().split("\n")).toEqual([
-      "shop.a.b: unlimited",
+      "shop.a.b: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false",
       `shop.c_1: ${plain}`,
-      "shop.c_1: unit=DAY requests_per_unit=9, shadow_mode: false, name: n",
-      "shop.d: unit=MINUTE requests_per_unit=5, shadow_mode: true, unit_multiplier: 10, burst: 2",
-      `shop.e: ${plain}, quota_mode: true, on_store_failure: deny`,
+      "shop.c_1: unit=DAY requests_per_unit=9, shadow_mode: false, quota_mode: false, name: n",
+      "shop.d: unit=MINUTE requests_per_unit=5, shadow_mode: true, quota_mode: false, " +
+        "unit_multiplier: 10, burst: 2",
+      "shop.e: unit=MINUTE requests_per_unit=5, shadow_mode: false, quota_mode: true, " +
+        "on_store_failure: deny",
       `shop.f: ${plain}, charge: settle`,
       `shop.g: ${plain}, algorithm: fixed_window, time_zone: UTC`,
     ]);
   });
 
-  it("says that there is none", () => {
-    expect(renderPolicy(undefined)).toBe("There is no policy yet.\n");
-    expect(renderPolicy(testPolicy([]))).toBe("The policy has no limits.\n");
+  it("has the lines of envoyproxy/ratelimit alone for rules of its files", () => {
+    const limit = testLimit(5, { name: "n", onStoreFailure: "error" });
+    const fields = { settlesOncePeeked: true } as const;
+    expect(renderPolicy(testPolicy([{ path: ["a"], effect: [limit], fields }]))).toBe(
+      "shop.a: unit=MINUTE requests_per_unit=5, shadow_mode: false, quota_mode: false\n",
+    );
+  });
+
+  it("is empty where there is none, as there", () => {
+    expect(renderPolicy(undefined)).toBe("");
+    expect(renderPolicy(testPolicy([]))).toBe("");
   });
 });

@@ -73,6 +73,14 @@ async function layOut(name: string, text: string): Promise<void> {
 }
 
 describe("PolicyReloader", () => {
+  it("warns of a limit whose file leaves requests_per_unit out", async () => {
+    await layOut("config", policyText(5).replace(", requests_per_unit: 5", ""));
+    const reloader = await watching(join(folder, "config"));
+    expect(hits(reloader)).toBe(0);
+    const at = events.findIndex(({ event }) => event === "policyNotice");
+    expect(sentences[at]).toMatch(/^requests_per_unit is missing.*: shop\.user\./);
+  });
+
   it("knows no policy before its first look, and one after", async () => {
     const path = join(folder, "policy.yaml");
     await writeFile(path, policyText(5));

@@ -127,6 +127,17 @@ describe("XdsPolicies", () => {
     expect(policies.current()?.domains.size).toBe(0);
   });
 
+  it("has no policy while the control plane has sent nothing, and so is not ready", async () => {
+    const server = await XdsServer.start(stage);
+    const policies = open(server.address);
+    server.hold("1", []);
+    await server.requestWith("the empty set is acknowledged", ({ version }) => version === "1");
+    expect(policies.current()).toBeUndefined();
+    expect(policies.status.version).toBeUndefined();
+    server.hold("2", [config("a")]);
+    await inForce(policies, "a");
+  });
+
   it("refuses a set that is wrong in a part, says where, and keeps the last good one", async () => {
     const server = await XdsServer.start(stage);
     const clock = new FakeClock();

@@ -25,6 +25,34 @@ function noticesOf(env: Env): readonly string[] {
   return loaded.kind === "config" ? loaded.config.notices : [];
 }
 
+describe("the control port", () => {
+  const portOf = (env: Env, flags = {}): number | undefined => {
+    const loaded = loadConfig({ flags, env });
+    if (loaded.kind === "problems") throw new Error(loaded.problems.join("\n"));
+    return loaded.config.controlAddress?.port;
+  };
+
+  it("stays closed for a configuration of envoyproxy/ratelimit and nothing of ours", () => {
+    expect(portOf({ RUNTIME_ROOT: "/data", USE_STATSD: "false" })).toBeUndefined();
+    expect(portOf({ CONFIG_TYPE: "GRPC_XDS_SOTW" })).toBeUndefined();
+    expect(portOf({ RUNTIME_ROOT: "/data", HEADGATE_CONTROL_ADDR: ":18000" })).toBe(18_000);
+    expect(portOf({ HEADGATE_POLICY: "/policy.yaml" })).toBe(18_000);
+    expect(portOf({}, { policy: "/policy.yaml" })).toBe(18_000);
+    expect(portOf({ RUNTIME_ROOT: "/data", HEADGATE_REPLICAS: "3" })).toBe(18_000);
+  });
+
+  it("is never the control plane of its own process", () => {
+    const own = { CONFIG_TYPE: "GRPC_XDS_SOTW", HEADGATE_REPLICAS: "3" };
+    expect(portOf(own)).toBeUndefined();
+    expect(noticesOf(own).join()).toContain("own control port");
+    const named = { ...own, HEADGATE_CONTROL_ADDR: ":18000" };
+    expect(problemsOf(named).join()).toContain("own control port");
+    expect(problemsOf({ ...named, CONFIG_GRPC_XDS_SERVER_URL: "[::1]:18000" })).toHaveLength(1);
+    expect(portOf({ ...named, HEADGATE_CONTROL_ADDR: ":18001" })).toBe(18_001);
+    expect(portOf({ ...named, CONFIG_GRPC_XDS_SERVER_URL: "gateway:18000" })).toBe(18_000);
+  });
+});
+
 describe("chooseXds()", () => {
   it("takes files unless a control plane is asked for", () => {
     for (const env of [{}, { CONFIG_TYPE: "FILE" }, { CONFIG_TYPE: "file" }]) {

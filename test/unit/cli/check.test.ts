@@ -84,6 +84,13 @@ describe("headgate check", () => {
     expect(out).toContain(`${second}:1:9: HG150`);
   });
 
+  it("warns where requests_per_unit is missing, which refuses every request", async () => {
+    const path = await write("a.yaml", ratelimitText.replace(", requests_per_unit: 5", ""));
+    const { code, out } = await check(path);
+    expect(code).toBe(0);
+    expect(out).toMatch(/WARNING: requests_per_unit is missing, so it is 0 .*\.user/);
+  });
+
   it("merges the files of a domain where the flag or the environment says so", async () => {
     const first = await write("a.yaml", ratelimitText);
     const second = await write("b.yaml", ratelimitText.replace("user", "path"));
@@ -91,6 +98,8 @@ describe("headgate check", () => {
     expect(await check(first, second)).toMatchObject({ code: 3 });
     expect(await check("--merge-domain-config", "true", first, second)).toMatchObject(merged);
     expect(await check(first, second, "--merge-domain-config")).toMatchObject(merged);
+    // The flag may stand alone, and a file behind it is a file.
+    expect(await check("--merge-domain-config", first, second)).toMatchObject(merged);
     vi.stubEnv("MERGE_DOMAIN_CONFIG", "TRUE");
     expect(await check(first, second)).toMatchObject(merged);
     expect(await check("--merge-domain-config=false", first, second)).toMatchObject({ code: 3 });
@@ -119,6 +128,7 @@ describe("headgate check", () => {
       quotas: [],
       problems: [],
       warnings: [],
+      notices: [],
     });
     const bad = await check("-o", "json", await write("b.yaml", "domain: [x"));
     expect(bad.code).toBe(3);

@@ -3,11 +3,14 @@ import { renderComparison, reportLimitsMax } from "../../../src/cli/ratelimit-re
 import { compareWithReference } from "../../../src/policy/comparison.js";
 import { parsePolicy } from "../../../src/policy/parse.js";
 
-function report(descriptors: string): string {
+function report(descriptors: string, columnsMax = Number.POSITIVE_INFINITY): string {
   const text = `domain: shop\ndescriptors: [${descriptors}]`;
   const parsed = parsePolicy([{ file: "a.yaml", text }]);
   expect(parsed.kind).toBe("policy");
-  return renderComparison(compareWithReference(parsed.kind === "policy" ? parsed.rules : []));
+  return renderComparison(
+    compareWithReference(parsed.kind === "policy" ? parsed.rules : []),
+    columnsMax,
+  );
 }
 
 const daily = "rate_limit: {unit: day, requests_per_unit: 1000}";
@@ -23,14 +26,17 @@ describe("renderComparison()", () => {
     expect(choice).toContain("fixed_window; or algorithm: fixed_window on the limit");
   });
 
-  it("keeps its lines short", () => {
+  it("cuts names to a terminal, and never where a program reads", () => {
     const path = Array.from({ length: 12 }, (_, i) => `a_rather_long_key_${i}`);
     const tree = path.reduceRight(
       (below, key) => `, descriptors: [{key: ${key}${below}}]`,
       `, ${daily}`,
     );
-    const lines = report(`{key: top${tree}}`).split("\n");
-    expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(140);
+    const whole = ["top", ...path].join(".");
+    expect(report(`{key: top${tree}}`)).toContain(whole);
+    const lines = report(`{key: top${tree}}`, 120).split("\n");
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120);
+    expect(lines.join("\n")).not.toContain(whole);
   });
 
   it("shows no character that a terminal would act on", () => {

@@ -11,6 +11,7 @@ import {
 } from "../../../src/core/bucket.js";
 import { decideRequest, type RequestResult } from "../../../src/core/gcra.js";
 import type { LimitKey } from "../../../src/core/limit.js";
+import { isSettled } from "../../../src/core/limit.js";
 import {
   chargeOn,
   costHits,
@@ -101,7 +102,7 @@ function seeModel(model: GcraModel, { charges, nowUs, table, result }: Event): v
 /** What a bucket may hold after a charge that met this one, in the law's units. */
 function levelMax(charge: Charge, before: Bucket | undefined): number {
   const burst = charge.burst * unitsPerHit;
-  return Math.max(charge.role === "settle" ? 2 * burst : burst, before?.level ?? 0);
+  return Math.max(isSettled(charge.role) ? 2 * burst : burst, before?.level ?? 0);
 }
 
 /** Whole, in bounds, and written only where something was charged or its time in the future. */
@@ -111,7 +112,7 @@ function seeWrites({ charges, nowUs, before, writes, result }: Event): void {
     const onKey = charges.filter((charge) => charge.key === key);
     const isCharged = onKey.some((charge) => {
       const isOver = result.results[charges.indexOf(charge)]?.isOver === true;
-      const isKept = charge.role === "settle" || charge.isRefund;
+      const isKept = isSettled(charge.role) || charge.isRefund;
       return charge.cost > 0 && (isKept || (!result.isDenied && !isOver));
     });
     const [charge] = onKey;
@@ -207,7 +208,7 @@ class Admissions {
   see({ charges, result }: Event, atUs: number): void {
     charges.forEach((charge, i) => {
       if (result.results[i]?.isOver === true) return;
-      if (result.isDenied && charge.role !== "settle" && !charge.isRefund) return;
+      if (result.isDenied && !isSettled(charge.role) && !charge.isRefund) return;
       const known = this.#byKey.get(charge.key) ?? { charge, all: [] };
       this.#byKey.set(charge.key, known);
       known.all.push({ atUs, hits: charge.isRefund ? -charge.cost : charge.cost });
@@ -327,7 +328,7 @@ describe("decideRequest() while limits are edited and the clock steps", () => {
 
   it("bounds what a step back refuses by the time in which a full bucket drains", () => {
     const property = fc.property(
-      historyLimits.filter(({ burst, role }) => burst > 0 && role !== "settle"),
+      historyLimits.filter(({ burst, role }) => burst > 0 && !isSettled(role)),
       fc.integer({ min: 1, max: 10 ** 15 }),
       (limit, backUs) => {
         const charge = chargeOn([limit], 0);

@@ -45,7 +45,10 @@ describe("limitResponse()", () => {
   it("has no header where nothing is limited, or where nobody asked for any", () => {
     const unlimited = styled({ status: { isOver: false, limitRemaining: 4_294_967_295 } });
     expect(headersOf(unlimited, styled({ status: { isOver: false } }))).toEqual([]);
-    expect(limitResponse([styled()], { isDenied: false })).toEqual({ headers: [] });
+    expect(limitResponse([styled()], { isDenied: false })).toEqual({
+      headers: [],
+      requestHeaders: [],
+    });
   });
 
   it("follows the rule of the tightest limit", () => {
@@ -66,8 +69,66 @@ describe("limitResponse()", () => {
     ];
     expect(headersOf(...statuses)).toEqual([
       'ratelimit-policy: "pace";q=10;w=60, "a\\"\\\\?";q=100;w=86400',
-      'ratelimit: "pace";r=7;t=2, "a\\"\\\\?";r=90;t=2',
+      'ratelimit: "pace";r=7;t=60, "a\\"\\\\?";r=90;t=86400',
     ]);
+  });
+
+  it.each([
+    ["the burst, and the time in which it drains", { burst: 3 }, {}, "q=3;w=18", "r=7;t=18"],
+    ["of a larger burst only what drains in a period", { burst: 30 }, {}, "q=10;w=60", "r=7;t=60"],
+    [
+      "the end of the window that counts",
+      { algorithm: { kind: "fixed_window" } },
+      {},
+      "q=10;w=60",
+      "r=7;t=2",
+    ],
+    [
+      "a whole window where none has begun",
+      { algorithm: { kind: "fixed_window" } },
+      { durationUntilResetUs: 0 },
+      "q=10;w=60",
+      "r=7;t=60",
+    ],
+    [
+      "the wait in debt besides",
+      {},
+      { isOver: true, limitRemaining: 0, durationUntilResetUs: 9_000_000 },
+      "q=10;w=60",
+      "r=0;t=69",
+    ],
+  ] as const)("says in the fields of the IETF %s", (_, limit, fields, policy, left) => {
+    const currentLimit = testLimit(10, { name: "pace", ...limit });
+    expect(
+      headersOf(styled({ headers: "ietf", status: status({ currentLimit, ...fields }) })),
+    ).toEqual([`ratelimit-policy: "pace";${policy}`, `ratelimit: "pace";${left}`]);
+  });
+
+  it("tells a refused caller the wait in retry-after, where it is told anything", () => {
+    const over = status({ isOver: true, limitRemaining: 0, durationUntilResetUs: 8_200_000 });
+    const waits = (fields: Partial<StyledStatus>, isDenied = true, own = true) =>
+      limitResponse([styled({ status: over, ...fields })], {
+        isDenied,
+        ...(own && { names }),
+      }).headers.flatMap(({ name, value }) => (name === "retry-after" ? [value] : []));
+    expect(waits({})).toEqual(["9"]);
+    expect(waits({ headers: "ietf" }, true, false)).toEqual(["9"]);
+    expect(waits({ headers: "x-ratelimit" }, true, false)).toEqual(["9"]);
+    expect(waits({ headers: "none" })).toEqual([]);
+    expect(waits({}, true, false)).toEqual([]);
+    expect(waits({}, false)).toEqual([]);
+  });
+
+  it("tells the upstream the tightest limit, unless its rule wants no headers", () => {
+    const told = (headers?: StyledStatus["headers"]) =>
+      limitResponse([styled({ headers })], { isDenied: false, requestNames: names }).requestHeaders;
+    expect(told()).toEqual([
+      { name: "RateLimit-Limit", value: "10" },
+      { name: "RateLimit-Remaining", value: "7" },
+      { name: "RateLimit-Reset", value: "2" },
+    ]);
+    expect(told("ietf")).toHaveLength(3);
+    expect(told("none")).toEqual([]);
   });
 
   it("tells a refused caller in the body which limit it was and how long to wait", () => {

@@ -32,7 +32,7 @@ function deciderFor(rules: readonly TestRule[], switches: Partial<Switches> = {}
     return answer;
   };
   const hits = (index: number) => counters.forPolicy(policies.value)[index]?.hits;
-  return { decide, decider, counters, hits, store, policies };
+  return { decide, decider, counters, hits, store, policies, clock };
 }
 
 function descriptor(text: string, fields: Partial<DescriptorQuery> = {}): DescriptorQuery {
@@ -137,6 +137,73 @@ describe("switches", () => {
       return (await decide("group=g")).statuses[0]?.limitRemaining;
     };
     expect([await remaining(true), await remaining(false)]).toEqual([2, 3]);
+  });
+});
+
+describe("costs that are told after the response, to rules of envoyproxy/ratelimit", () => {
+  const fields = { settlesOncePeeked: true } as const;
+  const quota = (hits: number) => [testLimit(hits, { role: "quota" })];
+  const rules: readonly TestRule[] = [
+    { path: ["service=1"], effect: quota(1), fields },
+    { path: ["service=2"], effect: quota(2), fields },
+    { path: ["tokens"], effect: [testLimit(100)], fields },
+    { path: ["own"], effect: [testLimit(100)] },
+  ];
+
+  /** What a proxy asks for one request: without cost before it, and its cost behind it. */
+  async function admitted(
+    { decide, clock }: ReturnType<typeof deciderFor>,
+    { names, cost, times }: { names: readonly string[]; cost: number; times: number },
+  ): Promise<readonly boolean[]> {
+    const found: boolean[] = [];
+    for (let count = 0; count < times; count += 1) {
+      const asked = await decide(...names.map((name) => descriptor(name, { hits: 0 })));
+      found.push(!asked.isDenied);
+      const served = names.find((_, i) => asked.statuses[i]?.isOver === false);
+      if (served !== undefined) await decide(descriptor(served, { hits: cost }));
+    }
+    clock.advance(0);
+    return found;
+  }
+
+  it("count above the limit too, so that the question refuses (token-quota)", async () => {
+    const rig = deciderFor(rules);
+    expect(await admitted(rig, { names: ["service=2"], cost: 1, times: 4 })).toEqual([
+      true,
+      true,
+      true,
+      false,
+    ]);
+    rig.clock.advance(60_000);
+    expect(await admitted(rig, { names: ["service=2"], cost: 1, times: 1 })).toEqual([true]);
+  });
+
+  it("are those of whoever has room, until nobody has (multiservice-tokenquota)", async () => {
+    const names = ["service=1", "service=2"];
+    expect(await admitted(deciderFor(rules), { names, cost: 1, times: 6 })).toEqual([
+      ...new Array(5).fill(true),
+      false,
+    ]);
+  });
+
+  it("are a debt where they are large, of one more burst at most", async () => {
+    const rig = deciderFor(rules);
+    const ask = { names: ["tokens=a"], cost: 90, times: 3 };
+    expect(await admitted(rig, ask)).toEqual([true, true, false]);
+    rig.clock.advance(48_000);
+    expect(await admitted(rig, { ...ask, times: 1 })).toEqual([true]);
+  });
+
+  it("are hits like any others to rules of a policy, which can say `charge: settle`", async () => {
+    const ask = { names: ["own=a"], cost: 90, times: 3 };
+    expect(await admitted(deciderFor(rules), ask)).toEqual([true, true, true]);
+  });
+
+  it("let a request pass by one of two quotas, although both settle", async () => {
+    const rig = deciderFor(rules);
+    await admitted(rig, { names: ["service=1", "service=2"], cost: 0, times: 1 });
+    const both = async () => (await rig.decide("service=1", "service=2")).isDenied;
+    expect([await both(), await both(), await both()]).toEqual([false, false, true]);
   });
 });
 

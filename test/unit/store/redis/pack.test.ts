@@ -42,11 +42,13 @@ describe("encodeBatch()", () => {
     [{ cost: 0 }, 0],
     [{ role: "shadow" }, 1],
     [{ role: "quota" }, 2],
-    [{ role: "settle" }, 3],
+    [{ role: "settle" }, 64],
+    [{ role: "shadowSettle" }, 65],
+    [{ role: "quotaSettle" }, 66],
     [{ isRefund: true }, 4],
     [{ peekExhausted: true }, 24],
     [{ peekExhausted: true, cost: 0 }, 8],
-    [{ role: "settle", isRefund: true, peekExhausted: true }, 15],
+    [{ role: "settle", isRefund: true, peekExhausted: true }, 76],
   ] as const)("packs role and flags: %j is %i", (overrides, flags) => {
     expect(encodeBatch([once(testCharge(overrides))]).bytes.readUInt8(10)).toBe(flags);
   });

@@ -1,0 +1,56 @@
+import { isLoopbackHost } from "./admin-choice.js";
+import type { OptionName, OptionValues } from "./options.js";
+
+/** Where the control port listens after all, or what is wrong with it. */
+export type ChosenControl =
+  | {
+      readonly kind: "control";
+      /** Undefined: there is no control port. */
+      readonly address: OptionValues["controlAddress"];
+      readonly notices: readonly string[];
+    }
+  | { readonly kind: "problems"; readonly problems: readonly string[] };
+
+/** The options that this is about. */
+export type ControlValues = Pick<
+  OptionValues,
+  "controlAddress" | "configType" | "xdsServer" | "policy"
+>;
+
+/** How the configuration was said. */
+export interface ControlSources {
+  /** Whether a flag or the environment sets the option. */
+  readonly isSet: (name: OptionName) => boolean;
+  /** Whether any setting of ours is used, which envoyproxy/ratelimit does not have. */
+  readonly hasOwnSetting: boolean;
+}
+
+/**
+ * Opens the control port by default, but not where two things would surprise: for a configuration
+ * of envoyproxy/ratelimit and nothing else, which knows of no such port; and where it would be the
+ * control plane that this process asks for its own policy. Who names such a port is told.
+ */
+export function chooseControl(values: ControlValues, sources: ControlSources): ChosenControl {
+  const { controlAddress: address, xdsServer } = values;
+  const isNamed = sources.isSet("controlAddress");
+  if (!isNamed && !sources.hasOwnSetting && values.policy === undefined) return closed();
+  if (address === undefined || values.configType === "file" || !isOwn(xdsServer, address)) {
+    return { kind: "control", address, notices: [] };
+  }
+  const fact = `CONFIG_GRPC_XDS_SERVER_URL is this process's own control port`;
+  if (!isNamed) return closed(`${fact} by default, so there is none. Set HEADGATE_CONTROL_ADDR.`);
+  const remedy = "name a control plane, or another HEADGATE_CONTROL_ADDR";
+  return { kind: "problems", problems: [`${fact}, which has no policy to send; ${remedy}`] };
+}
+
+function closed(...notices: readonly string[]): ChosenControl {
+  return { kind: "control", address: undefined, notices };
+}
+
+/** Whether a client on this machine that goes there reaches the port. */
+function isOwn(server: string, { host, port }: { host: string; port: number }): boolean {
+  const at = server.lastIndexOf(":");
+  if (Number(server.slice(at + 1)) !== port) return false;
+  const name = server.slice(0, at).replace(/^\[(.*)\]$/, "$1");
+  return name === host || isLoopbackHost(name);
+}
