@@ -121,7 +121,9 @@ export class FeedbackNodes {
     const before = known?.numbers ?? silence;
     const heardMs = Math.max(atMs, known?.heardMs ?? atMs);
     const numbers = numbersOf(report, before, atMs);
-    const askedMs = known?.askedMs ?? (numbers.demand > 0 ? atMs : undefined);
+    // Answers within less than a millisecond are no demand, and yet somebody asks.
+    const hasAsked = report.rps > 0 || numbers.demand > 0;
+    const askedMs = known?.askedMs ?? (hasAsked ? atMs : undefined);
     this.#nodes.set(nodeId, { heardMs, askedMs, numbers });
     return { report, fromMs: before.atMs };
   }

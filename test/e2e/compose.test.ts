@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
@@ -163,9 +164,12 @@ describe("what docker-compose.yml starts, as processes", () => {
     expect(passed.length).toBeLessThanOrEqual(5 + drained);
     for (const own of answers) expect(own.map(({ status }) => status)).toContain(429);
     await seeBothAsked(topology, envoys[0] ?? 0);
-    for (const name of ["envoy-1", "envoy-2"]) {
+    for (const [index, name] of ["envoy-1", "envoy-2"].entries()) {
       const port = await topology.port(name, 9_901);
+      const asked = envoys[index] ?? 0;
       await waitFor(`${name} was given its share`, async () => {
+        // Who never had a request for a service has no share of it.
+        await topology.http.send({ port: asked, headers: { "x-user": randomUUID() } });
         const { body } = await topology.http.send({ port, path: "/runtime" });
         return body.includes("circuit_breakers.upstream.default.max_requests");
       });

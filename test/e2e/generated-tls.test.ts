@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -58,7 +59,7 @@ async function start({ shows }: { readonly shows: "its certificate" | "nothing" 
   return {
     headgate,
     envoy,
-    send: () => http.send({ port: envoy.port, headers: { "x-user": "a" } }),
+    send: (user = "a") => http.send({ port: envoy.port, headers: { "x-user": user } }),
   };
 }
 
@@ -68,6 +69,8 @@ describe("a generated proxy with certificates", { timeout: 60_000 }, () => {
     await waitFor("it is limited", async () => (await send()).status === 429);
     expect(await headgate.metric("headgate_exchanges_total")).toBeGreaterThan(0);
     await waitFor("it is driven", async () => {
+      // Who never had a request that went on has no share.
+      await send(randomUUID());
       return envoy.runtimeValue("circuit_breakers.orders.default.max_requests");
     });
   });

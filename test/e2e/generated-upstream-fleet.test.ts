@@ -49,9 +49,18 @@ describe("a generated proxy", () => {
     await writeFile(headgate.policyPath, policy);
     await headgate.restart();
     const key = "circuit_breakers.orders.default.max_requests";
-    await waitFor("the layer is in force", async () => (await envoy.runtimeValue(key)) === "2", {
-      withinMs: 20_000,
-    });
+    await waitFor(
+      "the layer is in force",
+      async () => {
+        // Who never had a request has no share.
+        const one = send();
+        await waitFor("it is in work", () => upstream.heldCount === 1);
+        upstream.release();
+        await one;
+        return (await envoy.runtimeValue(key)) === "2";
+      },
+      { withinMs: 20_000 },
+    );
     const held = [send(), send()];
     await waitFor("two are in work", () => upstream.heldCount === 2);
     expect((await send()).status).toBe(503);

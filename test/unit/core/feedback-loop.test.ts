@@ -110,6 +110,13 @@ describe("FleetLoop", () => {
     expect(rig.shares()["edge-3"]).toBeGreaterThan(0);
   });
 
+  it("gives an Envoy its share whose requests are answered within a millisecond", () => {
+    const rig = new Rig();
+    const latency = { count: 20, sumMs: 0 };
+    rig.seconds(3, ...edges, { nodeId: "edge-3", inFlight: 0, rps: 20, latency });
+    expect(rig.shares()["edge-3"]).toBeGreaterThan(0);
+  });
+
   it("leaves a service out that no Envoy has spoken of, and again after all are gone", () => {
     const rig = new Rig();
     expect(rig.second()).toBeUndefined();
