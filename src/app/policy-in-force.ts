@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.js";
 import type { PolicySource } from "../decide/policy-source.js";
-import { missingHitsNotice } from "../policy/limit-words.js";
+import { ruleNotices } from "../policy/limit-words.js";
 import type { Policy } from "../policy/policy.js";
 import { formatProblems, type Problem, problemRows, visibleText } from "../policy/problem.js";
 import type { LogEvent, Logger } from "./logger.js";
@@ -138,8 +138,7 @@ export class PolicyInForce implements PolicyFeed {
       { event: "policyLoaded", version, ...size, ...facts },
       "The policy is in force.",
     );
-    const notice = missingHitsNotice(rules);
-    if (notice !== undefined) this.#logger.warn({ event: "policyNotice" }, notice);
+    for (const notice of ruleNotices(rules)) this.#logger.warn({ event: "policyNotice" }, notice);
     for (const listener of this.#listeners) listener();
     return { kind: "loaded", policy };
   }

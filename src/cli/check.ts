@@ -8,7 +8,7 @@ import type { LimitDefaults } from "../core/limit.js";
 import { doctorPolicyOf } from "../doctor/look.js";
 import { lintPaths } from "../generate/lint-paths.js";
 import { compareWithReference } from "../policy/comparison.js";
-import { missingHitsNotice } from "../policy/limit-words.js";
+import { ruleNotices } from "../policy/limit-words.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../policy/parse.js";
 import { formatProblems, visibleText } from "../policy/problem.js";
 import type { CommandContext } from "./context.js";
@@ -210,8 +210,7 @@ async function readAll(paths: readonly string[], style: PolicyFileStyle): Promis
 
 /** What is right by the letter, and cannot be meant. */
 function noticesOf(parsed: ParsedPolicy): readonly string[] {
-  const notice = parsed.kind === "policy" ? missingHitsNotice(parsed.rules) : undefined;
-  return notice === undefined ? [] : [notice];
+  return parsed.kind === "policy" ? ruleNotices(parsed.rules) : [];
 }
 
 /** What is right, and may reach further than it was meant to. */

@@ -162,7 +162,11 @@ export type RuleEffect =
   /** Passes without any state (`unlimited: true`). */
   | { readonly kind: "unlimited"; readonly name?: string }
   /** A place in the tree with no limit of its own: passes, and deeper rules hang below it. */
-  | { readonly kind: "none" };
+  | {
+      readonly kind: "none";
+      /** Its file names a limit and says nothing of it, as a file does that was cut off. */
+      readonly isLeftEmpty?: true;
+    };
 
 /** One level of a rule's name in metrics. */
 export type MetricStep =

@@ -45,20 +45,33 @@ export function grouped(count: number): string {
 const namedRulesMax = 5;
 
 /**
- * What is to be said of rules whose file leaves `requests_per_unit` out: envoyproxy/ratelimit takes
- * that for 0, and refuses all that meets them. Undefined where there are none.
+ * What is to be said of rules of envoyproxy/ratelimit's dialect that are right by the letter, and
+ * cannot be meant: it takes a `requests_per_unit` that is missing for 0, and refuses all that meets
+ * the rule; and a `rate_limit` without a value for none, and lets all pass.
  */
-export function missingHitsNotice(rules: readonly Rule[]): string | undefined {
-  const found = rules.filter(
+export function ruleNotices(rules: readonly Rule[]): readonly string[] {
+  const blocking = rules.filter(
     ({ effect }) => effect.kind === "limited" && effect.limits.some((one) => one.areHitsLeftOut),
   );
-  if (found.length === 0) return undefined;
-  const names = found.slice(0, namedRulesMax).map(({ domain, label }) => `${domain}.${label}`);
-  const restCount = found.length - names.length;
-  const rest = restCount === 0 ? "" : ` and ${restCount} more`;
-  const where = visibleText(names.join(", "));
-  return (
-    `requests_per_unit is missing, so it is 0 and every request is refused: ${where}${rest}. ` +
-    "Write the number, or requests_per_unit: 0 to block."
-  );
+  const open = rules.filter(({ effect }) => effect.kind === "none" && effect.isLeftEmpty);
+  const notices: string[] = [];
+  if (blocking.length > 0) {
+    notices.push(
+      "requests_per_unit is missing, so it is 0 and every request is refused: " +
+        `${listed(blocking)}. Write the number, or requests_per_unit: 0 to block.`,
+    );
+  }
+  if (open.length > 0) {
+    notices.push(
+      `rate_limit has no value, so nothing is limited: ${listed(open)}. ` +
+        "See whether the file was cut off; write the limit, or leave rate_limit out.",
+    );
+  }
+  return notices;
+}
+
+function listed(rules: readonly Rule[]): string {
+  const names = rules.slice(0, namedRulesMax).map(({ domain, label }) => `${domain}.${label}`);
+  const restCount = rules.length - names.length;
+  return visibleText(names.join(", ")) + (restCount === 0 ? "" : ` and ${restCount} more`);
 }

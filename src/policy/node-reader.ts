@@ -31,6 +31,8 @@ export interface Field {
 export interface Fields {
   readonly node: ContentNode;
   readonly byName: ReadonlyMap<string, Field>;
+  /** Names without a value that the shape reads as if they were not there. */
+  readonly blank: ReadonlySet<string>;
   /** Names that an unknown one probably meant: told there, so they are not missed as well. */
   readonly misspelt: ReadonlySet<string>;
   /** False when a refused name (an alias, of the other dialect) may be the missing one. */
@@ -49,6 +51,7 @@ type NamesNode = YAMLMap<ParsedNode, ParsedNode | null>;
 /** The names of a map while they are collected. */
 interface CollectedNames {
   readonly byName: Map<string, Field>;
+  readonly blank: Set<string>;
   readonly misspelt: Set<string>;
   isComplete: boolean;
 }
@@ -105,7 +108,12 @@ export class NodeReader {
 
   /** `alias` is what merges the map; undefined for one that is written where it is read. */
   #collect(node: NamesNode, shape: Shape, alias?: ParsedNode): CollectedNames {
-    const names: CollectedNames = { byName: new Map(), misspelt: new Set(), isComplete: true };
+    const names: CollectedNames = {
+      byName: new Map(),
+      blank: new Set(),
+      misspelt: new Set(),
+      isComplete: true,
+    };
     const merges: Field[] = [];
     for (const { key, value } of node.items) {
       if (!isScalar(key) || typeof key.value !== "string") {
@@ -129,7 +137,8 @@ export class NodeReader {
     }
     for (const merge of merges) this.#merge(merge, shape, names);
     for (const name of shape.blankNames) {
-      if (names.byName.get(name)?.value === undefined) names.byName.delete(name);
+      if (names.byName.get(name)?.value !== undefined) continue;
+      if (names.byName.delete(name)) names.blank.add(name);
     }
     return names;
   }

@@ -56,7 +56,9 @@ export function readEffect(fields: Fields, setting: EffectSetting): ReadEffect {
     return { effect: { kind: "unlimited", ...name }, replaces };
   }
   const limits = read.flatMap((item) => (item.kind === "limit" ? [item.limit] : []));
-  return { effect: limits.length === 0 ? { kind: "none" } : { kind: "limited", limits }, replaces };
+  if (limits.length > 0) return { effect: { kind: "limited", limits }, replaces };
+  const leftEmpty = fields.blank.has("rate_limit") ? { isLeftEmpty: true as const } : {};
+  return { effect: { kind: "none", ...leftEmpty }, replaces };
 }
 
 /** Settings of a limit need one beside them: nothing is inherited. */

@@ -28,6 +28,8 @@ describe("HEADGATE_LAYER_TTL_MS", () => {
   });
 });
 
+const own = { HEADGATE_POLICY: "policy.yaml" };
+
 describe("HEADGATE_CONTROL_ADDR", () => {
   it.each([
     [undefined, { host: "0.0.0.0", port: 18_000 }],
@@ -36,7 +38,8 @@ describe("HEADGATE_CONTROL_ADDR", () => {
     ["[::1]:18001", { host: "::1", port: 18_001 }],
     ["", undefined],
   ])("of %j is %j", (text, address) => {
-    const env = text === undefined ? {} : { HEADGATE_CONTROL_ADDR: text };
+    // Without any setting of ours there is none: that is envoyproxy/ratelimit's configuration.
+    const env = text === undefined ? own : { HEADGATE_CONTROL_ADDR: text };
     expect(configOf(env).controlAddress).toEqual(address);
   });
 
@@ -50,7 +53,8 @@ describe("HEADGATE_CONTROL_ADDR", () => {
   it("is none of the names that Kubernetes makes of a Service called headgate-control", () => {
     const link = "tcp://10.0.0.1:18000";
     const env = { HEADGATE_CONTROL_PORT: link, HEADGATE_CONTROL_PORT_18000_TCP_ADDR: "10.0.0.1" };
-    expect(configOf(env).controlAddress).toEqual({ host: "0.0.0.0", port: 18_000 });
+    expect(configOf(env).controlAddress).toBeUndefined();
+    expect(configOf({ ...own, ...env }).controlAddress).toEqual({ host: "0.0.0.0", port: 18_000 });
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../../src/app/config.js";
 
 function load(env: Readonly<Record<string, string>>) {
-  return loadConfig({ flags: {}, env });
+  return loadConfig({ flags: {}, env: { HEADGATE_POLICY: "policy.yaml", ...env } });
 }
 
 const loopback = {

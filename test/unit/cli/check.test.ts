@@ -84,6 +84,13 @@ describe("headgate check", () => {
     expect(out).toContain(`${second}:1:9: HG150`);
   });
 
+  it("warns where rate_limit has no value, as in a file that was cut off", async () => {
+    const cut = ratelimitText.slice(0, ratelimitText.indexOf("rate_limit:") + "rate_limit:".length);
+    const { code, out } = await check(await write("a.yaml", cut));
+    expect(code).toBe(0);
+    expect(out).toMatch(/WARNING: rate_limit has no value, so nothing is limited: .*\.user/);
+  });
+
   it("warns where requests_per_unit is missing, which refuses every request", async () => {
     const path = await write("a.yaml", ratelimitText.replace(", requests_per_unit: 5", ""));
     const { code, out } = await check(path);
