@@ -1,12 +1,12 @@
 import type { Charge } from "../../src/core/bucket.js";
 import type { Compensation } from "../../src/core/compensation.js";
-import type { LimitKey, Role } from "../../src/core/limit.js";
+import { type Denial, type LimitKey, settledRole } from "../../src/core/limit.js";
 import type { Windows } from "../../src/core/window.js";
 import type { StoreRequest, StoreResult } from "../../src/store/limit-store.js";
 import type { GivenBack } from "../../src/store/split-part.js";
 
-/** Roles by the lowest two bits of a charge's flags. */
-const roles: readonly Role[] = ["enforce", "shadow", "quota", "settle"];
+/** When a charge denies, by the lowest two bits of its flags. */
+const denials: readonly Denial[] = ["enforce", "shadow", "quota"];
 
 /** Undoes `encodeBatch`, as the take script does. */
 export function decodeBatch(keys: readonly LimitKey[], bytes: Buffer): readonly StoreRequest[] {
@@ -35,16 +35,18 @@ function decodeCharge(keys: readonly LimitKey[], packed: PackedNumbers): Charge 
   const burst = packed.uint32();
   const periodUs = packed.double();
   const cost = packed.double();
+  const denial = denials[flags & 3] ?? "enforce";
   return {
     key,
     hits,
     burst,
     periodUs,
     cost,
-    role: roles[flags & 3] ?? "enforce",
+    role: (flags & 64) === 0 ? denial : settledRole(denial),
     isRefund: (flags & 4) !== 0,
     peekExhausted: (flags & 8) !== 0,
     ...((flags & 32) === 0 ? {} : { windows: packed.windows() }),
+    ...((flags & 128) === 0 ? {} : { lastKey: keyAt(keys, packed.uint16()) }),
   };
 }
 
