@@ -37,7 +37,7 @@ const feedbackFiles = [
 
 const lastFiles = [...loadFiles, ...feedbackFiles];
 
-/** What starts servers and waits for them most of the time: two files more than there are cores. */
+/** What starts servers and waits for them most of the time. */
 const waiting: readonly Kind[] = [
   { name: "contract", include: "test/contract/**/*.test.ts", testTimeout: 60_000 },
   { name: "fault", include: "test/fault/**/*.test.ts", exclude: lastFiles, testTimeout: 120_000 },
@@ -53,7 +53,7 @@ const coreCount = Math.max(2, availableParallelism());
 /** A project for each kind of test, so that each also runs alone: `npm run unit`, `npm run e2e`. */
 const projects = [
   ...computing.map((kind) => projectOf(kind, { groupOrder: 0, maxWorkers: coreCount + 1 })),
-  ...waiting.map((kind) => projectOf(kind, { groupOrder: 1, maxWorkers: coreCount + 2 })),
+  ...waiting.map((kind) => projectOf(kind, { groupOrder: 1, maxWorkers: coreCount + 1 })),
   projectOf(feedback, { groupOrder: 2, maxWorkers: coreCount }),
   projectOf(loading, { groupOrder: 3, maxWorkers: 1 }),
 ];
