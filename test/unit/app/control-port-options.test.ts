@@ -37,7 +37,7 @@ describe("HEADGATE_CONTROL_ADDR", () => {
     ["", undefined],
   ])("of %j is %j", (text, address) => {
     const env = text === undefined ? {} : { HEADGATE_CONTROL_ADDR: text };
-    expect(configOf(env).controlAddress).toEqual(address);
+    expect(configOf({ HEADGATE_POLICY: "policy.yaml", ...env }).controlAddress).toEqual(address);
   });
 
   it.each(["18000", "tcp://10.0.0.1:18000", ":65536", "host:"])("is refused as %j", (text) => {
@@ -50,7 +50,9 @@ describe("HEADGATE_CONTROL_ADDR", () => {
   it("is none of the names that Kubernetes makes of a Service called headgate-control", () => {
     const link = "tcp://10.0.0.1:18000";
     const env = { HEADGATE_CONTROL_PORT: link, HEADGATE_CONTROL_PORT_18000_TCP_ADDR: "10.0.0.1" };
-    expect(configOf(env).controlAddress).toEqual({ host: "0.0.0.0", port: 18_000 });
+    const { controlAddress } = configOf({ HEADGATE_POLICY: "policy.yaml", ...env });
+    expect(controlAddress).toEqual({ host: "0.0.0.0", port: 18_000 });
+    expect(configOf(env).controlAddress).toBeUndefined();
   });
 });
 

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../../src/app/config.js";
 
 function load(env: Readonly<Record<string, string>>) {
-  return loadConfig({ flags: {}, env });
+  // A policy of ours: without any, there is no control port by default.
+  return loadConfig({ flags: { policy: "policy.yaml" }, env });
 }
 
 const loopback = {
