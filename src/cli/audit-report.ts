@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "../core/json.js";
+import { isJsonObject, type JsonObject, type JsonValue } from "../core/json.js";
 import type { AuditEntry, ListAuditResponse } from "../gen/headgate/admin/v1/admin_pb.js";
 import { formatEntries, type SelectedEntry } from "./key-selector.js";
 import type { Drawing } from "./print.js";
@@ -66,7 +66,7 @@ function sidesOf({ before, after }: AuditEntry): Sides {
 function readSide(text: string): JsonObject | undefined {
   try {
     const value: JsonValue = JSON.parse(text);
-    return isObject(value) ? value : undefined;
+    return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;
   }
@@ -102,7 +102,7 @@ function changeText(entry: AuditEntry): string {
 function sideText(side: JsonObject | undefined): string {
   if (side === undefined) return "";
   const { effect, version, shadow, openBelowRatio, closeAboveRatio } = side;
-  if (isObject(effect)) return effectText(effect);
+  if (isJsonObject(effect)) return effectText(effect);
   if (typeof version === "string") return shadow === true ? `${version} beside` : version;
   if (typeof openBelowRatio !== "number" || typeof closeAboveRatio !== "number") return "";
   return `${openBelowRatio} to ${closeAboveRatio}`;
@@ -114,8 +114,4 @@ function effectText({ kind, by, hits, burst }: JsonObject): string {
   if (typeof hits !== "number") return "";
   const other = typeof burst !== "number" || burst === hits ? "" : `, burst ${countText(burst)}`;
   return `${countText(hits)} hits${other}`;
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "../core/json.js";
+import { isJsonObject, type JsonObject, type JsonValue } from "../core/json.js";
 import { hitsMax } from "../core/limit.js";
 import { multiplierMax, type Override, type OverrideEffect } from "../core/override.js";
 
@@ -56,16 +56,12 @@ function readEntries(value: JsonValue | undefined): Override["entries"] | undefi
 }
 
 function readEffect(value: JsonValue | undefined): OverrideEffect | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isJsonObject(value)) return undefined;
   const { kind, hits, burst, by } = value;
   if (kind === "frozen") return { kind };
   if (kind === "amount" && isHits(hits) && isHits(burst)) return { kind, hits, burst };
   if (kind !== "multiplier" || typeof by !== "number") return undefined;
   return by > 0 && by <= multiplierMax ? { kind, by } : undefined;
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function isHits(value: JsonValue | undefined): value is number {

@@ -1,5 +1,5 @@
 import { create, type JsonObject as MessageJson, toBinary } from "@bufbuild/protobuf";
-import type { JsonObject, JsonValue } from "../core/json.js";
+import { isJsonObject, type JsonObject } from "../core/json.js";
 import {
   type Header,
   type LimitHeaderNames,
@@ -179,11 +179,7 @@ function merge(first: JsonObject, second: JsonObject): JsonObject {
   for (const [name, value] of Object.entries(second)) {
     const known = merged.get(name);
     if (known === undefined) merged.set(name, value);
-    else if (isObject(known) && isObject(value)) merged.set(name, merge(known, value));
+    else if (isJsonObject(known) && isJsonObject(value)) merged.set(name, merge(known, value));
   }
   return Object.fromEntries(merged);
-}
-
-function isObject(value: JsonValue): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

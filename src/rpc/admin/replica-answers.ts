@@ -13,7 +13,7 @@ import {
   type HandlerContext,
 } from "@connectrpc/connect";
 import type { Principal, RoleGrant } from "../../core/access-list.js";
-import type { JsonObject, JsonValue } from "../../core/json.js";
+import { isJsonObject, type JsonValue } from "../../core/json.js";
 import type { OpenAnswer, ReplicaQuestion } from "../../fleet/replica-questions.js";
 import { FleetService, LimitService } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { adminCallKey } from "./call.js";
@@ -79,7 +79,7 @@ function answerOnce<I extends DescMessage, O extends DescMessage>(
 
 /** Who asks the other replica; undefined: another version has written it. */
 function readCaller(value: JsonValue): Principal | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isJsonObject(value)) return undefined;
   const { name, grants } = value;
   if (typeof name !== "string" || !Array.isArray(grants)) return undefined;
   const read = grants.map(readGrant);
@@ -87,16 +87,12 @@ function readCaller(value: JsonValue): Principal | undefined {
 }
 
 function readGrant(value: JsonValue): RoleGrant | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isJsonObject(value)) return undefined;
   const { role, domains } = value;
   if (role !== "reader" && role !== "operator") return undefined;
   if (domains === undefined) return { role, domains };
   const isNames = Array.isArray(domains) && domains.every((one) => typeof one === "string");
   return isNames ? { role, domains } : undefined;
-}
-
-function isObject(value: JsonValue): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** A call as one of this replica's own; it was let in by the replica that asks. */
