@@ -2,6 +2,7 @@ import type { Cancel, Clock, Random } from "../core/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js";
 import type { JsonObject } from "../core/json.js";
 import type { ScriptReply, StoreConnection, StoreScript } from "../store/connection.js";
+import { replyBytes, runFleetScript } from "./fleet-script.js";
 import {
   type CombinedRecords,
   combineKnown,
@@ -67,9 +68,6 @@ const defaultOthersWaitMs = 1_000;
 
 /** The most bytes of records that one look brings; another one follows at once. */
 const pageBytesMax = 4_194_304;
-
-/** The longest that one call to the store waits, in milliseconds. */
-const callMsMax = 1_000;
 
 /** How often one look, or change, begins anew because others put records back at the same time. */
 const triesMax = 20;
@@ -155,7 +153,7 @@ export class RedisRecords implements SharedRecords {
       keys: ["records:audit", "records:counters"],
       args: [this.#options.random.id(), String(auditEntriesMax), JSON.stringify(audit)],
     });
-    if (toBytes(reply).toString() !== "noted") throw new ServiceError("STORE_PROTOCOL");
+    if (replyBytes(reply).toString() !== "noted") throw new ServiceError("STORE_PROTOCOL");
   }
 
   async audit(before: number, countMax: number): Promise<readonly AuditRecord[]> {
@@ -164,7 +162,7 @@ export class RedisRecords implements SharedRecords {
       keys: ["records:audit", "records:counters"],
       args: [most, String(countMax), String(pageBytesMax)],
     });
-    return readAudit(toBytes(reply));
+    return readAudit(replyBytes(reply));
   }
 
   onChange(listener: (kind: RecordKind) => void): () => void {
@@ -257,7 +255,7 @@ export class RedisRecords implements SharedRecords {
       const next = this.#options.random.id();
       const args = [state, next, ...recordKinds];
       const reply = await this.#run(sealScript, { keys: ["records:counters"], args });
-      if (toBytes(reply).toString() !== next) return true;
+      if (replyBytes(reply).toString() !== next) return true;
       state = next;
     }
     this.#state = state;
@@ -314,7 +312,7 @@ export class RedisRecords implements SharedRecords {
         page.push(one);
       }
       const reply = await this.#run(restoreScript, { keys: recordKeys(kind), args });
-      const flags = toBytes(reply).toString("latin1");
+      const flags = replyBytes(reply).toString("latin1");
       for (const [index, { record }] of page.entries()) {
         if (record !== undefined && flags[index] === "1") restored.push(record);
       }
@@ -335,7 +333,7 @@ export class RedisRecords implements SharedRecords {
     const { version } = known;
     const args = [kind, String(version), String(pageRecordsMax), String(pageBytesMax), state];
     const reply = await this.#run(readScript, { keys: recordKeys(kind), args });
-    return reply === undefined ? undefined : readPage(kind, known, toBytes(reply));
+    return reply === undefined ? undefined : readPage(kind, known, replyBytes(reply));
   }
 
   #learn(kind: RecordKind, known: KnownRecords): void {
@@ -359,13 +357,7 @@ export class RedisRecords implements SharedRecords {
     script: StoreScript,
     { keys, args }: { readonly keys: readonly string[]; readonly args: readonly string[] },
   ): Promise<ScriptReply> {
-    const { connection, clock, keyPrefix } = this.#options;
-    return connection.run({
-      script,
-      keys: keys.map((name) => `${keyPrefix}{fleet}:${name}`),
-      args,
-      deadlineMs: clock.monotonicMs() + callMsMax,
-    });
+    return runFleetScript(this.#options, { script, keys, args });
   }
 }
 
@@ -378,11 +370,6 @@ function recordKeys(kind: RecordKind): readonly string[] {
   ];
 }
 
-function toBytes(reply: ScriptReply): Buffer {
-  if (!Buffer.isBuffer(reply)) throw new ServiceError("STORE_PROTOCOL");
-  return reply;
-}
-
 /** A store with a name of its own is whole; another one is being filled, or empty. */
 function isSealed(state: string): boolean {
   return state !== "" && !state.startsWith("~");
@@ -391,7 +378,7 @@ function isSealed(state: string): boolean {
 /** Undefined: the store is not the one that is known. */
 function parseOutcome(reply: ScriptReply): ChangeOutcome | undefined {
   const [, kind, digits] =
-    /^(changed|conflict|full|lost) (\d{1,16})$/.exec(toBytes(reply).toString()) ?? [];
+    /^(changed|conflict|full|lost) (\d{1,16})$/.exec(replyBytes(reply).toString()) ?? [];
   const version = Number(digits);
   if (kind === "lost") return undefined;
   if (kind === "changed" || kind === "conflict") return { kind, version };

@@ -2,6 +2,7 @@ import type { Cancel, Clock, Random } from "../core/clock.js";
 import { ServiceError } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
 import type { ScriptReply, StoreConnection, StoreScript } from "../store/connection.js";
+import { replyBytes, runFleetScript } from "./fleet-script.js";
 import { parseObject } from "./record-text.js";
 import {
   answerScript,
@@ -69,8 +70,6 @@ const answersMax = 64;
 /** The longest question and the longest answer, in bytes; longer ones are not put or given. */
 const questionBytesMax = 65_536;
 const answerBytesMax = 1_048_576;
-
-const callMsMax = 1_000;
 
 /**
  * Replicas ask each other by the store that they share: where a caller reaches one of them, by a
@@ -192,13 +191,7 @@ export class ReplicaQuestions {
     keys: readonly string[],
     args: readonly string[],
   ): Promise<ScriptReply> {
-    const { connection, clock, keyPrefix } = this.#options;
-    return connection.run({
-      script,
-      keys: keys.map((name) => `${keyPrefix}{fleet}:${name}`),
-      args,
-      deadlineMs: clock.monotonicMs() + callMsMax,
-    });
+    return runFleetScript(this.#options, { script, keys, args });
   }
 }
 
@@ -211,6 +204,5 @@ function answersKey(id: string): string {
 const nothing: OpenAnswer = { take: async () => undefined, close: () => {} };
 
 function textOf(reply: ScriptReply): string {
-  if (!Buffer.isBuffer(reply)) throw new ServiceError("STORE_PROTOCOL");
-  return reply.toString("utf8");
+  return replyBytes(reply).toString("utf8");
 }

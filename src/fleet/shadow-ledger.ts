@@ -1,6 +1,7 @@
 import type { Clock, Random } from "../core/clock.js";
 import { ServiceError } from "../core/errors.js";
-import type { ScriptReply, StoreConnection, StoreScript } from "../store/connection.js";
+import type { StoreConnection, StoreScript } from "../store/connection.js";
+import { replyBytes, runFleetScript } from "./fleet-script.js";
 
 /** Counts by name, each a whole number from 0. */
 export type LedgerSums = ReadonlyMap<string, number>;
@@ -45,9 +46,6 @@ export interface RedisLedgerParts {
   readonly keyPrefix: string;
 }
 
-/** The longest that one call to the store waits, in milliseconds. */
-const callMsMax = 1_000;
-
 /** Books in Redis: a hash for each run. */
 export class RedisLedger implements ShadowLedger {
   readonly #parts: RedisLedgerParts;
@@ -66,7 +64,6 @@ export class RedisLedger implements ShadowLedger {
     if (entry !== this.#last) this.#number += 1;
     this.#last = entry;
     const { run, counts, begins, isLookedAt } = entry;
-    const { connection, clock, keyPrefix } = this.#parts;
     const args = [
       this.#replica,
       String(this.#number),
@@ -76,13 +73,12 @@ export class RedisLedger implements ShadowLedger {
       String(ledgerNamesMax),
     ];
     for (const [name, count] of counts) args.push(name, String(count));
-    const reply = await connection.run({
+    const reply = await runFleetScript(this.#parts, {
       script: ledgerScript,
-      keys: [`${keyPrefix}{fleet}:shadow:${run}`],
+      keys: [`shadow:${run}`],
       args,
-      deadlineMs: clock.monotonicMs() + callMsMax,
     });
-    return reply === undefined ? undefined : parseSums(reply);
+    return reply === undefined ? undefined : parseSums(replyBytes(reply));
   }
 }
 
@@ -122,8 +118,7 @@ return table.concat(parts, '\\n')
 `,
 };
 
-function parseSums(reply: ScriptReply): LedgerSums {
-  if (!Buffer.isBuffer(reply)) throw new ServiceError("STORE_PROTOCOL");
+function parseSums(reply: Buffer): LedgerSums {
   const sums = new Map<string, number>();
   if (reply.length === 0) return sums;
   const lines = reply.toString("utf8").split("\n");

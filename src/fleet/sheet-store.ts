@@ -1,6 +1,7 @@
 import type { Clock } from "../core/clock.js";
 import { ServiceError } from "../core/errors.js";
-import type { ScriptReply, StoreConnection, StoreScript } from "../store/connection.js";
+import type { ScriptReply, StoreConnection } from "../store/connection.js";
+import { type FleetCall, replyBytes, runFleetScript } from "./fleet-script.js";
 import { parseRank, type SheetRank } from "./sheet-rank.js";
 import {
   fetchScript,
@@ -53,9 +54,6 @@ export const gatherBytesMax = 16_777_216;
 /** The most replicas whose reports a leader takes. */
 export const gatheredMax = 1_000;
 
-/** The longest that one call to the store waits, in milliseconds. */
-const callMsMax = 1_000;
-
 /** Reports and sheets in the store: bytes, and what the store itself has to know of them. */
 export class SheetStore {
   readonly #options: SheetStoreOptions;
@@ -69,24 +67,23 @@ export class SheetStore {
     const { id } = this.#options;
     // The others' are in the same hash: it goes when all of them have been silent.
     const args = [id, String(number), String(reportKeptMs), bytes];
-    await this.#run(tellScript, { keys: ["reports"], args });
+    await this.#run({ script: tellScript, keys: ["reports"], args });
   }
 
   /** All reports that count, the own one included. */
   async gather(): Promise<readonly FoundReport[]> {
     const sentMs = this.#options.clock.monotonicMs();
     const args = [String(reportKeptMs), String(gatherBytesMax)];
-    const reply = await this.#run(gatherScript, { keys: ["reports"], args });
+    const reply = await this.#run({ script: gatherScript, keys: ["reports"], args });
     if (reply === undefined) return [];
-    if (!Buffer.isBuffer(reply)) throw new ServiceError("STORE_PROTOCOL");
-    return parseReports(reply, sentMs);
+    return parseReports(replyBytes(reply), sentMs);
   }
 
   /** The newest sheet there is. */
   async fetch(): Promise<FoundSheet | undefined> {
     const sentMs = this.#options.clock.monotonicMs();
-    const reply = await this.#run(fetchScript, { keys: ["sheet"], args: [] });
-    return reply === undefined ? undefined : parseSheet(reply, sentMs);
+    const reply = await this.#run({ script: fetchScript, keys: ["sheet"], args: [] });
+    return reply === undefined ? undefined : parseSheet(replyBytes(reply), sentMs);
   }
 
   /**
@@ -100,29 +97,17 @@ export class SheetStore {
     const numbers = [String(version), String(sheetKeptMs)];
     const args = [String(epoch), leaderId, ...numbers, bytes];
     const keys = ["lease", "sheet", "rank"];
-    return (await this.#run(publishScript, { keys, args, untilMs })) === 1;
+    return (await this.#run({ script: publishScript, keys, args, untilMs })) === 1;
   }
 
   /** This replica goes: its report counts no more. */
   async withdraw(): Promise<void> {
-    await this.#run(withdrawScript, { keys: ["reports"], args: [this.#options.id] });
+    await this.#run({ script: withdrawScript, keys: ["reports"], args: [this.#options.id] });
   }
 
-  #run(script: StoreScript, { keys, args, untilMs = Number.POSITIVE_INFINITY }: StoreCall) {
-    const { connection, clock, keyPrefix } = this.#options;
-    return connection.run({
-      script,
-      keys: keys.map((name) => `${keyPrefix}{fleet}:${name}`),
-      args,
-      deadlineMs: Math.min(untilMs, clock.monotonicMs() + callMsMax),
-    });
+  #run(call: FleetCall): Promise<ScriptReply> {
+    return runFleetScript(this.#options, call);
   }
-}
-
-interface StoreCall {
-  readonly keys: readonly string[];
-  readonly args: readonly (string | Buffer)[];
-  readonly untilMs?: number;
 }
 
 const newline = 10;
@@ -156,8 +141,7 @@ function parseReports(reply: Buffer, sentMs: number): readonly FoundReport[] {
 
 const sheetLine = /^(\d{1,15}) (.*)$/;
 
-function parseSheet(reply: ScriptReply, sentMs: number): FoundSheet {
-  if (!Buffer.isBuffer(reply)) throw new ServiceError("STORE_PROTOCOL");
+function parseSheet(reply: Buffer, sentMs: number): FoundSheet {
   const { line, next } = readLine(reply, 0);
   const [, ageMs = "", rankPart = ""] = sheetLine.exec(line) ?? [];
   const rank = parseRank(rankPart);
