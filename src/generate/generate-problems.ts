@@ -95,10 +95,6 @@ const targetProblemRows = {
     title: "Envoy Gateway has no name for Headgate.",
     remedy: "Give `proxies.headgate.address` the name of a Service of the cluster.",
   },
-  HG355: {
-    title: "Envoy Gateway's own rate limits would leave requests out.",
-    remedy: "Say `inExtProc: true`: Headgate then charges all requests of the service.",
-  },
   HG356: {
     title: "Envoy Gateway bounds the connections of a process itself.",
     remedy: "Leave `overload.maxConnections` out, and use `listener.maxConnections`.",
@@ -135,6 +131,16 @@ const targetProblemRows = {
     remedy:
       "Give `proxies.headgate.tls` a `caFile`, a `certFile` and a `keyFile`, or choose " +
       "`--without-client-certificates`: whoever reaches the pods then asks like a proxy.",
+  },
+  HG365: {
+    title: "Classes have too many conditions for routes.",
+    remedy: "Write fewer rules of several conditions; until then Headgate alone sheds the class.",
+  },
+  HG366: {
+    title: "Routes of a gateway are yours: paths and classes have none of their own there.",
+    remedy:
+      "Say `rateLimit: {inExtProc: true}`, and Headgate leaves bypassed paths out of the limits; " +
+      "let `admission` refuse by class, where breakers cannot.",
   },
 } as const satisfies Record<string, ProblemRow>;
 

@@ -34,6 +34,11 @@ const usualPriority: PriorityPolicy = {
   trust: { anyone: false, sources: [], principals: [] },
 };
 
+/** Whether a policy leaves the paths that are neither counted nor refused as they are. */
+export function isUsualBypass({ bypassPaths }: PriorityPolicy): boolean {
+  return bypassPaths === usualPriority.bypassPaths;
+}
+
 /** Reads `priority` of a service; what is left out is as usual. */
 export function readPriority(service: Block, compiler: ConditionCompiler): PriorityPolicy {
   const block = service.block("priority", priorityShape);

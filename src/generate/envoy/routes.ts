@@ -1,5 +1,3 @@
-import { assert } from "../../core/errors.js";
-import { shedKey } from "../../core/runtime-keys.js";
 import { hasCriticalRoutes } from "../../policy/configured-share.js";
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
@@ -8,15 +6,15 @@ import { admissionControlPerRoute } from "./admission-control.js";
 import type { EnvoyContext } from "./context.js";
 import { extProcPerRoute, usesExtProc } from "./ext-proc.js";
 import { localRateLimitPerRoute } from "./local-rate-limit.js";
-import { refusedHeader } from "./local-replies.js";
 import { priorityHeaderPerHost } from "./priority-header.js";
 import { isInQuota, quotasPerRoute } from "./quota-filter.js";
 import { rateLimitPerRoute, virtualHostRateLimits } from "./rate-limit.js";
 import { retryPolicy } from "./retries.js";
 import { type RouteClass, routeClasses } from "./route-classes.js";
+import { allOff, shedRoute, shedsHere } from "./shed-routes.js";
 import { isAskedHere, isHeldHere } from "./sides.js";
 import { clusterName } from "./upstream-cluster.js";
-import { durationText, filterOff } from "./values.js";
+import { durationText } from "./values.js";
 
 /** Where a virtual host stands. */
 export interface VirtualHostPlace {
@@ -56,13 +54,6 @@ export function virtualHost(
   };
   if (!isShed || leftOut.length === 0) return tree;
   return noted(`Left to Headgate: ${leftOut.join("; ")}.`, tree);
-}
-
-/** Whether this proxy refuses requests of a service by itself when Headgate says so. */
-function shedsHere(service: ServicePolicy, context: EnvoyContext): boolean {
-  const { admission, concurrency } = service;
-  const isTold = (concurrency?.feedback.length ?? 0) > 0 || admission?.gate !== undefined;
-  return isTold && isHeldHere(service, context);
 }
 
 /**
@@ -115,49 +106,6 @@ function route(
   return name === "rest" ? tree : noted(`${words}.`, tree);
 }
 
-/**
- * Refuses the share of a class that Headgate says, before anything is asked or counted: no filter
- * sees the request, or a controller would take the refusals for fast answers of the service.
- */
-function shedRoute(
-  { name, match, priority, unlessHeader }: RouteClass,
-  service: ServicePolicy,
-  filters: readonly string[],
-): Tree {
-  assert(priority !== "bypass", "what is bypassed is not refused");
-  const { reject } = service.admission ?? {};
-  const headers = [
-    ...(match.headers ?? []),
-    ...(unlessHeader === undefined
-      ? []
-      : [{ name: unlessHeader, present_match: true, invert_match: true }]),
-  ];
-  const tree: TreeMap = {
-    name: `${service.name}-${name}-shed`,
-    match: {
-      ...match,
-      headers: headers.length === 0 ? undefined : headers,
-      runtime_fraction: {
-        default_value: { numerator: 0, denominator: "HUNDRED" },
-        runtime_key: shedKey(service.name, priority),
-      },
-    },
-    direct_response: {
-      status: reject?.statusByCause.gate ?? 503,
-      body: { inline_string: "The service is overloaded." },
-    },
-    response_headers_to_add: [
-      { header: { key: "retry-after", value: String(reject?.retryAfterSecondsMin ?? 1) } },
-      { header: refusedHeader },
-    ],
-    typed_per_filter_config: allOff(filters),
-  };
-  return noted(
-    `The share of ${priority} requests that Headgate has refused; none without it.`,
-    tree,
-  );
-}
-
 /** What the filters are told about a service; a filter that is not there is told nothing. */
 function perService(
   service: ServicePolicy,
@@ -183,10 +131,4 @@ function perService(
     ...entries.filter(([, config]) => config !== undefined),
   ];
   return known.length === 0 ? undefined : Object.fromEntries(known);
-}
-
-/** Takes these filters out of the way of a route; priority headers are removed all the same. */
-function allOff(filters: readonly string[]): TreeMap | undefined {
-  if (filters.length === 0) return undefined;
-  return Object.fromEntries(filters.map((name) => [name, filterOff()]));
 }

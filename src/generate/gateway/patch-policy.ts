@@ -6,15 +6,13 @@ import { localRateLimitPerRoute } from "../envoy/local-rate-limit.js";
 import { localReplies } from "../envoy/local-replies.js";
 import { priorityHeaderFilters, priorityHeaderPerHost } from "../envoy/priority-header.js";
 import { quotasPerRoute } from "../envoy/quota-filter.js";
-import { criticalThreshold } from "../requests-max.js";
-import { addedFilters } from "./added-filters.js";
+import { shedRoutes } from "../envoy/shed-routes.js";
+import { addedFilterNames, addedFilters } from "./added-filters.js";
 import { extProcOf } from "./extension-policy.js";
-import { firstRoutes } from "./first-routes.js";
 import {
   envoyGatewayVersion,
   gatewayGroup,
   gatewayPlace,
-  xdsCluster,
   xdsExtProc,
   xdsListener,
   xdsVirtualHost,
@@ -101,7 +99,6 @@ function servicePatches(service: ServicePolicy, context: EnvoyContext): readonly
     ...bucketPatches(service, context),
     ...quotaPatches(service, context),
     ...routePatches(service, context),
-    ...breakerPatches(service, context),
   ];
 }
 
@@ -169,7 +166,7 @@ function quotaPatches(service: ServicePolicy, context: EnvoyContext): readonly T
 
 /** Routes before those of the HTTPRoute, the last one first: each goes to the front. */
 function routePatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
-  const routes = firstRoutes(service, context);
+  const routes = shedRoutes(service, context, addedFilterNames(context));
   if (routes.length === 0) return [];
   return hostsOf(service, context, "concurrency").flatMap((host) =>
     routes.toReversed().map((value) => hostPatch(host, context, { path: "/routes/0", value })),
@@ -205,20 +202,4 @@ function hostsOf(
     });
   }
   return hosts;
-}
-
-/** What is critical is refused by no limit of the others. */
-function breakerPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
-  if (firstRoutes(service, context).length === 0) return [];
-  return [
-    {
-      type: "type.googleapis.com/envoy.config.cluster.v3.Cluster",
-      name: xdsCluster(service, context),
-      operation: {
-        op: "add",
-        path: "/circuit_breakers/thresholds/-",
-        value: criticalThreshold(service, context),
-      },
-    },
-  ];
 }

@@ -3,7 +3,6 @@ import { noted, type Tree, type TreeMap } from "../document.js";
 import { outlierDetection } from "../envoy/outlier-detection.js";
 import { isHeldHere } from "../envoy/sides.js";
 import { criticalThreshold } from "../requests-max.js";
-import { isHeldByCallers } from "./connection-pool.js";
 import { clusterPatch } from "./envoy-filter.js";
 import { meshName } from "./mesh-name.js";
 import type { Place } from "./place.js";
@@ -19,9 +18,9 @@ export function clusterPatches(place: Place): readonly Tree[] {
     const match = { service: mesh.host, portNumber: mesh.port };
     // A sidecar's own cluster has the container's port in its name, and one host.
     const isOwn = place.context === "SIDECAR_INBOUND";
-    const isPooled = isOwn || isHeldByCallers(service, place.envoy.options);
-    const isHeld = isPooled && isHeldHere(service, place.envoy);
-    const breaker = isHeld ? criticalBreaker(service, place) : undefined;
+    // Routes at Envoy's priority HIGH are those before the one that Istio makes for it.
+    const isUrgent = isOwn && isHeldHere(service, place.envoy);
+    const breaker = isUrgent ? criticalBreaker(service, place) : undefined;
     const outliers = isOwn ? undefined : outlierExtras(service);
     if (breaker === undefined && outliers === undefined) return [];
     return [

@@ -1,11 +1,12 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import { virtualHost } from "../envoy/routes.js";
+import { shedRoutes } from "../envoy/shed-routes.js";
 import { itemsOf, memberOf, withMember } from "../tree-members.js";
 import { firstRoutePatches, routeMergePatch, virtualHostPatch } from "./envoy-filter.js";
 import { chainAt } from "./filter-patches.js";
 import { istioDuration } from "./istio-object.js";
-import { inboundCluster, meshName, outboundCluster } from "./mesh-name.js";
+import { inboundCluster } from "./mesh-name.js";
 import { type Place, virtualHostsAt } from "./place.js";
 import { retryWaits } from "./virtual-service.js";
 
@@ -17,7 +18,10 @@ export function routePatches(place: Place): readonly Tree[] {
     const whole = virtualHost(service, place.envoy, { domains: [], filters: names });
     const told = toldOf(whole);
     const extras = routeExtras(service, place);
-    const first = firstRoutes(itemsOf(memberOf(whole, "routes")), service, place);
+    const first =
+      place.context === "SIDECAR_INBOUND"
+        ? ownRoutes(itemsOf(memberOf(whole, "routes")), service, place)
+        : shedRoutes(service, place.envoy, names);
     if (told === undefined && extras === undefined && first.length === 0) return [];
     const hosts = virtualHostsAt(service, place);
     if (hosts.length === 0) reportNoHosts(service, place);
@@ -62,19 +66,19 @@ function routeExtras(service: ServicePolicy, { context, envoy }: Place): TreeMap
   };
 }
 
-/** Routes that come before Istio's own: those of classes that are treated unlike the rest. */
-function firstRoutes(
-  routes: readonly Tree[],
-  service: ServicePolicy,
-  place: Place,
-): readonly Tree[] {
+/**
+ * Routes of classes that are treated unlike the rest, before the one that Istio makes for a
+ * service's own sidecar, which nobody configures. Elsewhere routes are the user's: `shedRoutes`.
+ */
+function ownRoutes(routes: readonly Tree[], service: ServicePolicy, place: Place): readonly Tree[] {
   const own = routes.slice(0, -1);
-  const cluster = clusterAt(service, place);
   const isForwarding = (route: Tree): boolean => memberOf(route, "route") !== undefined;
+  if (!own.some(isForwarding)) return own;
+  const cluster = inboundCluster(service);
   if (cluster === undefined) {
-    if (own.some(isForwarding)) reportNoCluster(service, place, own);
+    reportNoCluster(service, place, own);
     // Without the routes before them they would refuse what is not to be refused.
-    return own.some(isForwarding) ? [] : own;
+    return [];
   }
   return own.map((route) => {
     const action = memberOf(route, "route");
@@ -84,18 +88,7 @@ function firstRoutes(
   });
 }
 
-function clusterAt(service: ServicePolicy, { context }: Place): string | undefined {
-  if (context === "SIDECAR_INBOUND") return inboundCluster(service);
-  const mesh = meshName(service);
-  return mesh && outboundCluster(mesh);
-}
-
-function reportNoCluster(
-  { name }: ServicePolicy,
-  { context, envoy }: Place,
-  routes: readonly Tree[],
-): void {
-  if (context !== "SIDECAR_INBOUND") return;
+function reportNoCluster({ name }: ServicePolicy, { envoy }: Place, routes: readonly Tree[]): void {
   const isShedding = routes.some((route) => memberOf(route, "direct_response") !== undefined);
   envoy.report({
     id: "HG344",

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type Priority, priorities } from "../../../../src/core/admission-settings.js";
 import type { TreeMap } from "../../../../src/generate/document.js";
 import { type RouteClass, routeClasses } from "../../../../src/generate/envoy/route-classes.js";
+import { shedClasses } from "../../../../src/generate/envoy/shed-routes.js";
 import { createPriorityClassifier } from "../../../../src/policy/priority-classifier.js";
 import type { PriorityPolicy } from "../../../../src/policy/service-policy.js";
 import { FakeRandom } from "../../../support/fake-random.js";
@@ -81,6 +82,18 @@ function randomPolicy(choices: Choices): PriorityPolicy {
   };
 }
 
+function policyOf(more: Partial<PriorityPolicy>): PriorityPolicy {
+  return {
+    header: "x-class",
+    usual: "normal",
+    rules: [],
+    bypassPaths: [],
+    authPaths: [],
+    trust: { anyone: false, sources: [], principals: [] },
+    ...more,
+  };
+}
+
 function randomHeaders(choices: Choices): Headers {
   const headers = new Map([
     [":path", choices.one(paths)],
@@ -111,6 +124,7 @@ interface HeaderTest {
   readonly name: string;
   readonly present_match?: boolean;
   readonly invert_match?: boolean;
+  readonly treat_missing_header_as_empty?: boolean;
   readonly string_match?: {
     readonly exact?: string;
     readonly prefix?: string;
@@ -121,8 +135,10 @@ interface HeaderTest {
   };
 }
 
-function holds({ name, present_match, invert_match, string_match }: HeaderTest, headers: Headers) {
-  const value = headers.get(name);
+function holds(test: HeaderTest, headers: Headers) {
+  const { name, present_match, invert_match, string_match } = test;
+  const missing = test.treat_missing_header_as_empty === true ? "" : undefined;
+  const value = headers.get(name) ?? (present_match === true ? undefined : missing);
   if (present_match === true) return (value !== undefined) !== (invert_match === true);
   if (value === undefined || string_match === undefined) return false;
   const { exact, prefix, suffix, contains, ignore_case, safe_regex } = string_match;
@@ -175,5 +191,42 @@ describe("routeClasses()", () => {
     }
     expect(bypassCount).toBeGreaterThan(seedCount(20));
     expect(shedCount).toBeGreaterThan(seedCount(40));
+  });
+});
+
+describe("shedClasses()", () => {
+  it("takes of each class what its own route would, whatever else matches", () => {
+    const seed = firstSeed(20_261_123);
+    const choices = new Choices(seed);
+    const counts = { shed: 0, spared: 0, unshed: 0 };
+    for (let count = 0; count < seedCount(1_000); count += 1) {
+      const policy = randomPolicy(choices);
+      const headers = randomHeaders(choices);
+      const story = `seed ${seed}, ${count}: ${JSON.stringify([policy, [...headers]])}`;
+      const first = routeClasses(policy).classes.find(({ match }) => matches(match, headers));
+      if (first === undefined) throw new Error(`no route: ${story}`);
+      const { classes, unshed } = shedClasses(policy);
+      const taking = classes.filter(({ match }) => matches(match, headers));
+      const priorities = new Set(taking.map(({ priority }) => priority));
+      if (unshed.includes(first.name)) {
+        counts.unshed += 1;
+        continue;
+      }
+      counts[first.mayShed ? "shed" : "spared"] += 1;
+      expect([...priorities], story).toEqual(first.mayShed ? [first.priority] : []);
+    }
+    expect(counts.shed).toBeGreaterThan(seedCount(300));
+    expect(counts.spared).toBeGreaterThan(seedCount(300));
+    expect(counts.unshed).toBeLessThan(seedCount(100));
+  });
+
+  it("leaves to Headgate what would take too many matches", () => {
+    const rules = [1, 2, 3, 4, 5, 6].map((number) => ({
+      when: `request.method == "M${number}" && request.path.startsWith("/${number}")`,
+      is: "critical" as const,
+    }));
+    const { classes, unshed } = shedClasses(policyOf({ rules }));
+    expect(classes).toEqual([]);
+    expect(unshed).toEqual(["rest"]);
   });
 });
