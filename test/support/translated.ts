@@ -1,0 +1,174 @@
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parse } from "yaml";
+import { z } from "zod";
+import { expectedFiles, type GeneratedCase, generatedCases } from "./generated.js";
+
+/**
+ * What Envoy Gateway's own translator makes of a golden case and the objects that a cluster has
+ * beside it (`around.yaml`), as it was recorded: no test needs the translator.
+ */
+export interface Translation {
+  /** Digest of what it was made of. */
+  readonly madeOf: string;
+  readonly listeners: readonly XdsMap[];
+  readonly routes: readonly XdsMap[];
+  readonly clusters: readonly XdsMap[];
+  readonly endpoints: readonly XdsMap[];
+}
+
+/** A resource of Envoy as JSON; names are written in camel case. */
+export type XdsMap = Readonly<Record<string, Json>>;
+type Json = z.infer<ReturnType<typeof z.json>>;
+
+const mapShape = z.record(z.string(), z.json());
+
+/** The golden cases that are translated. */
+export function translatedCases(): readonly GeneratedCase[] {
+  return generatedCases().filter(({ folder }) => existsSync(join(folder, "around.yaml")));
+}
+
+/** What the translator of a case is given. */
+export function translationInput(given: GeneratedCase): string {
+  const around = readFileSync(join(given.folder, "around.yaml"), "utf8");
+  const objects = [...expectedFiles(given)].filter(([path]) => path.endsWith(".yaml"));
+  return [around, ...objects.map(([, text]) => text)].join("---\n");
+}
+
+/** A digest of what the translator of a case is given. */
+export function translationDigest(given: GeneratedCase): string {
+  return createHash("sha256").update(translationInput(given)).digest("hex").slice(0, 16);
+}
+
+/** Runs the translator, which has to be on PATH, and keeps what it makes. */
+export function recordTranslation(given: GeneratedCase): void {
+  const input = join(tmpdir(), `headgate-translation-${process.pid}.yaml`);
+  writeFileSync(input, translationInput(given));
+  const words = ["x", "translate", "--from", "gateway-api", "--to", "xds", "-o", "yaml"];
+  const made = spawnSync("egctl", [...words, "-f", input], { encoding: "utf8" });
+  if (made.status !== 0) {
+    throw new Error(`egctl, Envoy Gateway's own tool, has to be on PATH: ${made.stderr}`);
+  }
+  const head = `# Made by egctl x translate of ${translationDigest(given)}.\n`;
+  writeFileSync(recordOf(given), head + made.stdout);
+}
+
+/** What was recorded of a case. */
+export function recordedTranslation(given: GeneratedCase): Translation {
+  const text = readFileSync(recordOf(given), "utf8");
+  const [, madeOf = ""] = /^# Made by .* of (\w+)\.$/m.exec(text) ?? [];
+  const gateways = z.object({ xds: z.record(z.string(), dumpShape) }).parse(parse(text)).xds;
+  const configs = Object.values(gateways).flatMap((dump) => dump.configs);
+  const dump: z.infer<typeof configShape> = Object.assign({}, ...configs);
+  return {
+    madeOf,
+    listeners: (dump.dynamicListeners ?? []).map(({ activeState }) => activeState.listener),
+    routes: (dump.dynamicRouteConfigs ?? []).map(({ routeConfig }) => routeConfig),
+    clusters: (dump.dynamicActiveClusters ?? []).map(({ cluster }) => cluster),
+    endpoints: (dump.dynamicEndpointConfigs ?? []).map(({ endpointConfig }) => endpointConfig),
+  };
+}
+
+/** Source: envoy.admin.v3.ConfigDump. */
+const configShape = z.object({
+  dynamicListeners: z.array(z.object({ activeState: z.object({ listener: mapShape }) })).optional(),
+  dynamicRouteConfigs: z.array(z.object({ routeConfig: mapShape })).optional(),
+  dynamicActiveClusters: z.array(z.object({ cluster: mapShape })).optional(),
+  dynamicEndpointConfigs: z.array(z.object({ endpointConfig: mapShape })).optional(),
+});
+const dumpShape = z.object({ configs: z.array(configShape) });
+
+function recordOf({ folder }: GeneratedCase): string {
+  return join(folder, "translated.yaml");
+}
+
+/** Where a translated proxy stands on this machine. */
+export interface TranslatedPlace {
+  readonly adminPort: number;
+  /** The port of this machine for each port that a listener has. */
+  readonly listenerPorts: Readonly<Record<number, number>>;
+  /** The port of this machine for each address that an endpoint has. */
+  readonly endpointPorts: Readonly<Record<string, number>>;
+}
+
+/** A bootstrap with all that would be sent to the proxy, on loopback. */
+export function translatedBootstrap(of: Translation, place: TranslatedPlace): unknown {
+  const routeOf = new Map(of.routes.map((route) => [route["name"], plain(route)]));
+  const endpointOf = new Map(of.endpoints.map((one) => [one["clusterName"], one]));
+  return {
+    node: { id: "proxy-1", cluster: "proxies" },
+    admin: { address: socket(place.adminPort) },
+    layered_runtime: { layers: [{ name: "admin", admin_layer: {} }] },
+    static_resources: {
+      listeners: of.listeners.flatMap((listener) => {
+        const port = place.listenerPorts[portOf(listener)];
+        if (port === undefined) return [];
+        return [
+          {
+            ...mapTree(plain(listener), (map) => silent(inlined(map, routeOf))),
+            address: socket(port),
+          },
+        ];
+      }),
+      clusters: of.clusters.map((cluster) => {
+        const { edsClusterConfig, ...rest } = plain(cluster);
+        if (edsClusterConfig === undefined) return rest;
+        const { serviceName } = z.object({ serviceName: z.string() }).parse(edsClusterConfig);
+        const assignment = plain(endpointOf.get(serviceName) ?? { clusterName: serviceName });
+        const local = mapTree(assignment, (map) => moved(map, place));
+        return { ...rest, type: "STATIC", loadAssignment: local };
+      }),
+    },
+  };
+}
+
+function socket(port: number) {
+  return { socketAddress: { address: "127.0.0.1", portValue: port } };
+}
+
+const addressShape = z.object({
+  socketAddress: z.object({ address: z.string(), portValue: z.int() }),
+});
+
+function portOf(listener: XdsMap): number {
+  return addressShape.parse(listener["address"]).socketAddress.portValue;
+}
+
+/** Without the type that a dump writes to a whole resource. */
+function plain({ "@type": _type, ...rest }: XdsMap): XdsMap {
+  return rest;
+}
+
+/** Routes that are sent apart go into their listener. */
+function inlined(map: XdsMap, routeOf: ReadonlyMap<unknown, XdsMap>): XdsMap {
+  const { rds, ...rest } = map;
+  const name = z.object({ routeConfigName: z.string() }).safeParse(rds).data?.routeConfigName;
+  const route = name === undefined ? undefined : routeOf.get(name);
+  return route === undefined ? map : { ...rest, routeConfig: route };
+}
+
+/** A program's output is no file that Envoy could open, where it is read through a pipe. */
+function silent(map: XdsMap): XdsMap {
+  return map["path"] === "/dev/stdout" ? { ...map, path: "/dev/null" } : map;
+}
+
+function moved(map: XdsMap, { endpointPorts }: TranslatedPlace): XdsMap {
+  const found = addressShape.safeParse(map).data?.socketAddress;
+  if (found === undefined) return map;
+  const port = endpointPorts[found.address];
+  if (port === undefined) throw new Error(`${found.address} is nowhere on this machine`);
+  return socket(port);
+}
+
+/** The same tree, with each of its maps replaced from the root down. */
+function mapTree(map: XdsMap, change: (map: XdsMap) => XdsMap): XdsMap {
+  const walk = (value: Json): Json => {
+    if (Array.isArray(value)) return value.map(walk);
+    if (typeof value !== "object" || value === null) return value;
+    return mapTree(value, change);
+  };
+  return Object.fromEntries(Object.entries(change(map)).map(([key, one]) => [key, walk(one)]));
+}
