@@ -142,6 +142,12 @@ const targetProblemRows = {
       "Say `rateLimit: {inExtProc: true}`, and Headgate leaves bypassed paths out of the limits; " +
       "let `admission` refuse by class, where breakers cannot.",
   },
+  HG367: {
+    title: "A Gateway's listeners are not named.",
+    remedy:
+      "Name in `proxies.gateway.listeners` those that serve the services, with their ports: what " +
+      "Envoy Gateway has no words for is patched at these alone.",
+  },
 } as const satisfies Record<string, ProblemRow>;
 
 /**

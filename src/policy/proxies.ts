@@ -1,3 +1,4 @@
+import type { ParsedNode } from "yaml";
 import { readAdaptiveConcurrency } from "./adaptive-concurrency.js";
 import { readAdmissionControl } from "./admission-control.js";
 import { Block } from "./block.js";
@@ -7,14 +8,23 @@ import { visibleText } from "./problem.js";
 import { readOverload } from "./proxy-overload.js";
 import {
   type ClientTls,
+  type GatewayListener,
+  type GatewayPolicy,
   type HeadgatePlace,
   type ListenerPolicy,
   type ProxyPolicy,
   usualProxies,
 } from "./proxy-policy.js";
-import { clientTlsShape, headgatePlaceShape, listenerShape, proxiesShape } from "./proxy-shapes.js";
+import {
+  clientTlsShape,
+  gatewayListenerShape,
+  gatewayShape,
+  headgatePlaceShape,
+  listenerShape,
+  proxiesShape,
+} from "./proxy-shapes.js";
 import type { DurationBounds } from "./quantities.js";
-import { readAddress, readFilePath, readUrl } from "./service-texts.js";
+import { readAddress, readFilePath, readHostPattern, readLabel, readUrl } from "./service-texts.js";
 
 /** Proxies that share a fleet's limit. */
 const expectedProxiesMax = 1_000_000;
@@ -27,6 +37,9 @@ export const portBounds = { min: 1, max: 65_535 } as const;
 
 /** Proxies of ours before one of ours. */
 const trustedHopsMax = 100;
+
+/** Listeners of a Gateway. Source: Gateway API, GatewaySpec. */
+export const gatewayListenersMax = 64;
 
 /** The bounds of `trustedHops`. */
 export const hopBounds = { min: 0, max: trustedHopsMax } as const;
@@ -50,6 +63,7 @@ function readProxies(block: Block): ProxyPolicy {
     expectedCount: block.whole("expected", usual.expectedCount, expectedBounds),
     headgate: readHeadgate(block),
     listener: readListener(block),
+    gateway: readGateway(block),
     overload: readOverload(block),
     adaptiveConcurrency: readAdaptiveConcurrency(block, undefined),
     admissionControl: readAdmissionControl(block, undefined),
@@ -166,6 +180,37 @@ function readListener(proxies: Block): ListenerPolicy {
   };
   refuseSharedPorts(block, listener);
   return listener;
+}
+
+function readGateway(proxies: Block): GatewayPolicy {
+  const block = proxies.block("gateway", gatewayShape);
+  if (block === undefined) return usualProxies.gateway;
+  const label = (name: string): string | undefined => {
+    const field = block.field(name);
+    return field && readLabel(block.reader, field);
+  };
+  const items = block.items("listeners", "a list of listeners", gatewayListenersMax);
+  const listeners = items.flatMap((item) => {
+    return readGatewayListener(block.reader, item.value ?? item.key) ?? [];
+  });
+  return {
+    name: label("name"),
+    namespace: label("namespace"),
+    listeners: listeners.length === 0 ? undefined : listeners,
+  };
+}
+
+function readGatewayListener(reader: NodeReader, node: ParsedNode): GatewayListener | undefined {
+  const block = Block.at(reader, node, gatewayListenerShape);
+  if (block === undefined) return undefined;
+  const { fields } = block;
+  const nameField = reader.requiredField(fields, "name", "the listener's name in the Gateway");
+  reader.requiredField(fields, "port", "the listener's port in the Gateway");
+  const name = nameField && readLabel(reader, nameField);
+  const port = block.whole("port", undefined, portBounds);
+  const hostField = block.field("hostname");
+  const hostname = hostField && readHostPattern(reader, hostField);
+  return name === undefined || port === undefined ? undefined : { name, port, hostname };
 }
 
 function refuseSharedPorts(block: Block, listener: ListenerPolicy): void {

@@ -3,6 +3,7 @@ import {
   bytes,
   duration,
   flag,
+  list,
   map,
   mapForm,
   number,
@@ -15,6 +16,7 @@ import {
 } from "./form.js";
 import {
   expectedBounds,
+  gatewayListenersMax,
   hopBounds,
   portBounds,
   rateLimitTimeoutBounds,
@@ -26,12 +28,15 @@ import {
   cgroupOverloadShape,
   clientTlsShape,
   cpuOverloadShape,
+  gatewayListenerShape,
+  gatewayShape,
   headgatePlaceShape,
   listenerShape,
   overloadShape,
   proxiesShape,
 } from "./proxy-shapes.js";
 import { positiveRatioBounds } from "./quantities.js";
+import { label } from "./service-forms.js";
 import { adaptiveConcurrencyForm, admissionControlForm } from "./upstream-forms.js";
 
 /** A host name or IP address. */
@@ -93,6 +98,31 @@ const listenerForm = mapForm(
       whole(hopBounds),
       "Proxies of yours before this one, whose x-forwarded-for is believed.",
       listener.trustedHops,
+    ),
+  },
+);
+
+const gatewayListenerForm = mapForm(
+  {
+    shape: gatewayListenerShape,
+    docs: "A listener of the Gateway for HTTP or HTTPS.",
+    required: ["name", "port"],
+  },
+  {
+    name: row(label, "Its name in the Gateway."),
+    port: row(whole(portBounds), "Its port in the Gateway."),
+    hostname: row(host, "Its hostname in the Gateway. Left out: all hosts."),
+  },
+);
+
+const gatewayForm = mapForm(
+  { shape: gatewayShape, docs: "The Gateway that `generate gateway` makes objects for." },
+  {
+    name: row(label, "Its name. Left out: the policy's."),
+    namespace: row(label, "Its namespace. Left out: that of the generated objects."),
+    listeners: row(
+      list(map(gatewayListenerForm), gatewayListenersMax),
+      "All of its listeners for HTTP and HTTPS, in their order. Left out: `http` on port 80 alone.",
     ),
   },
 );
@@ -163,6 +193,7 @@ export const proxiesForm = mapForm(
     ),
     headgate: row(map(headgateForm), "Where proxies find Headgate."),
     listener: row(map(listenerForm), "The listener of generated proxies."),
+    gateway: row(map(gatewayForm), "The Gateway that `generate gateway` makes objects for."),
     overload: row(map(overloadForm), "Envoy's overload manager. Left out: none is written."),
     adaptiveConcurrency: row(
       orOff(adaptiveConcurrencyForm),

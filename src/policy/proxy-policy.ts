@@ -9,6 +9,7 @@ export interface ProxyPolicy {
   readonly expectedCount: number;
   readonly headgate: HeadgatePlace;
   readonly listener: ListenerPolicy;
+  readonly gateway: GatewayPolicy;
   /** The overload manager; undefined: none is written. */
   readonly overload: OverloadPolicy | undefined;
   /** What services have that ask for it and say nothing else; undefined: none have it. */
@@ -60,6 +61,24 @@ export interface ListenerPolicy {
   readonly concurrentStreamsMax: number;
   /** Proxies of ours before this one, whose x-forwarded-for is believed. Default 0. */
   readonly trustedHops: number;
+}
+
+/** The Gateway whose proxies `generate gateway` patches. */
+export interface GatewayPolicy {
+  /** Undefined: it is called as the policy. */
+  readonly name: string | undefined;
+  /** Undefined: that of the generated objects. */
+  readonly namespace: string | undefined;
+  /** Its listeners for HTTP and HTTPS, in their order. Undefined: one, `http` on port 80. */
+  readonly listeners: readonly GatewayListener[] | undefined;
+}
+
+/** A listener of a Gateway. Source: Gateway API, Listener. */
+export interface GatewayListener {
+  readonly name: string;
+  readonly port: number;
+  /** Such as `*.example.com`. Undefined: all hosts. */
+  readonly hostname: string | undefined;
 }
 
 /** Envoy's overload manager. Source: envoy.config.overload.v3.OverloadManager. */
@@ -125,6 +144,7 @@ export const usualProxies: ProxyPolicy = {
     concurrentStreamsMax: 100,
     trustedHops: 0,
   },
+  gateway: { name: undefined, namespace: undefined, listeners: undefined },
   overload: undefined,
   adaptiveConcurrency: undefined,
   admissionControl: undefined,

@@ -5,6 +5,7 @@ export const proxiesShape = shape("proxies", [
   "expected",
   "headgate",
   "listener",
+  "gateway",
   "overload",
   "adaptiveConcurrency",
   "admissionControl",
@@ -34,6 +35,12 @@ export const listenerShape = shape("a listener", [
   "maxConcurrentStreams",
   "trustedHops",
 ]);
+
+/** `proxies.gateway`. */
+export const gatewayShape = shape("a gateway", ["name", "namespace", "listeners"]);
+
+/** `proxies.gateway.listeners[]`. */
+export const gatewayListenerShape = shape("a listener of a Gateway", ["name", "port", "hostname"]);
 
 /** `proxies.overload`. */
 export const overloadShape = shape("an overload", [

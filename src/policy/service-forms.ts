@@ -65,7 +65,8 @@ import {
 /** The name of a header, or of a part of the request line. */
 export const describedHeader = text({ charsMax: 128 }, describedHeaderPattern);
 
-const label = text({ charsMax: 63 }, labelPattern);
+/** A DNS label. */
+export const label = text({ charsMax: 63 }, labelPattern);
 
 const upstream = mapForm(
   { shape: upstreamShape, docs: "Where a service listens.", required: ["address", "port"] },

@@ -75,6 +75,12 @@ const hostForm: TextForm = {
       .replace(/\.$/, ""),
 };
 
+const hostPatternForm: TextForm = {
+  ...hostForm,
+  rule: ruleOf(253, "a host name, or all below one: *.example.com"),
+  isRight: (text) => hostForm.isRight(text.replace(/^\*\./, "")),
+};
+
 const addressForm: TextForm = {
   ...hostForm,
   rule: ruleOf(253, "a host name or an IP address; the port stands beside it"),
@@ -198,6 +204,11 @@ export function readDescribedHeader(reader: NodeReader, field: Field): string | 
 /** Reads a host as requests name it; answers it in lower case. */
 export function readHost(reader: NodeReader, field: Field): string | undefined {
   return readForm(reader, field, hostForm)?.toLowerCase();
+}
+
+/** Reads a host, or all below one (`*.example.com`); answers it in lower case. */
+export function readHostPattern(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, hostPatternForm)?.toLowerCase();
 }
 
 /** Reads a host name or IP address to connect to. */

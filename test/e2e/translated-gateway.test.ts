@@ -20,7 +20,8 @@ import { startUpstream } from "../support/upstream.js";
 const stage = useStage("file");
 
 /** Ports and addresses as the objects around a case have them. */
-const gatewayPort = 8_080;
+const httpPort = 8_080;
+const httpsPort = 8_443;
 const serviceAddress = "192.0.2.1";
 const headgateAddress = "192.0.2.2";
 
@@ -30,10 +31,10 @@ async function startTranslated(name: string) {
   const upstream = await startUpstream(stage);
   const policy = await readFile(join(given.folder, "policy.yaml"), "utf8");
   const headgate = await HostedHeadgate.start(stage, { policy });
-  const [port, adminPort] = [await freePort(), await freePort()];
+  const [port, otherPort, adminPort] = [await freePort(), await freePort(), await freePort()];
   const bootstrap = translatedBootstrap(recordedTranslation(given), {
     adminPort,
-    listenerPorts: { [gatewayPort]: port },
+    listenerPorts: { [httpPort]: port, [httpsPort]: otherPort },
     endpointPorts: { [serviceAddress]: upstream.port, [headgateAddress]: headgate.grpcPort },
   });
   const path = join(stage.folder, `${name.replaceAll("/", "-")}.json`);
@@ -41,16 +42,19 @@ async function startTranslated(name: string) {
   const envoy = await Envoy.startFile(stage, { path, port, adminPort });
   const http = new HttpClient();
   stage.atEnd(() => http.close());
-  return { envoy, upstream, http };
+  return { envoy, http, ports: [port, otherPort] };
 }
 
 describe("Envoy Gateway's own translation, at a real Envoy", () => {
   it("asks for the API key whatever the class of a request, and sheds classes alone", async () => {
-    const { envoy, http } = await startTranslated("gateway/authentication");
+    const { envoy, http, ports } = await startTranslated("gateway/authentication");
+    /** Every listener has to answer alike. */
     const statusOf = async ({ headers, ...ask }: Omit<HttpAsk, "port">): Promise<number> => {
-      const host = { host: "orders.example.com" };
-      const sent = { ...ask, port: envoy.port, headers: { ...host, ...headers } };
-      return (await http.send(sent)).status;
+      const sent = { ...ask, headers: { host: "orders.example.com", ...headers } };
+      const answers = await Promise.all(ports.map((port) => http.send({ ...sent, port })));
+      const [first, ...others] = answers.map(({ status }) => status);
+      expect(others).toEqual([first]);
+      return first ?? 0;
     };
     const ways: Readonly<Record<string, Omit<HttpAsk, "port">>> = {
       rest: { path: "/orders" },

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
+import { TestAuthority } from "./certificates.js";
 import { expectedFiles, type GeneratedCase, generatedCases } from "./generated.js";
 
 /**
@@ -28,7 +29,12 @@ const mapShape = z.record(z.string(), z.json());
 
 /** The golden cases that are translated. */
 export function translatedCases(): readonly GeneratedCase[] {
-  return generatedCases().filter(({ folder }) => existsSync(join(folder, "around.yaml")));
+  return generatedCases().filter(isTranslated);
+}
+
+/** Whether there is what is around a case in a cluster. */
+export function isTranslated({ folder }: GeneratedCase): boolean {
+  return existsSync(join(folder, "around.yaml"));
 }
 
 /** What the translator of a case is given. */
@@ -46,7 +52,7 @@ export function translationDigest(given: GeneratedCase): string {
 /** Runs the translator, which has to be on PATH, and keeps what it makes. */
 export function recordTranslation(given: GeneratedCase): void {
   const input = join(tmpdir(), `headgate-translation-${process.pid}.yaml`);
-  writeFileSync(input, translationInput(given));
+  writeFileSync(input, certified(translationInput(given)));
   const words = ["x", "translate", "--from", "gateway-api", "--to", "xds", "-o", "yaml"];
   const made = spawnSync("egctl", [...words, "-f", input], { encoding: "utf8" });
   if (made.status !== 0) {
@@ -54,6 +60,14 @@ export function recordTranslation(given: GeneratedCase): void {
   }
   const head = `# Made by egctl x translate of ${translationDigest(given)}.\n`;
   writeFileSync(recordOf(given), head + made.stdout);
+}
+
+/** Fills in a certificate, which no recording holds, where objects leave its place. */
+function certified(text: string): string {
+  if (!text.includes("CERTIFICATE")) return text;
+  const { certificate, key } = new TestAuthority().issue({ names: ["*.example.com"] });
+  const base64 = (pem: string): string => Buffer.from(pem).toString("base64");
+  return text.replaceAll("CERTIFICATE", base64(certificate)).replaceAll("KEY", base64(key));
 }
 
 /** What was recorded of a case. */
@@ -105,10 +119,11 @@ export function translatedBootstrap(of: Translation, place: TranslatedPlace): un
     static_resources: {
       listeners: of.listeners.flatMap((listener) => {
         const port = place.listenerPorts[portOf(listener)];
+        // Health and statistics of the proxy itself.
         if (port === undefined) return [];
         return [
           {
-            ...mapTree(plain(listener), (map) => silent(inlined(map, routeOf))),
+            ...mapTree(plain(listener), (map) => simplified(inlined(map, routeOf))),
             address: socket(port),
           },
         ];
@@ -150,8 +165,11 @@ function inlined(map: XdsMap, routeOf: ReadonlyMap<unknown, XdsMap>): XdsMap {
   return route === undefined ? map : { ...rest, routeConfig: route };
 }
 
-/** A program's output is no file that Envoy could open, where it is read through a pipe. */
-function silent(map: XdsMap): XdsMap {
+/**
+ * Callers come without TLS here; and a program's output is no file that Envoy could open, where it
+ * is read through a pipe.
+ */
+function simplified({ transportSocket: _socket, ...map }: XdsMap): XdsMap {
   return map["path"] === "/dev/stdout" ? { ...map, path: "/dev/null" } : map;
 }
 

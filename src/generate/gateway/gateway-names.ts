@@ -1,3 +1,4 @@
+import type { GatewayListener } from "../../policy/proxy-policy.js";
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { type ObjectPlace, objectName } from "../custom-object.js";
 import type { EnvoyContext } from "../envoy/context.js";
@@ -8,12 +9,23 @@ export const gatewayGroup = "gateway.networking.k8s.io";
 /** Version of Envoy Gateway's kinds. */
 export const envoyGatewayVersion = "gateway.envoyproxy.io/v1alpha1";
 
-/** The listener of the Gateway whose proxies are patched. */
-export const listenerName = "http";
+/** Where a policy names none. */
+const usualListeners: readonly GatewayListener[] = [
+  { name: "http", port: 80, hostname: undefined },
+];
 
-/** The Gateway is called as the policy. */
+/** The Gateway whose proxies are patched: called as the policy where it does not say otherwise. */
 export function gatewayPlace({ policy, options }: EnvoyContext): ObjectPlace {
-  return { name: objectName(policy.name), namespace: options.namespace };
+  const { name, namespace } = policy.proxies.gateway;
+  return {
+    name: objectName(name ?? policy.name),
+    namespace: namespace ?? options.namespace,
+  };
+}
+
+/** The listeners of the Gateway that are patched. */
+export function gatewayListeners({ policy }: EnvoyContext): readonly GatewayListener[] {
+  return policy.proxies.gateway.listeners ?? usualListeners;
 }
 
 /** A service's HTTPRoute is called as the service. */
@@ -21,15 +33,42 @@ export function routePlace(service: ServicePolicy, { options }: EnvoyContext): O
   return { name: objectName(service.name), namespace: service.namespace ?? options.namespace };
 }
 
-/** What Envoy Gateway calls the listener, and its routes. */
-export function xdsListener(context: EnvoyContext): string {
-  const { name, namespace } = gatewayPlace(context);
-  return `${namespace}/${name}/${listenerName}`;
+/**
+ * What Envoy Gateway calls the listeners of Envoy: one for each port, called as the first of the
+ * Gateway's listeners on it.
+ */
+export function xdsListeners(context: EnvoyContext): readonly string[] {
+  const all = gatewayListeners(context);
+  const first = all.filter(({ port }, index) => {
+    return all.findIndex((other) => other.port === port) === index;
+  });
+  return first.map((listener) => xdsName(listener, context));
 }
 
-/** What it calls the virtual host of a host. */
-export function xdsVirtualHost(host: string, context: EnvoyContext): string {
-  return `${xdsListener(context)}/${host.replaceAll(".", "_")}`;
+/** A virtual host of Envoy, and the routes of which it is a part. */
+export interface XdsVirtualHost {
+  readonly routes: string;
+  readonly name: string;
+}
+
+/** What it calls the virtual hosts of a host: one for each listener that serves it. */
+export function xdsVirtualHosts(host: string, context: EnvoyContext): readonly XdsVirtualHost[] {
+  const serving = gatewayListeners(context).filter(({ hostname }) => serves(hostname, host));
+  return serving.map((listener) => {
+    const routes = xdsName(listener, context);
+    return { routes, name: `${routes}/${host.replaceAll(".", "_")}` };
+  });
+}
+
+/** Source: Gateway API, Listener, `hostname`. */
+function serves(hostname: string | undefined, host: string): boolean {
+  if (hostname === undefined || hostname === host) return true;
+  return hostname.startsWith("*.") && host.endsWith(hostname.slice(1));
+}
+
+function xdsName(listener: GatewayListener, context: EnvoyContext): string {
+  const { name, namespace } = gatewayPlace(context);
+  return `${namespace}/${name}/${listener.name}`;
 }
 
 /** What it calls the cluster of an HTTPRoute's first rule. */

@@ -8,7 +8,7 @@ import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } fro
 import { backendTrafficPolicy } from "./backend-traffic-policy.js";
 import { controllerConfig } from "./controller-config.js";
 import { extensionPolicy, referenceGrant } from "./extension-policy.js";
-import { gatewayPlace, listenerName, routePlace, xdsCluster } from "./gateway-names.js";
+import { gatewayListeners, gatewayPlace, routePlace, xdsCluster } from "./gateway-names.js";
 import { envoyMinorsAhead } from "./gateway-version.js";
 import { patchPolicy } from "./patch-policy.js";
 import { clientTrafficPolicy, envoyProxy } from "./proxy-objects.js";
@@ -91,9 +91,14 @@ const headgateTitle = "Lets policies of other namespaces ask Headgate.";
 function gatewayTitle(context: EnvoyContext): string {
   const { name, namespace } = gatewayPlace(context);
   return (
-    `For your Gateway ${name} in namespace ${namespace}, and its listener ${listenerName}.\n` +
+    `For your Gateway ${name} in namespace ${namespace}, and its ${listenersOf(context)}.\n` +
     "Its spec.infrastructure.parametersRef names the EnvoyProxy, where there is one."
   );
+}
+
+function listenersOf(context: EnvoyContext): string {
+  const names = gatewayListeners(context).map((listener) => listener.name);
+  return `${names.length === 1 ? "listener" : "listeners"} ${names.join(", ")}`;
 }
 
 function serviceDocument(service: ServicePolicy, context: EnvoyContext): Document {

@@ -14,8 +14,8 @@ import {
   gatewayGroup,
   gatewayPlace,
   xdsExtProc,
-  xdsListener,
-  xdsVirtualHost,
+  xdsListeners,
+  xdsVirtualHosts,
 } from "./gateway-names.js";
 
 const manager = "envoy.filters.network.http_connection_manager";
@@ -34,11 +34,24 @@ export function patchPolicy(context: EnvoyContext): TreeMap | undefined {
     ...services.flatMap((service) => servicePatches(service, context)),
   ];
   if (patches.length === 0) return undefined;
+  reportListeners(context);
   const gateway = gatewayPlace(context);
   return specObject({ apiVersion: envoyGatewayVersion, kind: "EnvoyPatchPolicy" }, gateway, {
     targetRef: { group: gatewayGroup, kind: "Gateway", name: gateway.name },
     type: "JSONPatch",
-    jsonPatches: [repliesPatch(context), ...patches],
+    jsonPatches: [...repliesPatches(context), ...patches],
+  });
+}
+
+/** What is not named is not patched, and a Gateway usually has a listener for HTTPS as well. */
+function reportListeners({ policy, report }: EnvoyContext): void {
+  if (policy.proxies.gateway.listeners !== undefined) return;
+  report({
+    id: "HG367",
+    spot: { service: undefined, path: ["proxies", "gateway", "listeners"] },
+    message: "the Gateway's listeners are not named, so that only http, on port 80, is patched",
+    hint: "listeners: [{name: http, port: 80}, {name: https, port: 443}], as the Gateway has them",
+    severity: "warning",
   });
 }
 
@@ -51,8 +64,8 @@ function priorityFilterPatches(
   const reached = services.filter(({ hosts }) => hosts.length > 0);
   return priorityHeaderFilters(reached, context)
     .toReversed()
-    .map((value) =>
-      listenerPatch(context, {
+    .flatMap((value) =>
+      listenerPatches(context, {
         op: "add",
         jsonPath: `..filters[?(@.name=='${manager}')].typed_config`,
         path: "/http_filters/0",
@@ -63,8 +76,8 @@ function priorityFilterPatches(
 
 /** Each goes right before the router, after those before it. */
 function filterPatches(services: readonly ServicePolicy[], context: EnvoyContext): readonly Tree[] {
-  return addedFilters(services, context).map((value) =>
-    listenerPatch(context, {
+  return addedFilters(services, context).flatMap((value) =>
+    listenerPatches(context, {
       op: "add",
       jsonPath: "..http_filters[?(@.name=='envoy.filters.http.router')]",
       value,
@@ -72,10 +85,10 @@ function filterPatches(services: readonly ServicePolicy[], context: EnvoyContext
   );
 }
 
-function repliesPatch(context: EnvoyContext): Tree {
-  return noted(
+function repliesPatches(context: EnvoyContext): readonly Tree[] {
+  return firstNoted(
     "Every answer with which this proxy sheds load says when to come back.",
-    listenerPatch(context, {
+    listenerPatches(context, {
       op: "add",
       jsonPath: `..filters[?(@.name=='${manager}')].typed_config`,
       path: "/local_reply_config",
@@ -84,12 +97,17 @@ function repliesPatch(context: EnvoyContext): Tree {
   );
 }
 
-function listenerPatch(context: EnvoyContext, operation: TreeMap): TreeMap {
-  return {
+/** The same for each of Envoy's listeners. */
+function listenerPatches(context: EnvoyContext, operation: TreeMap): readonly Tree[] {
+  return xdsListeners(context).map((name) => ({
     type: "type.googleapis.com/envoy.config.listener.v3.Listener",
-    name: xdsListener(context),
+    name,
     operation,
-  };
+  }));
+}
+
+function firstNoted(words: string, trees: readonly Tree[]): readonly Tree[] {
+  return trees.map((tree, index) => (index === 0 ? noted(words, tree) : tree));
 }
 
 function servicePatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
@@ -106,12 +124,12 @@ function extProcPatches(service: ServicePolicy, context: EnvoyContext): readonly
   const value = extProcOf(service, context);
   if (value === undefined) return [];
   const { filter } = xdsExtProc(service, context);
-  const patch = listenerPatch(context, {
+  const patches = listenerPatches(context, {
     op: "replace",
     jsonPath: `..http_filters[?(@.name=='${filter}')]`,
     value,
   });
-  return [noted(`What the EnvoyExtensionPolicy of ${service.name} has no words for.`, patch)];
+  return firstNoted(`What the EnvoyExtensionPolicy of ${service.name} has no words for.`, patches);
 }
 
 /** On for the hosts of its service, whatever routes they have. */
@@ -119,8 +137,11 @@ function priorityPatches(service: ServicePolicy, context: EnvoyContext): readonl
   const own = Object.entries(priorityHeaderPerHost(service, context));
   if (own.length > 0 && service.hosts.length === 0) reportStatedPriority(service, context);
   return service.hosts.flatMap((host) =>
-    own.map(([filter, value]) =>
-      hostPatch(host, context, { path: `/typed_per_filter_config/${pointerName(filter)}`, value }),
+    own.flatMap(([filter, value]) =>
+      hostPatches(host, context, {
+        path: `/typed_per_filter_config/${pointerName(filter)}`,
+        value,
+      }),
     ),
   );
 }
@@ -145,8 +166,8 @@ function reportStatedPriority({ name, priority }: ServicePolicy, { report }: Env
 function bucketPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
   const value = localRateLimitPerRoute(service, context);
   if (value === undefined) return [];
-  return hostsOf(service, context, "localRateLimit").map((host) =>
-    hostPatch(host, context, {
+  return hostsOf(service, context, "localRateLimit").flatMap((host) =>
+    hostPatches(host, context, {
       path: "/typed_per_filter_config/envoy.filters.http.local_ratelimit",
       value,
     }),
@@ -158,8 +179,8 @@ function quotaPatches(service: ServicePolicy, context: EnvoyContext): readonly T
   const own = Object.entries(quotasPerRoute(service, context));
   if (own.length === 0) return [];
   return hostsOf(service, context, "quotas").flatMap((host) =>
-    own.map(([filter, value]) =>
-      hostPatch(host, context, { path: `/typed_per_filter_config/${filter}`, value }),
+    own.flatMap(([filter, value]) =>
+      hostPatches(host, context, { path: `/typed_per_filter_config/${filter}`, value }),
     ),
   );
 }
@@ -169,21 +190,18 @@ function routePatches(service: ServicePolicy, context: EnvoyContext): readonly T
   const routes = shedRoutes(service, context, addedFilterNames(context));
   if (routes.length === 0) return [];
   return hostsOf(service, context, "concurrency").flatMap((host) =>
-    routes.toReversed().map((value) => hostPatch(host, context, { path: "/routes/0", value })),
+    routes
+      .toReversed()
+      .flatMap((value) => hostPatches(host, context, { path: "/routes/0", value })),
   );
 }
 
-function hostPatch(host: string, context: EnvoyContext, operation: TreeMap): TreeMap {
-  const virtualHost = xdsVirtualHost(host, context);
-  return {
+function hostPatches(host: string, context: EnvoyContext, operation: TreeMap): readonly Tree[] {
+  return xdsVirtualHosts(host, context).map(({ routes, name }) => ({
     type: "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
-    name: xdsListener(context),
-    operation: {
-      op: "add",
-      jsonPath: `..virtual_hosts[?(@.name=='${virtualHost}')]`,
-      ...operation,
-    },
-  };
+    name: routes,
+    operation: { op: "add", jsonPath: `..virtual_hosts[?(@.name=='${name}')]`, ...operation },
+  }));
 }
 
 /** Hosts by which routes are found; without any it is reported. */
