@@ -10,6 +10,11 @@ export interface EnvoyContext {
   readonly side: "inbound" | "outbound";
   /** A mesh's gateway that is a caller like others otherwise: strangers reach it first. */
   readonly isMeshGateway?: true;
+  /**
+   * Its virtual hosts turn no filter on: istiod takes no `config: {}` without a type, and Envoy takes
+   * none of any type for a quota's filter. So quotas look at hosts themselves.
+   */
+  readonly hasQuotasByHost?: true;
   /** How the proxy names the clusters that lead to Headgate. */
   readonly headgateClusters: {
     /** gRPC of decisions. `headgate` in a bootstrap of ours. */

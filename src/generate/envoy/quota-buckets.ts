@@ -23,10 +23,13 @@ type BucketEntries = Readonly<Record<string, TreeMap>>;
  * it does not match passes, and is counted nowhere.
  *
  * Source: xds.type.matcher.v3.Matcher.
+ *
+ * @param hosts those whose requests it is for; undefined: all that meet the filter
  */
-export function quotaMatcher(quota: QuotaPolicy): TreeMap {
+export function quotaMatcher(quota: QuotaPolicy, hosts: readonly string[] | undefined): TreeMap {
   const entries: BucketEntries = { [quotaBucketKey]: { string_value: quota.name } };
   const predicates = [
+    ...(hosts === undefined ? [] : [hostPredicate(hosts)]),
     ...quota.match.map(headerPredicate),
     ...quota.bucket.flatMap((part) => (part.fallback === undefined ? presence(part) : [])),
     ...(quota.when === undefined ? [] : [conditionPredicate(quota.when)]),
@@ -115,6 +118,14 @@ function headerInput(name: string): TreeMap {
 
 function predicateOf(input: TreeMap, valueMatch: TreeMap): TreeMap {
   return { single_predicate: { input, value_match: valueMatch } };
+}
+
+/** As virtual hosts compare: in any case, with whatever port. */
+function hostPredicate(hosts: readonly string[]): TreeMap {
+  const input = headerInput(":authority");
+  const tests = hosts.flatMap((host) => [{ exact: host }, { prefix: `${host}:` }]);
+  const predicates = tests.map((test) => predicateOf(input, { ...test, ignore_case: true }));
+  return { or_matcher: { predicate: predicates } };
 }
 
 /** Source: xds.type.matcher.v3.StringMatcher. */

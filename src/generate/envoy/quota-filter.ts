@@ -20,7 +20,8 @@ export interface QuotaFilter {
  * since a filter puts a request into one bucket, and a request may be in several quotas. Those of
  * one domain share a stream.
  *
- * At an edge they are off, and on for the virtual hosts of their services.
+ * At an edge they are off, and on for the virtual hosts of their services; or they look at hosts
+ * themselves.
  *
  * Source: envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig.
  */
@@ -35,7 +36,9 @@ export function quotaFilters(
     .map((quota) => {
       reportVersion(quota, context);
       const name = quotaFilterName(quota);
-      return { name, quota, filter: quotaFilter(quota, context) };
+      const own = services.filter((service) => isInQuota(quota, service));
+      const hosts = own.flatMap((service) => service.hosts);
+      return { name, quota, filter: quotaFilter(quota, hosts, context) };
     });
 }
 
@@ -52,14 +55,14 @@ function quotaFilterName({ name }: Pick<QuotaPolicy, "name">): string {
 /** Begins the names of quotas' filters. */
 const quotaFilterPrefix = "envoy.filters.http.rate_limit_quota.";
 
-function quotaFilter(quota: QuotaPolicy, context: EnvoyContext): Tree {
+function quotaFilter(quota: QuotaPolicy, hosts: readonly string[], context: EnvoyContext): Tree {
   const type = "envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig";
   const own = extension(quotaFilterName(quota), type, {
     rlqs_server: envoyGrpc(context.headgateClusters.quotas),
     domain: quota.domain,
     bucket_matchers: noted(
       "Which bucket a request is in; one that is in none passes.",
-      quotaMatcher(quota),
+      quotaMatcher(quota, context.hasQuotasByHost === true ? hosts : undefined),
     ),
   });
   if (!isOffAtFirst(context)) return own;
@@ -67,8 +70,8 @@ function quotaFilter(quota: QuotaPolicy, context: EnvoyContext): Tree {
 }
 
 /** An edge has virtual hosts of several services, and maybe of others. */
-function isOffAtFirst({ role }: EnvoyContext): boolean {
-  return role === "edge";
+function isOffAtFirst({ role, hasQuotasByHost }: EnvoyContext): boolean {
+  return role === "edge" && hasQuotasByHost !== true;
 }
 
 /**

@@ -63,7 +63,7 @@ export function gatewayPlace({ services }: GeneratedPolicy, envoy: EnvoyContext)
     services,
     envoy: isCaller
       ? { ...envoy, role: "sidecar", side: "outbound", isMeshGateway: true }
-      : { ...envoy, role: "edge", side: "inbound" },
+      : { ...envoy, role: "edge", side: "inbound", hasQuotasByHost: true },
   };
 }
 
