@@ -5,7 +5,7 @@ import { z } from "zod";
 import { policyVersion } from "../../src/app/policy-files.js";
 import { envoyCheck } from "../../src/generate/check/check-documents.js";
 import { objectCheck } from "../../src/generate/check/check-objects.js";
-import { generate } from "../../src/generate/generate.js";
+import { type DocumentCheck, generate } from "../../src/generate/generate.js";
 import {
   parseMinorVersion,
   usualGenerateOptions,
@@ -112,10 +112,10 @@ export function renderCase(given: GeneratedCase): ReadonlyMap<string, string> {
   return renderGenerated(generateCase(given), { target: given.target, policy });
 }
 
-/** What the case gives now, as documents. */
-export function generateCase(given: GeneratedCase): Generated {
+/** What the case gives now, as documents; with the problems that are found in them. */
+export function generateCase(given: GeneratedCase, looks: readonly DocumentCheck[] = checks) {
   const policy = casePolicy(given);
-  return generate({ target: given.target, policy, options: caseOptions(given) }, checks);
+  return generate({ target: given.target, policy, options: caseOptions(given) }, looks);
 }
 
 function renderGenerated(
