@@ -109,12 +109,18 @@ const checks = [envoyCheck(readEnvoyApi()), objectCheck(readSchemas())];
 /** What the case gives now: texts by path; problems, if any, in `problems.txt`. */
 export function renderCase(given: GeneratedCase): ReadonlyMap<string, string> {
   const policy = casePolicy(given);
-  return renderGenerated(generateCase(given), { target: given.target, policy });
+  const generated = generateCase(given, { policy });
+  return renderGenerated(generated, { target: given.target, policy });
 }
 
 /** What the case gives now, as documents; with the problems that are found in them. */
-export function generateCase(given: GeneratedCase, looks: readonly DocumentCheck[] = checks) {
-  const policy = casePolicy(given);
+export function generateCase(
+  given: GeneratedCase,
+  {
+    policy = casePolicy(given),
+    looks = checks,
+  }: { readonly policy?: GeneratedPolicy; readonly looks?: readonly DocumentCheck[] } = {},
+): Generated {
   return generate({ target: given.target, policy, options: caseOptions(given) }, looks);
 }
 
