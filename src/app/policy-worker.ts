@@ -1,6 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { parsePolicy } from "../policy/parse.js";
-import { readRateLimitConfigs } from "../rpc/rate-limit-config.js";
+import type { DiscoveredResource, RateLimitConfigTexts } from "../rpc/rate-limit-config.js";
 import {
   chunkRulesMax,
   countChunkServices,
@@ -13,7 +13,7 @@ import {
  * that copying them never holds the event loop that decides.
  */
 const { policy, options } = workerData as WorkerInput;
-const texts = policy.kind === "texts" ? policy : readRateLimitConfigs(policy.resources);
+const texts = policy.kind === "texts" ? policy : await textsOf(policy.resources);
 const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, options) : texts;
 if (parsed.kind !== "policy") {
   send(parsed);
@@ -33,6 +33,12 @@ if (parsed.kind !== "policy") {
   });
   const counts = { ruleCount: rules.length, serviceCount: services.length };
   send({ kind: "parsed", domains, proxies, quotas, ...counts });
+}
+
+/** Files need no decoder of protobuf, which takes a while to load. */
+async function textsOf(resources: readonly DiscoveredResource[]): Promise<RateLimitConfigTexts> {
+  const { readRateLimitConfigs } = await import("../rpc/rate-limit-config.js");
+  return readRateLimitConfigs(resources);
 }
 
 function send(message: WorkerMessage): void {

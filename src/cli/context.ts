@@ -1,3 +1,4 @@
+import type { EnvoyApi } from "../generate/check/envoy-api.js";
 import type { Output } from "./output.js";
 import type { Terminal } from "./terminal.js";
 
@@ -7,6 +8,8 @@ export interface CommandContext {
   /** The environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly terminal: Terminal;
+  /** Envoy's API where it was read before; otherwise a command reads it that needs it. */
+  readonly envoyApi?: EnvoyApi | undefined;
   /** Told the exit code of the command that ran. */
   readonly exitWith: (code: number) => void;
 }

@@ -6,9 +6,16 @@ import { EnvoyApi } from "../generate/check/envoy-api.js";
 import type { DocumentCheck } from "../generate/generate.js";
 import type { Target } from "../generate/generator.js";
 
-/** What looks at the documents of a target before anybody gets them. */
-export async function documentChecks(target: Target): Promise<readonly DocumentCheck[]> {
-  const envoy = envoyCheck(new EnvoyApi(readEnvoyImage()));
+/**
+ * What looks at the documents of a target before anybody gets them.
+ *
+ * @param api Envoy's API. Default: read from what is installed
+ */
+export async function documentChecks(
+  target: Target,
+  api = new EnvoyApi(readEnvoyImage()),
+): Promise<readonly DocumentCheck[]> {
+  const envoy = envoyCheck(api);
   // Whole proxies hold no objects, and the validator takes a while to load.
   if (target === "envoy") return [envoy];
   const { ObjectSchemas } = await import("../generate/check/object-schemas.js");

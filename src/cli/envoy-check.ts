@@ -32,7 +32,7 @@ export interface EnvoyCheck {
 export function checkEnvoyFiles({ files, format, context, policy }: EnvoyCheck): number {
   const { output, env, terminal } = context;
   const compared: { readonly file: string; readonly looks: readonly Look[] }[] = [];
-  const api = new EnvoyApi(readEnvoyImage());
+  const api = context.envoyApi ?? new EnvoyApi(readEnvoyImage());
   const found: (TextProblem & { readonly file: string })[] = [];
   for (const file of new Set(files)) {
     let text: string;

@@ -97,7 +97,10 @@ async function runGenerate(run: Run): Promise<number> {
   if (parsed.kind === "problems") return refusePolicy(run, parsed);
   const policy = generatedPolicy(parsed, { texts, hash: policyVersion(texts) });
   const wish = { target, policy, options };
-  const { documents, problems: found } = generate(wish, await documentChecks(target));
+  const { documents, problems: found } = generate(
+    wish,
+    await documentChecks(target, context.envoyApi),
+  );
   const problems = locateProblems(found, parsed.places);
   const files = documents.map((document) => {
     return { path: document.path, text: renderDocument(document, { target, policy }) };

@@ -7,7 +7,7 @@ import { type Output, processOutput } from "./output.js";
 import { processTerminal } from "./terminal.js";
 
 /** What a command line finds around it. */
-export type Surroundings = Pick<CommandContext, "env" | "terminal">;
+export type Surroundings = Pick<CommandContext, "env" | "terminal" | "envoyApi">;
 
 /**
  * Runs the command line and answers the exit code: 0 ok, 1 failure, 2 usage, 3 invalid policy, 4
@@ -16,13 +16,13 @@ export type Surroundings = Pick<CommandContext, "env" | "terminal">;
 export async function runCli(
   args: readonly string[],
   output: Output = processOutput,
-  { env = process.env, terminal = processTerminal }: Partial<Surroundings> = {},
+  { env = process.env, terminal = processTerminal, envoyApi }: Partial<Surroundings> = {},
 ): Promise<number> {
   let exitCode: number = exitCodes.ok;
   const exitWith = (code: number): void => {
     exitCode = code;
   };
-  const program = await createProgram({ output, env, terminal, exitWith }, args[0]);
+  const program = await createProgram({ output, env, terminal, envoyApi, exitWith }, args[0]);
   try {
     await program.parseAsync([...args], { from: "user" });
   } catch (thrown) {

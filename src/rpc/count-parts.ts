@@ -12,7 +12,7 @@ type PartOf = (field: number) => PartOf | undefined;
  * @throws Error for bytes that are no message, and what the reader throws
  */
 export function countParts(reader: FieldReader, schema: DescMessage): number {
-  return countIn(reader, partsOf(schema));
+  return countIn(reader, partsOf(schema, new Map()));
 }
 
 function countIn(reader: FieldReader, partOf: PartOf): number {
@@ -30,15 +30,23 @@ function countIn(reader: FieldReader, partOf: PartOf): number {
   return count;
 }
 
-function partsOf({ fields }: DescMessage): PartOf {
-  return (number) => {
-    const field = fields.find((one) => one.number === number);
-    const message = field && messageOf(field);
-    if (field === undefined || message === undefined) return undefined;
-    const part = partsOf(message);
+/** The parts of a message, made of each message once: a field may come a million times. */
+function partsOf(schema: DescMessage, made: Map<DescMessage, PartOf>): PartOf {
+  const known = made.get(schema);
+  if (known !== undefined) return known;
+  const parts: PartOf[] = [];
+  const partOf: PartOf = (number) => parts[number];
+  // Before those of its fields: a message may hold itself.
+  made.set(schema, partOf);
+  for (const field of schema.fields) {
+    const message = messageOf(field);
+    if (message === undefined) continue;
+    const part = partsOf(message, made);
     // An entry of a map is a key and a value.
-    return field.fieldKind === "map" ? (inner) => (inner === 2 ? part : undefined) : part;
-  };
+    const ofEntry: PartOf = (number) => (number === 2 ? part : undefined);
+    parts[field.number] = field.fieldKind === "map" ? ofEntry : part;
+  }
+  return partOf;
 }
 
 /** The type of the messages that a field holds, also as a list or a map. */

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { policyVersion } from "../../src/app/policy-files.js";
 import { envoyCheck } from "../../src/generate/check/check-documents.js";
 import { objectCheck } from "../../src/generate/check/check-objects.js";
-import { generate } from "../../src/generate/generate.js";
+import { type DocumentCheck, generate } from "../../src/generate/generate.js";
 import {
   parseMinorVersion,
   usualGenerateOptions,
@@ -109,13 +109,19 @@ const checks = [envoyCheck(readEnvoyApi()), objectCheck(readSchemas())];
 /** What the case gives now: texts by path; problems, if any, in `problems.txt`. */
 export function renderCase(given: GeneratedCase): ReadonlyMap<string, string> {
   const policy = casePolicy(given);
-  return renderGenerated(generateCase(given), { target: given.target, policy });
+  const generated = generateCase(given, { policy });
+  return renderGenerated(generated, { target: given.target, policy });
 }
 
-/** What the case gives now, as documents. */
-export function generateCase(given: GeneratedCase): Generated {
-  const policy = casePolicy(given);
-  return generate({ target: given.target, policy, options: caseOptions(given) }, checks);
+/** What the case gives now, as documents; with the problems that are found in them. */
+export function generateCase(
+  given: GeneratedCase,
+  {
+    policy = casePolicy(given),
+    looks = checks,
+  }: { readonly policy?: GeneratedPolicy; readonly looks?: readonly DocumentCheck[] } = {},
+): Generated {
+  return generate({ target: given.target, policy, options: caseOptions(given) }, looks);
 }
 
 function renderGenerated(

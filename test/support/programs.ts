@@ -1,16 +1,20 @@
-import { type ProgramName, programRows } from "../../src/dev/programs.js";
+import { type Program, type ProgramName, programRows } from "../../src/dev/programs.js";
 import { lookUp, thisMachine } from "../../src/dev/provision.js";
 
 /** Begins the message of a test that could not run; the whole suite's report looks for it. */
 export const missingProgramMark = "MISSING PROGRAM";
 
+const known = new Map<ProgramName, Promise<Program>>();
+
 /**
  * The path of a program that a test runs. Under `npm test` it has been found or installed before;
  * elsewhere it is looked up, and nothing is installed. Throws when there is none: a test that could
- * not run is never a test that passed.
+ * not run is never a test that passed. Looked up once a process: each look runs the program.
  */
 export async function requireProgram(name: ProgramName): Promise<string> {
-  const program = await lookUp(name, thisMachine());
+  const looked = known.get(name) ?? lookUp(name, thisMachine());
+  known.set(name, looked);
+  const program = await looked;
   if (program.kind === "found") return program.path;
   const { command } = programRows[name];
   throw new Error(`${missingProgramMark} ${command}: ${program.why}; ${program.hint}`);

@@ -89,14 +89,14 @@ function worstParts(
 
 /** Entries of a map, each with a key of its own and a value that is empty. */
 function keyedEntries(number: number, byteCount: number): Buffer {
-  const entries: Buffer[] = [];
-  for (let i = 0, size = 0; size < byteCount; i += 1) {
-    const key = rawField(0x0a, Buffer.from(i.toString(36)));
-    const entry = rawField(number * 8 + 2, Buffer.concat([key, Buffer.of(0x12, 0)]));
-    entries.push(entry);
-    size += entry.length;
+  const tag = rawVarint(number * 8 + 2).toString("latin1");
+  let bytes = "";
+  for (let i = 0; bytes.length < byteCount; i += 1) {
+    const key = i.toString(36);
+    const [length, keyLength] = [key.length + 4, key.length].map((one) => String.fromCharCode(one));
+    bytes += `${tag}${length}\n${keyLength}${key}\u0012\0`;
   }
-  return Buffer.concat(entries);
+  return Buffer.from(bytes, "latin1");
 }
 
 function wireTypeOf(field: DescField): 0 | 1 | 2 {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runCli } from "../../../src/cli/program.js";
 import { problemsMax } from "../../../src/policy/problem-log.js";
 import { doctorBootstrap, doctorPolicyText } from "../../support/doctor.js";
+import { readEnvoyApi } from "../../support/envoy-api.js";
 
 let folder = "";
 let file = "";
@@ -24,7 +25,8 @@ async function check(...args: readonly string[]) {
       err += text;
     },
   };
-  return { code: await runCli(["check", "--envoy", ...args], output), out, err };
+  const surroundings = { envoyApi: readEnvoyApi() };
+  return { code: await runCli(["check", "--envoy", ...args], output, surroundings), out, err };
 }
 
 describe("headgate check --envoy", () => {

@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { runCli } from "../../../src/cli/program.js";
+import { readEnvoyApi } from "../../support/envoy-api.js";
 
 let folder = "";
 let policy = "";
@@ -43,7 +44,7 @@ async function run(...args: readonly string[]) {
       complained += text;
     },
   };
-  const code = await runCli(["generate", ...args], output);
+  const code = await runCli(["generate", ...args], output, { envoyApi: readEnvoyApi() });
   return { code, out: said, err: complained };
 }
 

@@ -1,5 +1,6 @@
+import assert from "node:assert/strict";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, it } from "vitest";
 import {
   type Bucket,
   bucketTimeToFullUs,
@@ -88,12 +89,12 @@ function play(
 function seeModel(model: GcraModel, { charges, nowUs, table, result }: Event): void {
   const answers = result.results.map((found) => found.isOver);
   const wanted = model.decide(charges, nowUs, answers);
-  expect(result.isDenied).toBe(wanted.isDenied);
+  assert.equal(result.isDenied, wanted.isDenied);
   charges.forEach((charge, i) => {
     const found = result.results[i];
     const exact = wanted.results[i];
     if (found === undefined || exact === undefined) throw new Error("a charge has no result");
-    expect(found.isOver).toBe(exact.isOver);
+    assert.equal(found.isOver, exact.isOver);
     assertWithin(units(levelAt(charge, found.bucket, nowUs)), exact);
     model.compareStored(charge, table.get(charge.key), nowUs);
   });
@@ -107,7 +108,7 @@ function levelMax(charge: Charge, before: Bucket | undefined): number {
 
 /** Whole, in bounds, and written only where something was charged or its time in the future. */
 function seeWrites({ charges, nowUs, before, writes, result }: Event): void {
-  expect(new Set(writes.map((write) => write.key)).size).toBe(writes.length);
+  assert.equal(new Set(writes.map((write) => write.key)).size, writes.length);
   for (const { key, bucket, timeToFullUs } of writes) {
     const onKey = charges.filter((charge) => charge.key === key);
     const isCharged = onKey.some((charge) => {
@@ -117,12 +118,12 @@ function seeWrites({ charges, nowUs, before, writes, result }: Event): void {
     });
     const [charge] = onKey;
     if (charge === undefined) throw new Error("a key was written that nobody asked for");
-    expect(isCharged || (before.get(key)?.tUs ?? 0) > nowUs).toBe(true);
+    assert.equal(isCharged || (before.get(key)?.tUs ?? 0) > nowUs, true);
     if (bucket === undefined) continue;
-    expect(Number.isSafeInteger(bucket.level) && bucket.level > 0).toBe(true);
-    expect(bucket.level).toBeLessThanOrEqual(levelMax(charge, before.get(key)));
-    expect(Number.isSafeInteger(bucket.tUs) && bucket.tUs <= nowUs).toBe(true);
-    expect(timeToFullUs).toBe(waitUs(charge, bucket, { nowUs, levelWanted: 0 }));
+    assert.equal(Number.isSafeInteger(bucket.level) && bucket.level > 0, true);
+    assert.ok(bucket.level <= levelMax(charge, before.get(key)));
+    assert.equal(Number.isSafeInteger(bucket.tUs) && bucket.tUs <= nowUs, true);
+    assert.equal(timeToFullUs, waitUs(charge, bucket, { nowUs, levelWanted: 0 }));
   }
 }
 
@@ -149,15 +150,17 @@ function seeAnswers({ charges, nowUs, result }: Event): void {
     const bucket = result.results[i]?.bucket;
     if (bucket === undefined) throw new Error("a charge has no result");
     const remaining = remainingHits(charge, bucket, nowUs);
-    expect(Number.isSafeInteger(remaining) && remaining >= 0).toBe(true);
-    expect(remaining).toBeLessThanOrEqual(charge.burst);
+    assert.equal(Number.isSafeInteger(remaining) && remaining >= 0, true);
+    assert.ok(remaining <= charge.burst);
     const peeked = charge.peekExhausted ? 1 : 0;
     const hits = charge.cost === 0 ? peeked : charge.cost;
     const levelWanted = (charge.burst - hits) * unitsPerHit;
-    expect(retryAfterUs(charge, bucket, nowUs)).toBe(
+    assert.equal(
+      retryAfterUs(charge, bucket, nowUs),
       hits > charge.burst ? undefined : waitUs(charge, bucket, { nowUs, levelWanted }),
     );
-    expect(bucketTimeToFullUs(charge, bucket, nowUs)).toBe(
+    assert.equal(
+      bucketTimeToFullUs(charge, bucket, nowUs),
       waitUs(charge, bucket, { nowUs, levelWanted: 0 }),
     );
   });
@@ -172,14 +175,14 @@ function seeRetry({ charges, nowUs, table, result }: Event): void {
   const isOverAt = (atUs: number): boolean | undefined =>
     decideRequest([charge], table.copy(), atUs).results[0]?.isOver;
   if (retryUs === undefined) {
-    expect(isOverAt(nowUs + 10 ** 15)).toBe(true);
+    assert.equal(isOverAt(nowUs + 10 ** 15), true);
     return;
   }
   // Told as the longest wait, and by then the table has forgotten it.
   if (retryUs + (nowUs - found.bucket.tUs) >= waitUsMax) return;
-  expect(retryUs).toBeGreaterThan(0);
-  expect(isOverAt(nowUs + retryUs)).toBe(false);
-  expect(isOverAt(nowUs + retryUs - 1)).toBe(true);
+  assert.ok(retryUs > 0);
+  assert.equal(isOverAt(nowUs + retryUs), false);
+  assert.equal(isOverAt(nowUs + retryUs - 1), true);
 }
 
 /** Hits that went in at a time, less what came back. */
@@ -266,13 +269,13 @@ describe("decideRequest() on random histories", () => {
           if (timeToFullUs === undefined) expiresUs.delete(key);
           else expiresUs.set(key, nowUs + timeToFullUs);
         }
-        expect(event.result.isDenied).toBe(result.isDenied);
+        assert.equal(event.result.isDenied, result.isDenied);
         charges.forEach((charge, i) => {
           const mine = event.result.results[i];
           const other = result.results[i];
           if (mine === undefined || other === undefined) throw new Error("a result is missing");
-          expect(mine.isOver).toBe(other.isOver);
-          expect(levelAt(charge, mine.bucket, nowUs)).toBe(levelAt(charge, other.bucket, nowUs));
+          assert.equal(mine.isOver, other.isOver);
+          assert.equal(levelAt(charge, mine.bucket, nowUs), levelAt(charge, other.bucket, nowUs));
         });
       });
     });
@@ -337,9 +340,9 @@ describe("decideRequest() while limits are edited and the clock steps", () => {
         const nowUs = startUs - backUs;
         const [asked] = decideRequest([charge], table, nowUs).results;
         const drainUs = Math.ceil((charge.burst * charge.periodUs) / charge.hits) + 1;
-        expect(asked?.isOver).toBe(true);
+        assert.equal(asked?.isOver, true);
         const whole = { ...charge, cost: charge.burst };
-        expect(decideRequest([whole], table, nowUs + drainUs).results[0]?.isOver).toBe(false);
+        assert.equal(decideRequest([whole], table, nowUs + drainUs).results[0]?.isOver, false);
       },
     );
     fc.assert(property, propertyRuns(200));

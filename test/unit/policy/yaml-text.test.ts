@@ -148,6 +148,9 @@ describe("parsePolicy() of any text", () => {
 /** Characters of a hostile text: a part of the largest file, and more of it in a soak run. */
 const filledChars = Math.min(fileCharsMax / 4, seedCount(fileCharsMax / 64));
 
+/** Names that differ from each other, in a hostile text; more of them in a soak run. */
+const differentCount = Math.min(30_000, seedCount(8_000));
+
 /** `text`, as often as it fits. */
 function fill(text: string): string {
   return text.repeat(Math.floor(filledChars / text.length));
@@ -195,7 +198,9 @@ const hostileTexts: Readonly<Record<string, string>> = {
   stars: fill("*"),
   "stars apart": `[${fill("*,")}]`,
   "the same anchor": `domain: d\nb: [${fill("&a a, ")}*a]`,
-  "different anchors": Array.from({ length: 30_000 }, (_, i) => `k${i}: &k${i} 1\n`).join(""),
+  "different anchors": Array.from({ length: differentCount }, (_, i) => `k${i}: &k${i} 1\n`).join(
+    "",
+  ),
   "an anchor as long as the text": `domain: &${fill("a")} d\ndescriptors: *${fill("a")}`,
   "an alias of itself": "domain: &a [*a]\ndescriptors: &b\n  - *b\n",
   "merges of thousands of empty maps": `a: &a {}\nb:\n${mergingItem.repeat(3_200)}`,
@@ -213,7 +218,7 @@ const hostileTexts: Readonly<Record<string, string>> = {
   spaces: fill(" "),
   tabs: fill("\ta: 1\n"),
   "one key": fill("a: 1\n"),
-  "different keys": Array.from({ length: 30_000 }, (_, i) => `k${i}: 1\n`).join(""),
+  "different keys": Array.from({ length: differentCount }, (_, i) => `k${i}: 1\n`).join(""),
   "keys without values": `{${fill("a,")}}`,
   "a key as long as the text": `${fill("k")}: 1`,
   "a number as long as the text": limitedBy(fill("9")),

@@ -157,6 +157,7 @@ describe("AdsClient", () => {
     server.hold("v2", two);
     await waitFor("the next set is acknowledged", () => client.status.ackCount === 2);
     expect(sets).toHaveLength(2);
+    await server.requestWith("the server is told", ({ version }) => version === "v2");
     expect(server.requests()).toHaveLength(3);
   });
 

@@ -6,6 +6,7 @@ import {
   RateLimitUnit,
 } from "../../../src/gen/api/ratelimit/config/ratelimit/v3/rls_conf_pb.js";
 import { fileCharsMax, parsePolicy } from "../../../src/policy/parse.js";
+import { rulesMax } from "../../../src/policy/rule-list.js";
 import {
   type DiscoveredResource,
   readRateLimitConfigs,
@@ -210,6 +211,19 @@ descriptors:
     expect(readRateLimitConfigs(many).kind).toBe("texts");
     expect(readRateLimitConfigs([...many, { typeUrl, value: new Uint8Array() }])).toMatchObject({
       message: `there are more than ${resourcesMax} resources`,
+    });
+  });
+
+  it("refuses more descriptors and limits than a policy may hold, over all resources", () => {
+    const partsMax = 2 * rulesMax + resourcesMax;
+    // Each with a limit, which is a part, too.
+    const limited = Buffer.alloc((partsMax / 2) * 4, Buffer.of(0x1a, 2, 0x1a, 0));
+    const one = Buffer.of(0x1a, 0);
+    const read = (...values: readonly Buffer[]) =>
+      readRateLimitConfigs(values.map((value) => ({ typeUrl, value })));
+    expect(read(limited).kind).toBe("texts");
+    expect(read(limited, one)).toMatchObject({
+      message: `the resources hold more than ${partsMax} descriptors and limits`,
     });
   });
 
