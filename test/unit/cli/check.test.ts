@@ -265,12 +265,12 @@ describe("headgate check --ratelimit", () => {
     const titles = out.split("\n").filter((line) => /^\S/.test(line));
     expect(titles).toEqual([
       "OK: 1 file, 1 domain, 1 rule, 1 limit.",
-      "The same",
-      "Better",
-      "Different",
-      "The most each limit admits, envoyproxy/ratelimit > Headgate",
+      "The same in both",
+      "Better here, and nobody loses by it",
+      "Different here: see whether you rely on it",
+      "The most that each limit lets pass, in envoyproxy/ratelimit and here",
     ]);
-    expect(out).toMatch(/ {2}edge +user +5 a day +10 > 5 +5 > 9 +algorithm: fixed_window/);
+    expect(out).toMatch(/ {2}edge +user +5 a day +10, here 5 +5, here 9 +algorithm: fixed_window/);
   });
 
   it("follows what the environment says of limits, and refuses it where it is wrong", async () => {
@@ -278,7 +278,7 @@ describe("headgate check --ratelimit", () => {
     vi.stubEnv("HEADGATE_ALGORITHM", "fixed_window");
     vi.stubEnv("HEADGATE_ON_STORE_FAILURE", "error");
     const { out } = await check("--ratelimit", folder);
-    expect(out).toMatch(/ {2}edge +user +5 a day +10 > 10 +5 > 5/);
+    expect(out).toMatch(/ {2}edge +user +5 a day +10, here 10 +5, here 5/);
     expect(out).not.toMatch(/smooth-limits|store-failure/);
     vi.stubEnv("HEADGATE_ALGORITHM", "magic");
     expect(await check("--ratelimit", folder)).toMatchObject({
