@@ -75,7 +75,7 @@ function renderLimits({ limits }: Comparison, columnsMax: number): readonly stri
     .map((limit) => [
       `  ${visibleText(limit.domain)}`,
       visibleText(limit.rule),
-      `${grouped(limit.requestsPerUnit)} a ${limit.unit}${limit.role === "shadow" ? " (shadow)" : ""}`,
+      `${grouped(limit.requestsPerUnit)} a ${limit.unit}${shadowNote(limit)}`,
       pair(limit, "atOnceCount"),
       pair(limit, "inWindowCount"),
       limit.suggestion ?? "",
@@ -91,6 +91,10 @@ function renderLimits({ limits }: Comparison, columnsMax: number): readonly stri
   const restCount = limits.length - rows.length;
   const rest = restCount > 0 ? [`  and ${restCount} more (-o json shows all)`] : [];
   return [...drawTable(columns, rows, columnsMax), ...rest, ...legend];
+}
+
+function shadowNote({ role }: LimitComparison): string {
+  return role === "shadow" ? ", shadow" : "";
 }
 
 const legend: readonly string[] = [

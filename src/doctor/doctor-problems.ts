@@ -59,6 +59,10 @@ export const doctorProblemRows = {
     title: "Headgate runs another policy than this file.",
     remedy: "Reload it (a refused file stays out), or name the file that is in force.",
   },
+  HG513: {
+    title: "Costs told after responses are charged otherwise than envoyproxy/ratelimit does.",
+    remedy: "Write `charge: settle` on the limit, or ask with `hits_addend: {number: 0}` first.",
+  },
   HG520: {
     title: "Requests went without a rate limit's answer.",
     remedy: "Look at the timeout, at Headgate's load and at the network between the two.",

@@ -1,5 +1,5 @@
 import { isPattern, type Limit, type LimitUnit, type Role, type Rule } from "../core/limit.js";
-import type { DifferenceRow } from "./difference-row.js";
+import { type DifferenceRow, joined } from "./difference-row.js";
 import { type DifferenceId, differenceRows } from "./differences.js";
 
 /** The most that a limit admits, over all it may meet: whole hits. */
@@ -107,7 +107,10 @@ const sameFeatures: readonly {
   readonly concerns: (rule: Rule) => boolean;
 }[] = [
   {
-    what: "how requests are matched: level by level the exact value, then patterns in file order, then the key alone",
+    what: joined(
+      "how requests are matched: level by level the exact value, then patterns in file order,",
+      "then the key alone",
+    ),
     concerns: () => true,
   },
   {
