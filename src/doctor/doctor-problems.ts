@@ -151,6 +151,10 @@ export const doctorProblemRows = {
     title: "Clocks differ.",
     remedy: "Synchronise them (NTP): windows, deadlines and tokens go by the time of day.",
   },
+  HG562: {
+    title: "A field that Envoy runs with is deprecated in its API.",
+    remedy: "Write what takes its place in Envoy's docs; a later Envoy refuses the field.",
+  },
 } as const satisfies Record<string, ProblemRow>;
 
 /** A row's name. */

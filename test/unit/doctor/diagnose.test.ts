@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { readEnvoyImage } from "../../../src/app/envoy-image.js";
 import { comparedDescriptorsMax } from "../../../src/doctor/descriptor-looks.js";
 import { diagnose } from "../../../src/doctor/diagnose.js";
 import { doctorProblemIds } from "../../../src/doctor/doctor-problems.js";
 import { type Evidence, findingsMax } from "../../../src/doctor/look.js";
+import { findDeprecated } from "../../../src/generate/check/deprecated-fields.js";
+import { EnvoyApi } from "../../../src/generate/check/envoy-api.js";
 import {
   type Dumped,
   doctorPolicyOf,
@@ -149,6 +152,17 @@ const cases: readonly {
     what: "costs told after responses to a limit that does not settle",
     wrong: () => brokenDump((parts) => set(firstLimitOf(parts), "apply_on_stream_done", true)),
     found: ["HG513 warning"],
+  },
+  {
+    what: "a field that Envoy's API gives up",
+    wrong: () => {
+      const api = new EnvoyApi(readEnvoyImage());
+      const dump = generatedDump();
+      const [cluster] = partsOf(dump).bootstrap["static_resources"]?.["clusters"] ?? [];
+      set(cluster, "http2_protocol_options", {});
+      return { deprecated: findDeprecated(plainMapOf(dump), api) };
+    },
+    found: ["HG562 warning"],
   },
   {
     what: "routes that ask for nothing",
