@@ -138,7 +138,7 @@ async function answerHealthcheck(_: IncomingMessage, { health }: HttpParts): Pro
 async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<Answer> {
   const { health, policies, decider, storeKind, isStoreAway } = parts;
   const { status: policy } = policies;
-  const { version, ruleCount, domainCount, serviceCount } = policy;
+  const { version, domainCount, ruleCount, limitCount, serviceCount } = policy;
   const { lastProblem, loadedEpochUs, controlPlane } = policy;
   const isStoreOut = decider.isDegraded || isStoreAway();
   const isCutOff = controlPlane?.isConnected === false;
@@ -152,6 +152,7 @@ async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<An
       version,
       domains: domainCount,
       rules: ruleCount,
+      limits: limitCount,
       services: serviceCount,
       loadedAt: loadedEpochUs === undefined ? undefined : isoTime(loadedEpochUs),
       lastReloadProblem: lastProblem,

@@ -256,6 +256,11 @@ function addPolicyMetrics(registry: Registry, { policies }: MetricsParts): void 
     help: "Rules of the policy in force.",
     read: (add) => add(policies.status.ruleCount),
   });
+  addGauge(registry, {
+    name: "headgate_policy_limits",
+    help: "Limits of all rules of the policy in force.",
+    read: (add) => add(policies.status.limitCount),
+  });
   addCounter(registry, {
     name: "headgate_policy_loads_total",
     help: "Policies loaded and refused, the first one included.",

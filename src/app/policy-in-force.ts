@@ -1,17 +1,15 @@
 import type { Clock } from "../core/clock.js";
 import type { PolicySource } from "../decide/policy-source.js";
-import { ruleNotices } from "../policy/limit-words.js";
 import type { Policy } from "../policy/policy.js";
+import { emptyPolicySize, measurePolicy, type PolicySize } from "../policy/policy-size.js";
 import { formatProblems, type Problem, problemRows, visibleText } from "../policy/problem.js";
+import type { FoundProblems } from "../policy/problem-log.js";
 import type { LogEvent, Logger } from "./logger.js";
 import type { PolicyParsing } from "./policy-parsing.js";
 
 /** What is known of the policy, for readiness and metrics. */
-export interface PolicyStatus {
+export interface PolicyStatus extends PolicySize {
   readonly version?: string;
-  readonly ruleCount: number;
-  readonly domainCount: number;
-  readonly serviceCount: number;
   /** When the policy in force was loaded, in microseconds since 1970. */
   readonly loadedEpochUs?: number;
   /** Why the newest policy is not in force; absent when it is. */
@@ -55,6 +53,7 @@ export class PolicyInForce implements PolicyFeed {
   readonly #logger: Logger;
   readonly #listeners = new Set<() => void>();
   #policy: Policy | undefined;
+  #size = emptyPolicySize;
   #loadedEpochUs: number | undefined;
   #lastProblem: string | undefined;
   #loadedCount = 0;
@@ -72,9 +71,7 @@ export class PolicyInForce implements PolicyFeed {
   get status(): PolicyStatus {
     return {
       ...(this.#policy === undefined ? {} : { version: this.#policy.version }),
-      ruleCount: this.#policy?.rules.length ?? 0,
-      domainCount: this.#policy?.domains.size ?? 0,
-      serviceCount: this.#policy?.services.length ?? 0,
+      ...this.#size,
       ...(this.#loadedEpochUs === undefined ? {} : { loadedEpochUs: this.#loadedEpochUs }),
       ...(this.#lastProblem === undefined ? {} : { lastProblem: this.#lastProblem }),
       loadedCount: this.#loadedCount,
@@ -93,7 +90,7 @@ export class PolicyInForce implements PolicyFeed {
    * @param facts what the log says of a new policy beside its version and size
    */
   take(parsing: PolicyParsing, facts: Omit<LogEvent, "event"> = {}): PolicyChange {
-    if (parsing.kind === "policy") return this.#swap(parsing.policy, facts);
+    if (parsing.kind === "policy") return this.#swap(parsing, facts);
     if (parsing.kind === "failed") {
       const when = parsing.isPassing === true ? "soon" : "when the policy changes";
       const words = `${parsing.message}; it is tried again ${when}`;
@@ -123,26 +120,38 @@ export class PolicyInForce implements PolicyFeed {
     return { kind: "refused", ...refusal };
   }
 
-  #swap(policy: Policy, facts: Omit<LogEvent, "event">): PolicyChange {
+  #swap({ policy, warnings }: ReadPolicy, facts: Omit<LogEvent, "event">): PolicyChange {
     this.#policy = policy;
     this.#loadedEpochUs = this.#clock.epochUs();
     this.#lastProblem = undefined;
     this.#loadedCount += 1;
-    const { version, rules, domains, services } = policy;
-    const size = {
-      domainCount: domains.size,
-      ruleCount: rules.length,
-      serviceCount: services.length,
-    };
+    const { version } = policy;
+    this.#size = measurePolicy(policy);
     this.#logger.info(
-      { event: "policyLoaded", version, ...size, ...facts },
+      { event: "policyLoaded", version, ...this.#size, ...facts },
       "The policy is in force.",
     );
-    for (const notice of ruleNotices(rules)) this.#logger.warn({ event: "policyNotice" }, notice);
+    this.#warn(warnings);
     for (const listener of this.#listeners) listener();
     return { kind: "loaded", policy };
   }
+
+  #warn({ problems, unreportedCount }: FoundProblems): void {
+    for (const { file, line, column, id, message } of problems.slice(0, loggedWarningsMax)) {
+      const place = `${visibleText(file)}:${line}:${column}`;
+      this.#logger.warn({ event: "policyNotice", problem: id }, `${place}: ${id} ${message}.`);
+    }
+    const restCount = problems.length + unreportedCount - loggedWarningsMax;
+    if (restCount <= 0) return;
+    const sentence = `The policy has ${restCount} more warnings; \`headgate check\` shows them.`;
+    this.#logger.warn({ event: "policyNotice" }, sentence);
+  }
 }
+
+type ReadPolicy = Extract<PolicyParsing, { kind: "policy" }>;
+
+/** Warnings of one policy that the log describes; it counts the others. */
+const loggedWarningsMax = 10;
 
 /** Where the first problem is and what kind it is, and how many there are; none of the text. */
 function summarize(found: {

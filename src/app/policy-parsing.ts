@@ -2,6 +2,7 @@ import { Worker } from "node:worker_threads";
 import type { Clock } from "../core/clock.js";
 import type { ParsedPolicy, ParseOptions } from "../policy/parse.js";
 import { createPolicyBuilder, type Policy, type PolicyBuilder } from "../policy/policy.js";
+import type { FoundProblems } from "../policy/problem-log.js";
 import { isDescriptorShortage, readErrorWords } from "./policy-files.js";
 import {
   nextChunk,
@@ -12,7 +13,12 @@ import {
 
 /** How parsing a policy ended. */
 export type PolicyParsing =
-  | { readonly kind: "policy"; readonly policy: Policy; readonly chunkCount: number }
+  | {
+      readonly kind: "policy";
+      readonly policy: Policy;
+      readonly warnings: FoundProblems;
+      readonly chunkCount: number;
+    }
   | Extract<ParsedPolicy, { kind: "problems" }>
   /** No fault of a text that could be pointed at: it took too long, or was no text at all. */
   | {
@@ -95,6 +101,7 @@ class Assembly {
   #ruleCount = 0;
   #serviceCount = 0;
   #chunkCount = 0;
+  #warnings: FoundProblems = { problems: [], unreportedCount: 0 };
 
   constructor(builder: PolicyBuilder) {
     this.#builder = builder;
@@ -110,6 +117,7 @@ class Assembly {
       this.#builder.setQuotas(message.quotas);
       this.#ruleCount = message.ruleCount;
       this.#serviceCount = message.serviceCount;
+      this.#warnings = message.warnings;
     } else if (message.kind === "services") {
       this.#builder.addServices(message.services);
       this.#serviceCount -= message.services.length;
@@ -120,7 +128,8 @@ class Assembly {
       this.#chunkCount += 1;
     }
     if (this.#ruleCount > 0 || this.#serviceCount > 0) return undefined;
-    return { kind: "policy", policy: this.#builder.finish(), chunkCount: this.#chunkCount };
+    const policy = this.#builder.finish();
+    return { kind: "policy", policy, warnings: this.#warnings, chunkCount: this.#chunkCount };
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Rule } from "../core/limit.js";
 import type { ParsedPolicy, ParseOptions, PolicyText } from "../policy/parse.js";
+import type { FoundProblems } from "../policy/problem-log.js";
 import type { ProxyPolicy } from "../policy/proxy-policy.js";
 import type { QuotaPolicy } from "../policy/quota-policy.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
@@ -28,6 +29,7 @@ export type WorkerMessage =
       readonly quotas: readonly QuotaPolicy[];
       readonly ruleCount: number;
       readonly serviceCount: number;
+      readonly warnings: FoundProblems;
     }
   /** First the services, then the rules. */
   | { readonly kind: "services"; readonly services: readonly ServicePolicy[] }

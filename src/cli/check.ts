@@ -8,9 +8,9 @@ import type { LimitDefaults } from "../core/limit.js";
 import { doctorPolicyOf } from "../doctor/look.js";
 import { lintPaths } from "../generate/lint-paths.js";
 import { compareWithReference } from "../policy/comparison.js";
-import { ruleNotices } from "../policy/limit-words.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../policy/parse.js";
-import { formatProblems, visibleText } from "../policy/problem.js";
+import { measurePolicy } from "../policy/policy-size.js";
+import { formatProblems, problemRows, visibleText } from "../policy/problem.js";
 import type { CommandContext } from "./context.js";
 import { checkEnvoyFiles } from "./envoy-check.js";
 import { formatLocated, type LocatedProblem, locateProblems } from "./generate-report.js";
@@ -185,8 +185,7 @@ async function check(paths: readonly string[], parts: CheckParts): Promise<numbe
     const services = parsed.kind === "policy" ? renderServices(parsed.services) : "";
     const quotas = parsed.kind === "policy" ? renderQuotas(parsed.quotas) : "";
     const warnings = parsed.kind === "policy" ? formatLocated(warningsOf(parsed)) : "";
-    const notice = noticesOf(parsed).map((text) => `WARNING: ${text}`);
-    const parts = [asText(sources, parsed), ...notice, services, quotas, warnings, ...report];
+    const parts = [asText(sources, parsed), services, quotas, warnings, ...report];
     output.out(parts.filter((part) => part !== "").join("\n\n"));
   }
   return parsed.kind === "policy" ? exitCodes.ok : exitCodes.invalidPolicy;
@@ -208,21 +207,25 @@ async function readAll(paths: readonly string[], style: PolicyFileStyle): Promis
   return { sources, unreadable };
 }
 
-/** What is right by the letter, and cannot be meant. */
-function noticesOf(parsed: ParsedPolicy): readonly string[] {
-  return parsed.kind === "policy" ? ruleNotices(parsed.rules) : [];
-}
-
-/** What is right, and may reach further than it was meant to. */
+/** What is right, and hardly meant, or may reach further than it was meant to. */
 function warningsOf(parsed: Extract<ParsedPolicy, { kind: "policy" }>): readonly LocatedProblem[] {
-  return locateProblems(lintPaths(parsed), parsed.places);
+  const odd = parsed.warnings.problems.map((problem) => {
+    const { remedy: hint } = problemRows[problem.id];
+    return { ...problem, hint, severity: "warning", service: undefined, path: [] } as const;
+  });
+  return [...odd, ...locateProblems(lintPaths(parsed), parsed.places)];
 }
 
 function asText(sources: readonly PolicyText[], parsed: ParsedPolicy): string {
   if (parsed.kind === "policy") {
-    const { files, domains, limits } = counts(sources, parsed);
-    const parts = [many(files, "file"), many(domains, "domain"), many(limits, "limit")];
-    if (parsed.services.length > 0) parts.push(many(parsed.services.length, "service"));
+    const { domainCount, ruleCount, limitCount, serviceCount } = measurePolicy(parsed);
+    const parts = [
+      many(sources.length, "file"),
+      many(domainCount, "domain"),
+      many(ruleCount, "rule"),
+      many(limitCount, "limit"),
+    ];
+    if (serviceCount > 0) parts.push(many(serviceCount, "service"));
     return `OK: ${parts.join(", ")}.`;
   }
   const count = parsed.problems.length + parsed.unreportedCount;
@@ -235,19 +238,10 @@ function asJson(sources: readonly PolicyText[], parsed: ParsedPolicy): object {
     const services = summarizeServices(parsed.services);
     const quotas = summarizeQuotas(parsed.quotas);
     const warnings = warningsOf(parsed);
-    const notices = noticesOf(parsed);
-    const found = { services, quotas, problems: [], warnings, notices };
-    return { ok: true, ...counts(sources, parsed), ...found };
+    const found = { services, quotas, problems: [], warnings };
+    const { domainCount: domains, ruleCount: rules, limitCount: limits } = measurePolicy(parsed);
+    return { ok: true, files: sources.length, domains, rules, limits, ...found };
   }
   const { problems, unreportedCount } = parsed;
   return { ok: false, files: sources.length, problems, unreportedCount };
-}
-
-function counts(
-  sources: readonly PolicyText[],
-  { domains, rules }: Extract<ParsedPolicy, { kind: "policy" }>,
-): { readonly files: number; readonly domains: number; readonly limits: number } {
-  let limits = 0;
-  for (const { effect } of rules) if (effect.kind === "limited") limits += effect.limits.length;
-  return { files: sources.length, domains: domains.length, limits };
 }

@@ -1,9 +1,12 @@
+import { readEnvoyImage } from "../app/envoy-image.js";
 import type { Clock } from "../core/clock.js";
 import { type EnvoyDump, readConfigDump } from "../doctor/envoy-dump.js";
 import { type EnvoyStats, readStats } from "../doctor/envoy-stats.js";
 import { type HeadgateView, readHeadgate } from "../doctor/headgate-view.js";
 import type { ClockReading, DoctorPolicy, Evidence } from "../doctor/look.js";
 import { mapAt, numberAt, parsePlain, textAt } from "../doctor/plain.js";
+import { findDeprecated } from "../generate/check/deprecated-fields.js";
+import { EnvoyApi } from "../generate/check/envoy-api.js";
 import { isPlainMap, type PlainMap } from "../generate/plain-tree.js";
 import {
   askServer,
@@ -55,7 +58,10 @@ export async function gatherEvidence(subject: DoctorSubject): Promise<Evidence> 
   };
 }
 
-type EnvoySeen = Pick<Evidence, "dump" | "stats" | "runtime" | "envoyVersion" | "envoyNowMs">;
+type EnvoySeen = Pick<
+  Evidence,
+  "dump" | "deprecated" | "stats" | "runtime" | "envoyVersion" | "envoyNowMs"
+>;
 
 interface EnvoySide {
   readonly seen: EnvoySeen;
@@ -65,11 +71,12 @@ interface EnvoySide {
 async function readEnvoyFiles(
   source: DoctorSubject["source"] & { readonly kind: "files" },
 ): Promise<EnvoySide> {
-  const dump = dumpOf(await readSourceFile(source.configDump), source.configDump);
+  const { dump, deprecated } = dumpOf(await readSourceFile(source.configDump), source.configDump);
   const text = source.stats === undefined ? undefined : await readSourceFile(source.stats);
   const stats = text === undefined ? [] : [statsOf(text, source.stats ?? "")];
   const envoyVersion = versionOf(dump, undefined);
-  const seen = { dump, stats, runtime: undefined, envoyVersion, envoyNowMs: undefined };
+  const known = { dump, deprecated, stats, envoyVersion };
+  const seen = { ...known, runtime: undefined, envoyNowMs: undefined };
   return { seen, clock: undefined };
 }
 
@@ -79,7 +86,7 @@ async function readEnvoy(
 ): Promise<EnvoySide> {
   const shown = shownServer(url);
   const asked = await askWell(url, "/config_dump?include_eds");
-  const dump = dumpOf(asked.text, shown);
+  const { dump, deprecated } = dumpOf(asked.text, shown);
   const runtime = parsePlain((await askServer(url, "/runtime")).text);
   const server = parsePlain((await askServer(url, "/server_info")).text);
   const stats: EnvoyStats[] = [];
@@ -102,6 +109,7 @@ async function readEnvoy(
   return {
     seen: {
       dump,
+      deprecated,
       stats,
       runtime: runtime.kind === "read" && isPlainMap(runtime.value) ? runtime.value : undefined,
       envoyVersion: versionOf(dump, server.kind === "read" ? server.value : undefined),
@@ -126,9 +134,14 @@ async function askWell(url: URL, path: string): Promise<ServerAnswer> {
   );
 }
 
-function dumpOf(text: string, from: string): EnvoyDump {
+function dumpOf(text: string, from: string): Pick<Evidence, "dump" | "deprecated"> {
   const read = readConfigDump(text);
-  if (read.kind === "dump") return read.dump;
+  if (read.kind === "dump") {
+    const whole = parsePlain(text);
+    const api = new EnvoyApi(readEnvoyImage());
+    const deprecated = whole.kind === "read" ? findDeprecated(whole.value, api) : undefined;
+    return { dump: read.dump, deprecated };
+  }
   throw new SourceFailure(`the configuration of ${from} cannot be read: ${read.why}`);
 }
 

@@ -15,7 +15,8 @@ export interface DoctorReport {
 export function renderDoctor({ looks, subject }: DoctorReport, style: Style): string {
   const { errors, warnings, passes } = countLooks(looks);
   const lines = looks.flatMap((look) => renderLook(look, style));
-  const counts = [many(errors, "error"), many(warnings, "warning"), `${passes} right`];
+  const counts = [many(errors, "error"), many(warnings, "warning")];
+  if (passes > 0) counts.push(`${passes} right`);
   const unseen = looks.length - errors - warnings - passes;
   if (unseen > 0) counts.push(`${unseen} not looked at`);
   return [style.bold(subject), ...lines, "", `${counts.join(", ")}.`].join("\n");

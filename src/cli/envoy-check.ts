@@ -70,7 +70,10 @@ export function checkEnvoyFiles({ files, format, context, policy }: EnvoyCheck):
     const reports = compared
       .filter(({ looks }) => looks.length > 0)
       .map(({ file, looks }) => renderDoctor({ looks, subject: visibleText(file) }, style));
-    output.out([asText(found, errors - wrongCount), ...reports].join("\n\n"));
+    // What a comparison found is told there, and is not to stand below an OK.
+    const own =
+      found.length > 0 || reports.length === 0 ? [asText(found, errors - wrongCount)] : [];
+    output.out([...own, ...reports].join("\n\n"));
   }
   return errors === 0 ? exitCodes.ok : exitCodes.invalidPolicy;
 }

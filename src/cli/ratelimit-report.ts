@@ -1,6 +1,8 @@
 import type { Comparison, LimitComparison, MetDifference } from "../policy/comparison.js";
 import type { DifferenceRow } from "../policy/difference-row.js";
+import { grouped } from "../policy/limit-words.js";
 import { visibleText } from "../policy/problem.js";
+import { many } from "./many.js";
 import { drawTable } from "./text-table.js";
 
 /** Limits that the text shows; JSON shows all. */
@@ -15,14 +17,16 @@ export function renderComparison(comparison: Comparison, columnsMax: number): st
   const { same, differences } = comparison;
   const sections = [
     section(
-      "The same",
-      same.map(({ what, ruleCount }) => `  ${many(ruleCount)} ${plain(what)}.`),
+      "The same in both",
+      same.flatMap(({ what, ruleCount }) => {
+        return wrapAt("  ", `${quoted(what)} (${many(ruleCount, "descriptor")})`);
+      }),
     ),
     ...kindTitles.map(([kind, title]) =>
       section(title, differences.filter((one) => one.kind === kind).flatMap(renderDifference)),
     ),
     section(
-      "The most each limit admits, envoyproxy/ratelimit > Headgate",
+      "The most that each limit lets pass, in envoyproxy/ratelimit and here",
       renderLimits(comparison, columnsMax),
     ),
   ];
@@ -30,8 +34,8 @@ export function renderComparison(comparison: Comparison, columnsMax: number): st
 }
 
 const kindTitles: readonly (readonly [DifferenceRow["kind"], string])[] = [
-  ["better", "Better"],
-  ["different", "Different"],
+  ["better", "Better here, and nobody loses by it"],
+  ["different", "Different here: see whether you rely on it"],
 ];
 
 function section(title: string, lines: readonly string[]): string {
@@ -40,21 +44,21 @@ function section(title: string, lines: readonly string[]): string {
 
 function renderDifference({ id, ruleCount, ...row }: MetDifference): readonly string[] {
   return [
-    `  ${id} (${ruleCount} ${ruleCount === 1 ? "rule" : "rules"})`,
-    ...wrap("there:  ", row.reference),
-    ...wrap("here:   ", row.headgate),
-    ...(row.choice === undefined ? [] : wrap("switch: ", row.choice)),
+    `  ${id} (${many(ruleCount, "descriptor")})`,
+    ...wrapAt("    ratelimit: ", quoted(row.reference)),
+    ...wrapAt("    Headgate:  ", quoted(row.headgate)),
+    ...(row.choice === undefined ? [] : wrapAt("    keep ratelimit's way: ", plain(row.choice))),
   ];
 }
 
 const lineCharsMax = 96;
 
 /** A text in lines, under one another behind their head. */
-function wrap(head: string, text: string): readonly string[] {
+function wrapAt(head: string, text: string): readonly string[] {
   const lines: string[] = [];
-  let line = `    ${head}`;
-  const indent = " ".repeat(line.length);
-  for (const word of plain(text).split(" ")) {
+  let line = head;
+  const indent = " ".repeat(head.length);
+  for (const word of text.split(" ")) {
     if (line.length + word.length > lineCharsMax) {
       lines.push(line.trimEnd());
       line = indent;
@@ -71,7 +75,7 @@ function renderLimits({ limits }: Comparison, columnsMax: number): readonly stri
     .map((limit) => [
       `  ${visibleText(limit.domain)}`,
       visibleText(limit.rule),
-      `${limit.requestsPerUnit} a ${limit.unit}${limit.role === "shadow" ? " (shadow)" : ""}`,
+      `${grouped(limit.requestsPerUnit)} a ${limit.unit}${shadowNote(limit)}`,
       pair(limit, "atOnceCount"),
       pair(limit, "inWindowCount"),
       limit.suggestion ?? "",
@@ -82,24 +86,29 @@ function renderLimits({ limits }: Comparison, columnsMax: number): readonly stri
     { title: "limit" },
     { title: "at once", align: "right" },
     { title: "in a window", align: "right" },
-    { title: "to be exact by the window" },
+    { title: "to keep its windows" },
   ] as const;
   const restCount = limits.length - rows.length;
   const rest = restCount > 0 ? [`  and ${restCount} more (-o json shows all)`] : [];
   return [...drawTable(columns, rows, columnsMax), ...rest, ...legend];
 }
 
+function shadowNote({ role }: LimitComparison): string {
+  return role === "shadow" ? ", shadow" : "";
+}
+
 const legend: readonly string[] = [
-  "  at once: there around a window's edge, here out of an unused bucket",
-  "  in a window: from one edge of the unit to the next, when nothing was used before",
+  "  at once: in one moment; there it is where one window ends and the next begins",
+  "  in a window: from one full second, minute, hour or day to the next, nothing used before",
 ];
 
 function pair({ reference, headgate }: LimitComparison, count: keyof LimitComparison["reference"]) {
-  return `${reference[count]} > ${headgate[count]}`;
+  return `${grouped(reference[count])}, here ${grouped(headgate[count])}`;
 }
 
-function many(count: number): string {
-  return `${count} ${count === 1 ? "rule" : "rules"}`;
+/** With quotation marks where Markdown marks code. */
+function quoted(text: string): string {
+  return text.replaceAll("`", '"');
 }
 
 /** Without the marks that Markdown has for code. */

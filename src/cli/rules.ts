@@ -95,8 +95,11 @@ function drawRules(
     }),
     columnsMax,
   );
-  const ruleCount = new Set(rules.map(({ domain, label }) => JSON.stringify([domain, label]))).size;
-  const version = style.dim(`${many(ruleCount, "rule")} of policy ${safeText(policyVersion)}`);
+  // Of each replica there is a row; what it says of the policy is the same.
+  const once = new Map(rules.map((rule) => [JSON.stringify([rule.domain, rule.label]), rule]));
+  const limitCount = [...once.values()].reduce((sum, { limits }) => sum + limits.length, 0);
+  const size = `${many(once.size, "rule")}, ${many(limitCount, "limit")}`;
+  const version = style.dim(`${size} of policy ${safeText(policyVersion)}`);
   return [...table, version];
 }
 

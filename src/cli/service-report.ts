@@ -6,8 +6,8 @@ import { drawTable } from "./text-table.js";
 export interface ServiceSummary {
   readonly name: string;
   /**
-   * `off`, or the checks before it; those in parentheses only count. It says where a service has
-   * classes, and nothing but permits and circuit breakers, which know none.
+   * `off`, or the checks before it; behind `dry run:` those that only count. It says where a
+   * service has classes, and nothing but permits and circuit breakers, which know none.
    */
   readonly admission: string;
   /** What bounds the requests in flight. */
@@ -65,11 +65,12 @@ const checks = [
 ] as const satisfies readonly (readonly [keyof AdmissionPolicy, string])[];
 
 function checksOf({ concurrency, priority }: ServicePolicy, admission: AdmissionPolicy): string {
-  const words = checks.flatMap(([name, block]) => {
-    if (admission[name] === undefined) return [];
-    return admission.dryRun.has(block) ? [`(${name})`] : [name];
-  });
-  if (words.length > 0) return words.join(" ");
+  const present = checks.filter(([name]) => admission[name] !== undefined);
+  const isDry = ([, block]: (typeof checks)[number]) => admission.dryRun.has(block);
+  const words = present.filter((check) => !isDry(check)).map(([name]) => name);
+  const dry = present.filter(isDry).map(([name]) => name);
+  const parts = [words.join(" "), dry.length > 0 ? `dry run: ${dry.join(" ")}` : ""];
+  if (present.length > 0) return parts.filter((part) => part !== "").join("; ");
   const hasBreakers = concurrency?.feedback.includes("circuitBreakers") === true;
   return hasBreakers && priority.rules.length > 0 ? "permits; breakers know no classes" : "permits";
 }
@@ -84,7 +85,7 @@ function limitOf({ admission, concurrency }: ServicePolicy): string {
   }
   if (max !== undefined) words.push(words.length === 0 ? `${max}` : `at most ${max}`);
   if (words.length === 0) return "none";
-  return isDry ? `(${words.join(", ")})` : words.join(", ");
+  return isDry ? `dry run: ${words.join(", ")}` : words.join(", ");
 }
 
 function trustOf({ anyone, sources, principals }: TrustPolicy): string {

@@ -123,8 +123,6 @@ export interface Limit {
   readonly name?: string;
   /** Hits that drain in one period, 0 (blocks everything) to `hitsMax`. */
   readonly hits: number;
-  /** Its file leaves them out, and so blocks everything. */
-  readonly areHitsLeftOut?: true;
   /** The period as a unit and a whole multiple of it, as Envoy reports it (10 s: second, 10). */
   readonly unit: LimitUnit;
   readonly unitMultiplier: number;
@@ -162,11 +160,7 @@ export type RuleEffect =
   /** Passes without any state (`unlimited: true`). */
   | { readonly kind: "unlimited"; readonly name?: string }
   /** A place in the tree with no limit of its own: passes, and deeper rules hang below it. */
-  | {
-      readonly kind: "none";
-      /** Its file names a limit and says nothing of it, as a file does that was cut off. */
-      readonly isLeftEmpty?: true;
-    };
+  | { readonly kind: "none" };
 
 /** One level of a rule's name in metrics. */
 export type MetricStep =

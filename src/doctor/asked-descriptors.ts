@@ -1,7 +1,7 @@
 import type { PlainMap } from "../generate/plain-tree.js";
 import { type Asker, findAskers } from "./askers.js";
 import type { Evidence } from "./look.js";
-import { isOfType, isTrueAt, mapAt, mapsAt, textAt } from "./plain.js";
+import { isOfType, isTrueAt, mapAt, mapsAt, numberAt, textAt } from "./plain.js";
 
 /** One entry of a descriptor as Envoy will make it. */
 export interface AskedEntry {
@@ -18,6 +18,10 @@ export interface AskedDescriptor {
   /** Undefined where an action is not known here, so that nothing can be said of it. */
   readonly entries: readonly AskedEntry[] | undefined;
   readonly where: string;
+  /** Whether requests ask for it with no hits, to see whether there is room. */
+  readonly isPeeked: boolean;
+  /** Whether it is asked for after the response, when costs are known. */
+  readonly isChargedLater: boolean;
 }
 
 /** What the routes of an Envoy ask for. */
@@ -46,7 +50,17 @@ export function findAsked(evidence: Evidence): Asked {
       for (const limit of limits) {
         const entries = entriesOf(limit);
         const key = JSON.stringify([domain, entries]);
-        if (!descriptors.has(key)) descriptors.set(key, { domain, entries, where: route.name });
+        const before = descriptors.get(key);
+        const { where = route.name } = before ?? {};
+        const isLater = isTrueAt(limit, "apply_on_stream_done");
+        const isPeek = !isLater && numberAt(limit, "hits_addend", "number") === 0;
+        descriptors.set(key, {
+          domain,
+          entries,
+          where,
+          isPeeked: isPeek || before?.isPeeked === true,
+          isChargedLater: isLater || before?.isChargedLater === true,
+        });
       }
     }
   }

@@ -1,5 +1,5 @@
 import { globMatches, parseGlob } from "../core/glob.js";
-import type { PathStep, Rule } from "../core/limit.js";
+import { isSettled, type PathStep, type Rule } from "../core/limit.js";
 import { findNearestName } from "../policy/nearest-name.js";
 import { clusterNames } from "../policy/service-clusters.js";
 import {
@@ -29,6 +29,7 @@ export const lookAtDescriptors: Examine = (evidence) => {
   return [
     ...lookAtDomains(asked, policy),
     ...lookAtLimits(asked, policy),
+    ...lookAtLaterCosts(asked, policy),
     ...lookAtServices(asked, policy),
   ];
 };
@@ -67,16 +68,58 @@ function lookAtLimits(asked: Asked, policy: DoctorPolicy): readonly Look[] {
   const isAllKnown = known.every(({ entries }) => entries !== undefined);
   if (!isAllKnown || known.length > compared.length) return looks;
   // Envoys count these by themselves, and ask for no decision.
-  for (const { name, domain, bucket } of policy.quotas) {
+  for (const { domain, bucket } of policy.quotas) {
     const entries = bucket.map((part) => ({
       key: part.key,
       value: part.kind === "fixed" ? part.value : undefined,
       isOptional: false,
     }));
-    const rules = paths.reachedBy({ domain, entries, where: name });
+    const rules = paths.reachedBy({ domain, entries });
     for (const rule of rules ?? []) reached.add(rule);
   }
   return [...looks, ...lookAtUnreached(asked, policy, reached)];
+}
+
+/** Whether costs that are told after responses are charged as envoyproxy/ratelimit does. */
+function lookAtLaterCosts(asked: Asked, policy: DoctorPolicy): readonly Look[] {
+  const id = "HG513";
+  const known = asked.descriptors.slice(0, comparedDescriptorsMax);
+  const later = known.filter(({ isChargedLater }) => isChargedLater);
+  const paths = new Paths(policy.rules);
+  const rulesOf = (descriptors: readonly AskedDescriptor[]): Set<Rule> =>
+    new Set(descriptors.flatMap((one) => paths.reachedBy(one) ?? []));
+  const peeked = rulesOf(known.filter(({ isPeeked }) => isPeeked));
+  const findings = [...rulesOf(later)].flatMap((rule): readonly Look[] => {
+    const found = laterCostsOf(rule, peeked.has(rule));
+    if (found === undefined) return [];
+    const seen = `${shownName(rule.domain)}/${shownName(rule.label)}: ${found.seen}`;
+    return [{ kind: "finding", id, severity: "warning", seen, todo: found.todo }];
+  });
+  const told = later.length === 0 ? "none" : "all charged";
+  return findingsOr(findings, { id, seen: `costs told after responses: ${told}` });
+}
+
+/** What becomes of a cost that does not fit; undefined: it is counted in full. */
+function laterCostsOf(
+  { effect, settlesOncePeeked }: Rule,
+  isPeeked: boolean,
+): { readonly seen: string; readonly todo: string } | undefined {
+  if (effect.kind !== "limited") return undefined;
+  const unsettled = effect.limits.filter(({ role }) => !isSettled(role));
+  if (unsettled.length === 0) return undefined;
+  if (settlesOncePeeked !== true) {
+    const seen = "costs told after responses are charged only where they fit";
+    return { seen, todo: "charge: settle" };
+  }
+  if (!isPeeked) {
+    const seen = "costs told after responses are charged only where they fit: nothing asks first";
+    return { seen, todo: "hits_addend: {number: 0} on a rate limit of the request itself" };
+  }
+  if (unsettled.every(({ algorithm }) => algorithm?.kind === "fixed_window")) return undefined;
+  const seen =
+    "costs told after responses are charged up to twice the limit, and drain at its rate; " +
+    "envoyproxy/ratelimit counts them in full until its window ends";
+  return { seen, todo: "HEADGATE_ALGORITHM=fixed_window, where that matters" };
 }
 
 function lookAtUnreached(
@@ -155,7 +198,10 @@ class Paths {
   }
 
   /** The rules that some request's descriptor may meet; undefined where it cannot be told. */
-  reachedBy({ domain, entries }: AskedDescriptor): readonly Rule[] | undefined {
+  reachedBy({
+    domain,
+    entries,
+  }: Pick<AskedDescriptor, "domain" | "entries">): readonly Rule[] | undefined {
     if (entries === undefined) return undefined;
     const optional = entries.filter(({ isOptional }) => isOptional);
     if (optional.length > optionalEntriesMax) return undefined;

@@ -26,7 +26,13 @@ export function diagnoseBootstrap(
   dump: EnvoyDump,
   { policy, ownVersion }: { readonly policy: DoctorPolicy; readonly ownVersion: string },
 ): readonly Look[] {
-  const unknown = { stats: [], runtime: undefined, envoyVersion: undefined, cluster: undefined };
+  const unknown = {
+    stats: [],
+    deprecated: undefined,
+    runtime: undefined,
+    envoyVersion: undefined,
+    cluster: undefined,
+  };
   const nobody = { headgate: undefined, headgateFailure: undefined, clocks: {} };
   const looks = diagnose({
     ...unknown,

@@ -59,6 +59,10 @@ export const doctorProblemRows = {
     title: "Headgate runs another policy than this file.",
     remedy: "Reload it (a refused file stays out), or name the file that is in force.",
   },
+  HG513: {
+    title: "Costs told after responses are charged otherwise than envoyproxy/ratelimit does.",
+    remedy: "Write `charge: settle` on the limit, or ask with `hits_addend: {number: 0}` first.",
+  },
   HG520: {
     title: "Requests went without a rate limit's answer.",
     remedy: "Look at the timeout, at Headgate's load and at the network between the two.",
@@ -146,6 +150,10 @@ export const doctorProblemRows = {
   HG561: {
     title: "Clocks differ.",
     remedy: "Synchronise them (NTP): windows, deadlines and tokens go by the time of day.",
+  },
+  HG562: {
+    title: "A field that Envoy runs with is deprecated in its API.",
+    remedy: "Write what takes its place in Envoy's docs; a later Envoy refuses the field.",
   },
 } as const satisfies Record<string, ProblemRow>;
 

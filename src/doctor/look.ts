@@ -1,4 +1,5 @@
 import type { Rule } from "../core/limit.js";
+import type { DeprecatedField } from "../generate/check/deprecated-fields.js";
 import type { PlainMap } from "../generate/plain-tree.js";
 import type { Policy } from "../policy/policy.js";
 import type { QuotaPolicy } from "../policy/quota-policy.js";
@@ -47,6 +48,8 @@ export interface ClockReading {
 /** Everything that was read; what could not be is undefined, and says so in the report. */
 export interface Evidence {
   readonly dump: EnvoyDump;
+  /** What of it Envoy's API gives up; undefined: not looked for. */
+  readonly deprecated: readonly DeprecatedField[] | undefined;
   /** At one or several moments, the oldest first; empty: unknown. */
   readonly stats: readonly EnvoyStats[];
   /** What /runtime answers. */

@@ -3,8 +3,9 @@ import {
   isAtLeastVersion,
   versionRanges,
 } from "../generate/generate-options.js";
+import { visibleText } from "../policy/problem.js";
 import { parseEnvoyVersion } from "./envoy-version.js";
-import type { Examine, Look } from "./look.js";
+import { type Examine, findingsOr, type Look } from "./look.js";
 import { shownName } from "./plain.js";
 
 /** Clocks further apart than that are wrong; the times that are read have whole seconds. */
@@ -23,7 +24,16 @@ export const lookAtSides: Examine = (evidence) => {
         : { kind: "finding", id: "HG560", severity: "warning", seen },
     );
   }
-  return [...looks, ...judgeClocks(evidence)];
+  return [...looks, ...judgeClocks(evidence), ...judgeFields(evidence)];
+};
+
+const judgeFields: Examine = ({ deprecated }) => {
+  if (deprecated === undefined) return [];
+  const findings = deprecated.map(({ what, where }): Look => {
+    const seen = visibleText(`${what}, at ${where}`);
+    return { kind: "finding", id: "HG562", severity: "warning", seen };
+  });
+  return findingsOr(findings, { id: "HG562", seen: "no field is deprecated" });
 };
 
 function judgeEnvoy(text: string | undefined): Look {

@@ -1,5 +1,5 @@
 import { isPattern, type Limit, type LimitUnit, type Role, type Rule } from "../core/limit.js";
-import type { DifferenceRow } from "./difference-row.js";
+import { type DifferenceRow, joined } from "./difference-row.js";
 import { type DifferenceId, differenceRows } from "./differences.js";
 
 /** The most that a limit admits, over all it may meet: whole hits. */
@@ -107,11 +107,14 @@ const sameFeatures: readonly {
   readonly concerns: (rule: Rule) => boolean;
 }[] = [
   {
-    what: "matched level by level: the exact value, then patterns in file order, then the key",
+    what: joined(
+      "how requests are matched: level by level the exact value, then patterns in file order,",
+      "then the key alone",
+    ),
     concerns: () => true,
   },
   {
-    what: "without a limit: a request that ends there passes",
+    what: "no `rate_limit`: a request that matches nothing deeper passes",
     concerns: ({ effect }) => effect.kind === "none",
   },
   {
@@ -119,12 +122,12 @@ const sameFeatures: readonly {
     concerns: ({ effect }) => effect.kind === "unlimited",
   },
   {
-    what: "0 requests: blocks everything",
+    what: "`requests_per_unit: 0`, written or left out: every request is denied",
     concerns: (rule) => limitsOf(rule).some(({ hits }) => hits === 0),
   },
-  { what: "`shadow_mode`: counted, denies nobody", concerns: hasRole("shadow") },
+  { what: "`shadow_mode`: requests are counted and never denied", concerns: hasRole("shadow") },
   {
-    what: "`quota_mode`: denies when all quota limits of the request are over",
+    what: "`quota_mode`: a request is denied when all of its quota limits are over",
     concerns: hasRole("quota"),
   },
   {
@@ -144,7 +147,7 @@ const sameFeatures: readonly {
     concerns: ({ metadata }) => metadata !== undefined,
   },
   {
-    what: "a month of 30 days, a year of 365",
+    what: "units: a month has 30 days, a year 365",
     concerns: (rule) => limitsOf(rule).some(({ unit }) => unit === "month" || unit === "year"),
   },
 ];

@@ -2,6 +2,7 @@ import { isScalar, type ParsedNode } from "yaml";
 import type { LimitDefaults, MetricStep, PathStep, Rule, RuleTelling } from "../core/limit.js";
 import type { LimitNames } from "./limit-names.js";
 import type { Field, Fields, NodeReader } from "./node-reader.js";
+import { quoteText } from "./problem.js";
 import { type ReadEffect, readEffect } from "./rule-effect.js";
 import { type RuleDraft, type RuleList, rulesMax, stepLabel } from "./rule-list.js";
 import {
@@ -135,11 +136,21 @@ function readStep(reader: NodeReader, fields: Fields): PathStep | undefined {
   const key = keyField && reader.readText(keyField, keyRule);
   const valueField = findValue(reader, fields);
   const value = valueField && reader.readText(valueField, valueRule);
+  if (keyField !== undefined && key !== undefined) warnOfNumber(reader, keyField, key);
+  if (valueField !== undefined && value !== undefined) warnOfNumber(reader, valueField, value);
   if (key === undefined) return undefined;
   // With its value unknown, the descriptor must not be taken for the key alone.
   const isValueUnknown = valueField !== undefined && value === undefined;
   if (isValueUnknown || fields.misspelt.has("value")) return undefined;
   return value === undefined ? { key } : { key, value };
+}
+
+/** A number is the text of its digits, as in envoyproxy/ratelimit: `0x1F` is not `31`. */
+function warnOfNumber(reader: NodeReader, field: Field, text: string): void {
+  const node = reader.contentOf(field);
+  if (field.value === undefined || !isScalar(node) || typeof node.value !== "number") return;
+  const message = `"${field.name}" is a number, and taken as the text ${quoteText(text)}`;
+  reader.warn(field.value, { id: "HG172", message });
 }
 
 /** The field `value`; an empty text is none, as in envoyproxy/ratelimit: the key alone. */

@@ -10,8 +10,8 @@ const fileDifferenceRows = {
       "the limit around an edge, and nothing more until the next one.",
     ),
     headgate: joined(
-      "Drains all the time (GCRA): never more than the limit at once, and as many again",
-      "over each unit. A limit of 1,000 a day can admit 1,999 on its first day.",
+      "Gives what was used back evenly (GCRA): never more than the limit at once, and as many",
+      "again over each unit. A limit of 1,000 a day can let 1,999 pass on its first day.",
     ),
     choice: joined(
       "`HEADGATE_ALGORITHM=fixed_window`; or `algorithm: fixed_window` on the limit, in a",
@@ -23,8 +23,8 @@ const fileDifferenceRows = {
     reference:
       "Answers with an error while Redis is away, so that Envoy's `failure_mode_deny` decides.",
     headgate: joined(
-      "Goes on limiting in each replica, at its share of the limit: laxer for those who",
-      "deny on failure, stricter for those who let pass.",
+      "Goes on limiting: each replica lets its share of the limit pass. Looser than",
+      "`failure_mode_deny: true`, stricter than `false`.",
     ),
     choice: joined(
       "`HEADGATE_ON_STORE_FAILURE=error`; or `on_store_failure: error` on the limit or the",
@@ -33,8 +33,9 @@ const fileDifferenceRows = {
   },
   "denied-hits": {
     kind: "better",
-    reference: "Counts hits that it denies: a request that one limit denies uses up the others.",
-    headgate: "Charges all limits of a request, or none.",
+    reference:
+      "Counts denied requests too: one that a limit denies still uses up its other limits.",
+    headgate: "Counts a request against all of its limits when it passes, and else against none.",
     choice: "`HEADGATE_CHARGE_DENIED=true`",
   },
   "later-costs": {
@@ -44,20 +45,20 @@ const fileDifferenceRows = {
       "forgets all of it where the window ends.",
     ),
     headgate: joined(
-      "Charges them too, from the first call of zero hits to their rule on: into debt of at",
-      "most one more burst, which drains at the limit's rate.",
+      "Adds them too, once a request with `hits_addend: 0` has met the rule: at most up to twice",
+      "the limit, and what is above the limit is given back at the limit's rate.",
     ),
     choice: "`HEADGATE_ALGORITHM=fixed_window`; or `charge: settle`, in a `kind: Policy`",
   },
   "retry-time": {
     kind: "better",
     reference: joined(
-      "Tells the time to the window's end as the time until reset, when all callers come",
-      "back at once.",
+      "Tells callers to wait for the end of the window: all of them come back at the same",
+      "moment.",
     ),
     headgate: joined(
-      "Tells each caller the time until its own request fits, or, when it passed, until",
-      "nothing is used.",
+      "Tells a denied caller when its own request will pass, and one that passed when all of",
+      "the limit is free again.",
     ),
   },
   "carried-limits": {
@@ -83,12 +84,12 @@ const fileDifferenceRows = {
   "key-patterns": {
     kind: "different",
     reference: joined(
-      "Holds `*` against key and value joined: `key: a*z` asks for values that end in z,",
-      "and a value's pattern can be met by a longer key.",
+      "Compares a pattern with key and value joined by `_`: `key: a*z` matches values that end",
+      "in z, and a value's pattern may match a longer key.",
     ),
     headgate: joined(
-      "Holds a key's `*` against the key and a value's against the value; a pattern in a",
-      "key alone takes any value. `key: a*` means the same in both.",
+      "Compares a key's pattern with the key and a value's with the value; a pattern in a key",
+      "alone matches any value. `key: a*` means the same in both.",
     ),
   },
   "kept-metadata": {
@@ -106,10 +107,10 @@ const fileDifferenceRows = {
   },
   "bounded-keys": {
     kind: "better",
-    reference: "Makes a counter for whatever value a caller sends.",
+    reference: "Keeps a counter for every value that callers send, however many they invent.",
     headgate: joined(
-      "Lets a rule bring so many new keys a second (`HEADGATE_NEW_KEYS_PER_SECOND_MAX`);",
-      "more share one bucket.",
+      "Takes so many new values of a rule a second (`HEADGATE_NEW_KEYS_PER_SECOND_MAX`); those",
+      "beyond share one counter.",
     ),
   },
   "calendar-time": {

@@ -1,4 +1,11 @@
-import type { FailureMode, Limit, Role, Rule, RuleTelling } from "../core/limit.js";
+import {
+  type FailureMode,
+  isSettled,
+  type Limit,
+  type Role,
+  type Rule,
+  type RuleTelling,
+} from "../core/limit.js";
 import { usualTelling } from "../core/told-rule.js";
 import { hitsPerSecond, limitWords, rateWords, windowWords } from "./limit-words.js";
 import type { ChangeEffect, PolicyChange } from "./policy-change.js";
@@ -33,7 +40,28 @@ export function compareRules(
     changes.push(...(now === undefined ? goneRule(rule) : changedRule(rule, now)));
   }
   for (const [identity, rule] of young) if (!old.has(identity)) changes.push(...newRule(rule));
-  return [...changes, ...reordered({ old, young })];
+  return [...changes, ...laterCosts(old, young), ...reordered({ old, young })];
+}
+
+/** What a descriptor loses when it leaves a ratelimit file: said once for each domain. */
+function laterCosts(
+  old: ReadonlyMap<string, Rule>,
+  young: ReadonlyMap<string, Rule>,
+): readonly PolicyChange[] {
+  const counts = new Map<string, number>();
+  for (const [identity, { settlesOncePeeked }] of old) {
+    const now = young.get(identity);
+    if (settlesOncePeeked !== true || now === undefined || now.settlesOncePeeked === true) continue;
+    if (limitsOf(now).every(({ role }) => isSettled(role))) continue;
+    counts.set(now.domain, (counts.get(now.domain) ?? 0) + 1);
+  }
+  return [...counts].map(([place, count]): PolicyChange => {
+    const what = count === 1 ? "1 descriptor leaves" : `${count} descriptors leave`;
+    const words =
+      `${what} a ratelimit file: costs told after the response are charged where they fit, and ` +
+      "no longer always; charge: settle keeps that";
+    return { effect: "different", place, words };
+  });
 }
 
 function identityOf({ domain, path }: Rule): string {

@@ -25,14 +25,24 @@ export class NodeLog {
 
   /** Reports a finding at a node as it is written, be it an alias. */
   report(node: ParsedNode, finding: Finding, range: TextRange = nodeRange(node)): undefined {
-    // Without aliases nothing is read twice.
-    if (this.#targets.size > 0) {
-      const key = keyOf(node, finding);
-      if (this.#reported.has(key)) return undefined;
-      this.#reported.add(key);
-    }
-    this.#log.report(this.source, range, finding);
+    if (this.#isNew(node, finding)) this.#log.report(this.source, range, finding);
     return undefined;
+  }
+
+  /** Says that a node is right by the letter, and hardly meant: where its content is written. */
+  warn(node: ParsedNode, finding: Finding): void {
+    const content = this.contentOf(node) ?? node;
+    if (!this.#isNew(content, finding)) return;
+    this.#log.warnings.report(this.source, nodeRange(content), finding);
+  }
+
+  #isNew(node: ParsedNode, finding: Finding): boolean {
+    // Without aliases nothing is read twice.
+    if (this.#targets.size === 0) return true;
+    const key = keyOf(node, finding);
+    if (this.#reported.has(key)) return false;
+    this.#reported.add(key);
+    return true;
   }
 
   /** Reports a finding about a part of a scalar's value, as far as it can be found in the text. */

@@ -32,7 +32,7 @@ export interface Fields {
   readonly node: ContentNode;
   readonly byName: ReadonlyMap<string, Field>;
   /** Names without a value that the shape reads as if they were not there. */
-  readonly blank: ReadonlySet<string>;
+  readonly blank: ReadonlyMap<string, Field>;
   /** Names that an unknown one probably meant: told there, so they are not missed as well. */
   readonly misspelt: ReadonlySet<string>;
   /** False when a refused name (an alias, of the other dialect) may be the missing one. */
@@ -51,7 +51,7 @@ type NamesNode = YAMLMap<ParsedNode, ParsedNode | null>;
 /** The names of a map while they are collected. */
 interface CollectedNames {
   readonly byName: Map<string, Field>;
-  readonly blank: Set<string>;
+  readonly blank: Map<string, Field>;
   readonly misspelt: Set<string>;
   isComplete: boolean;
 }
@@ -72,6 +72,11 @@ export class NodeReader {
   /** Reports a finding about a node among others: at the alias, if it is one. */
   report(node: ParsedNode, finding: Finding): undefined {
     return this.#log.report(node, finding);
+  }
+
+  /** Says that a node is right by the letter, and hardly meant. */
+  warn(node: ParsedNode, finding: Finding): void {
+    this.#log.warn(node, finding);
   }
 
   /** Reports a finding about what a node says by itself: not again for an alias of it. */
@@ -110,7 +115,7 @@ export class NodeReader {
   #collect(node: NamesNode, shape: Shape, alias?: ParsedNode): CollectedNames {
     const names: CollectedNames = {
       byName: new Map(),
-      blank: new Set(),
+      blank: new Map(),
       misspelt: new Set(),
       isComplete: true,
     };
@@ -137,8 +142,10 @@ export class NodeReader {
     }
     for (const merge of merges) this.#merge(merge, shape, names);
     for (const name of shape.blankNames) {
-      if (names.byName.get(name)?.value !== undefined) continue;
-      if (names.byName.delete(name)) names.blank.add(name);
+      const field = names.byName.get(name);
+      if (field === undefined || field.value !== undefined) continue;
+      names.byName.delete(name);
+      names.blank.set(name, field);
     }
     return names;
   }

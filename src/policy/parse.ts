@@ -6,8 +6,8 @@ import { LimitNames } from "./limit-names.js";
 import { findNearestName } from "./nearest-name.js";
 import { type Field, type Fields, NodeReader } from "./node-reader.js";
 import { PolicyPlaces } from "./policy-places.js";
-import { type Problem, quoteText, visibleText } from "./problem.js";
-import { ProblemLog } from "./problem-log.js";
+import { quoteText, visibleText } from "./problem.js";
+import { type FoundProblems, ProblemLog } from "./problem-log.js";
 import { ProxiesOnce } from "./proxies.js";
 import type { ProxyPolicy } from "./proxy-policy.js";
 import { QuotaList } from "./quota-list.js";
@@ -61,16 +61,13 @@ export type ParsedPolicy =
       readonly quotas: readonly QuotaPolicy[];
       /** What `proxies` says; what is usual where it is left out. */
       readonly proxies: ProxyPolicy;
+      /** What is right by the letter, and hardly meant. */
+      readonly warnings: FoundProblems;
       /** Where in the files something is said. It stays in the thread that has parsed. */
       readonly places: PolicyPlaces;
     }
-  | {
-      readonly kind: "problems";
-      /** At most `problemsMax`, in the order of files and places; at least one. */
-      readonly problems: readonly Problem[];
-      /** How many more there are. */
-      readonly unreportedCount: number;
-    };
+  /** At least one. */
+  | ({ readonly kind: "problems" } & FoundProblems);
 
 /** How the files of a policy are read. */
 export interface ParseOptions {
@@ -128,6 +125,7 @@ export function parsePolicy(
     services: finished,
     quotas: divided,
     proxies: proxies.policy,
+    warnings: log.warnings.found(),
     places,
   };
 }

@@ -12,17 +12,43 @@ export interface Finding {
   readonly suggestion?: string | undefined;
 }
 
-/** Collects the problems of all sources of one policy. */
+/** Problems in the order of sources and places, and how many more there are. */
+export interface FoundProblems {
+  /** At most `problemsMax`. */
+  readonly problems: readonly Problem[];
+  readonly unreportedCount: number;
+}
+
+/** Collects the problems of all sources of one policy, and beside them what is right and odd. */
 export class ProblemLog {
+  /** What is right by the letter, and hardly meant. */
+  readonly warnings = new Problems();
+  readonly #problems = new Problems();
+
+  /** Problems so far, described or not. */
+  get count(): number {
+    return this.#problems.count;
+  }
+
+  /** Adds a problem; beyond `problemsMax` it is only counted. */
+  report(source: SourceText, range: TextRange, finding: Finding): void {
+    this.#problems.report(source, range, finding);
+  }
+
+  /** The described problems, and how many more there are. */
+  found(): FoundProblems {
+    return this.#problems.found();
+  }
+}
+
+class Problems {
   readonly #entries: { readonly order: number; readonly offset: number; problem: Problem }[] = [];
   #unreportedCount = 0;
 
-  /** Problems so far, described or not. */
   get count(): number {
     return this.#entries.length + this.#unreportedCount;
   }
 
-  /** Adds a problem; beyond `problemsMax` it is only counted. */
   report(source: SourceText, range: TextRange, finding: Finding): void {
     if (this.#entries.length >= problemsMax) {
       this.#unreportedCount += 1;
@@ -42,8 +68,7 @@ export class ProblemLog {
     this.#entries.push({ order: source.order, offset: range.start, problem });
   }
 
-  /** The described problems in the order of sources and places, and how many more there are. */
-  found(): { readonly problems: readonly Problem[]; readonly unreportedCount: number } {
+  found(): FoundProblems {
     const sorted = this.#entries.toSorted((a, b) => a.order - b.order || a.offset - b.offset);
     return {
       problems: sorted.map((entry) => entry.problem),

@@ -166,6 +166,18 @@ const fileProblemRows = {
     title: "A descriptor's path is too long.",
     remedy: "Use fewer levels, or shorter keys and values.",
   },
+  HG170: {
+    title: "A warning: a limit does not say how many requests it lets pass, so none does.",
+    remedy: "Write the number, or `requests_per_unit: 0` to refuse everything.",
+  },
+  HG171: {
+    title: "A warning: a `rate_limit` has no value, so nothing is limited.",
+    remedy: "See whether the file was cut off; write the limit, or leave `rate_limit` out.",
+  },
+  HG172: {
+    title: "A warning: a number stands for a text, and is taken as it is written.",
+    remedy: "Put it in quotes: what Envoy sends is compared with it as text.",
+  },
 } as const satisfies Record<string, ProblemRow>;
 
 /** Every mistake a policy can hold; the docs' table is these rows. An id keeps its meaning. */

@@ -138,9 +138,8 @@ function readLimit(
   const role = charge === "settle" ? settledRole(mode) : mode;
   const counted = algorithm.kind === "gcra" ? {} : { algorithm };
   const { onStoreFailure } = defaults;
-  const leftOut = fields.byName.has("requests_per_unit") ? {} : { areHitsLeftOut: true as const };
   const most = overrideMax === undefined ? {} : { overrideMax };
-  return { hits, ...leftOut, ...pace, burst, ...counted, role, peek, onStoreFailure, ...most };
+  return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...most };
 }
 
 /** `overrideMax` of a limit or a domain: how many times as much an override may give. */
@@ -190,7 +189,11 @@ function readHits(reader: NodeReader, fields: Fields, dialect: Dialect): number 
   const name = "requests_per_unit";
   const field = fields.byName.get(name);
   const isLeftOut = field === undefined && fields.isComplete && !fields.misspelt.has(name);
-  if (isLeftOut && dialect === "ratelimit") return 0;
+  if (isLeftOut && dialect === "ratelimit") {
+    const message = `"${name}" is missing, so it is 0 and every request is refused`;
+    reader.warn(fields.node, { id: "HG170", message });
+    return 0;
+  }
   const expected = "a whole number; 0 blocks everything";
   const wanted = reader.requiredField(fields, name, expected);
   return wanted && reader.readWhole(wanted, { min: 0, max: hitsMax });

@@ -57,8 +57,14 @@ export function readEffect(fields: Fields, setting: EffectSetting): ReadEffect {
   }
   const limits = read.flatMap((item) => (item.kind === "limit" ? [item.limit] : []));
   if (limits.length > 0) return { effect: { kind: "limited", limits }, replaces };
-  const leftEmpty = fields.blank.has("rate_limit") ? { isLeftEmpty: true as const } : {};
-  return { effect: { kind: "none", ...leftEmpty }, replaces };
+  const leftEmpty = fields.blank.get("rate_limit");
+  if (leftEmpty !== undefined) {
+    reader.warn(leftEmpty.key, {
+      id: "HG171",
+      message: '"rate_limit" has no value, and limits nothing',
+    });
+  }
+  return { effect: { kind: "none" }, replaces };
 }
 
 /** Settings of a limit need one beside them: nothing is inherited. */

@@ -153,3 +153,50 @@ describe("headgate top", () => {
     expect(last).toContain("\u001b[?25h\u001b[?1049l");
   });
 });
+
+describe("the counts of rules and limits", () => {
+  const ratelimit = edgePolicy(`
+  - key: user
+    descriptors:
+      - {key: plan, value: free, rate_limit: {unit: hour, requests_per_unit: 3}}
+      - {key: plan, value: paid, rate_limit: {unlimited: true}}
+  - key: empty
+`);
+  const whole = `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: whole}
+spec:
+  rateLimits:
+    - domain: edge
+      descriptors:
+        - key: user
+          rate_limits:
+            - {unit: hour, requests_per_unit: 3}
+            - {unit: day, requests_per_unit: 9}
+          descriptors: [{key: plan, descriptors: [{key: x, rate_limit: {unlimited: true}}]}]
+  services:
+    - {name: orders, hosts: [orders.example], admission: {maxInFlight: 2}}
+  quotas:
+    - {name: pace, domain: edge, bucket: [remote_address], rate: {hits: 5, period: 1s}}
+`;
+
+  it.each([
+    { dialect: "a ratelimit file", text: ratelimit, rules: 2, limits: 1 },
+    { dialect: "a kind: Policy", text: whole, rules: 3, limits: 3 },
+  ])("are the same in check, rules, /readyz and the log, for $dialect", async (row) => {
+    const { text, rules, limits } = row;
+    const port = await freePort();
+    const env = { HEADGATE_ADMIN_ADDR: `127.0.0.1:${port}`, HEADGATE_ADMIN_OPEN: "true" };
+    const headgate = await HostedHeadgate.start(stage, { policy: text, env });
+    const words = rules === 1 ? "1 rule" : `${rules} rules`;
+    const size = `${words}, ${limits === 1 ? "1 limit" : `${limits} limits`}`;
+    expect((await captureCli(["check", headgate.policyPath])).out).toContain(`, ${size}`);
+    const checked = await captureCli(["check", "-o", "json", headgate.policyPath]);
+    expect(JSON.parse(checked.out)).toMatchObject({ rules, limits });
+    expect(await run(`http://127.0.0.1:${port}`, "rules")).toContain(`${size} of policy`);
+    const ready = await headgate.get("/readyz");
+    expect(JSON.parse(ready.body).policy).toMatchObject({ rules, limits });
+    const loaded = headgate.output.split("\n").find((line) => line.includes('"policyLoaded"'));
+    expect(JSON.parse(loaded ?? "{}")).toMatchObject({ ruleCount: rules, limitCount: limits });
+  });
+});

@@ -153,7 +153,10 @@ describe("environment names of envoyproxy/ratelimit", () => {
     expect((await early.get("/healthcheck")).status).toBe(500);
 
     await writeFile(join(folder, "users.yaml"), policy);
-    await writeFile(join(folder, "more"), "domain: edge\ndescriptors: [{key: more}]\n");
+    await writeFile(
+      join(folder, "more"),
+      "domain: edge\ndescriptors: [{key: more, rate_limit: {unlimited: true}}]\n",
+    );
     await writeFile(join(folder, ".draft.yaml"), "no policy: [");
     await waitFor("it is well", async () => (await early.get("/healthcheck")).status === 200, {
       withinMs: 20_000,

@@ -23,6 +23,7 @@ import { generateProblemRows } from "../../src/generate/generate-problems.js";
 import type { DifferenceRow } from "../../src/policy/difference-row.js";
 import { differenceRows } from "../../src/policy/differences.js";
 import { parsePolicy } from "../../src/policy/parse.js";
+import { emptyPolicySize } from "../../src/policy/policy-size.js";
 import { problemRows } from "../../src/policy/problem.js";
 import { ControlPlane } from "../../src/rpc/control-plane.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -99,7 +100,7 @@ async function renderMetrics(): Promise<string> {
     processCounts: newProcessCounts(),
     policies: {
       current: () => undefined,
-      status: { ruleCount: 0, domainCount: 0, serviceCount: 0, loadedCount: 0, refusedCount: 0 },
+      status: { ...emptyPolicySize, loadedCount: 0, refusedCount: 0 },
     },
     isDegraded: () => false,
     overloadCause: () => undefined,

@@ -103,6 +103,7 @@ export function evidenceOf(wrong: Partial<Evidence> = {}): Evidence {
   const policy = doctorPolicyOf(doctorPolicyText);
   return {
     dump: dumpOf(generatedDump()),
+    deprecated: [],
     stats: [new Map(Object.entries(rightStats))],
     runtime: undefined,
     envoyVersion: "1.40.0",

@@ -19,5 +19,6 @@ export async function parseHere(options: PolicyParsingOptions): Promise<PolicyPa
   builder.setQuotas(parsed.quotas);
   builder.addServices(parsed.services);
   builder.add(parsed.rules);
-  return { kind: "policy", policy: builder.finish(), chunkCount: 1 };
+  const { warnings } = parsed;
+  return { kind: "policy", policy: builder.finish(), warnings, chunkCount: 1 };
 }

@@ -1,6 +1,7 @@
 import type { RedisPool, StatsSources } from "../../src/app/stats.js";
 import { DecisionCounters, type HitCounters } from "../../src/decide/counters.js";
 import type { Policy } from "../../src/policy/policy.js";
+import { emptyPolicySize } from "../../src/policy/policy-size.js";
 import { testLimit, testPolicy } from "./policies.js";
 
 /** What statistics are read from, to be changed by a test. */
@@ -27,7 +28,7 @@ export function createTestSources(): TestSources {
     pools: [],
     policies: {
       current: () => sources.policy,
-      status: { ruleCount: 3, domainCount: 1, serviceCount: 0, loadedCount: 2, refusedCount: 1 },
+      status: { ...emptyPolicySize, domainCount: 1, ruleCount: 3, loadedCount: 2, refusedCount: 1 },
     },
     redisPools: () => sources.pools,
     count(rule, hits) {

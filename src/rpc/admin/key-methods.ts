@@ -10,6 +10,7 @@ import {
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { findNearestName } from "../../policy/nearest-name.js";
 import type { Policy } from "../../policy/policy.js";
+import { isRule } from "../../policy/policy-size.js";
 import { askOthers } from "./ask-others.js";
 import { actorOf, askedDomains, demandPart, demandRole, notFound, visibleAmong } from "./call.js";
 import { AdminFailure } from "./failures.js";
@@ -176,8 +177,7 @@ function listRules(
   let next = after;
   for (; next < policy.rules.length && shown.length < countMax; next += 1) {
     const rule = policy.rules[next];
-    // A level that only leads to others is no rule of its own.
-    if (rule === undefined || rule.effect.kind === "none") continue;
+    if (rule === undefined || !isRule(rule)) continue;
     if (wanted === undefined || wanted.has(rule.domain)) shown.push(rule);
   }
   const isMore = next < policy.rules.length;

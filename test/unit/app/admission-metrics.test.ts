@@ -3,6 +3,7 @@ import { admissionMetrics } from "../../../src/app/admission-metrics.js";
 import { createMetrics, newProcessCounts } from "../../../src/app/metrics.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import { ExchangeCounts } from "../../../src/decide/exchange-counts.js";
+import { emptyPolicySize } from "../../../src/policy/policy-size.js";
 import { AdmissionRig, testService } from "../../support/admission.js";
 
 async function linesOf(rig: AdmissionRig): Promise<readonly string[]> {
@@ -15,7 +16,7 @@ async function linesOf(rig: AdmissionRig): Promise<readonly string[]> {
     processCounts: newProcessCounts(),
     policies: {
       current: () => rig.policy,
-      status: { ruleCount: 0, domainCount: 0, serviceCount: 0, loadedCount: 0, refusedCount: 0 },
+      status: { ...emptyPolicySize, loadedCount: 0, refusedCount: 0 },
     },
     isDegraded: () => false,
     overloadCause: () => undefined,

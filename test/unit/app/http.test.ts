@@ -47,6 +47,7 @@ beforeEach(async () => {
   status = {
     version: "v7",
     ruleCount: 1,
+    limitCount: 2,
     domainCount: 1,
     serviceCount: 2,
     loadedCount: 1,
@@ -148,6 +149,7 @@ describe("health", () => {
   it("waits while there is no policy, and says what it waits for", async () => {
     const counts = {
       ruleCount: 0,
+      limitCount: 0,
       domainCount: 0,
       serviceCount: 0,
       loadedCount: 0,
@@ -190,6 +192,7 @@ describe("health", () => {
         version: "v7",
         domains: 1,
         rules: 1,
+        limits: 2,
         services: 2,
         loadedAt: "2023-11-14T22:13:20.000Z",
       },

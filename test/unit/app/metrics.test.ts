@@ -3,6 +3,7 @@ import { createMetrics, type MetricsParts, newProcessCounts } from "../../../src
 import type { PolicyStatus } from "../../../src/app/policy-in-force.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import type { Policy } from "../../../src/policy/policy.js";
+import { emptyPolicySize } from "../../../src/policy/policy-size.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
 
 let counters: DecisionCounters;
@@ -13,7 +14,7 @@ const processCounts = newProcessCounts();
 
 beforeEach(() => {
   counters = new DecisionCounters();
-  status = { ruleCount: 0, domainCount: 0, serviceCount: 0, loadedCount: 0, refusedCount: 0 };
+  status = { ...emptyPolicySize, loadedCount: 0, refusedCount: 0 };
   policy = undefined;
   isDegraded = false;
 });
@@ -141,6 +142,7 @@ describe("createMetrics()", () => {
     status = {
       version: "v2",
       ruleCount: 7,
+      limitCount: 9,
       domainCount: 1,
       serviceCount: 0,
       loadedCount: 2,
@@ -153,6 +155,7 @@ describe("createMetrics()", () => {
     for (const line of [
       'headgate_policy_info{version="v2"} 1',
       "headgate_policy_rules 7",
+      "headgate_policy_limits 9",
       'headgate_policy_loads_total{result="loaded"} 2',
       'headgate_policy_loads_total{result="refused"} 1',
       "headgate_policy_loaded_timestamp_seconds 1700000000.5",

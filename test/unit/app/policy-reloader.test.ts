@@ -78,7 +78,8 @@ describe("PolicyReloader", () => {
     const reloader = await watching(join(folder, "config"));
     expect(hits(reloader)).toBe(0);
     const at = events.findIndex(({ event }) => event === "policyNotice");
-    expect(sentences[at]).toMatch(/^requests_per_unit is missing.*: shop\.user\./);
+    expect(events[at]).toMatchObject({ problem: "HG170" });
+    expect(sentences[at]).toMatch(/policy\.yaml:\d+:\d+: HG170 "requests_per_unit" is missing, so/);
   });
 
   it("knows no policy before its first look, and one after", async () => {
@@ -94,6 +95,7 @@ describe("PolicyReloader", () => {
     expect(reloader.current()).toBeUndefined();
     expect(reloader.status).toEqual({
       ruleCount: 0,
+      limitCount: 0,
       domainCount: 0,
       serviceCount: 0,
       loadedCount: 0,

@@ -48,7 +48,7 @@ describe("headgate check", () => {
     const paths = [await write("a.yaml", ratelimitText), await write("b.yaml", policyText)];
     expect(await check(...paths)).toEqual({
       code: 0,
-      out: "OK: 2 files, 2 domains, 3 limits.",
+      out: "OK: 2 files, 2 domains, 2 rules, 3 limits.",
       err: "",
     });
   });
@@ -56,7 +56,10 @@ describe("headgate check", () => {
   it("reads a directory", async () => {
     await write("a.yaml", ratelimitText);
     await write(".hidden.yaml", "nonsense: [");
-    expect(await check(folder)).toMatchObject({ code: 0, out: "OK: 1 file, 1 domain, 1 limit." });
+    expect(await check(folder)).toMatchObject({
+      code: 0,
+      out: "OK: 1 file, 1 domain, 1 rule, 1 limit.",
+    });
   });
 
   it("counts a file that is named twice once", async () => {
@@ -86,22 +89,42 @@ describe("headgate check", () => {
 
   it("warns where rate_limit has no value, as in a file that was cut off", async () => {
     const cut = ratelimitText.slice(0, ratelimitText.indexOf("rate_limit:") + "rate_limit:".length);
-    const { code, out } = await check(await write("a.yaml", cut));
+    const path = await write("a.yaml", cut);
+    const { code, out } = await check(path);
     expect(code).toBe(0);
-    expect(out).toMatch(/WARNING: rate_limit has no value, so nothing is limited: .*\.user/);
+    expect(out).toContain(`${path}:4:5: warning HG171 "rate_limit" has no value`);
   });
 
   it("warns where requests_per_unit is missing, which refuses every request", async () => {
     const path = await write("a.yaml", ratelimitText.replace(", requests_per_unit: 5", ""));
     const { code, out } = await check(path);
     expect(code).toBe(0);
-    expect(out).toMatch(/WARNING: requests_per_unit is missing, so it is 0 .*\.user/);
+    expect(out).toContain(`${path}:4:17: warning HG170 "requests_per_unit" is missing, so it is 0`);
+  });
+
+  it("takes a number that stands for a text as it is written, and says where", async () => {
+    const numeric = ratelimitText.replace("key: user", "key: 123\n    value: 0x1F");
+    const path = await write("a.yaml", numeric);
+    const { code, out } = await check(path);
+    expect(code).toBe(0);
+    expect(out).toContain(
+      `${path}:3:10: warning HG172 "key" is a number, and taken as the text "123"`,
+    );
+    expect(out).toContain(`${path}:4:12: warning HG172 "value" is a number`);
+    expect(out).toContain('taken as the text "0x1F"');
+    const { warnings } = JSON.parse((await check("-o", "json", path)).out);
+    expect(warnings).toMatchObject([
+      { id: "HG172", line: 3 },
+      { id: "HG172", line: 4 },
+    ]);
+    const quoted = numeric.replace("123", '"123"').replace("0x1F", "'0x1F'");
+    expect((await check(await write("a.yaml", quoted))).out).not.toContain("warning");
   });
 
   it("merges the files of a domain where the flag or the environment says so", async () => {
     const first = await write("a.yaml", ratelimitText);
     const second = await write("b.yaml", ratelimitText.replace("user", "path"));
-    const merged = { code: 0, out: "OK: 2 files, 1 domain, 2 limits." };
+    const merged = { code: 0, out: "OK: 2 files, 1 domain, 2 rules, 2 limits." };
     expect(await check(first, second)).toMatchObject({ code: 3 });
     expect(await check("--merge-domain-config", "true", first, second)).toMatchObject(merged);
     expect(await check(first, second, "--merge-domain-config")).toMatchObject(merged);
@@ -130,12 +153,12 @@ describe("headgate check", () => {
       ok: true,
       files: 1,
       domains: 1,
+      rules: 1,
       limits: 1,
       services: [],
       quotas: [],
       problems: [],
       warnings: [],
-      notices: [],
     });
     const bad = await check("-o", "json", await write("b.yaml", "domain: [x"));
     expect(bad.code).toBe(3);
@@ -188,7 +211,7 @@ describe("headgate check, of services", () => {
     const { code, out } = await check(path);
     expect(code).toBe(0);
     expect(out.split("\n")).toEqual([
-      "OK: 1 file, 1 domain, 1 limit, 2 services.",
+      "OK: 1 file, 1 domain, 1 rule, 1 limit, 2 services.",
       "",
       "Services",
       "  service  admission        limit  class stated by",
@@ -241,13 +264,13 @@ describe("headgate check --ratelimit", () => {
     expect({ code, err }).toEqual({ code: 0, err: "" });
     const titles = out.split("\n").filter((line) => /^\S/.test(line));
     expect(titles).toEqual([
-      "OK: 1 file, 1 domain, 1 limit.",
-      "The same",
-      "Better",
-      "Different",
-      "The most each limit admits, envoyproxy/ratelimit > Headgate",
+      "OK: 1 file, 1 domain, 1 rule, 1 limit.",
+      "The same in both",
+      "Better here, and nobody loses by it",
+      "Different here: see whether you rely on it",
+      "The most that each limit lets pass, in envoyproxy/ratelimit and here",
     ]);
-    expect(out).toMatch(/ {2}edge +user +5 a day +10 > 5 +5 > 9 +algorithm: fixed_window/);
+    expect(out).toMatch(/ {2}edge +user +5 a day +10, here 5 +5, here 9 +algorithm: fixed_window/);
   });
 
   it("follows what the environment says of limits, and refuses it where it is wrong", async () => {
@@ -255,7 +278,7 @@ describe("headgate check --ratelimit", () => {
     vi.stubEnv("HEADGATE_ALGORITHM", "fixed_window");
     vi.stubEnv("HEADGATE_ON_STORE_FAILURE", "error");
     const { out } = await check("--ratelimit", folder);
-    expect(out).toMatch(/ {2}edge +user +5 a day +10 > 10 +5 > 5/);
+    expect(out).toMatch(/ {2}edge +user +5 a day +10, here 10 +5, here 5/);
     expect(out).not.toMatch(/smooth-limits|store-failure/);
     vi.stubEnv("HEADGATE_ALGORITHM", "magic");
     expect(await check("--ratelimit", folder)).toMatchObject({

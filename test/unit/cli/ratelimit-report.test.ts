@@ -18,12 +18,14 @@ const daily = "rate_limit: {unit: day, requests_per_unit: 1000}";
 describe("renderComparison()", () => {
   it("shows both numbers of a limit, and how to have the other behaviour", () => {
     const lines = report(`{key: user, ${daily}}`).split("\n");
-    const row = lines.find((line) => line.includes("1000 a day"));
+    const row = lines.find((line) => line.startsWith("  shop "));
     expect(row).toMatch(
-      /^ {2}shop +user +1000 a day +2000 > 1000 +1000 > 1999 +algorithm: fixed_w/,
+      /^ {2}shop +user +1,000 a day +2,000, here 1,000 +1,000, here 1,999 +algorithm: fixed_w/,
     );
-    const choice = lines.find((line) => line.startsWith("    switch: HEADGATE_ALGORITHM="));
-    expect(choice).toContain("fixed_window; or algorithm: fixed_window on the limit");
+    const choice = lines.find((line) =>
+      line.startsWith("    keep ratelimit's way: HEADGATE_ALGORITHM="),
+    );
+    expect(choice).toContain("fixed_window; or algorithm: fixed_window");
   });
 
   it("cuts names to a terminal, and never where a program reads", () => {
@@ -45,13 +47,13 @@ describe("renderComparison()", () => {
 
   it("leaves out what there is nothing to say of", () => {
     expect(report("")).toBe("");
-    expect(report("{key: a}")).not.toMatch(/Better|Different|The most/);
+    expect(report("{key: a}")).not.toMatch(/Better|Different|The most that/);
   });
 
   it("shows as many limits as fit a screen or two, and counts the others", () => {
     const text = (count: number): string =>
       report(Array.from({ length: count }, (_, i) => `{key: k${i}, ${daily}}`).join(", "));
-    const rowCount = (of: string): number => of.match(/1000 a day/g)?.length ?? 0;
+    const rowCount = (of: string): number => of.match(/ 1,000 a day +2,000/g)?.length ?? 0;
     expect(rowCount(text(reportLimitsMax))).toBe(reportLimitsMax);
     expect(text(reportLimitsMax)).not.toContain("more (");
     expect(rowCount(text(reportLimitsMax + 3))).toBe(reportLimitsMax);

@@ -22,7 +22,7 @@ describe("summarizeServices()", () => {
     ["admission: {shedAt: off, deadline: off}", { admission: "permits" }],
     [
       "admission: {dryRun: true, maxInFlight: 5}",
-      { admission: "(deadline) (shedAt)", limit: "(5)" },
+      { admission: "dry run: deadline shedAt", limit: "dry run: 5" },
     ],
     [
       "priority: {rules: [{when: 'true', is: low}]}, concurrency: {feedback: [circuitBreakers]}",

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { readEnvoyImage } from "../../../src/app/envoy-image.js";
 import { comparedDescriptorsMax } from "../../../src/doctor/descriptor-looks.js";
 import { diagnose } from "../../../src/doctor/diagnose.js";
 import { doctorProblemIds } from "../../../src/doctor/doctor-problems.js";
 import { type Evidence, findingsMax } from "../../../src/doctor/look.js";
+import { findDeprecated } from "../../../src/generate/check/deprecated-fields.js";
+import { EnvoyApi } from "../../../src/generate/check/envoy-api.js";
 import {
   type Dumped,
   doctorPolicyOf,
@@ -50,6 +53,14 @@ function hostOf({ manager }: Parts): Dumped {
   const host = manager["route_config"]?.["virtual_hosts"]?.[0];
   if (host === undefined) throw new Error("no host");
   return host;
+}
+
+function limitsOf(parts: Parts): Dumped | undefined {
+  return hostOf(parts)["typed_per_filter_config"]?.[rateLimits]?.["rate_limits"];
+}
+
+function firstLimitOf(parts: Parts): Dumped | undefined {
+  return limitsOf(parts)?.[0];
 }
 
 /** Sets what stands at a place, whatever its type. */
@@ -133,11 +144,25 @@ const cases: readonly {
     what: "a descriptor that meets no limit, so that a limit is not reached",
     wrong: () =>
       brokenDump((parts) => {
-        const [limit] =
-          hostOf(parts)["typed_per_filter_config"]?.[rateLimits]?.["rate_limits"] ?? [];
-        limit?.["actions"]?.reverse();
+        firstLimitOf(parts)?.["actions"]?.reverse();
       }),
     found: ["HG507 error", "HG509 warning"],
+  },
+  {
+    what: "costs told after responses to a limit that does not settle",
+    wrong: () => brokenDump((parts) => set(firstLimitOf(parts), "apply_on_stream_done", true)),
+    found: ["HG513 warning"],
+  },
+  {
+    what: "a field that Envoy's API gives up",
+    wrong: () => {
+      const api = new EnvoyApi(readEnvoyImage());
+      const dump = generatedDump();
+      const [cluster] = partsOf(dump).bootstrap["static_resources"]?.["clusters"] ?? [];
+      set(cluster, "http2_protocol_options", {});
+      return { deprecated: findDeprecated(plainMapOf(dump), api) };
+    },
+    found: ["HG562 warning"],
   },
   {
     what: "routes that ask for nothing",
@@ -392,9 +417,46 @@ describe("diagnose()", () => {
     expect(found.map(({ id }) => id)).toEqual(["HG504", "HG542", "HG560"]);
   });
 
+  it.each([
+    {
+      what: "limits that settle",
+      isThere: false,
+      asksFirst: false,
+      says: undefined,
+    },
+    {
+      what: "a ratelimit file that is asked with no hits first",
+      isThere: true,
+      asksFirst: true,
+      says: /up to twice the limit, and drain at its rate; envoyproxy\/ratelimit counts them/,
+    },
+    {
+      what: "a ratelimit file that nothing asks first",
+      isThere: true,
+      asksFirst: false,
+      says: /only where they fit: nothing asks first/,
+    },
+  ])("says what becomes of costs told after responses: $what", (row) => {
+    const limit = "rate_limit: {unit: second, requests_per_unit: 10";
+    const text = row.isThere
+      ? "domain: shop\ndescriptors: [{key: plan, value: free, descriptors: [{key: user, " +
+        `${limit}}}]}]\n`
+      : doctorPolicyText.replace(`${limit}}`, `${limit}, charge: settle}`);
+    const { dump } = brokenDump((parts) => {
+      const first = firstLimitOf(parts);
+      const { actions } = Object(first);
+      set(first, "apply_on_stream_done", true);
+      const peek = { actions, hits_addend: { number: "0" } };
+      if (row.asksFirst) Reflect.apply(Array.prototype.push, limitsOf(parts), [peek]);
+    });
+    const found = findingsOf(evidenceOf({ dump, policy: doctorPolicyOf(text) }));
+    const later = found.filter(({ id }) => id === "HG513").map(({ seen }) => seen);
+    expect(later).toEqual(row.says === undefined ? [] : [expect.stringMatching(row.says)]);
+  });
+
   it("shows findings of one id up to a bound, and says how many more there are", () => {
     const many = brokenDump((parts) => {
-      const limits = hostOf(parts)["typed_per_filter_config"]?.[rateLimits]?.["rate_limits"];
+      const limits = limitsOf(parts);
       for (let i = 0; i < findingsMax + 5; i += 1) {
         const action = { generic_key: { descriptor_key: `k${i}`, descriptor_value: "v" } };
         Reflect.apply(Array.prototype.push, limits, [{ actions: [action] }]);

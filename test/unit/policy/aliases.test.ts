@@ -155,7 +155,8 @@ describe("parsePolicy() of any aliases", () => {
           expect(idsOf(aliased)).toEqual(idsOf(written));
           return;
         }
-        expect(aliased).toEqual(written);
+        // What is written once is warned of once.
+        expect({ ...aliased, warnings: [] }).toEqual({ ...written, warnings: [] });
         policyCount += 1;
       }),
       propertyRuns(200),

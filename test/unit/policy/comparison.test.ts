@@ -118,7 +118,7 @@ describe("compareWithReference(), what it names", () => {
   });
 
   it.each([
-    { descriptor: "{key: a}", what: /^without a limit/ },
+    { descriptor: "{key: a}", what: /^no `rate_limit`/ },
     { descriptor: "{key: a, rate_limit: {unlimited: true}}", what: /unlimited/ },
     { descriptor: `{key: a, shadow_mode: true, ${rate}}`, what: /shadow_mode/ },
     { descriptor: `{key: a, quota_mode: true, ${rate}}`, what: /quota_mode/ },
@@ -129,7 +129,7 @@ describe("compareWithReference(), what it names", () => {
     { descriptor: `{key: a, value: "*", share_threshold: true, ${rate}}`, what: /share_threshold/ },
     { descriptor: `{key: a, value_to_metric: true, ${rate}}`, what: /value_to_metric/ },
     { descriptor: `{key: a, metadata: {}, ${rate}}`, what: /metadata/ },
-    { descriptor: "{key: a, rate_limit: {unit: day}}", what: /^0 requests/ },
+    { descriptor: "{key: a, rate_limit: {unit: day}}", what: /^`requests_per_unit: 0`/ },
     { descriptor: "{key: a, rate_limit: {unit: year, requests_per_unit: 1}}", what: /365/ },
   ])("finds the same in $descriptor", ({ descriptor, what }) => {
     const { same } = compare(`[${descriptor}, {key: other, ${rate}}]`);

@@ -17,7 +17,10 @@ function format(text: string): string {
 /** What a policy says, without where; of a wrong one what is wrong with it. */
 function meaningOf(text: string): unknown {
   const parsed = parsePolicy([{ file: "a.yaml", text }]);
-  if (parsed.kind === "policy") return { ...parsed, places: undefined };
+  if (parsed.kind === "policy") {
+    const warnings = parsed.warnings.problems.map(({ id, message }) => `${id} ${message}`).sort();
+    return { ...parsed, places: undefined, warnings };
+  }
   // Lines move, and some messages name them.
   return parsed.problems.map(({ id, message }) => `${id} ${message.replace(/\d+$/, "n")}`).sort();
 }

@@ -89,6 +89,25 @@ const limitRows = [
 ];
 
 describe("comparePolicies()", () => {
+  it("says once for a domain that descriptors leave a ratelimit file, unless they settle", () => {
+    const limit = "rate_limit: {unit: day, requests_per_unit: 5";
+    const there = `domain: shop\ndescriptors: [{key: a, ${limit}}}, {key: b, ${limit}}}]\n`;
+    const before = parsePolicy([{ file: "a.yaml", text: there }]);
+    if (before.kind === "problems") throw new Error(JSON.stringify(before.problems));
+    const here = (charge: string) =>
+      policyOf(
+        `  rateLimits: [{domain: shop, descriptors: [{key: a, ${limit}}}, ` +
+          `{key: b, ${limit}${charge}}}]}]\n`,
+      );
+    expect(sentences(before, here(""))).toEqual([
+      expect.stringMatching(/^different: shop: 2 descriptors leave a ratelimit file: costs told/),
+    ]);
+    expect(sentences(here(""), before)).toEqual([]);
+    expect(sentences(before, here(", charge: settle")).join("\n")).toContain(
+      "shop: 1 descriptor leaves a ratelimit file",
+    );
+  });
+
   it.each(limitRows)("tells $name", ({ before, after, says }) => {
     expect(sentences(limits(before), limits(after))).toEqual(says);
   });

@@ -1,0 +1,42 @@
+import type { Rule } from "../core/limit.js";
+
+/** How much a policy holds: the numbers that logs, readiness, metrics and commands tell. */
+export interface PolicySize {
+  readonly domainCount: number;
+  /** Descriptors that say something of requests: limited or unlimited, those of quotas included. */
+  readonly ruleCount: number;
+  /** The limits of all rules: a descriptor may have several. */
+  readonly limitCount: number;
+  readonly serviceCount: number;
+}
+
+/** Of no policy at all. */
+export const emptyPolicySize: PolicySize = {
+  domainCount: 0,
+  ruleCount: 0,
+  limitCount: 0,
+  serviceCount: 0,
+};
+
+/** Whether it is a rule, and no level that only leads to others. */
+export function isRule({ effect }: Pick<Rule, "effect">): boolean {
+  return effect.kind !== "none";
+}
+
+/** Counts what a policy holds. */
+export function measurePolicy(policy: {
+  readonly domains: Iterable<unknown>;
+  readonly rules: readonly Rule[];
+  readonly services: readonly unknown[];
+}): PolicySize {
+  let limitCount = 0;
+  for (const { effect } of policy.rules) {
+    if (effect.kind === "limited") limitCount += effect.limits.length;
+  }
+  return {
+    domainCount: [...policy.domains].length,
+    ruleCount: policy.rules.filter(isRule).length,
+    limitCount,
+    serviceCount: policy.services.length,
+  };
+}
