@@ -9,7 +9,7 @@ import type { LoadAnswer } from "../support/open-loop-load.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
-const stage = useStage("test");
+const stage = useStage("file");
 
 /** Of 50 ms: 800 requests a second, of which the loads here are a quarter. */
 const workerCount = 40;
@@ -53,8 +53,11 @@ describe("a fleet before a service that has room", { timeout: 60_000 }, () => {
     expect(refusedOf(answers)).toBe("0 refused");
   });
 
-  /** Story: all had one permit, and then `limits.min` for all of them: nearly half was refused. */
-  it.each([
+  /**
+   * Story: all had one permit, and then `limits.min` for all of them: nearly half was refused. Each
+   * is a quarter of a core's work, and waits most of its time.
+   */
+  it.concurrent.each([
     {
       title: "Redis has been away for longer than a sheet holds, and comes back empty",
       lose: ({ redis }: FeedbackFleet) => redis.kill(),

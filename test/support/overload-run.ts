@@ -161,6 +161,8 @@ const protections: Readonly<Record<Protection, Partial<EnvoyOptions>>> = {
         initial_metadata: [{ key: "x-headgate-service", value: "orders" }],
       },
       request_attributes: ["source.address"],
+      // What Envoy refuses because the machine was busy says nothing about Headgate.
+      message_timeout: "10s",
     },
   },
 };
