@@ -5,11 +5,11 @@ import {
   feedbackLoad,
   startFeedbackFleet,
 } from "../support/feedback-run.js";
-import type { LoadAnswer } from "../support/open-loop-load.js";
+import { type LoadAnswer, unstalled } from "../support/open-loop-load.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
-const stage = useStage("file");
+const stage = useStage("test");
 
 /** Of 50 ms: 800 requests a second, of which the loads here are a quarter. */
 const workerCount = 40;
@@ -22,7 +22,10 @@ const layerTtlMs = 3_000;
 
 /** Requests that an Envoy or the upstream refused, of how many. */
 function refusedOf(answers: readonly LoadAnswer[]): string {
-  const refusedCount = answers.filter(({ status }) => status !== 0 && status !== 200).length;
+  // After a stall of the machine more come at once than a share holds.
+  const counted = unstalled(answers);
+  expect(counted.length).toBeGreaterThan(answers.length / 2);
+  const refusedCount = counted.filter(({ status }) => status !== 0 && status !== 200).length;
   return `${refusedCount} refused`;
 }
 
@@ -53,11 +56,8 @@ describe("a fleet before a service that has room", { timeout: 60_000 }, () => {
     expect(refusedOf(answers)).toBe("0 refused");
   });
 
-  /**
-   * Story: all had one permit, and then `limits.min` for all of them: nearly half was refused. Each
-   * is a quarter of a core's work, and waits most of its time.
-   */
-  it.concurrent.each([
+  /** Story: all had one permit, and then `limits.min` for all of them: nearly half was refused. */
+  it.each([
     {
       title: "Redis has been away for longer than a sheet holds, and comes back empty",
       lose: ({ redis }: FeedbackFleet) => redis.kill(),
