@@ -85,8 +85,8 @@ async function expectPrinted(
 }
 
 /**
- * An Envoy that waits longer for a limit: on a machine full of other work the usual wait is over too
- * often, and calls pass.
+ * An Envoy that waits longer for a limit: on a machine full of other work the usual wait is over
+ * too often, and calls pass.
  */
 async function patientEnvoy(): Promise<string> {
   const path = join(stage.folder, "envoy");
