@@ -4,7 +4,7 @@ import type { Cancel, Clock } from "../core/clock.js";
 import { tooLarge } from "../wire/grpc-encoding.js";
 import { MessageReader, messageHeadBytes } from "../wire/grpc-message.js";
 import { malformedMessage, noRoom, tooSlow } from "../wire/grpc-request.js";
-import { type PartialBytes, partialMsMax } from "../wire/partial-bytes.js";
+import { type PartialBytes, schedulePartialEnd } from "../wire/partial-bytes.js";
 import type { CallFailure } from "../wire/service.js";
 
 /** What bounds the unfinished requests of a library's call. */
@@ -132,7 +132,7 @@ class BoundedDecoder {
   }
 
   #wait(): Cancel {
-    return this.#parts.clock.schedule(partialMsMax, () => {
+    return schedulePartialEnd(this.#parts.clock, () => {
       this.#cancel = undefined;
       // The caller cannot go on while a message before this one is in work.
       if (this.#stream.isPaused()) this.#cancel = this.#wait();

@@ -8,7 +8,7 @@ import { metadataOf } from "./grpc-metadata.js";
 import { malformedMessage, noRoom, tooSlow } from "./grpc-request.js";
 import { protocolStatuses } from "./grpc-status.js";
 import type { HeaderFields, ServerStream, StreamReader } from "./http2.js";
-import { partialMsMax } from "./partial-bytes.js";
+import { schedulePartialEnd } from "./partial-bytes.js";
 import type { BidiAnswers, BidiContext, BidiHandler, BidiReader, CallFailure } from "./service.js";
 
 /**
@@ -167,7 +167,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   #watchPartial(): void {
     if (this.#waitingBytes === 0) return;
     const { clock } = this.connection.parts;
-    this.#cancelPartial ??= clock.schedule(partialMsMax, () => this.#refuse(tooSlow));
+    this.#cancelPartial ??= schedulePartialEnd(clock, () => this.#refuse(tooSlow));
   }
 
   #forgetPartial(): void {

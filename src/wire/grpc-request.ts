@@ -5,7 +5,7 @@ import { isOneMessage, MessageReader, messageHeadBytes } from "./grpc-message.js
 import { metadataOf } from "./grpc-metadata.js";
 import { failureAnswer, protocolStatuses } from "./grpc-status.js";
 import type { HeaderFields, ServerStream, StreamReader } from "./http2.js";
-import { partialMsMax } from "./partial-bytes.js";
+import { partialMsMax, schedulePartialEnd } from "./partial-bytes.js";
 import type { CallContext, CallFailure } from "./service.js";
 
 /**
@@ -124,7 +124,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     if (this.#isWhole) return secondRequest;
     if (this.#partial === undefined) {
       this.#partial = new MessageReader(connection.receivedBytesMax);
-      this.#cancelPartial = connection.parts.clock.schedule(partialMsMax, () => this.#giveUp());
+      this.#cancelPartial = schedulePartialEnd(connection.parts.clock, () => this.#giveUp());
     }
     this.#partial.feed(bytes);
     const read = this.#partial.read();

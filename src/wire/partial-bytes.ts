@@ -1,3 +1,4 @@
+import type { Cancel, Clock } from "../core/clock.js";
 import { Tally } from "../core/tally.js";
 
 /**
@@ -11,6 +12,17 @@ export const serverPartialBytesMax = 67_108_864;
 
 /** How long a request may take from its first byte to its last one, in milliseconds. */
 export const partialMsMax = 10_000;
+
+/**
+ * Calls back when a request that begins now has had its time. What this process was late to read is
+ * not held against the caller: all that lies there in the turn in which the time ends counts.
+ */
+export function schedulePartialEnd(clock: Clock, callback: () => void): Cancel {
+  let cancel = clock.schedule(partialMsMax, () => {
+    cancel = clock.scheduleTurn(callback);
+  });
+  return () => cancel();
+}
 
 /** Bytes of requests that have begun and not ended, on all connections of a server. */
 export class PartialBytes {

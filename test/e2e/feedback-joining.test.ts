@@ -5,7 +5,7 @@ import {
   feedbackLoad,
   startFeedbackFleet,
 } from "../support/feedback-run.js";
-import type { LoadAnswer } from "../support/open-loop-load.js";
+import { type LoadAnswer, unstalled } from "../support/open-loop-load.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -22,7 +22,10 @@ const layerTtlMs = 3_000;
 
 /** Requests that an Envoy or the upstream refused, of how many. */
 function refusedOf(answers: readonly LoadAnswer[]): string {
-  const refusedCount = answers.filter(({ status }) => status !== 0 && status !== 200).length;
+  // After a stall of the machine more come at once than a share holds.
+  const counted = unstalled(answers);
+  expect(counted.length).toBeGreaterThan(answers.length / 2);
+  const refusedCount = counted.filter(({ status }) => status !== 0 && status !== 200).length;
   return `${refusedCount} refused`;
 }
 

@@ -151,7 +151,8 @@ describe.concurrent("quotas of several Envoys and Headgates", { timeout: 10 * se
       () => [...edited.latelyHz(1_000), ...frozen.latelyHz(1_000)].every((hz) => hz >= 6),
       settled,
     );
-    const reportAgeMsMax = 1_500;
+    // Each reports on its own, and on a busy machine they have begun seconds apart.
+    const reportAgeMsMax = 2_000;
     // The admin API takes so many calls a second, and an operator's is next.
     const rarely = { everyMs: 200 };
     await waitFor(

@@ -5,7 +5,8 @@ import { joinedTo } from "./envoy-control.js";
 import { freePort } from "./free-port.js";
 import { HeadgateProcess } from "./headgate-process.js";
 import { type LoadAnswer, type OpenLoopOrder, runOpenLoop } from "./open-loop-load.js";
-import { RedisServer } from "./redis-server.js";
+import { startRedis } from "./redis.js";
+import type { RedisServer } from "./redis-server.js";
 import { type SaturableUpstream, startSaturableUpstream } from "./saturable-upstream.js";
 import type { Stage } from "./stage.js";
 
@@ -72,22 +73,22 @@ export async function startFeedbackFleet(
 ): Promise<FeedbackFleet> {
   const { envoyCount, workerCount, layerTtlMs = defaultLayerTtlMs, initialLimit = 20 } = order;
   const policy = policyOf(initialLimit);
-  const upstream = await startFeedbackUpstream(stage, workerCount);
-  const redis = await RedisServer.start({ engine: "redis" });
-  stage.atEnd(() => redis.stop());
-  const headgates: HeadgateProcess[] = [];
-  const ports: number[] = [];
-  for (let i = 0; i < 2; i += 1) {
-    const port = await freePort();
-    const env = {
-      REDIS_TYPE: "single",
-      REDIS_URL: `redis://127.0.0.1:${redis.port}`,
-      HEADGATE_CONTROL_ADDR: `127.0.0.1:${port}`,
-      HEADGATE_LAYER_TTL_MS: String(layerTtlMs),
-    };
-    headgates.push(await HeadgateProcess.start(stage, { policy, env }));
-    ports.push(port);
-  }
+  const [upstream, redis] = await Promise.all([
+    startFeedbackUpstream(stage, workerCount),
+    startRedis(stage),
+  ]);
+  const ports = [await freePort(), await freePort()];
+  const headgates = await Promise.all(
+    ports.map((port) => {
+      const env = {
+        REDIS_TYPE: "single",
+        REDIS_URL: `redis://127.0.0.1:${redis.port}`,
+        HEADGATE_CONTROL_ADDR: `127.0.0.1:${port}`,
+        HEADGATE_LAYER_TTL_MS: String(layerTtlMs),
+      };
+      return HeadgateProcess.start(stage, { policy, env });
+    }),
+  );
   const envoys: Envoy[] = [];
   const addEnvoy = async (): Promise<Envoy> => {
     const place = envoys.length;

@@ -52,16 +52,12 @@ const deadlineMs = 2_000;
 /** Runs it with programs of their own for everything: upstream, Envoys, Headgate, load. */
 export async function runOverload(stage: Stage, order: OverloadOrder): Promise<OverloadResult> {
   const { protection, multiple, durationMs, meanServiceMs, retries = "none", seed = 1 } = order;
-  const upstream = await startSaturableUpstream(stage, {
-    workerCount,
-    meanServiceMs,
-    seed,
-    reportsLoad: false,
-  });
-  const headgate =
+  const [upstream, headgate] = await Promise.all([
+    startSaturableUpstream(stage, { workerCount, meanServiceMs, seed, reportsLoad: false }),
     protection === "headgate"
-      ? await HeadgateProcess.start(stage, { policy: overloadPolicy(meanServiceMs) })
-      : undefined;
+      ? HeadgateProcess.start(stage, { policy: overloadPolicy(meanServiceMs) })
+      : undefined,
+  ]);
   const server = await Envoy.start(stage, {
     upstreamPort: upstream.port,
     headgatePorts: [headgate?.grpcPort ?? upstream.port],
@@ -161,6 +157,8 @@ const protections: Readonly<Record<Protection, Partial<EnvoyOptions>>> = {
         initial_metadata: [{ key: "x-headgate-service", value: "orders" }],
       },
       request_attributes: ["source.address"],
+      // What Envoy refuses because the machine was busy says nothing about Headgate.
+      message_timeout: "10s",
     },
   },
 };
