@@ -11,8 +11,8 @@ export interface EnvoyContext {
   /** A mesh's gateway that is a caller like others otherwise: strangers reach it first. */
   readonly isMeshGateway?: true;
   /**
-   * Its virtual hosts turn no filter on: istiod takes no `config: {}` without a type, and Envoy takes
-   * none of any type for a quota's filter. So quotas look at hosts themselves.
+   * Its virtual hosts turn no filter on: istiod takes no `config: {}` without a type, and Envoy
+   * takes none of any type for a quota's filter. So quotas look at hosts themselves.
    */
   readonly hasQuotasByHost?: true;
   /** How the proxy names the clusters that lead to Headgate. */
