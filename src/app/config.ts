@@ -48,6 +48,8 @@ export interface Config
   readonly policyStyle: PolicyFileStyle;
   /** A control plane from which the policy comes, in place of files. */
   readonly xds?: XdsChoice;
+  /** The control port of a configuration that is ours by its policy alone; see `chooseControl`. */
+  readonly ownPolicyControlAddress?: OptionValues["controlAddress"];
   /** How sources of signals are reached. */
   readonly signals: SignalChoice;
   /** Where statistics go besides `/metrics`. */
@@ -198,7 +200,8 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     isSet: (name) => isSet(name, sources),
     hasOwnSetting: optionNames.some((name) => isOurs(name) && isSet(name, sources)),
   });
-  const controlAddress = control.kind === "control" ? control.address : undefined;
+  const { address: controlAddress, ownPolicyAddress } =
+    control.kind === "control" ? control : { address: undefined };
   const openPorts = checkOpenPorts({ ...values, controlAddress }, tls);
   const timings = parseTimings(sources.env[testTimingsName]);
   if (
@@ -225,6 +228,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const config: Config = {
     ...rest,
     controlAddress,
+    ownPolicyControlAddress: ownPolicyAddress,
     store,
     ...(tls.kind === "tls" ? { tls: tls.tls } : {}),
     ...(admin.admin === undefined ? {} : { admin: admin.admin }),
