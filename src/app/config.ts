@@ -200,8 +200,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     isSet: (name) => isSet(name, sources),
     hasOwnSetting: optionNames.some((name) => isOurs(name) && isSet(name, sources)),
   });
-  const { address: controlAddress, ownPolicyAddress } =
-    control.kind === "control" ? control : { address: undefined };
+  const controlAddress = control.kind === "control" ? control.address : undefined;
   const openPorts = checkOpenPorts({ ...values, controlAddress }, tls);
   const timings = parseTimings(sources.env[testTimingsName]);
   if (
@@ -228,7 +227,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const config: Config = {
     ...rest,
     controlAddress,
-    ownPolicyControlAddress: ownPolicyAddress,
+    ownPolicyControlAddress: control.ownPolicyAddress,
     store,
     ...(tls.kind === "tls" ? { tls: tls.tls } : {}),
     ...(admin.admin === undefined ? {} : { admin: admin.admin }),

@@ -53,7 +53,7 @@ function closed(...notices: readonly string[]): Extract<ChosenControl, { kind: "
   return { kind: "control", address: undefined, notices };
 }
 
-/** Whether some of a policy is of a `kind: Policy` file, as far as that allows or limits anything. */
+/** Whether some of a policy is of a `kind: Policy`, as far as that allows or limits anything. */
 export function isOwnPolicy({ rules, services, quotas }: Policy): boolean {
   return (
     services.length > 0 ||

@@ -13,6 +13,7 @@ import { chargesFor, type Hits } from "./decision.js";
 import { charCountOf } from "./decision-tail.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
+import { PeekedRules } from "./peeked-rules.js";
 import { type PreparedQuery, prepareQuery } from "./prepared-query.js";
 import type { RateLimitQuery } from "./query.js";
 import { ShadowCounter, type ShadowCounts } from "./shadow-counts.js";
@@ -91,6 +92,7 @@ export class ShadowRun {
   readonly #counters = new DecisionCounters();
   readonly #records = new KeyRecords(0);
   readonly #windows = new WindowSource();
+  readonly #peeked = new PeekedRules();
   readonly #newKeys: NewKeyGuard;
   readonly #batcher: Batcher;
   #queue: AnsweredCall[] = [];
@@ -195,6 +197,7 @@ export class ShadowRun {
       return;
     }
     const charges = chargesFor(prepared, this.#hitsOf(call, prepared));
+    this.#peeked.note(prepared, charges);
     if (charges.length === 0) {
       const results = { isDenied: false, charges, results: [], nowUs: 0, isFromMemory: false };
       this.#compare(call, prepared, present(prepared, results));
@@ -228,6 +231,7 @@ export class ShadowRun {
     return prepareQuery(query, {
       policy,
       overrides: overrides.current(),
+      peekedRules: this.#peeked.under(policy),
       counters: this.#counters,
       switches,
       records: this.#records,

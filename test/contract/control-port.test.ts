@@ -152,11 +152,11 @@ describe("the control port", () => {
 });
 
 describe("the control port without any setting of ours", () => {
-  const ratelimitText =
-    "domain: shop\ndescriptors:\n  - {key: user, rate_limit: {unit: day, requests_per_unit: 3}}\n";
+  const limit = "{key: user, rate_limit: {unit: day, requests_per_unit: 3}}";
+  const ratelimitText = `domain: shop\ndescriptors:\n  - ${limit}\n`;
   const ownText =
-    "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: shop}\nspec:\n  rateLimits:\n" +
-    "    - {domain: shop, descriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 3}}]}\n";
+    "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: shop}\n" +
+    `spec: {rateLimits: [{domain: shop, descriptors: [${limit}]}]}\n`;
 
   /** Whether it opens for files in RUNTIME_ROOT, as envoyproxy/ratelimit names them. */
   async function opensFor(files: Readonly<Record<string, string>>): Promise<boolean> {

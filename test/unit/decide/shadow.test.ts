@@ -64,12 +64,16 @@ function queryOf(...users: readonly string[]) {
 }
 
 /** Asks as a server does; answers whether it was denied. */
-async function ask(...users: readonly string[]): Promise<boolean> {
+function ask(...users: readonly string[]): Promise<boolean> {
+  return askFor(1, ...users);
+}
+
+async function askFor(hits: number, ...users: readonly string[]): Promise<boolean> {
   const query = queryOf(...users);
   const prepared = decider.prepare(query);
   const asked = new Promise<boolean>((resolve, reject) => {
     decider.ask(prepared, {
-      hits: 1,
+      hits,
       deadlineMs: Number.POSITIVE_INFINITY,
       query: decider.wantsQuery(prepared) ? query : undefined,
       decided: ({ isDenied }) => resolve(isDenied),
@@ -101,6 +105,17 @@ describe("ShadowRun", () => {
     await ask("x".repeat(shadowCharsMax / 2), "y".repeat(shadowCharsMax / 2));
     await ask("x".repeat(shadowCharsMax - "user".length));
     expect(shadow.take()).toMatchObject({ comparedCount: 1, unseenCount: 1 });
+  });
+
+  it("charges costs that are told after the response as the service does", async () => {
+    const fields = { settlesOncePeeked: true } as const;
+    const shadow = begin(testPolicy([{ path: ["user"], effect: [testLimit(2)], fields }], "v2"));
+    expect(await askFor(0, "ann")).toBe(false);
+    expect(await askFor(3, "ann")).toBe(false);
+    expect(sums(shadow.take())).toMatchObject({ all: 2, denied: 1 });
+    // The cost was above the limit, and is a debt all the same.
+    await askFor(0, "ann");
+    expect(sums(shadow.take())).toMatchObject({ all: 1, denied: 1 });
   });
 
   it("counts what a stricter policy would refuse, and changes no answer", async () => {
