@@ -368,7 +368,7 @@ export class Decider {
     const { query, hits } = call;
     if (query === undefined) return;
     const { seen, shadow } = this.#parts;
-    shadow?.current()?.note({ query, hits, prepared, verdict });
+    shadow?.current()?.note({ query, hits, prepared, request, verdict });
     if (sighting !== undefined) seen?.note(sighting, { query, hits, prepared, request, verdict });
   }
 

@@ -140,6 +140,9 @@ export interface ShadowRule {
   readonly newlyDeniedCount: number;
   readonly newlyAllowedCount: number;
   readonly sameCount: number;
+  /** Buckets that began with what those of the policy in force had in use, and those without. */
+  readonly beganLiveCount: number;
+  readonly beganEmptyCount: number;
 }
 
 /** Where a service's gate opens and closes. */
