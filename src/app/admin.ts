@@ -114,6 +114,7 @@ function createServices(
       explainer,
       store,
       clock,
+      areLimitsCarried: () => decider.areLimitsCarried,
       onReset: () => decider.forgetRefusals(),
     }),
     sightings: seen,

@@ -128,6 +128,11 @@ export class Decider {
     return this.#peeked.alike(policy);
   }
 
+  /** Whether a call has carried a limit of its own since the process began. */
+  get areLimitsCarried(): boolean {
+    return this.#areLimitsCarried;
+  }
+
   /** Whether the store is being left alone after repeated failures. */
   get isDegraded(): boolean {
     return this.#breaker.isOpen;

@@ -11,7 +11,7 @@ import type { ServicePolicy } from "../../policy/service-policy.js";
  */
 
 /** Live keys, in the store. */
-export type KeyInspection = Pick<KeyInspector, "get" | "reset">;
+export type KeyInspection = Pick<KeyInspector, "get" | "reset" | "leavesCarriedLimits">;
 
 /** What this replica has seen of keys: frequent ones, and those near their limits. */
 export type KeySightings = Pick<SeenCalls, "top" | "near">;
