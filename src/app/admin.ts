@@ -80,7 +80,11 @@ function createServices(
   const { decider, counters, replica, operations, seen } = core;
   const { overrides, records } = operator;
   const { store } = opened;
-  const explainer = new Explainer({ switches: switchesOf(config), digest: sha256 });
+  const explainer = new Explainer({
+    switches: switchesOf(config),
+    digest: sha256,
+    peekedRules: (policy) => decider.peekedRules(policy),
+  });
   const { feed } = policies;
   return {
     clock,
@@ -110,6 +114,7 @@ function createServices(
       explainer,
       store,
       clock,
+      areLimitsCarried: () => decider.areLimitsCarried,
       onReset: () => decider.forgetRefusals(),
     }),
     sightings: seen,

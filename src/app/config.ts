@@ -48,6 +48,8 @@ export interface Config
   readonly policyStyle: PolicyFileStyle;
   /** A control plane from which the policy comes, in place of files. */
   readonly xds?: XdsChoice;
+  /** The control port of a configuration that is ours by its policy alone; see `chooseControl`. */
+  readonly ownPolicyControlAddress?: OptionValues["controlAddress"];
   /** How sources of signals are reached. */
   readonly signals: SignalChoice;
   /** Where statistics go besides `/metrics`. */
@@ -225,6 +227,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const config: Config = {
     ...rest,
     controlAddress,
+    ownPolicyControlAddress: control.ownPolicyAddress,
     store,
     ...(tls.kind === "tls" ? { tls: tls.tls } : {}),
     ...(admin.admin === undefined ? {} : { admin: admin.admin }),

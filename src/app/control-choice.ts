@@ -1,3 +1,4 @@
+import type { Policy } from "../policy/policy.js";
 import { isLoopbackHost } from "./admin-choice.js";
 import type { OptionName, OptionValues } from "./options.js";
 
@@ -7,6 +8,8 @@ export type ChosenControl =
       readonly kind: "control";
       /** Undefined: there is no control port. */
       readonly address: OptionValues["controlAddress"];
+      /** Where it is all the same if the files turn out to hold a `kind: Policy`. */
+      readonly ownPolicyAddress?: OptionValues["controlAddress"];
       readonly notices: readonly string[];
     }
   | { readonly kind: "problems"; readonly problems: readonly string[] };
@@ -28,12 +31,15 @@ export interface ControlSources {
 /**
  * Opens the control port by default, but not where two things would surprise: for a configuration
  * of envoyproxy/ratelimit and nothing else, which knows of no such port; and where it would be the
- * control plane that this process asks for its own policy. Who names such a port is told.
+ * control plane that this process asks for its own policy. Who names such a port is told. Without
+ * any setting of ours the files say which of both it is, and they are read later.
  */
 export function chooseControl(values: ControlValues, sources: ControlSources): ChosenControl {
   const { controlAddress: address, xdsServer } = values;
   const isNamed = sources.isSet("controlAddress");
-  if (!isNamed && !sources.hasOwnSetting && values.policy === undefined) return closed();
+  if (!isNamed && !sources.hasOwnSetting && values.policy === undefined) {
+    return values.configType === "file" ? { ...closed(), ownPolicyAddress: address } : closed();
+  }
   if (address === undefined || values.configType === "file" || !isOwn(xdsServer, address)) {
     return { kind: "control", address, notices: [] };
   }
@@ -43,8 +49,17 @@ export function chooseControl(values: ControlValues, sources: ControlSources): C
   return { kind: "problems", problems: [`${fact}, which has no policy to send; ${remedy}`] };
 }
 
-function closed(...notices: readonly string[]): ChosenControl {
+function closed(...notices: readonly string[]): Extract<ChosenControl, { kind: "control" }> {
   return { kind: "control", address: undefined, notices };
+}
+
+/** Whether some of a policy is of a `kind: Policy`, as far as that allows or limits anything. */
+export function isOwnPolicy({ rules, services, quotas }: Policy): boolean {
+  return (
+    services.length > 0 ||
+    quotas.length > 0 ||
+    rules.some(({ effect, settlesOncePeeked }) => effect.kind === "limited" && !settlesOncePeeked)
+  );
 }
 
 /** Whether a client on this machine that goes there reaches the port. */

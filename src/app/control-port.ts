@@ -11,6 +11,7 @@ import { GrpcJsTransport } from "../rpc/grpc-js-transport.js";
 import type { OwnerFault } from "../rpc/stream-owners.js";
 import { boundByAddress } from "./address-bound.js";
 import type { Config } from "./config.js";
+import { isOwnPolicy } from "./control-choice.js";
 import { type ListenAddress, listen } from "./listen.js";
 import type { Logger } from "./logger.js";
 import type { OpenTls } from "./tls.js";
@@ -36,6 +37,7 @@ export interface ControlPortParts {
   readonly config: Pick<
     Config,
     | "controlAddress"
+    | "ownPolicyControlAddress"
     | "connectionsPerAddressMax"
     | "grpcConnectionAgeMsMax"
     | "grpcConnectionAgeGraceMs"
@@ -73,8 +75,10 @@ const closeMsMax = 1_000;
  * is new to those who never asked for it.
  */
 export async function openControlPort(parts: ControlPortParts): Promise<ControlPort> {
-  const { config, plane, logger } = parts;
-  const place = config.controlAddress;
+  const { config, plane, policies, logger } = parts;
+  const policy = policies.current();
+  const isOwn = policy !== undefined && isOwnPolicy(policy);
+  const place = config.controlAddress ?? (isOwn ? config.ownPolicyControlAddress : undefined);
   if (place === undefined) return { close: async () => {} };
   const transport = createTransport(parts);
   const { connectionsPerAddressMax: perAddressMax } = config;

@@ -54,6 +54,7 @@ export function openPolicyOperations(parts: PolicyOperationsParts): PolicyOperat
     ledger: openLedger(parts),
     policies: policies.feed,
     openSpace: opened.openSpace,
+    liveNameOf: (key) => opened.store.shorten?.(key) ?? key,
     parse: policies.parse,
     storeBudgetMs,
     newKeysPerSecondMax,

@@ -1,8 +1,9 @@
 import type { Cancel, Clock, Random } from "../core/clock.js";
+import type { LimitKey } from "../core/limit.js";
 import type { OverrideTable } from "../core/override-table.js";
 import type { DecisionShadow } from "../decide/decider.js";
 import { ShadowRun } from "../decide/shadow.js";
-import type { ShadowCounts } from "../decide/shadow-counts.js";
+import { noDifference, type ShadowCounts } from "../decide/shadow-counts.js";
 import type { Switches } from "../decide/switches.js";
 import type { LedgerEntry, LedgerSums, ShadowLedger } from "../fleet/shadow-ledger.js";
 import type { SharedRecords } from "../fleet/shared-records.js";
@@ -24,6 +25,8 @@ export interface PolicyShadowParts {
   readonly overrides: { current(): OverrideTable };
   /** Buckets of their own, under a name of letters, digits and colons. */
   readonly openSpace: (name: string) => LimitStore;
+  /** What the store of decisions calls the bucket of a key. */
+  readonly liveNameOf: (key: LimitKey) => LimitKey;
   readonly parse: ParseOptions;
   /** Default: a worker thread. */
   readonly parser?: ParsesPolicies;
@@ -187,6 +190,7 @@ export class PolicyShadow implements DecisionShadow {
       ...this.#parts,
       policy,
       store: openSpace(`shadow:${stored.run}:`),
+      sinceEpochMs: stored.appliedEpochMs,
       storeBudgetMs: Math.max(shadowBudgetMsMin, storeBudgetMs),
     });
     const sums: LedgerSums = new Map();
@@ -272,7 +276,7 @@ export class PolicyShadow implements DecisionShadow {
 const sumNames = { compared: "compared", unseen: "unseen" } as const;
 
 /** What a rule's counts are called in the books. */
-const ruleCounts = ["newlyDenied", "newlyAllowed", "same"] as const;
+const ruleCounts = ["newlyDenied", "newlyAllowed", "same", "beganLive", "beganEmpty"] as const;
 
 function countsByName(counts: ShadowCounts | undefined): LedgerSums {
   const named = new Map<string, number>();
@@ -294,9 +298,8 @@ function rulesOf(sums: LedgerSums): readonly ShadowRule[] {
   for (const [name, count] of sums) {
     const [what, domain, label] = partsOf(name);
     if (domain === undefined || label === undefined) continue;
-    const none = { newlyDeniedCount: 0, newlyAllowedCount: 0, sameCount: 0 };
     const id = JSON.stringify([domain, label]);
-    const rule = rules.get(id) ?? { domain, label, ...none };
+    const rule = rules.get(id) ?? { domain, label, ...noDifference };
     rules.set(id, rule);
     for (const known of ruleCounts) if (what === known) rule[`${known}Count`] = count;
   }

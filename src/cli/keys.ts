@@ -126,8 +126,9 @@ async function reset(
     key: { domain, entries, limitName: flags.limit ?? "" },
     reason: flags.reason,
   });
-  printer.print(ResetKeyResponseSchema, answer, ({ resetCount }) => [
+  printer.print(ResetKeyResponseSchema, answer, ({ resetCount, carriedLimitsLeft }) => [
     resetCount === 0 ? "Nothing was in use." : `Emptied ${many(resetCount, "bucket")}.`,
+    ...(carriedLimitsLeft ? ["Limits that requests carry themselves are left as they are."] : []),
   ]);
   return undefined;
 }

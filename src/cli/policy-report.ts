@@ -10,6 +10,7 @@ import { many } from "./many.js";
 import type { Drawing } from "./print.js";
 import { countText, percentText, safeText, timeText } from "./quantity.js";
 import { drawTable } from "./text-table.js";
+import { wrapText } from "./text-width.js";
 
 const barColumns = 12;
 
@@ -77,7 +78,7 @@ export function drawShadowReport(
     `Policy ${safeText(shadowVersion)} beside ${safeText(policyVersion)}`,
     `${countText(callCount)} ${callCount === 1n ? "call" : "calls"} since ${timeText(since)}` +
       (unseenCallCount === 0n ? "" : `, and ${countText(unseenCallCount)} that it did not see`),
-    "Its buckets began empty then: it allows too much for one period of each limit.",
+    ...wrapText(beginningText(rules), columnsMax, beginningLinesMax),
   ];
   if (changed.length === 0) {
     return [...head, `All would have been decided the same, by ${many(rules.length, "rule")}.`];
@@ -113,6 +114,25 @@ export function drawShadowReport(
     ...table,
     ...(same > 0 ? [`${many(same, "rule")} more, without a change`] : []),
   ];
+}
+
+/** The most lines of the sentence on beginnings. */
+const beginningLinesMax = 10;
+
+/** The most rules that a sentence names. */
+const namedRulesMax = 5;
+
+function beginningText(rules: GetShadowReportResponse["rules"]): string {
+  const live = "began with what those in force had in use";
+  const empty = rules.filter(({ beganEmptyCount }) => beganEmptyCount > 0n);
+  if (empty.length === 0) return `Its buckets ${live}.`;
+  const names = empty.slice(0, namedRulesMax).map(({ domain, label }) => `${domain}/${label}`);
+  if (empty.length > names.length) names.push(`${empty.length - names.length} more`);
+  const others = rules.some(({ beganLiveCount }) => beganLiveCount > 0n) ? `; others ${live}` : "";
+  return (
+    `Buckets of ${safeText(names.join(", "))} began empty, and allow too much for one period of ` +
+    `their limit${others}.`
+  );
 }
 
 function ratioOf(changed: bigint, same: bigint): number {

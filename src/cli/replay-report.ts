@@ -46,7 +46,8 @@ export function renderReplay(outcome: ReplayOutcome, columns: number): string {
 
 function headLines(outcome: ReplayOutcome): readonly string[] {
   const { lineCount, unreadableCount, firstUnreadable, callCount, deniedCount } = outcome;
-  const { unasked, limitedThenCount, limitedBothCount, unknownParts, lateCount } = outcome;
+  const { unasked, limitedThenCount, limitedBothCount, unknownParts, laterParts, lateCount } =
+    outcome;
   const lines = [
     `${count(lineCount, "line")}, ${count(callCount, "request")} that ask for limits: ` +
       `${count(deniedCount)} would be limited (${percent(deniedCount, callCount)}).`,
@@ -71,6 +72,10 @@ function headLines(outcome: ReplayOutcome): readonly string[] {
   }
   for (const { key, count: times } of unknownParts) {
     lines.push(`${count(times, "descriptor")} left out: only Envoy knows "${shorten(key)}".`);
+  }
+  for (const { key, count: times } of laterParts) {
+    const why = "it is told after the response, and a log does not say its cost";
+    lines.push(`${count(times, "descriptor")} left out: of "${shorten(key)}" ${why}.`);
   }
   if (lateCount > 0) {
     const late = `${count(lateCount, "request")} came too late to be put in order`;

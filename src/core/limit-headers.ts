@@ -1,5 +1,11 @@
 import type { BodyStyle, HeaderStyle } from "./limit.js";
-import { type DescriptorVerdict, headerSeconds, isTighter, periodSeconds } from "./verdict.js";
+import {
+  type CurrentLimit,
+  type DescriptorVerdict,
+  headerSeconds,
+  isTighter,
+  periodSeconds,
+} from "./verdict.js";
 
 /** A response header. Names and values are printable ASCII. */
 export interface Header {
@@ -129,11 +135,9 @@ function namedHeaders(
 /**
  * What is allowed, and what is left of it: a structured list each, one item a limit.
  *
- * They are read as a client reads them that does all they allow: `r` hits within the next `t`
- * seconds, whenever it likes, and `q` hits in each `w` seconds after. So `t` is not the time until
- * a bucket is unused, but one after which `q` hits fit whatever was done with the `r`. A bucket of
- * b hits that drain at a rate holds at most b - r + r when they are used; after `w` = q / rate, `q`
- * of them have drained. A debt has to drain besides.
+ * Both say hits for a number of seconds, and each is true again and again: `r` hits in every `t`
+ * seconds fit, at once or spread out, and `q` hits in every `w`. So neither pair is more than the
+ * rate, and `t` is not when a bucket is unused. Where `r` is 0, `t` is the wait until a hit fits.
  *
  * Example: 100 a minute, of which 1 is used: `q=100;w=60`, and `r=99;t=60`. With a burst of 10 it
  * is `q=10;w=6`.
@@ -143,11 +147,12 @@ function namedHeaders(
 function ietfHeaders(statuses: readonly LimitedStyled[]): readonly Header[] {
   if (statuses.length === 0) return [];
   const policies = statuses.map((one) => {
-    const { quota, windowSeconds } = ietfPolicy(one.status);
-    return `${quoted(nameOf(one))};q=${quota};w=${windowSeconds}`;
+    const { hits, seconds } = quotaWindow(one.status);
+    return `${quoted(nameOf(one))};q=${hits};w=${seconds}`;
   });
   const limits = statuses.map((one) => {
-    return `${quoted(nameOf(one))};r=${one.status.limitRemaining};t=${effectiveSeconds(one)}`;
+    const { hits, seconds } = remainingWindow(one.status);
+    return `${quoted(nameOf(one))};r=${hits};t=${seconds}`;
   });
   return [
     { name: "ratelimit-policy", value: policies.join(", ") },
@@ -155,27 +160,59 @@ function ietfHeaders(statuses: readonly LimitedStyled[]): readonly Header[] {
   ];
 }
 
-/** Hits that are allowed in each window. What drains has one of what fits at once, rounded up. */
-function ietfPolicy({ currentLimit }: LimitedStatus): {
-  readonly quota: number;
-  readonly windowSeconds: number;
-} {
-  const { hits, burst, unit, unitMultiplier, algorithm } = currentLimit;
-  const seconds = periodSeconds(unit, unitMultiplier);
-  if (algorithm?.kind === "fixed_window" || burst >= hits) {
-    return { quota: hits, windowSeconds: seconds };
-  }
-  return { quota: burst, windowSeconds: Math.ceil((burst * seconds) / hits) };
+/** Hits that fit in every so many seconds; both whole numbers. */
+interface HitWindow {
+  readonly hits: number;
+  readonly seconds: number;
 }
 
-/** In how many seconds the whole quota is there again, whatever is done with what remains now. */
-function effectiveSeconds({ status }: LimitedStyled): number {
-  const { currentLimit, durationUntilResetUs, isOver } = status;
-  const { windowSeconds } = ietfPolicy(status);
-  const seconds = headerSeconds(durationUntilResetUs);
-  // An unused window has no end yet that could be told.
-  if (currentLimit.algorithm?.kind === "fixed_window") return seconds || windowSeconds;
-  return isOver ? windowSeconds + seconds : windowSeconds;
+/** What the limit gives for good. */
+function quotaWindow({ currentLimit }: LimitedStatus): HitWindow {
+  const { hits, burst, unit, unitMultiplier, algorithm } = currentLimit;
+  if (algorithm?.kind === "fixed_window" || burst >= hits) {
+    return { hits, seconds: periodSeconds(unit, unitMultiplier) };
+  }
+  return drainedWindow(currentLimit, burst);
+}
+
+/** What the limit gives from now on. */
+function remainingWindow(status: LimitedStatus): HitWindow {
+  const { currentLimit, limitRemaining, durationUntilResetUs, isOver } = status;
+  const { hits, burst, unit, unitMultiplier, algorithm } = currentLimit;
+  const resetSeconds = headerSeconds(durationUntilResetUs);
+  const periodS = periodSeconds(unit, unitMultiplier);
+  if (algorithm?.kind === "fixed_window") {
+    // An unused window has no end yet that could be told.
+    return { hits: limitRemaining, seconds: resetSeconds || periodS };
+  }
+  if (limitRemaining > 0) return drainedWindow(currentLimit, limitRemaining);
+  if (isOver || hits === 0) return { hits: 0, seconds: Math.max(1, resetSeconds) };
+  // A hit fits where all but one of the burst still have to drain.
+  const waitUs = durationUntilResetUs - ((burst - 1) * periodS * 1_000_000) / hits;
+  return { hits: 0, seconds: Math.max(1, headerSeconds(waitUs)) };
+}
+
+/** The part of the rate that whole seconds should say at least. */
+const toldRateRatioMin = 0.9;
+
+/**
+ * Up to `mostHits`, 1 or more, and the whole seconds in which so many drain. Rounded up, seconds
+ * say less than the rate: fewer hits are told where they say 90 % of it, or as much as any do.
+ *
+ * Example: of 100 a minute 7 drain in 4.2 s. 7 in 5 s would be 84 % of the rate: it is 6 in 4 s.
+ *
+ * At 10 hits, or 10 s, rounding takes less than 10 %, so that few windows are looked at.
+ */
+function drainedWindow(limit: CurrentLimit, mostHits: number): HitWindow {
+  const perSecond = limit.hits / periodSeconds(limit.unit, limit.unitMultiplier);
+  let best: HitWindow | undefined;
+  for (let seconds = Math.ceil(mostHits / perSecond); seconds > 0; seconds -= 1) {
+    const hits = Math.min(mostHits, Math.floor(perSecond * seconds));
+    const window = { hits, seconds };
+    if (hits >= toldRateRatioMin * perSecond * seconds) return window;
+    if (best === undefined || hits * best.seconds > best.hits * seconds) best = window;
+  }
+  return best ?? { hits: mostHits, seconds: 1 };
 }
 
 function nameOf({ status, label }: LimitedStyled): string {

@@ -1,5 +1,4 @@
 import { Breaker } from "../core/breaker.js";
-import type { Charge } from "../core/bucket.js";
 import type { Clock } from "../core/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js";
 import type { LimitKey, Rule } from "../core/limit.js";
@@ -16,13 +15,9 @@ import { chargesFor, Decision, type DecisionCall, type Hits, type Settle } from 
 import { decideWithoutStore } from "./fallback.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
+import { PeekedRules } from "./peeked-rules.js";
 import type { PolicySource } from "./policy-source.js";
-import {
-  newlyPeekedRules,
-  type PreparedQuery,
-  preparedBytes,
-  prepareQuery,
-} from "./prepared-query.js";
+import { type PreparedQuery, preparedBytes, prepareQuery } from "./prepared-query.js";
 import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { RateLimitQuery } from "./query.js";
 import { type QueryShape, shapedQuery } from "./query-shapes.js";
@@ -97,9 +92,7 @@ export class Decider {
   /** What the records were learnt under. */
   #recordsPolicy: Policy | undefined;
   #recordsOverrides: OverrideTable | undefined;
-  /** Rules of the policy in force that settle since a call has peeked at them: swapped whole. */
-  #peekedRules: ReadonlySet<Rule> = new Set();
-  #peekedPolicy: Policy | undefined;
+  readonly #peeked = new PeekedRules();
   #localStore: LimitStore;
   /** How calls of a policy are answered that nobody reads. */
   #areLimitsCarried = false;
@@ -128,6 +121,16 @@ export class Decider {
   /** Why this process cannot do its work in time now; undefined when it can. */
   get overloadCause(): OverloadCause | undefined {
     return this.#parts.pressure.overload(this.#parts.clock.monotonicMs());
+  }
+
+  /** Rules of a policy that settle, as this process has learnt it from calls: see `PeekedRules`. */
+  peekedRules(policy: Policy): ReadonlySet<Rule> {
+    return this.#peeked.alike(policy);
+  }
+
+  /** Whether a call has carried a limit of its own since the process began. */
+  get areLimitsCarried(): boolean {
+    return this.#areLimitsCarried;
   }
 
   /** Whether the store is being left alone after repeated failures. */
@@ -180,15 +183,11 @@ export class Decider {
         this.#recordsPolicy = policy;
         this.#recordsOverrides = overrides;
       }
-      if (policy !== this.#peekedPolicy) {
-        this.#peekedRules = new Set();
-        this.#peekedPolicy = policy;
-      }
       this.#noteCarried(query);
       return prepareQuery(query, {
         policy,
         overrides,
-        peekedRules: this.#peekedRules,
+        peekedRules: this.#peeked.under(policy),
         counters,
         switches,
         records: this.#records,
@@ -227,7 +226,7 @@ export class Decider {
     return (
       prepared.policy === this.#parts.policies.current() &&
       prepared.overrides === this.#overrides() &&
-      prepared.peekedRules === this.#peekedRules
+      prepared.peekedRules === this.#peeked.under(prepared.policy)
     );
   }
 
@@ -259,7 +258,7 @@ export class Decider {
     const nowMs = clock.monotonicMs();
     if (prepared.window !== undefined) this.#windows.renew(prepared, clock.epochUs());
     const charges = chargesFor(prepared, call.hits);
-    if (charges !== prepared.charges) this.#notePeeks(prepared, charges);
+    this.#peeked.note(prepared, charges);
     const bytes = preparedBytes(prepared);
     pressure.begin(bytes);
     const sighting = call.query === undefined ? undefined : this.#parts.seen?.begin(nowMs);
@@ -279,13 +278,6 @@ export class Decider {
     if (known !== undefined) this.#finish(decision, known);
     else if (pressure.passesStoreBy(nowMs)) this.#fallBack(decision, "OVERLOADED");
     else this.#batcher.ask(charges, decision, decision.isCoalescing ? prepared.slot : undefined);
-  }
-
-  /** Whoever peeks tells the cost after the response: from the next call on it is stored. */
-  #notePeeks(prepared: PreparedQuery, charges: readonly Charge[]): void {
-    if (prepared.policy !== this.#peekedPolicy) return;
-    const rules = newlyPeekedRules(prepared, charges).filter((one) => !this.#peekedRules.has(one));
-    if (rules.length > 0) this.#peekedRules = new Set([...this.#peekedRules, ...rules]);
   }
 
   /** What needs no store: nothing is limited, or the store has refused the same a moment ago. */
@@ -381,7 +373,7 @@ export class Decider {
     const { query, hits } = call;
     if (query === undefined) return;
     const { seen, shadow } = this.#parts;
-    shadow?.current()?.note({ query, hits, prepared, verdict });
+    shadow?.current()?.note({ query, hits, prepared, request, verdict });
     if (sighting !== undefined) seen?.note(sighting, { query, hits, prepared, request, verdict });
   }
 

@@ -9,7 +9,7 @@ import {
 } from "../core/bucket.js";
 import { type BucketTable, decideRequest } from "../core/gcra.js";
 import type { DescriptorEntry } from "../core/key.js";
-import type { Limit, LimitKey } from "../core/limit.js";
+import { denialOf, type Limit, type LimitKey, type Rule } from "../core/limit.js";
 import { reportMatch, type TriedRule } from "../core/match-report.js";
 import type { Override } from "../core/override.js";
 import type { OverrideTable } from "../core/override-table.js";
@@ -56,7 +56,7 @@ export interface ExplainedDescriptor {
 
 /** One limit, and its bucket as it is. */
 export interface ExplainedLimit {
-  /** As it holds now, under an override where there is one. */
+  /** As it holds now, under an override where there is one, and settling where it does by now. */
   readonly limit: Limit;
   readonly override: Override | undefined;
   readonly key: LimitKey;
@@ -75,6 +75,8 @@ export interface ExplainerParts {
   readonly switches: Switches;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
+  /** Rules of a policy that settle since calls peeked at them; absent where no call is known. */
+  readonly peekedRules?: (policy: Policy) => ReadonlySet<Rule>;
 }
 
 /** What an explanation is about. */
@@ -126,11 +128,14 @@ export class Explainer {
     };
   }
 
-  #prepare({ query, policy, overrides, epochUs }: ExplainCall): PreparedQuery {
+  #prepare({ query, policy, overrides, epochUs }: ExplainCall) {
+    const { switches, digest, peekedRules } = this.#parts;
     return prepareQuery(query, {
       policy,
       overrides,
-      ...this.#parts,
+      switches,
+      digest,
+      peekedRules: peekedRules?.(policy) ?? new Set(),
       // Of its own: what is explained is counted nowhere.
       counters: new DecisionCounters(),
       records: new KeyRecords(0),
@@ -200,6 +205,10 @@ function explainLimits(explaining: Explaining): readonly ExplainedLimit[] {
   const { descriptor, index, prepared, request, buckets, call } = explaining;
   if (descriptor.kind !== "limited") return [];
   const { query, overrides } = call;
+  const isSettling =
+    "rule" in descriptor &&
+    descriptor.rule !== undefined &&
+    prepared.peekedRules.has(descriptor.rule);
   const entries = query.descriptors[index]?.entries ?? [];
   const limits: ExplainedLimit[] = [];
   for (let i = descriptor.firstAsk; i < descriptor.firstAsk + descriptor.askCount; i += 1) {
@@ -211,7 +220,7 @@ function explainLimits(explaining: Explaining): readonly ExplainedLimit[] {
     // As it is, and not as the call would leave it.
     const bucket = pastBucket(buckets.byKey.get(charge.key), nowUs);
     limits.push({
-      limit: ask.limit,
+      limit: isSettling ? { ...ask.limit, role: charge.role } : ask.limit,
       override: overrides.find(query.domain, entries, ask.limit.name),
       key: charge.key,
       usedHits: levelAt(charge, bucket, nowUs) / unitsPerHit,
@@ -229,7 +238,7 @@ function changeOf(limits: readonly ExplainedLimit[], isOver: boolean): number | 
   if (!isOver) return undefined;
   let changeUs = 0;
   for (const { isOver: isLimitOver, limit, retryAfterUs: waitUs } of limits) {
-    if (!isLimitOver || limit.role === "shadow") continue;
+    if (!isLimitOver || denialOf(limit.role) === "shadow") continue;
     if (waitUs === undefined) return undefined;
     changeUs = Math.max(changeUs, waitUs);
   }

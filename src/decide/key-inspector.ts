@@ -50,6 +50,8 @@ export interface KeyInspectorParts {
   readonly explainer: Pick<Explainer, "explain">;
   readonly store: Pick<LimitStore, "peek" | "forget">;
   readonly clock: Clock;
+  /** Whether a call has carried a limit of its own. */
+  readonly areLimitsCarried: () => boolean;
   /** Told after buckets were emptied. */
   readonly onReset: () => void;
 }
@@ -93,6 +95,11 @@ export class KeyInspector {
       return { kind: "limitUnknown", names: limits.flatMap(({ limit }) => limit.name ?? []) };
     }
     return { kind: "found", value: asked.map((limit) => stateOf(limit, ruleLabel)) };
+  }
+
+  /** Whether requests carry limits: no reset reaches those, since nobody knows their sizes. */
+  get leavesCarriedLimits(): boolean {
+    return this.#parts.areLimitsCarried();
   }
 
   /**

@@ -11,6 +11,10 @@ export interface RuleDifference {
   /** They are refused now, by this rule among others, and would pass. */
   newlyAllowedCount: number;
   sameCount: number;
+  /** Buckets that began with what those of the policy in force had in use. */
+  beganLiveCount: number;
+  /** Buckets that began empty, since the policy in force has none of that key. */
+  beganEmptyCount: number;
 }
 
 /** What a policy beside the one in force would have decided otherwise. */
@@ -51,6 +55,14 @@ export class ShadowCounter {
   /** A call was not compared. */
   noteUnseen(): void {
     this.#unseenCount += 1;
+  }
+
+  /** A bucket of a rule began. */
+  noteBeginning(domain: string, rule: Rule, kind: "live" | "empty"): void {
+    const difference = this.#byRule.get(rule) ?? this.#find(domain, rule);
+    if (difference === undefined) return;
+    if (kind === "live") difference.beganLiveCount += 1;
+    else difference.beganEmptyCount += 1;
   }
 
   /**
@@ -119,14 +131,22 @@ export class ShadowCounter {
     let difference = this.#byName.get(name);
     if (difference === undefined) {
       if (this.#byName.size >= this.#rulesMax) return undefined;
-      const none = { newlyDeniedCount: 0, newlyAllowedCount: 0, sameCount: 0 };
-      difference = { domain, label: rule.label, ...none };
+      difference = { domain, label: rule.label, ...noDifference };
       this.#byName.set(name, difference);
     }
     this.#byRule.set(rule, difference);
     return difference;
   }
 }
+
+/** A rule of which nothing was counted. */
+export const noDifference = {
+  newlyDeniedCount: 0,
+  newlyAllowedCount: 0,
+  sameCount: 0,
+  beganLiveCount: 0,
+  beganEmptyCount: 0,
+} as const;
 
 function isOver(status: DescriptorVerdict | undefined): boolean {
   return status?.isOver === true;

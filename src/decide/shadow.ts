@@ -1,7 +1,7 @@
 import { Breaker } from "../core/breaker.js";
 import { costHitsMax } from "../core/bucket.js";
 import type { Cancel, Clock } from "../core/clock.js";
-import { isPattern } from "../core/limit.js";
+import { isPattern, type LimitKey } from "../core/limit.js";
 import type { OverrideTable } from "../core/override-table.js";
 import type { Verdict } from "../core/verdict.js";
 import type { Policy } from "../policy/policy.js";
@@ -9,12 +9,15 @@ import type { LimitStore } from "../store/limit-store.js";
 import { decidedByStore, present } from "./answers.js";
 import { Batcher, type BatchOutcome } from "./batcher.js";
 import { DecisionCounters } from "./counters.js";
+import type { DecidedRequest } from "./decided-request.js";
 import { chargesFor, type Hits } from "./decision.js";
 import { charCountOf } from "./decision-tail.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
+import { PeekedRules } from "./peeked-rules.js";
 import { type PreparedQuery, prepareQuery } from "./prepared-query.js";
 import type { RateLimitQuery } from "./query.js";
+import { ShadowBeginnings } from "./shadow-beginnings.js";
 import { ShadowCounter, type ShadowCounts } from "./shadow-counts.js";
 import type { Switches } from "./switches.js";
 import { WindowSource } from "./window-source.js";
@@ -26,6 +29,10 @@ export interface ShadowRunParts {
   readonly overrides: { current(): OverrideTable };
   /** A space of its own: no key in it is one of the policy in force. */
   readonly store: LimitStore;
+  /** What the store of the policy in force calls the bucket of a key. */
+  readonly liveNameOf: (key: LimitKey) => LimitKey;
+  /** When the run began on the first replica, in milliseconds since 1970. */
+  readonly sinceEpochMs: number;
   readonly clock: Clock;
   /** The longest a store call may take, in milliseconds. */
   readonly storeBudgetMs: number;
@@ -72,6 +79,7 @@ export interface AnsweredCall {
   readonly query: RateLimitQuery;
   readonly hits: Hits;
   readonly prepared: PreparedQuery;
+  readonly request: DecidedRequest;
   readonly verdict: Verdict;
 }
 
@@ -91,6 +99,8 @@ export class ShadowRun {
   readonly #counters = new DecisionCounters();
   readonly #records = new KeyRecords(0);
   readonly #windows = new WindowSource();
+  readonly #peeked = new PeekedRules();
+  readonly #beginnings: ShadowBeginnings;
   readonly #newKeys: NewKeyGuard;
   readonly #batcher: Batcher;
   #queue: AnsweredCall[] = [];
@@ -106,6 +116,7 @@ export class ShadowRun {
     const { clock, store, storeBudgetMs } = parts;
     this.#parts = parts;
     this.#bounds = { ...shadowBounds, ...parts.bounds };
+    this.#beginnings = new ShadowBeginnings(1_000 * parts.sinceEpochMs);
     this.#newKeys = new NewKeyGuard(parts);
     this.#secondEndsMs = clock.monotonicMs() + secondMs;
     this.#batcher = new Batcher({
@@ -187,19 +198,22 @@ export class ShadowRun {
 
   #decide(call: AnsweredCall): void {
     let prepared: PreparedQuery;
+    const liveNames = new Map<LimitKey, LimitKey>();
     try {
-      prepared = this.#prepare(call.query);
+      prepared = this.#prepare(call.query, liveNames);
     } catch {
       // The candidate makes too many limits of it; the words may hold a caller's values.
       this.#counter.noteUnseen();
       return;
     }
     const charges = chargesFor(prepared, this.#hitsOf(call, prepared));
+    this.#peeked.note(prepared, charges);
     if (charges.length === 0) {
       const results = { isDenied: false, charges, results: [], nowUs: 0, isFromMemory: false };
       this.#compare(call, prepared, present(prepared, results));
       return;
     }
+    this.#begin(call, prepared, liveNames);
     this.#inFlightCount += 1;
     this.#batcher.ask(charges, {
       deadlineMs: Number.POSITIVE_INFINITY,
@@ -213,6 +227,29 @@ export class ShadowRun {
     });
   }
 
+  /** In the same turn, so that the store brings buckets to their beginnings before the call. */
+  #begin(
+    { query: { domain }, request }: AnsweredCall,
+    { asks, descriptors }: PreparedQuery,
+    liveNames: ReadonlyMap<LimitKey, LimitKey>,
+  ): void {
+    const liveName = (key: LimitKey) => liveNames.get(key);
+    const call = { asks, liveName, request, epochUs: this.#parts.clock.epochUs() };
+    for (const { ask, kind, charge } of this.#beginnings.of(call)) {
+      const descriptor = descriptors[ask.descriptorIndex];
+      const rule = descriptor !== undefined && "rule" in descriptor ? descriptor.rule : undefined;
+      if (rule !== undefined) this.#counter.noteBeginning(domain, rule, kind);
+      if (charge === undefined) continue;
+      this.#inFlightCount += 1;
+      this.#batcher.ask([charge], {
+        deadlineMs: Number.POSITIVE_INFINITY,
+        settle: () => {
+          this.#inFlightCount -= 1;
+        },
+      });
+    }
+  }
+
   #verdictOf({ prepared, charges, outcome, index }: Settled): Verdict | undefined {
     if (outcome.kind === "failed") return undefined;
     if (outcome.result.results.length !== charges.length) return undefined;
@@ -223,16 +260,22 @@ export class ShadowRun {
     this.#counter.compare(call.query.domain, call, { prepared, verdict });
   }
 
-  #prepare(query: RateLimitQuery): PreparedQuery {
+  #prepare(query: RateLimitQuery, liveNames: Map<LimitKey, LimitKey>): PreparedQuery {
+    const { liveNameOf } = this.#parts;
     const { policy, overrides, switches, digest, clock, store } = this.#parts;
     return prepareQuery(query, {
       policy,
       overrides: overrides.current(),
+      peekedRules: this.#peeked.under(policy),
       counters: this.#counters,
       switches,
       records: this.#records,
       isKept: false,
-      nameOf: (key) => store.shorten?.(key) ?? key,
+      nameOf: (key) => {
+        const name = store.shorten?.(key) ?? key;
+        liveNames.set(name, liveNameOf(key));
+        return name;
+      },
       newKeys: this.#newKeys,
       digest,
       nowMs: clock.monotonicMs(),

@@ -15,6 +15,8 @@ export interface PartShape {
   readonly asks: readonly PartAsk[];
   readonly hits: number;
   readonly isRefund: boolean;
+  /** The rule, where the shape peeks at it and it settles from then on: see `PeekedRules`. */
+  readonly peeked: readonly Rule[];
 }
 
 /** What is asked of one limit. */
@@ -65,7 +67,9 @@ export class PartShapes {
     if (shape === undefined) {
       const { hits, isRefund } = descriptor;
       const replaces = matched?.replaces ?? [];
-      shape = { rule, replaces, asks: asks.map((ask) => partAsk(ask, hits)), hits, isRefund };
+      const peeked = rule?.settlesOncePeeked === true && hits === 0 ? [rule] : [];
+      const parts = asks.map((ask) => partAsk(ask, hits));
+      shape = { rule, replaces, asks: parts, hits, isRefund, peeked };
       if (matched !== undefined) this.#shapes.set(matched, [...known, shape]);
     }
     return { shape, key: asks[0]?.charge.key ?? noKey, place: 0, turn: 0, next };

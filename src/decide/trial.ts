@@ -12,9 +12,10 @@ import type { DecidedRequest } from "./decided-request.js";
 import { chargesFor, type Hits } from "./decision.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
+import { PeekedRules } from "./peeked-rules.js";
 import { type PreparedQuery, prepareQuery } from "./prepared-query.js";
 import type { DescriptorQuery, RateLimitQuery } from "./query.js";
-import type { Switches } from "./switches.js";
+import { type Switches, switchedRole } from "./switches.js";
 import { CallBuckets, TrialBuckets } from "./trial-buckets.js";
 import {
   isReplaced,
@@ -68,6 +69,7 @@ export class Trial {
   readonly #counters = new DecisionCounters();
   readonly #records = new KeyRecords(0);
   readonly #windows = new WindowSource();
+  readonly #peeked = new PeekedRules();
   readonly #newKeys = new NewKeyGuard({ newKeysPerSecondMax: Number.POSITIVE_INFINITY });
   readonly #hasReplaces: boolean;
 
@@ -94,6 +96,7 @@ export class Trial {
     return prepareQuery(query, {
       policy,
       overrides: noOverrides,
+      peekedRules: this.#peeked.under(policy),
       counters: this.#counters,
       switches,
       records: this.#records,
@@ -107,6 +110,11 @@ export class Trial {
     });
   }
 
+  /** Whether a query is charged as before: a rule that it meets may settle by now. */
+  isCurrent({ peekedRules }: PreparedQuery): boolean {
+    return peekedRules === this.#peeked.under(this.policy);
+  }
+
   /**
    * Decides a call, and charges it.
    *
@@ -116,6 +124,7 @@ export class Trial {
   ask(prepared: PreparedQuery, hits: Hits, nowUs: number): TrialDecision {
     this.#windows.renew(prepared, nowUs);
     const charges = chargesFor(prepared, hits);
+    this.#peeked.note(prepared, charges);
     this.#buckets.begin(nowUs, charges.length);
     const { isDenied, results } = decideRequest(charges, this.#buckets, nowUs);
     const request = { isDenied, charges, results, nowUs, isFromMemory: false };
@@ -150,6 +159,7 @@ export class Trial {
     this.#callBuckets.begin();
     const charges: Charge[] = [];
     for (const part of parts) this.#addCharges(part, { replaced, nowUs, charges });
+    this.#peeked.add(parts.flatMap(({ shape }) => shape.peeked));
     if (charges.length > requestChargesMax) {
       const detail = `It meets ${charges.length} limits, and the most is ${requestChargesMax}.`;
       throw new ServiceError("REQUEST_INVALID", detail);
@@ -173,6 +183,8 @@ export class Trial {
   }
 
   #addCharges(part: TrialPart, { replaced, nowUs, charges }: CallParts): void {
+    const { rule } = part.shape;
+    const isSettling = rule !== undefined && this.#peeked.under(this.policy).has(rule);
     let placed: PartKey | undefined = part;
     for (const { limit, charge } of part.shape.asks) {
       if (placed === undefined) return;
@@ -183,7 +195,7 @@ export class Trial {
           periodUs: charge.periodUs,
           burst: charge.burst,
           cost: charge.cost,
-          role: charge.role,
+          role: isSettling ? switchedRole(limit.role, this.#parts.switches, true) : charge.role,
           isRefund: charge.isRefund,
           peekExhausted: charge.peekExhausted,
           windows: this.#windows.windowsOf(limit, nowUs),

@@ -30,6 +30,8 @@ export type AskedDescriptor =
   | AskedPart
   /** Only Envoy could tell the part with this key. */
   | { readonly kind: "unknown"; readonly key: string }
+  /** It is told after the response, and no log says what it costs. @property key the first part */
+  | { readonly kind: "later"; readonly key: string }
   | { readonly kind: "absent" };
 
 /** Where a request's descriptors come from. */
@@ -227,7 +229,8 @@ class DescriptorSource {
       return { kind: "asked", text: descriptorText(descriptor), ...part };
     }
     const [left] = leftOut;
-    return left?.why === "unknown" ? { kind: "unknown", key: left.key } : absent;
+    if (left === undefined || left.why === "absent") return absent;
+    return { kind: left.why === "unknown" ? "unknown" : "later", key: left.key };
   }
 }
 

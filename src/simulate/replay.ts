@@ -37,6 +37,8 @@ export interface ReplayReport {
   readonly limitedBothCount: number;
   /** Descriptors that only Envoy could have made, by the key of the part. */
   readonly unknownParts: readonly FrequentKey<string>[];
+  /** Descriptors that are told after the response, by the key of their first part. */
+  readonly laterParts: readonly FrequentKey<string>[];
   readonly lateCount: number;
   /** Undefined where there was no call. */
   readonly calls: TimelineCounts | undefined;
@@ -82,6 +84,7 @@ export class Replay {
   readonly #rules = new Map<number, RuleTally>();
   readonly #unaskedHosts = new SpaceSaving<string>(100);
   readonly #unknownParts = new SpaceSaving<string>(100);
+  readonly #laterParts = new SpaceSaving<string>(100);
   readonly #calls = new Timeline();
   readonly #denied = new Timeline();
   #callCount = 0;
@@ -125,6 +128,7 @@ export class Replay {
       limitedThenCount: this.#limitedThenCount,
       limitedBothCount: this.#limitedBothCount,
       unknownParts: this.#unknownParts.top(5),
+      laterParts: this.#laterParts.top(5),
       lateCount: this.#order.lateCount,
       calls: this.#calls.read(),
       denied: this.#denied.read(),
@@ -152,7 +156,10 @@ export class Replay {
   }
 
   #ask(asked: readonly AskedDescriptor[], timeUs: number): boolean {
-    for (const one of asked) if (one.kind === "unknown") this.#unknownParts.add(one.key);
+    for (const one of asked) {
+      if (one.kind === "unknown") this.#unknownParts.add(one.key);
+      else if (one.kind === "later") this.#laterParts.add(one.key);
+    }
     const parts = asked.every(isAsked) ? asked : asked.filter(isAsked);
     if (parts.length === 0) return false;
     const { isDenied, parts: findings } = this.#trial.askParts(parts, timeUs);

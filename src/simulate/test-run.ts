@@ -59,12 +59,13 @@ class TestRun {
       return;
     }
     const { query } = found;
-    const prepared = query && this.#trial.prepare(query, this.#nowUs);
+    let prepared = query && this.#trial.prepare(query, this.#nowUs);
     const hits = query?.descriptors.map((descriptor) => descriptor.hits) ?? [];
     let deniedCount = 0;
     let last: TrialDecision | undefined;
     for (let i = 0; i < step.times; i += 1) {
-      if (prepared === undefined) break;
+      if (prepared === undefined || query === undefined) break;
+      if (!this.#trial.isCurrent(prepared)) prepared = this.#trial.prepare(query, this.#nowUs);
       last = this.#trial.ask(prepared, hits, this.#nowUs);
       if (last.verdict.isDenied) deniedCount += 1;
     }

@@ -130,6 +130,24 @@ describe.each(adminProtocols)("the admin API over %s", (protocol) => {
     expect(page.entries).toHaveLength(1);
   });
 
+  it("says of a reset that it leaves limits that requests carry", async () => {
+    const { app, port } = await startAdminApp(stage, policy, open);
+    const { limits } = adminClients(port, { protocol });
+    const reset = (value: string) => limits.resetKey({ key: user(value), reason: "a test" });
+    expect((await reset("7")).carriedLimitsLeft).toBe(false);
+    const limit = { requestsPerUnit: 2, unit: "DAY" };
+    const body = JSON.stringify({
+      domain: "shop",
+      descriptors: [{ entries: [{ key: "job", value: "7" }], limit }],
+    });
+    const url = `http://127.0.0.1:${app.httpAddress.port}/json`;
+    expect((await fetch(url, { method: "POST", body })).status).toBe(200);
+    expect((await reset("7")).carriedLimitsLeft).toBe(true);
+    const key = { domain: "shop", entries: [{ key: "job", value: "7" }] };
+    const unmet = await failure(limits.resetKey({ key, reason: "a test" }));
+    expect(unmet.rawMessage).toContain("limits that requests carry cannot be read or reset");
+  });
+
   it("suggests the key, and the domain, that may have been meant", async () => {
     const { port } = await startAdminApp(stage, policy, open);
     const { limits } = adminClients(port, { protocol });

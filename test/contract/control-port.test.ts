@@ -1,15 +1,18 @@
+import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
+import { startApp } from "../../src/app/app.js";
 import { controlMessageBytesMax } from "../../src/rpc/control-plane.js";
 import { grpcStatuses } from "../../src/rpc/status.js";
 import { startTestApp, type TestApp } from "../support/app.js";
 import { TestAuthority, type TestCertificate } from "../support/certificates.js";
-import type { Env } from "../support/configured-store.js";
+import { configOf, type Env } from "../support/configured-store.js";
 import { ControlClient } from "../support/control-client.js";
 import { counterFamily, gaugeFamily, testNode } from "../support/control-rig.js";
 import { sumOfSeries } from "../support/headgate-process.js";
+import { parseHere } from "../support/parse-here.js";
 import { policyOf } from "../support/service-texts.js";
 import { useStage } from "../support/stage.js";
 import { TlsFolder } from "../support/tls-folder.js";
@@ -145,6 +148,38 @@ describe("the control port", () => {
     const unwanted = await start({ HEADGATE_CONTROL_ADDR: "" });
     expect(unwanted.app.controlAddress).toBeUndefined();
     expect(unwanted.events.map(({ event }) => event)).not.toContain("controlPortFailed");
+  });
+});
+
+describe("the control port without any setting of ours", () => {
+  const limit = "{key: user, rate_limit: {unit: day, requests_per_unit: 3}}";
+  const ratelimitText = `domain: shop\ndescriptors:\n  - ${limit}\n`;
+  const ownText =
+    "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: shop}\n" +
+    `spec: {rateLimits: [{domain: shop, descriptors: [${limit}]}]}\n`;
+
+  /** Whether it opens for files in RUNTIME_ROOT, as envoyproxy/ratelimit names them. */
+  async function opensFor(files: Readonly<Record<string, string>>): Promise<boolean> {
+    const root = await mkdtemp(join(stage.folder, "runtime-"));
+    await mkdir(join(root, "config"));
+    for (const [name, text] of Object.entries(files)) {
+      await writeFile(join(root, "config", name), text);
+    }
+    const ports = { PORT: "0", GRPC_PORT: "0", DEBUG_PORT: "0" };
+    const config = configOf({ RUNTIME_ROOT: root, RUNTIME_SUBDIRECTORY: "", ...ports });
+    expect(config.ownPolicyControlAddress).toEqual({ host: "0.0.0.0", port: 18_000 });
+    // A free one, since tests run side by side.
+    const anyPort = { ...config, ownPolicyControlAddress: { host: "127.0.0.1", port: 0 } };
+    const app = await startApp(anyPort, { parser: parseHere });
+    stage.atEnd(() => app.close(0));
+    return app.controlAddress !== undefined;
+  }
+
+  it("is open where the files hold a kind: Policy, and else closed", async () => {
+    expect(await opensFor({ "a.yaml": ratelimitText })).toBe(false);
+    expect(await opensFor({ "a.yaml": ownText })).toBe(true);
+    const other = ratelimitText.replace("shop", "mail");
+    expect(await opensFor({ "a.yaml": other, "b.yaml": ownText })).toBe(true);
   });
 });
 

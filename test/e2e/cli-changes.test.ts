@@ -180,7 +180,7 @@ describe("headgate shadow, enforce and rollback", () => {
     });
     const { out } = await run("shadow");
     expect(out).toMatch(/^Policy [0-9a-f]{12} beside [0-9a-f]{12}\n3 calls since /);
-    expect(out).toContain("Its buckets began empty");
+    expect(out).toContain("Its buckets began with what those in force had in use.");
     expect(out).toMatch(/shop +user +2 +0 +1 +66\.7 %/);
     const yaml: unknown = parse((await run("shadow", "-o", "yaml")).out);
     expect(yaml).toEqual(await json("shadow"));

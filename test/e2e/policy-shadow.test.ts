@@ -66,7 +66,12 @@ describe("a policy that is tried beside the one in force", () => {
       const reports = [first, second].map((one) => call(one, "GetShadowReport", {}));
       return (await Promise.all(reports)).length === 2;
     });
-    for (let i = 0; i < 30; i += 1) expect(await send("ann")).toBe(200);
+    // The first call is waited for: two first ones at a time would each count the other as used.
+    expect(await send("ann")).toBe(200);
+    await waitFor("the first call is compared", async () => {
+      return (await call(first, "GetShadowReport", {}))["callCount"] === "1";
+    });
+    for (let i = 1; i < 30; i += 1) expect(await send("ann")).toBe(200);
     // Both Headgates were asked, and each knows what both have counted.
     for (const headgate of [first, second]) {
       await waitFor("the report has all calls", async () => {

@@ -191,8 +191,20 @@ export const busyScript = {
       since: scriptedTime,
       callCount: 10_000n,
       rules: [
-        { domain: "shop", label: "plan.user", newlyDeniedCount: 250n, sameCount: 9_750n },
-        { domain: "shop", label: "user", newlyAllowedCount: 3n, sameCount: 40n },
+        {
+          domain: "shop",
+          label: "plan.user",
+          newlyDeniedCount: 250n,
+          sameCount: 9_750n,
+          beganLiveCount: 9n,
+        },
+        {
+          domain: "shop",
+          label: "user",
+          newlyAllowedCount: 3n,
+          sameCount: 40n,
+          beganEmptyCount: 4n,
+        },
         { domain: "shop", label: "remote_address", sameCount: 10_000n },
       ],
     }),

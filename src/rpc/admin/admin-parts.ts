@@ -11,7 +11,7 @@ import type { ServicePolicy } from "../../policy/service-policy.js";
  */
 
 /** Live keys, in the store. */
-export type KeyInspection = Pick<KeyInspector, "get" | "reset">;
+export type KeyInspection = Pick<KeyInspector, "get" | "reset" | "leavesCarriedLimits">;
 
 /** What this replica has seen of keys: frequent ones, and those near their limits. */
 export type KeySightings = Pick<SeenCalls, "top" | "near">;
@@ -140,6 +140,9 @@ export interface ShadowRule {
   readonly newlyDeniedCount: number;
   readonly newlyAllowedCount: number;
   readonly sameCount: number;
+  /** Buckets that began with what those of the policy in force had in use, and those without. */
+  readonly beganLiveCount: number;
+  readonly beganEmptyCount: number;
 }
 
 /** Where a service's gate opens and closes. */

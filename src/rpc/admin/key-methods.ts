@@ -155,7 +155,8 @@ function resetMethod(parts: AdminServiceParts): ServiceImpl<typeof LimitService>
         replica: parts.replica,
       }),
     );
-    return { resetCount: found(await keys.reset(selector), parts, { selector, context }) };
+    const resetCount = found(await keys.reset(selector), parts, { selector, context });
+    return { resetCount, carriedLimitsLeft: keys.leavesCarriedLimits };
   };
 }
 
@@ -290,8 +291,11 @@ function found<T>(
       throw notFound("domain", domain, visibleAmong(context, policyOf(parts).domains.keys()));
     case "limitUnknown":
       throw notFound("limit of this rule", limitName, lookup.names);
-    case "unmatched":
-      throw noRuleMeets(policyOf(parts), { domain, entries }, "this descriptor");
+    case "unmatched": {
+      const isCarried = parts.keys?.leavesCarriedLimits === true;
+      const carried = isCarried ? " (limits that requests carry cannot be read or reset)" : "";
+      throw noRuleMeets(policyOf(parts), { domain, entries }, `this descriptor${carried}`);
+    }
   }
 }
 

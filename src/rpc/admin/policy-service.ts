@@ -90,6 +90,8 @@ function shadowMethod(
         newlyDeniedCount: wideOf(counts.newlyDeniedCount),
         newlyAllowedCount: wideOf(counts.newlyAllowedCount),
         sameCount: wideOf(counts.sameCount),
+        beganLiveCount: wideOf(counts.beganLiveCount),
+        beganEmptyCount: wideOf(counts.beganEmptyCount),
       })),
     };
   };

@@ -6,6 +6,7 @@ import { PolicyShadow } from "../../../src/app/policy-admin-shadow.js";
 import { policyVersion } from "../../../src/app/policy-files.js";
 import { ServiceError } from "../../../src/core/errors.js";
 import { noOverrides } from "../../../src/core/override-table.js";
+import { noDifference } from "../../../src/decide/shadow-counts.js";
 import { LoneRecords } from "../../../src/fleet/lone-records.js";
 import { type LedgerEntry, LoneLedger } from "../../../src/fleet/shadow-ledger.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
@@ -57,6 +58,7 @@ beforeEach(() => {
     },
     policies: { current: () => ({ ...live, version: inForce }), onLoaded: () => () => {} },
     overrides: { current: () => noOverrides },
+    liveNameOf: (key) => key,
     openSpace: (name) => {
       spaces.push(name);
       return new MemoryLimitStore({ clock });
@@ -97,7 +99,9 @@ async function callTwice(): Promise<void> {
   const prepared = { descriptors: [] };
   for (let i = 0; i < 2; i += 1) {
     // Of the policy in force nothing is looked at but its verdict.
-    shadow.current()?.note({ query, hits: 1, prepared: prepared as never, verdict });
+    const fallback = { isDenied: false, charges: [], results: [], nowUs: 0, isFromMemory: false };
+    const request = { ...fallback, isFallback: true } as const;
+    shadow.current()?.note({ query, hits: 1, prepared: prepared as never, request, verdict });
     await settle();
   }
 }
@@ -123,7 +127,7 @@ describe("PolicyShadow", () => {
       callCount: 2,
       unseenCount: 0,
       rules: [
-        { domain: "shop", label: "user", newlyDeniedCount: 1, newlyAllowedCount: 0, sameCount: 1 },
+        { ...noDifference, domain: "shop", label: "user", newlyDeniedCount: 1, sameCount: 1 },
       ],
     });
     expect(shadow.totals).toMatchObject({ comparedCount: 2, newlyDeniedCount: 1 });

@@ -165,6 +165,14 @@ describe("headgate gate get", () => {
 });
 
 describe("headgate shadow", () => {
+  it("names the rules whose buckets began empty", async () => {
+    const { out } = await run("shadow");
+    expect(out.replaceAll(/\s+/g, " ")).toContain(
+      "Buckets of shop/user began empty, and allow too much for one period of their limit; " +
+        "others began with what those in force had in use.",
+    );
+  });
+
   it("says what to do where nothing runs beside", async () => {
     const none = await AdminServer.start({
       policies: {

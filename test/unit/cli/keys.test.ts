@@ -58,7 +58,7 @@ class OverridePort {
         },
         resetKey: (request) => {
           this.resets.push(request);
-          return { resetCount: 2 };
+          return { resetCount: 2, carriedLimitsLeft: request.key?.limitName !== "pace" };
         },
       },
     });
@@ -279,5 +279,8 @@ describe("headgate keys reset", () => {
     expect([code, out]).toEqual([0, "Emptied 2 buckets."]);
     expect(terminal.questions).toEqual(["Empty shop plan=free,user=ann? [y/N] "]);
     expect(port.resets).toMatchObject([{ key: { limitName: "pace" }, reason: "launch week" }]);
+    expect((await port.run(["reset", ...ann, "--yes", ...why])).out).toBe(
+      "Emptied 2 buckets.\nLimits that requests carry themselves are left as they are.",
+    );
   });
 });

@@ -69,6 +69,45 @@ describe("headgate replay", () => {
     });
   });
 
+  it("charges costs after peeks as the service does, and says which no log has", async () => {
+    await folder.write(
+      "limits.yaml",
+      "domain: tokens\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 2}}]\n",
+    );
+    await folder.write(
+      "policy.yaml",
+      policyText
+        .replace(
+          "[[{header: x-user, as: user}]]",
+          `
+          - {entries: [{header: x-user, as: user}], hits: 0}
+          - {entries: [{header: x-cost, as: user}], hits: 3}
+          - {entries: [{header: x-user, as: user}], hits: 5, when: streamDone}`,
+        )
+        .replace(
+          "rateLimit: {domain: shop, descriptors: ",
+          "rateLimit:\n        domain: tokens\n        descriptors:",
+        )
+        .replace("when: streamDone}}", "when: streamDone}"),
+    );
+    const log = await folder.write(
+      "access.log",
+      [{ "x-user": "ann" }, { "x-cost": "ann" }, { "x-user": "ann" }]
+        .map((headers, i) => {
+          const start_time = `2026-01-05T08:00:0${i}Z`;
+          return `${JSON.stringify({ start_time, authority: "orders.example", ...headers })}\n`;
+        })
+        .join(""),
+    );
+    const { out, err } = await replay("--policy", folder.path, log);
+    expect(err).toBe("");
+    expect(out).toContain("3 requests that ask for limits: 2 would be limited");
+    expect(out).toContain(
+      '3 descriptors left out: of "user" it is told after the response, and a log does not say ' +
+        "its cost.",
+    );
+  });
+
   it("draws it for people, with what callers wrote made harmless", async () => {
     const log = await folder.write("access.log", lines(8, { "x-user": "\u001b[2Jann" }));
     const { out } = await replay("--policy", policy, log);

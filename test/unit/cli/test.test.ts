@@ -45,6 +45,22 @@ async function runSteps(...steps: readonly string[]) {
 const ann = "{domain: shop, entries: {user: ann}}";
 
 describe("headgate test", () => {
+  it("charges costs that are told after the response as the service does", async () => {
+    await folder.write(
+      "policy.yaml",
+      "domain: shop\n" +
+        "descriptors: [{key: user, rate_limit: {unit: minute, requests_per_unit: 2}}]\n",
+    );
+    const asked = (hits: number) => `ask: {domain: shop, entries: {user: ann}, hits: ${hits}}`;
+    const { code, out } = await runSteps(
+      `{${asked(3)}, expect: denied}`,
+      `{${asked(0)}, times: 2, expect: {allowed: 2}}`,
+      `{${asked(3)}, expect: denied}`,
+      `{${asked(0)}, expect: denied}`,
+    );
+    expect([out, code]).toEqual([expect.stringContaining("✓ it (5 calls)"), 0]);
+  });
+
   it("passes what is as expected, in a time of its own", async () => {
     const { code, out } = await runSteps(
       `{ask: ${ann}, times: 3, expect: {allowed: 2, denied: 1, rule: user}}`,

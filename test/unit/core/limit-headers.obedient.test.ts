@@ -10,15 +10,17 @@ import { testLimit } from "../../support/policies.js";
 const hourUs = 3_600_000_000;
 const second = 1_000_000;
 
-const limits: Readonly<Record<string, Limit>> = {
+const rates: Readonly<Record<string, Limit>> = {
   "100 a minute": testLimit(100),
+  "7 a minute": testLimit(7),
   "1 a minute": testLimit(1),
-  "100 a minute, burst 10": testLimit(100, { burst: 10 }),
-  "7 a minute, burst 5": testLimit(7, { burst: 5 }),
-  "100 a minute, burst 300": testLimit(100, { burst: 300 }),
+  "114 a minute": testLimit(114),
+  "7 a second": testLimit(7, { unit: "second", periodUs: second }),
   "20 a second": testLimit(20, { unit: "second", periodUs: second }),
   "500 an hour": testLimit(500, { unit: "hour", periodUs: hourUs }),
 };
+
+const bursts = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 300];
 
 /** A limit, asked one hit at a time, and what its headers allow after each. */
 class Service {
@@ -50,8 +52,10 @@ class Service {
     const text = limitResponse([one], { isDenied })
       .headers.map(({ value }) => value)
       .join(";");
-    const field = (name: string): number => Number(new RegExp(`;${name}=(\\d+)`).exec(text)?.[1]);
-    return { r: field("r"), t: field("t"), q: field("q"), w: field("w") };
+    const [, q, w, r, t] = /;q=(\d+);w=(\d+);.*;r=(\d+);t=(\d+)$/.exec(text)?.map(Number) ?? [];
+    if (q === undefined || w === undefined || r === undefined || t === undefined)
+      throw new Error(`no fields: ${text}`);
+    return { r, t, q, w };
   }
 }
 
@@ -72,34 +76,98 @@ const clients: Readonly<Record<string, Client>> = {
       service.nowUs += Math.ceil((t * second) / Math.max(1, r));
     }
   },
-  /** Reads one answer alone: `r` at the very end of its time, then `q` as each window begins. */
+  /** Reads one answer alone: `r` at the very end of its time, then `q` as each window ends. */
   "believes the first answer": (service, untilUs) => {
     const { r, t, q, w } = service.ask();
     service.nowUs += t * second;
     for (let count = 0; count < r; count += 1) service.ask();
     service.nowUs += w * second;
-    while (service.nowUs < untilUs) {
+    // An hour of windows, after what the first answer gave.
+    const endUs = untilUs + (t + w) * second;
+    while (service.nowUs < endUs) {
       for (let count = 0; count < q; count += 1) service.ask();
       service.nowUs += w * second;
     }
   },
+  /** Reads one answer that leaves something, and uses that again and again. */
+  "repeats what was left": (service, untilUs) => {
+    let { r, t } = service.ask();
+    while (r === 0 && service.nowUs < untilUs) {
+      service.nowUs += t * second;
+      ({ r, t } = service.ask());
+    }
+    while (service.nowUs < untilUs) {
+      for (let count = 0; count < r; count += 1) service.ask();
+      service.nowUs += t * second;
+    }
+  },
+};
+
+function perSecond({ hits, periodUs }: Limit): number {
+  return (hits * second) / periodUs;
+}
+
+/** The largest part of the rate that up to so many hits in whole seconds can say, and not more. */
+function saidRatioMax(limit: Limit, mostHits: number): number {
+  const ratios = Array.from({ length: mostHits }, (_, i) => {
+    const hits = i + 1;
+    return hits / (Math.ceil(hits / perSecond(limit)) * perSecond(limit));
+  });
+  return Math.max(...ratios);
+}
+
+/** What comes of asking at every whole second for all that fits: no waits in seconds give more. */
+function polledRatioMax(limit: Limit): number {
+  let free = limit.burst;
+  let admitted = 0;
+  for (let seconds = 0; seconds < 3_600; seconds += 1) {
+    const used = Math.floor(free + 1e-9);
+    admitted += used;
+    free = Math.min(limit.burst, free - used + perSecond(limit));
+  }
+  return admitted / (3_600 * perSecond(limit));
+}
+
+/** The most that a client can use who goes by whole numbers alone, as it does. */
+const usedRatioMax: Readonly<Record<string, (limit: Limit) => number>> = {
+  "uses all at once": polledRatioMax,
+  // An answer says what is left after the hit that it answers: one less than the burst.
+  "spreads what is left": (limit) => saidRatioMax(limit, Math.max(1, limit.burst - 1)),
+  "believes the first answer": (limit) => saidRatioMax(limit, limit.burst),
+  "repeats what was left": (limit) => saidRatioMax(limit, Math.max(1, limit.burst - 1)),
 };
 
 describe("a client that obeys the fields of the IETF for an hour", () => {
   const cases = Object.keys(clients).flatMap((client) =>
-    Object.keys(limits).map((limit) => ({ client, limit })),
+    Object.keys(rates).flatMap((rate) => [undefined, ...bursts].map((b) => ({ client, rate, b }))),
   );
 
-  it.each(cases)("is never refused and uses 90 %: $client, $limit", ({ client, limit: name }) => {
-    const limit = limits[name];
-    if (limit === undefined) throw new Error("a limit of the table");
+  it.each(cases)("is never refused and uses 90 %: $client, $rate, burst $b", (one) => {
+    const rate = rates[one.rate];
+    const ratioMax = usedRatioMax[one.client];
+    if (rate === undefined || ratioMax === undefined) throw new Error("a row of the tables");
+    const limit = { ...rate, burst: one.b ?? rate.burst };
     const service = new Service(limit);
-    const startUs = service.nowUs;
-    clients[client]?.(service, startUs + hourUs);
+    clients[one.client]?.(service, service.nowUs + hourUs);
     expect(service.refused).toBe(0);
-    const drainedHits = (limit.hits * hourUs) / limit.periodUs;
-    // Who spreads what is left has used one of it: of a burst of 5 that is a fifth.
-    const usedRatio = client === "spreads what is left" && limit.burst < 10 ? 0.75 : 0.9;
-    expect(service.admitted).toBeGreaterThanOrEqual(usedRatio * drainedHits);
+    // Where whole numbers cannot say 90 % of the rate, it is the most that they can.
+    const drainedHits = perSecond(limit) * 3_600;
+    const leastHits = Math.floor(Math.min(0.9, ratioMax(limit)) * drainedHits);
+    expect(service.admitted).toBeGreaterThanOrEqual(leastHits);
+  });
+
+  it.each([
+    ["100 a minute", 1, 0.6],
+    ["100 a minute", 2, 0.6],
+    ["100 a minute", 3, 0.6],
+    ["100 a minute", 4, 0.9],
+    ["7 a second", 1, 1 / 7],
+    ["7 a second", 5, 4 / 7],
+    ["7 a second", 8, 1],
+    ["7 a minute", 1, 0.952],
+  ])("can say no more of %s, burst %i, to who spreads it than %f", (name, burst, ratio) => {
+    const rate = rates[name];
+    if (rate === undefined) throw new Error("a row of the table");
+    expect(saidRatioMax({ ...rate, burst }, Math.max(1, burst - 1))).toBeCloseTo(ratio, 3);
   });
 });

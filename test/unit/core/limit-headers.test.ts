@@ -69,13 +69,33 @@ describe("limitResponse()", () => {
     ];
     expect(headersOf(...statuses)).toEqual([
       'ratelimit-policy: "pace";q=10;w=60, "a\\"\\\\?";q=100;w=86400',
-      'ratelimit: "pace";r=7;t=60, "a\\"\\\\?";r=90;t=86400',
+      'ratelimit: "pace";r=7;t=42, "a\\"\\\\?";r=90;t=77760',
     ]);
   });
 
   it.each([
-    ["the burst, and the time in which it drains", { burst: 3 }, {}, "q=3;w=18", "r=7;t=18"],
-    ["of a larger burst only what drains in a period", { burst: 30 }, {}, "q=10;w=60", "r=7;t=60"],
+    [
+      "the burst, and the time in which it drains",
+      { burst: 3 },
+      { limitRemaining: 2 },
+      "q=3;w=18",
+      "r=2;t=12",
+    ],
+    ["of a larger burst only what drains in a period", { burst: 30 }, {}, "q=10;w=60", "r=7;t=42"],
+    [
+      "fewer hits where whole seconds say more of the rate so",
+      { hits: 100, burst: 7 },
+      { limitRemaining: 5 },
+      "q=6;w=4",
+      "r=5;t=3",
+    ],
+    [
+      "the wait for a hit where none is left",
+      { burst: 5 },
+      { limitRemaining: 0, durationUntilResetUs: 28_500_000 },
+      "q=5;w=30",
+      "r=0;t=5",
+    ],
     [
       "the end of the window that counts",
       { algorithm: { kind: "fixed_window" } },
@@ -91,11 +111,11 @@ describe("limitResponse()", () => {
       "r=7;t=60",
     ],
     [
-      "the wait in debt besides",
+      "the wait of who is refused",
       {},
       { isOver: true, limitRemaining: 0, durationUntilResetUs: 9_000_000 },
       "q=10;w=60",
-      "r=0;t=69",
+      "r=0;t=9",
     ],
   ] as const)("says in the fields of the IETF %s", (_, limit, fields, policy, left) => {
     const currentLimit = testLimit(10, { name: "pace", ...limit });

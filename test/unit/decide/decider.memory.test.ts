@@ -134,6 +134,7 @@ describe("Decider, from memory", () => {
       explainer: new Explainer({ switches: noSwitches, digest: sha256 }),
       store,
       clock,
+      areLimitsCarried: () => false,
       onReset: () => decider.forgetRefusals(),
     });
     // By a query that is kept, as by one that is not.

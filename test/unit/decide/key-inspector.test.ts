@@ -33,7 +33,9 @@ beforeEach(() => {
   decider = createTestDecider({ ...common, overrides: shown, counters: new DecisionCounters() });
   const explainer = new Explainer({ switches: noSwitches, digest: (text) => text });
   const onReset = (): void => decider.forgetRefusals();
-  inspector = new KeyInspector({ ...common, overrides: shown, explainer, onReset });
+  const areLimitsCarried = (): boolean => decider.areLimitsCarried;
+  const more = { explainer, areLimitsCarried, onReset };
+  inspector = new KeyInspector({ ...common, overrides: shown, ...more });
 });
 
 const ann = { domain: "shop", entries: [{ key: "user", value: "ann" }] };

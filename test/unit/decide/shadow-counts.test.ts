@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ShadowCounter, shadowRulesMax } from "../../../src/decide/shadow-counts.js";
+import { noDifference, ShadowCounter, shadowRulesMax } from "../../../src/decide/shadow-counts.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
 
 function call(rule: ReturnType<typeof testPolicy>["rules"][number] | undefined, isOver: boolean) {
@@ -18,7 +18,7 @@ describe("ShadowCounter", () => {
     counter.compare("shop", call(first, false), call(second, true));
     counter.compare("shop", call(undefined, false), call(undefined, false));
     counter.noteUnseen();
-    const none = { domain: "shop", newlyDeniedCount: 0, newlyAllowedCount: 0, sameCount: 0 };
+    const none = { ...noDifference, domain: "shop" };
     expect(counter.take()).toEqual({
       comparedCount: 3,
       newlyDeniedCount: 1,

@@ -1,10 +1,12 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { sha256 } from "../../../src/app/digest.js";
+import type { Limit } from "../../../src/core/limit.js";
 import { noOverrides, OverrideTable } from "../../../src/core/override-table.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import type { Decider } from "../../../src/decide/decider.js";
 import { type ShadowBounds, ShadowRun, shadowCharsMax } from "../../../src/decide/shadow.js";
-import type { ShadowCounts } from "../../../src/decide/shadow-counts.js";
+import { noDifference, type ShadowCounts } from "../../../src/decide/shadow-counts.js";
+import type { Policy } from "../../../src/policy/policy.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
 import { createTestDecider } from "../../support/decider.js";
 import { FakeClock, settlePromises } from "../../support/fake-clock.js";
@@ -22,6 +24,7 @@ let decider: Decider;
 let run: ShadowRun | undefined;
 let table: OverrideTable;
 let isBusy: boolean;
+let policy: Policy;
 
 beforeEach(() => {
   clock = new FakeClock();
@@ -30,8 +33,9 @@ beforeEach(() => {
   run = undefined;
   table = noOverrides;
   isBusy = false;
+  policy = live;
   decider = createTestDecider({
-    policies: { current: () => live },
+    policies: { current: () => policy },
     overrides: { current: () => table },
     store,
     clock,
@@ -40,11 +44,13 @@ beforeEach(() => {
   });
 });
 
-function begin(policy = stricter, bounds: Partial<ShadowBounds> = {}): ShadowRun {
+function begin(candidate = stricter, bounds: Partial<ShadowBounds> = {}): ShadowRun {
   run = new ShadowRun({
-    policy,
+    policy: candidate,
     overrides: { current: () => table },
     store: shadowStore,
+    liveNameOf: (key) => key,
+    sinceEpochMs: clock.epochUs() / 1_000,
     clock,
     storeBudgetMs: 50,
     newKeysPerSecondMax: 1_000_000,
@@ -64,12 +70,16 @@ function queryOf(...users: readonly string[]) {
 }
 
 /** Asks as a server does; answers whether it was denied. */
-async function ask(...users: readonly string[]): Promise<boolean> {
+function ask(...users: readonly string[]): Promise<boolean> {
+  return askFor(1, ...users);
+}
+
+async function askFor(hits: number, ...users: readonly string[]): Promise<boolean> {
   const query = queryOf(...users);
   const prepared = decider.prepare(query);
   const asked = new Promise<boolean>((resolve, reject) => {
     decider.ask(prepared, {
-      hits: 1,
+      hits,
       deadlineMs: Number.POSITIVE_INFINITY,
       query: decider.wantsQuery(prepared) ? query : undefined,
       decided: ({ isDenied }) => resolve(isDenied),
@@ -95,12 +105,84 @@ function sums(counts: ShadowCounts | undefined) {
   return { all, denied, allowed, unseen: counts.unseenCount };
 }
 
+const user = { domain: "shop", label: "user" } as const;
+const nothingDecided = {
+  isDenied: false,
+  charges: [],
+  results: [],
+  nowUs: 0,
+  isFromMemory: false,
+} as const;
+
+describe("buckets of a shadow", () => {
+  /** What the rule counts after so many calls, where two came before the run. */
+  async function countsAfter(limits: readonly Limit[], times: number) {
+    await askTimes(2);
+    const shadow = begin(testPolicy([{ path: ["user"], effect: limits }], "v2"));
+    await askTimes(times);
+    const [rule] = shadow.take()?.rules ?? [];
+    return { ...noDifference, ...rule };
+  }
+
+  it("begin with what those in force have in use: the same limit differs in nothing", async () => {
+    const found = await countsAfter([testLimit(3)], 3);
+    expect(found).toEqual({ ...noDifference, ...user, sameCount: 3, beganLiveCount: 1 });
+  });
+
+  it("begin so of a limit that is lowered, whose use stays used", async () => {
+    const found = await countsAfter([testLimit(2)], 2);
+    expect(found).toMatchObject({ newlyDeniedCount: 1, sameCount: 1, beganLiveCount: 1 });
+  });
+
+  it("begin empty where the limit is another one", async () => {
+    const hour = { unit: "hour", periodUs: 3_600_000_000 } as const;
+    const found = await countsAfter([testLimit(3, hour)], 3);
+    expect(found).toMatchObject({ newlyAllowedCount: 2, beganLiveCount: 0, beganEmptyCount: 1 });
+  });
+
+  it("begin with the use of a caller who is refused, and once", async () => {
+    await askTimes(4);
+    const shadow = begin(testPolicy([{ path: ["user"], effect: [testLimit(3)] }], "v2"));
+    expect(await askTimes(2)).toBe(2);
+    expect(sums(shadow.take())).toMatchObject({ all: 2, allowed: 0 });
+    clock.advance(20_000);
+    expect(await askTimes(2)).toBe(1);
+    expect(sums(shadow.take())).toMatchObject({ all: 2, denied: 0, allowed: 0 });
+  });
+
+  it("begin with what a window in force has counted", async () => {
+    const limit = testLimit(3, { algorithm: { kind: "fixed_window" } });
+    policy = testPolicy([{ path: ["user"], effect: [limit] }]);
+    const found = await countsAfter([limit], 2);
+    expect(found).toMatchObject({ newlyAllowedCount: 0, sameCount: 2, beganLiveCount: 1 });
+  });
+
+  it("take nothing from before the run, when that has drained", async () => {
+    await askTimes(2);
+    const shadow = begin(testPolicy([{ path: ["user"], effect: [testLimit(2)] }], "v2"));
+    clock.advance(61_000);
+    await askTimes(1);
+    expect(shadow.take()?.rules[0]).toMatchObject({ beganLiveCount: 0, beganEmptyCount: 0 });
+  });
+});
+
 describe("ShadowRun", () => {
   it("leaves out calls that are too long to wait", async () => {
     const shadow = begin();
     await ask("x".repeat(shadowCharsMax / 2), "y".repeat(shadowCharsMax / 2));
     await ask("x".repeat(shadowCharsMax - "user".length));
     expect(shadow.take()).toMatchObject({ comparedCount: 1, unseenCount: 1 });
+  });
+
+  it("charges costs that are told after the response as the service does", async () => {
+    const fields = { settlesOncePeeked: true } as const;
+    const shadow = begin(testPolicy([{ path: ["user"], effect: [testLimit(2)], fields }], "v2"));
+    expect(await askFor(0, "ann")).toBe(false);
+    expect(await askFor(3, "ann")).toBe(false);
+    expect(sums(shadow.take())).toMatchObject({ all: 2, denied: 1 });
+    // The cost was above the limit, and is a debt all the same.
+    await askFor(0, "ann");
+    expect(sums(shadow.take())).toMatchObject({ all: 1, denied: 1 });
   });
 
   it("counts what a stricter policy would refuse, and changes no answer", async () => {
@@ -111,9 +193,7 @@ describe("ShadowRun", () => {
       newlyDeniedCount: 2,
       newlyAllowedCount: 0,
       unseenCount: 0,
-      rules: [
-        { domain: "shop", label: "user", newlyDeniedCount: 2, newlyAllowedCount: 0, sameCount: 2 },
-      ],
+      rules: [{ ...noDifference, ...user, newlyDeniedCount: 2, sameCount: 2, beganLiveCount: 1 }],
     });
     expect(shadow.take()).toBeUndefined();
   });
@@ -246,7 +326,8 @@ describe("ShadowRun", () => {
       const query = queryOf(`user${i}`);
       const prepared = decider.prepare(query);
       const verdict = { isDenied: false, statuses: [{ isOver: false }] };
-      shadow.note({ query, hits: 1, prepared, verdict });
+      const request = { ...nothingDecided, isFallback: true } as const;
+      shadow.note({ query, hits: 1, prepared, request, verdict });
     }
     clock.runTurns();
     await settlePromises();
