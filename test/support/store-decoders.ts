@@ -1,16 +1,24 @@
 import { jsonBytesMax } from "../../src/app/signal-readers.js";
+import { textsMax } from "../../src/fleet/byte-fields.js";
 import { nothingKnown } from "../../src/fleet/known-records.js";
 import { readAudit, readPage } from "../../src/fleet/record-pages.js";
 import { parseNumbers } from "../../src/fleet/reply-numbers.js";
 import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/report-codec.js";
 import { recordKinds } from "../../src/fleet/shared-records.js";
-import { decodeSheet, encodeSheet, sheetBytesMax } from "../../src/fleet/sheet-codec.js";
+import {
+  decodeSheet,
+  encodeSheet,
+  type FleetSheet,
+  servicesMax,
+  sheetBytesMax,
+} from "../../src/fleet/sheet-codec.js";
 import { gatherBytesMax, SheetStore } from "../../src/fleet/sheet-store.js";
 import { readJsonAnswer, readPrometheusAnswer } from "../../src/fleet/signal-answers.js";
 import { fieldBytesMax, hashFieldsMax, KeySignalReader } from "../../src/fleet/signal-key.js";
 import { pageLineCharsMax, SignalPage } from "../../src/fleet/signal-page.js";
 import { decodeGivenBack } from "../../src/store/redis/give-back-script.js";
 import { decodeBucket, decodeReply } from "../../src/store/redis/pack.js";
+import { allTurns } from "./all-turns.js";
 import { farDeadlineMs, once, testCharge } from "./charges.js";
 import type { PeerDecoder } from "./decoders.js";
 import { FakeClock } from "./fake-clock.js";
@@ -38,8 +46,9 @@ const replyDecoders: readonly PeerDecoder[] = [
     name: "sheets",
     bytesMax: sheetBytesMax,
     worst: worstSheets,
-    valid: [encodeSheet(testFleetSheet()).bytes, worstSheets(400)[3]?.bytes ?? Buffer.alloc(0)],
-    decode: (bytes) => decodeSheet(bytes, rank),
+    valid: [encodeSheet(testFleetSheet()).bytes, worstSheets(400)[4]?.bytes ?? Buffer.alloc(0)],
+    turns: (bytes) => decodeSheet(bytes, rank),
+    decode: (bytes) => allTurns(decodeSheet(bytes, rank)),
   },
   {
     name: "reports",
@@ -49,7 +58,8 @@ const replyDecoders: readonly PeerDecoder[] = [
       encodeReport(report(1), { nowMs: 0 }).bytes,
       encodeReport(report(0), { nowMs: 0 }).bytes,
     ],
-    decode: (bytes) => decodeReport(bytes, 0),
+    turns: (bytes) => decodeReport(bytes, 0),
+    decode: (bytes) => allTurns(decodeReport(bytes, 0)),
   },
   {
     name: "reports of all replicas",
@@ -214,22 +224,28 @@ function bodies(byteCount: number): readonly WorstMessage[] {
 function worstSheets(byteCount: number): readonly WorstMessage[] {
   const names = (count: number): readonly string[] =>
     Array.from({ length: Math.max(1, Math.floor(count)) }, (_, i) => i.toString(36));
-  const sheet = (services: ReturnType<typeof testFleetSheet>) => encodeSheet(services).bytes;
-  const { sheet: empty } = testFleetSheet();
+  const sheet = (services: FleetSheet["sheet"]["services"], verdicts: FleetSheet["verdicts"]) =>
+    encodeSheet({ sheet: { ...rank, services }, verdicts }).bytes;
+  const verdict = { rejectRatio: 0, state: "open" as const };
   const verdicts = new Map(
-    names(byteCount / 15).map((name) => [name, { rejectRatio: 0, state: "open" as const }]),
+    names(Math.min(servicesMax, byteCount / 15)).map((name) => [name, verdict]),
   );
-  const services = new Map(names(byteCount / 43).map((name) => [name, testShares()]));
-  const shares = new Map(names(byteCount / 18).map((id) => [id, { default: 1, high: 0 }]));
-  const shared = new Map([["a", testShares({ shares })]]);
+  const services = new Map(
+    names(Math.min(servicesMax, byteCount / 43)).map((name) => [name, testShares()]),
+  );
+  const shared = (nodeCount: number): FleetSheet["sheet"]["services"] => {
+    const share = { default: 2 ** 32 - 1, high: 2 ** 32 - 1 };
+    const shares = new Map(names(nodeCount).map((id) => [id, share]));
+    const serviceCount = Math.min(servicesMax, byteCount / (12 * nodeCount + 80));
+    return new Map(names(serviceCount).map((name) => [name, testShares({ shares })]));
+  };
+  const nodesMax = Math.min(textsMax, byteCount / 18);
   return [
-    { what: "texts", bytes: Buffer.concat([head(1, byteCount / 2), Buffer.alloc(byteCount)]) },
-    { what: "verdicts", bytes: sheet({ sheet: { ...empty, services: new Map() }, verdicts }) },
-    { what: "services", bytes: sheet({ sheet: { ...empty, services }, verdicts: new Map() }) },
-    {
-      what: "shares",
-      bytes: sheet({ sheet: { ...empty, services: shared }, verdicts: new Map() }),
-    },
+    { what: "texts", bytes: texts(2, byteCount) },
+    { what: "verdicts", bytes: sheet(new Map(), verdicts) },
+    { what: "services", bytes: sheet(services, new Map()) },
+    { what: "shares of many services", bytes: sheet(shared(100), new Map()) },
+    { what: "shares of many Envoys", bytes: sheet(shared(nodesMax), new Map()) },
   ];
 }
 
@@ -237,7 +253,7 @@ function worstReports(byteCount: number): readonly WorstMessage[] {
   const nodes = Array.from({ length: Math.ceil(byteCount / 61) }, () => testReport());
   const services = Array.from({ length: Math.ceil(byteCount / 24) }, () => testPressure());
   return [
-    { what: "texts", bytes: Buffer.concat([head(1, byteCount / 2), Buffer.alloc(byteCount)]) },
+    { what: "texts", bytes: texts(1, byteCount) },
     { what: "rows", bytes: encodeReport({ nodes, services: [] }, { nowMs: 0 }).bytes },
     { what: "pressures", bytes: encodeReport({ nodes: [], services }, { nowMs: 0 }).bytes },
   ];
@@ -250,9 +266,10 @@ function report(count: number) {
   };
 }
 
-/** A format, and how many texts follow. */
-function head(format: number, count: number): Buffer {
-  const bytes = Buffer.alloc(5, format);
-  bytes.writeUInt32LE(Math.floor(count), 1);
+/** A table of as many empty texts as may be, and rows of nothing. */
+function texts(format: number, byteCount: number): Buffer {
+  const bytes = Buffer.alloc(byteCount);
+  bytes[0] = format;
+  bytes.writeUInt32LE(Math.min(textsMax, byteCount / 2 - 5), 1);
   return bytes;
 }
