@@ -1,7 +1,9 @@
+import { policyRecordBytesMax } from "../../src/app/policy-admin-records.js";
 import { jsonBytesMax } from "../../src/app/signal-readers.js";
 import { textsMax } from "../../src/fleet/byte-fields.js";
 import { nothingKnown } from "../../src/fleet/known-records.js";
 import { readAudit, readPage } from "../../src/fleet/record-pages.js";
+import { pageBytesMax } from "../../src/fleet/redis-records.js";
 import { parseNumbers } from "../../src/fleet/reply-numbers.js";
 import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/report-codec.js";
 import { recordKinds } from "../../src/fleet/shared-records.js";
@@ -27,11 +29,8 @@ import { testFleetSheet, testPressure, testReport, testShares } from "./fleet-re
 import type { WorstMessage } from "./worst-messages.js";
 import { worstJson } from "./worst-texts.js";
 
-/** What one look at records brings at most. */
-const pageBytesMax = 4_194_304;
-
 const rank = { epoch: 7, leaderId: "a1", version: 42 };
-const keysMax = 1_000;
+const keysMax = 10_000;
 
 const prometheusHead =
   '"status":"success","data":{"resultType":"vector","result":' +
@@ -78,7 +77,7 @@ const replyDecoders: readonly PeerDecoder[] = [
   ...recordKinds.map(
     (kind): PeerDecoder => ({
       name: `records, ${kind}`,
-      bytesMax: pageBytesMax,
+      bytesMax: kind === "policy" ? policyRecordBytesMax : pageBytesMax,
       worst: (byteCount) => worstRecords(byteCount),
       valid: [Buffer.from('7 0 0\na 6 10\n{"a":[{}]}b 7 -\n'), Buffer.from("other 0a\n")],
       decode: (bytes) => {
@@ -110,7 +109,10 @@ const replyDecoders: readonly PeerDecoder[] = [
   {
     name: "keys of signals",
     bytesMax: 2 * hashFieldsMax * (fieldBytesMax + 4),
-    worst: (byteCount) => repeated(["0:", "1:a", "9:123456789"], byteCount, "h"),
+    worst: (byteCount) => [
+      ...repeated(["0:", "1:a", "9:123456789"], byteCount, "h"),
+      { what: "long fields", bytes: longFields(byteCount) },
+    ],
     valid: [Buffer.from("h1:a1:71:b2:12"), Buffer.from("n3:1.5"), Buffer.from("n1:7")],
     decode: (bytes) => {
       const connection = new FakeConnection();
@@ -182,6 +184,13 @@ export const answerDecoders: readonly PeerDecoder[] = [...replyDecoders, ...sign
 function withTree(bytes: Buffer, read: (text: string) => unknown): unknown {
   const text = bytes.toString();
   return [read(text), JSON.parse(text)];
+}
+
+/** As many fields of a hash as are read, each as long as it may be. */
+function longFields(byteCount: number): Buffer {
+  const count = Math.min(hashFieldsMax, Math.floor(byteCount / 264));
+  const fields = Array.from({ length: count }, (_, i) => `256:${String(i).padEnd(256, "k")}1:7`);
+  return Buffer.from(`h${fields.join("")}`);
 }
 
 function storeAnswering(reply: Buffer): SheetStore {
