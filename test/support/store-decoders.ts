@@ -4,6 +4,14 @@ import { textsMax } from "../../src/fleet/byte-fields.js";
 import { nothingKnown } from "../../src/fleet/known-records.js";
 import { readAudit, readPage } from "../../src/fleet/record-pages.js";
 import { pageBytesMax } from "../../src/fleet/redis-records.js";
+import {
+  answersBytesMax,
+  decodeAnswers,
+  decodeQuestions,
+  questionBytesMax,
+  questionsMax,
+  readQuestion,
+} from "../../src/fleet/replica-questions.js";
 import { parseNumbers } from "../../src/fleet/reply-numbers.js";
 import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/report-codec.js";
 import { recordKinds } from "../../src/fleet/shared-records.js";
@@ -88,6 +96,29 @@ const replyDecoders: readonly PeerDecoder[] = [
       },
     }),
   ),
+  {
+    name: "questions of replicas",
+    bytesMax: questionsMax * (questionBytesMax + 80),
+    worst: (byteCount) => {
+      const each = Math.min(questionBytesMax, Math.floor(byteCount / questionsMax)) - 64;
+      return worstJson(each).map(({ what, bytes }) => {
+        const one = [Buffer.from(`a1 ${bytes.length}\n`), bytes];
+        return {
+          what,
+          bytes: Buffer.concat(Array.from({ length: questionsMax }, () => one).flat()),
+        };
+      });
+    },
+    valid: [Buffer.from('a1 30\n{"method":"A","request":"AAA"}b2 1\nx')],
+    decode: (bytes) => decodeQuestions(bytes).map(({ id, text }) => [id, readQuestion(text)]),
+  },
+  {
+    name: "answers of replicas",
+    bytesMax: answersBytesMax,
+    worst: (byteCount) => repeated(["0\n", "2\na\n", "3\na\nb"], byteCount),
+    valid: [Buffer.from("5\na\nabc2\nb\n1\nx")],
+    decode: decodeAnswers,
+  },
   {
     name: "audit entries",
     bytesMax: pageBytesMax,
