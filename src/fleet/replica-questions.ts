@@ -167,6 +167,8 @@ export class ReplicaQuestions {
       if (question === undefined) this.#noteUnreadable();
       const isOurs = question?.by === this.#options.replica;
       this.#open.set(id, (question && !isOurs && open(question)) || nothing);
+      // Each is read once, and takes 2 ms at most; others have their turn in between.
+      await new Promise<void>((resolve) => this.#options.clock.scheduleTurn(resolve));
     }
     for (const [id, answer] of this.#open) {
       if (asked.has(id)) await this.#give(id, answer);

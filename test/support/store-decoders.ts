@@ -99,18 +99,16 @@ const replyDecoders: readonly PeerDecoder[] = [
   {
     name: "questions of replicas",
     bytesMax: questionsMax * (questionBytesMax + 80),
-    worst: (byteCount) => {
-      const each = Math.min(questionBytesMax, Math.floor(byteCount / questionsMax)) - 64;
-      return worstJson(each).map(({ what, bytes }) => {
-        const one = [Buffer.from(`a1 ${bytes.length}\n`), bytes];
-        return {
-          what,
-          bytes: Buffer.concat(Array.from({ length: questionsMax }, () => one).flat()),
-        };
-      });
-    },
-    valid: [Buffer.from('a1 30\n{"method":"A","request":"AAA"}b2 1\nx')],
-    decode: (bytes) => decodeQuestions(bytes).map(({ id, text }) => [id, readQuestion(text)]),
+    worst: (byteCount) => repeated(["a1 0\n", "a1 1\nx"], byteCount),
+    valid: [Buffer.from("a1 3\n{}\nb2 1\nx")],
+    decode: decodeQuestions,
+  },
+  {
+    name: "a question of replicas",
+    bytesMax: questionBytesMax,
+    worst: bodies,
+    valid: [Buffer.from('{"method":"A","request":"AAA","caller":[{}]}')],
+    decode: (bytes) => readQuestion(bytes.toString()) ?? "unreadable",
   },
   {
     name: "answers of replicas",
