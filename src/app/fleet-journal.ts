@@ -47,6 +47,12 @@ export class FleetJournal {
       case "sheetLost":
         this.#logger.warn(line, "No sheet holds: Envoys go back to their configured defaults.");
         break;
+      case "fleetUnreadable":
+        this.#logger.warn(
+          line,
+          "A report or sheet is of another version: it is left out, and so is each further one.",
+        );
+        break;
       case "sheetFound":
         this.#logger.info(line, "A sheet holds again.");
         break;

@@ -9,6 +9,15 @@ const measureMax = 3.4e38;
 
 const firstBytes = 4_096;
 
+/** Bytes that are read before others have their turn: less than a millisecond. */
+export const turnBytes = 16_384;
+
+/**
+ * The most texts of a table: as many Envoys as fill a report or a sheet. A map by them grows in
+ * less than a turn.
+ */
+export const textsMax = 32_768;
+
 /** Writes numbers and texts one behind the other, little-endian; grows as it needs to. */
 export class ByteWriter {
   #bytes = Buffer.allocUnsafe(firstBytes);
@@ -77,6 +86,7 @@ export class ByteReader {
   /** Of the same bytes; see `OpenRow` for what it spares. */
   readonly #view: DataView;
   #at = 0;
+  #turnEnd = turnBytes;
   #isGood = true;
 
   constructor(bytes: Buffer) {
@@ -92,6 +102,13 @@ export class ByteReader {
   /** The same, and nothing is left. */
   get isDone(): boolean {
     return this.#isGood && this.#at === this.#bytes.length;
+  }
+
+  /** Whether others should have their turn: `turnBytes` were read since it was so the last time. */
+  endsTurn(): boolean {
+    if (this.#at < this.#turnEnd) return false;
+    this.#turnEnd = this.#at + turnBytes;
+    return true;
   }
 
   byte(): number {
@@ -126,11 +143,23 @@ export class ByteReader {
     return this.#bytes.toString("utf8", this.#at - lengthBytes, this.#at);
   }
 
-  /** How many rows follow; none where there cannot be that many. @param rowBytes the least */
-  count(rowBytes: number): number {
-    const count = this.whole();
-    if (count * rowBytes <= this.#bytes.length - this.#at) return count;
-    return this.#fail();
+  /**
+   * Reads as many rows as are said to follow, in turns; none where there cannot be that many.
+   *
+   * @param rowBytes what a row takes at least
+   */
+  *rows(
+    { rowBytes, countMax = Number.POSITIVE_INFINITY }: RowBounds,
+    read: () => Generator<undefined, void> | void,
+  ): Generator<undefined, void> {
+    let left = this.whole();
+    const isThere = left * rowBytes <= this.#bytes.length - this.#at;
+    if (!isThere || left > countMax) left = this.#fail();
+    for (; left > 0 && this.#isGood; left -= 1) {
+      if (this.endsTurn()) yield;
+      const turns = read();
+      if (turns !== undefined) yield* turns;
+    }
   }
 
   /** One of a list, written as its position; the first where it is none. */
@@ -162,17 +191,29 @@ export class ByteReader {
   }
 }
 
+interface RowBounds {
+  readonly rowBytes: number;
+  readonly countMax?: number;
+}
+
 /** Texts that rows name by position: each is written once. */
 export class TextTable {
   readonly #positions = new Map<string, number>();
   /** What the texts take, with their lengths. */
   sizeBytes = 0;
 
-  /** What a text would add to `sizeBytes`; undefined for one that is too long. */
-  costBytes(text: string): number | undefined {
-    if (this.#positions.has(text)) return 0;
-    const lengthBytes = Buffer.byteLength(text);
-    return lengthBytes > textBytesMax ? undefined : lengthBytes + 2;
+  /** What texts would add to `sizeBytes`; infinite for what is too long, or too many. */
+  costBytes(texts: Iterable<string>): number {
+    let costBytes = 0;
+    let count = this.#positions.size;
+    for (const text of texts) {
+      if (this.#positions.has(text)) continue;
+      const lengthBytes = Buffer.byteLength(text);
+      count += 1;
+      if (lengthBytes > textBytesMax || count > textsMax) return Number.POSITIVE_INFINITY;
+      costBytes += lengthBytes + 2;
+    }
+    return costBytes;
   }
 
   /** The position of a text, which is added if it is new. */
@@ -191,8 +232,11 @@ export class TextTable {
   }
 }
 
-/** Reads a `TextTable`. */
-export function readTexts(reader: ByteReader): readonly string[] {
-  const count = reader.count(2);
-  return Array.from({ length: count }, () => reader.text());
+/** Reads a `TextTable`, in turns. */
+export function* readTexts(reader: ByteReader): Generator<undefined, readonly string[]> {
+  const texts: string[] = [];
+  yield* reader.rows({ rowBytes: 2, countMax: textsMax }, () => {
+    texts.push(reader.text());
+  });
+  return texts;
 }

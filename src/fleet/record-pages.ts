@@ -21,7 +21,7 @@ const newline = 10;
 const lineBytesMax = 256;
 
 /** Reads lines, and what stands behind them by its length. */
-class PageReader {
+export class PageReader {
   readonly #bytes: Buffer;
   #at = 0;
 
@@ -44,13 +44,17 @@ class PageReader {
     return match.slice(1);
   }
 
+  /** So many bytes, of the same memory. */
+  bytes(length: number): Buffer {
+    const start = this.#at;
+    this.#at += length;
+    if (this.#at > this.#bytes.length) throw new ServiceError("STORE_PROTOCOL");
+    return this.#bytes.subarray(start, this.#at);
+  }
+
   /** The JSON of so many bytes. */
   text(length: number): string {
-    const end = this.#at + length;
-    if (end > this.#bytes.length) throw new ServiceError("STORE_PROTOCOL");
-    const text = this.#bytes.toString("utf8", this.#at, end);
-    this.#at = end;
-    return text;
+    return this.bytes(length).toString();
   }
 }
 

@@ -67,7 +67,7 @@ const recordsPollMs = 250;
 const defaultOthersWaitMs = 1_000;
 
 /** The most bytes of records that one look brings; another one follows at once. */
-const pageBytesMax = 4_194_304;
+export const pageBytesMax = 1_048_576;
 
 /** How often one look, or change, begins anew because others put records back at the same time. */
 const triesMax = 20;

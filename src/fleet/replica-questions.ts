@@ -1,8 +1,9 @@
 import type { Cancel, Clock, Random } from "../core/clock.js";
-import { ServiceError } from "../core/errors.js";
+import { isServiceError, ServiceError } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
 import type { ScriptReply, StoreConnection, StoreScript } from "../store/connection.js";
 import { replyBytes, runFleetScript } from "./fleet-script.js";
+import { PageReader } from "./record-pages.js";
 import { parseObject } from "./record-text.js";
 import {
   answerScript,
@@ -53,6 +54,8 @@ export interface ReplicaQuestionsOptions {
   readonly keyPrefix: string;
   /** This replica. */
   readonly replica: string;
+  /** A question is left out that is none, as of another version; it is told once. */
+  readonly onUnreadable?: () => void;
 }
 
 /** How often questions are looked for, in milliseconds. */
@@ -62,14 +65,17 @@ export const questionsEveryMs = 250;
 const questionMs = 3_000;
 
 /** Questions of all replicas at a time. */
-const questionsMax = 16;
+export const questionsMax = 16;
 
 /** Answers to one question that wait. */
 const answersMax = 64;
 
 /** The longest question and the longest answer, in bytes; longer ones are not put or given. */
-const questionBytesMax = 65_536;
+export const questionBytesMax = 65_536;
 const answerBytesMax = 1_048_576;
+
+/** The most bytes of answers to one question that wait; beyond that the oldest are lost. */
+export const answersBytesMax = 4_194_304;
 
 /**
  * Replicas ask each other by the store that they share: where a caller reaches one of them, by a
@@ -81,6 +87,7 @@ export class ReplicaQuestions {
   readonly #open = new Map<string, OpenAnswer>();
   #cancelNext: Cancel | undefined;
   #isClosed = false;
+  #isUnreadableTold = false;
 
   constructor(options: ReplicaQuestionsOptions) {
     this.#options = options;
@@ -115,7 +122,7 @@ export class ReplicaQuestions {
     const { method, caller } = question;
     const request = Buffer.from(question.request).toString("base64");
     const text = JSON.stringify({ by, method, request, caller });
-    if (text.length > questionBytesMax) throw new ServiceError("STORE_FULL");
+    if (Buffer.byteLength(text) > questionBytesMax) throw new ServiceError("STORE_FULL");
     const ask = async (): Promise<void> => {
       const args = [id, text, String(questionMs), String(questionsMax)];
       const reply = await this.#run(askScript, [questionsKey], args);
@@ -144,30 +151,24 @@ export class ReplicaQuestions {
   }
 
   async #take(id: string, ended: string): Promise<readonly ReplicaAnswer[]> {
-    const reply = await this.#run(takeAnswersScript, [answersKey(id), questionsKey], [ended]);
-    const lines = textOf(reply).split("\n");
-    // The newest stands first.
-    return lines.reverse().flatMap((line) => {
-      if (line === "") return [];
-      const { replica, body } = parseObject(line);
-      if (typeof replica !== "string" || typeof body !== "string") return [];
-      return [{ replica, body: Buffer.from(body, "base64") }];
-    });
+    const args = [ended, String(answersMax), String(answersBytesMax)];
+    const keys = [answersKey(id), questionsKey];
+    return decodeAnswers(replyBytes(await this.#run(takeAnswersScript, keys, args)));
   }
 
   async #look(open: (question: ReplicaQuestion) => OpenAnswer | undefined): Promise<void> {
-    const lines = textOf(await this.#run(questionsScript, [questionsKey], [])).split("\n");
+    const args = [String(questionsMax), String(questionBytesMax)];
+    const reply = replyBytes(await this.#run(questionsScript, [questionsKey], args));
     const asked = new Set<string>();
-    for (const line of lines) {
-      const [id = ""] = line.split(" ", 1);
-      if (id === "") continue;
+    for (const { id, text } of decodeQuestions(reply)) {
       asked.add(id);
-      if (this.#open.has(id)) continue;
-      const { by, method, request, caller } = parseObject(line.slice(id.length + 1));
-      if (by === this.#options.replica || this.#isClosed) continue;
-      if (typeof method !== "string" || typeof request !== "string") continue;
-      const question = { method, request: Buffer.from(request, "base64"), caller: caller ?? false };
-      this.#open.set(id, open(question) ?? nothing);
+      if (this.#open.has(id) || this.#isClosed) continue;
+      const question = readQuestion(text);
+      if (question === undefined) this.#noteUnreadable();
+      const isOurs = question?.by === this.#options.replica;
+      this.#open.set(id, (question && !isOurs && open(question)) || nothing);
+      // Each is read once, and takes 2 ms at most; others have their turn in between.
+      await new Promise<void>((resolve) => this.#options.clock.scheduleTurn(resolve));
     }
     for (const [id, answer] of this.#open) {
       if (asked.has(id)) await this.#give(id, answer);
@@ -178,18 +179,24 @@ export class ReplicaQuestions {
     }
   }
 
+  #noteUnreadable(): void {
+    if (this.#isUnreadableTold) return;
+    this.#isUnreadableTold = true;
+    this.#options.onUnreadable?.();
+  }
+
   async #give(id: string, answer: OpenAnswer): Promise<void> {
     const bytes = await answer.take();
     if (bytes === undefined || bytes.length > answerBytesMax) return;
-    const body = Buffer.from(bytes).toString("base64");
-    const text = JSON.stringify({ replica: this.#options.replica, body });
-    await this.#run(answerScript, [answersKey(id)], [text, String(answersMax), String(questionMs)]);
+    const answered = Buffer.concat([Buffer.from(`${this.#options.replica}\n`), bytes]);
+    const bounds = [answersMax, questionMs, answersBytesMax].map(String);
+    await this.#run(answerScript, [answersKey(id)], [answered, ...bounds]);
   }
 
   #run(
     script: StoreScript,
     keys: readonly string[],
-    args: readonly string[],
+    args: readonly (string | Buffer)[],
   ): Promise<ScriptReply> {
     return runFleetScript(this.#options, { script, keys, args });
   }
@@ -198,7 +205,62 @@ export class ReplicaQuestions {
 const questionsKey = "questions";
 
 function answersKey(id: string): string {
-  return `questions:${id}`;
+  return `answers:${id}`;
+}
+
+/**
+ * Reads an answer of `takeAnswersScript`; what is no replica's is left out.
+ *
+ * @throws ServiceError STORE_PROTOCOL
+ */
+export function decodeAnswers(bytes: Buffer): readonly ReplicaAnswer[] {
+  const page = new PageReader(bytes);
+  const answers: ReplicaAnswer[] = [];
+  for (let count = 0; !page.isAtEnd && count < answersMax; count += 1) {
+    const [length] = page.line(/^(\d{1,7})$/);
+    const answer = page.bytes(Number(length));
+    const end = answer.indexOf("\n");
+    if (end < 1 || end > nameBytesMax) continue;
+    answers.push({ replica: answer.toString("utf8", 0, end), body: answer.subarray(end + 1) });
+  }
+  return answers;
+}
+
+/** Of a replica; one that is called by more answers nobody. */
+const nameBytesMax = 256;
+
+/**
+ * Reads an answer of `questionsScript`.
+ *
+ * @throws ServiceError STORE_PROTOCOL
+ */
+export function decodeQuestions(bytes: Buffer): readonly WaitingQuestion[] {
+  const page = new PageReader(bytes);
+  const questions: WaitingQuestion[] = [];
+  while (!page.isAtEnd && questions.length < questionsMax) {
+    const [id = "", length] = page.line(/^([0-9a-f]{1,64}) (\d{1,5})$/);
+    questions.push({ id, text: page.text(Number(length)) });
+  }
+  return questions;
+}
+
+interface WaitingQuestion {
+  readonly id: string;
+  readonly text: string;
+}
+
+/** Undefined for a text that is no question: of another version, or of nobody's. */
+export function readQuestion(
+  text: string,
+): (ReplicaQuestion & { readonly by: JsonValue | undefined }) | undefined {
+  try {
+    const { by, method, request, caller = false } = parseObject(text);
+    if (typeof method !== "string" || typeof request !== "string") return undefined;
+    return { by, method, request: Buffer.from(request, "base64"), caller };
+  } catch (thrown) {
+    if (isServiceError(thrown)) return undefined;
+    throw thrown;
+  }
 }
 
 const nothing: OpenAnswer = { take: async () => undefined, close: () => {} };

@@ -55,9 +55,7 @@ export function encodeReport(
   let rowsBytes = headBytes;
   const fits = (moreBytes: number, texts: readonly [TextTable, string][]): boolean => {
     let bytes = rowsBytes + moreBytes + names.sizeBytes + nodeIds.sizeBytes;
-    for (const [table, text] of texts) {
-      bytes += table.costBytes(text) ?? Number.POSITIVE_INFINITY;
-    }
+    for (const [table, text] of texts) bytes += table.costBytes([text]);
     if (bytes > bytesMax) return false;
     for (const [table, text] of texts) table.add(text);
     rowsBytes += moreBytes;
@@ -118,24 +116,27 @@ function writeRow(writer: ByteWriter, row: NodeReport, nowMs: number): void {
 }
 
 /**
- * Reads a report back. Undefined for bytes that are none, or another version's.
+ * Reads a report back, in turns. Undefined for bytes that are none, or another version's.
  *
  * @param nowMs when it was `encodeReport`'s `nowMs` there, on the clock of who reads
  */
-export function decodeReport(bytes: Buffer, nowMs: number): ReplicaReport | undefined {
+export function* decodeReport(
+  bytes: Buffer,
+  nowMs: number,
+): Generator<undefined, ReplicaReport | undefined> {
   const reader = new ByteReader(bytes);
   if (reader.byte() !== format) return undefined;
-  const names = readTexts(reader);
-  const nodeIds = readTexts(reader);
+  const names = yield* readTexts(reader);
+  const nodeIds = yield* readTexts(reader);
   const services: ServicePressure[] = [];
-  for (let left = reader.count(pressureBytes); left > 0; left -= 1) {
+  yield* reader.rows({ rowBytes: pressureBytes }, () => {
     services.push(readPressure(reader, reader.named(names)));
-  }
+  });
   const nodes: NodeReport[] = [];
-  for (let left = reader.count(rowBytes); left > 0; left -= 1) {
+  yield* reader.rows({ rowBytes }, () => {
     const service = reader.named(names);
     nodes.push(readRow(reader, { service, nodeId: reader.named(nodeIds) }, nowMs));
-  }
+  });
   return reader.isDone ? { nodes, services } : undefined;
 }
 

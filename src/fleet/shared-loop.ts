@@ -2,6 +2,7 @@ import type { Cancel, Clock } from "../core/clock.js";
 import { isServiceError } from "../core/errors.js";
 import type { NodeReport, ShareSheet } from "../core/feedback.js";
 import type { StoreConnection } from "../store/connection.js";
+import { turnBytes } from "./byte-fields.js";
 import { Leader, type LeaderEvent } from "./leader.js";
 import { decodeReport, encodeReport, type ServicePressure } from "./report-codec.js";
 import { SheetBoard, type SheetEvent, sheetAgeMsMax } from "./sheet-board.js";
@@ -28,7 +29,13 @@ export interface LoopParts {
 }
 
 /** What happens to the loop, for logs. */
-export type LoopEvent = LeaderEvent | SheetEvent;
+export type LoopEvent = LeaderEvent | SheetEvent | UnreadableEvent;
+
+/** Replicas of another version are there, which are left out; it is told once. */
+export interface UnreadableEvent {
+  readonly kind: "fleetUnreadable";
+  readonly what: "report" | "sheet";
+}
 
 /** What a `SharedLoop` is made of. */
 export interface SharedLoopOptions extends LoopParts {
@@ -82,6 +89,7 @@ export class SharedLoop {
   #waiting: readonly NodeReport[] | undefined;
   #reportNumber = 0;
   #isStopped = false;
+  readonly #toldUnreadable = new Set<UnreadableEvent["what"]>();
   readonly #counts = { published: 0, refused: 0, failed: 0, unreadable: 0, leftOut: 0 };
 
   /** Takes part at once, until `stop`. */
@@ -188,11 +196,11 @@ export class SharedLoop {
     try {
       const found = await this.#store.fetch();
       if (found === undefined) return;
-      const fleet = decodeSheet(found.bytes, found.rank);
+      const fleet = await this.#inTurns(decodeSheet(found.bytes, found.rank));
       if (fleet !== undefined) {
         this.board.take(fleet, found.atMs);
       } else {
-        this.#counts.unreadable += 1;
+        this.#noteUnreadable("sheet");
         this.board.noteSeen(found.rank);
       }
     } finally {
@@ -233,18 +241,48 @@ export class SharedLoop {
     const found = await this.#store.gather();
     const live = new Set(found.map(({ replicaId }) => replicaId));
     for (const id of this.#replicas.keys()) if (!live.has(id)) this.#replicas.delete(id);
-    return found.flatMap((report) => this.#read(report));
+    const reports = await this.#inTurns(this.#readAll(found));
+    return reports.flat();
+  }
+
+  *#readAll(found: readonly FoundReport[]): Generator<undefined, (readonly NodeReport[])[]> {
+    const reports: (readonly NodeReport[])[] = [];
+    let bytes = 0;
+    for (const report of found) {
+      reports.push(yield* this.#read(report));
+      bytes += report.bytes.length;
+      if (bytes < turnBytes) continue;
+      bytes = 0;
+      yield;
+    }
+    return reports;
   }
 
   /** What a report says of nodes, once; what it says of services holds until the next one. */
-  #read({ replicaId, number, atMs, bytes }: FoundReport): readonly NodeReport[] {
+  *#read({ replicaId, number, atMs, bytes }: FoundReport) {
     const known = this.#replicas.get(replicaId);
     if (known !== undefined && number <= known.number) return [];
-    const report = decodeReport(bytes, atMs);
+    const report = yield* decodeReport(bytes, atMs);
     if (bytes.length === 0) this.#counts.leftOut += 1;
-    else if (report === undefined) this.#counts.unreadable += 1;
+    else if (report === undefined) this.#noteUnreadable("report");
     this.#replicas.set(replicaId, { number, services: report?.services ?? [] });
     return report?.nodes ?? [];
+  }
+
+  /** The largest take a tenth of a second: calls are answered in between. */
+  async #inTurns<T>(turns: Generator<undefined, T>): Promise<T> {
+    for (;;) {
+      const turn = turns.next();
+      if (turn.done === true) return turn.value;
+      await new Promise<void>((resolve) => this.#options.clock.scheduleTurn(resolve));
+    }
+  }
+
+  #noteUnreadable(what: UnreadableEvent["what"]): void {
+    this.#counts.unreadable += 1;
+    if (this.#toldUnreadable.has(what)) return;
+    this.#toldUnreadable.add(what);
+    this.#options.onEvent?.({ kind: "fleetUnreadable", what });
   }
 
   async #publish(fleet: FleetSheet): Promise<void> {

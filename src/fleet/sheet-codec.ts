@@ -21,6 +21,9 @@ export interface EncodedSheet {
 /** The largest sheet in bytes: 600,000 shares, of 30,000 Envoys with 20 services each. */
 export const sheetBytesMax = 8_388_608;
 
+/** The most services, and the most verdicts; a policy has 1,000. */
+export const servicesMax = 4_096;
+
 /** Another one is another program's, which reads none of ours. */
 const format = 2;
 
@@ -43,10 +46,9 @@ export function encodeSheet(
     usedBytes += cost;
     return true;
   };
-  const told = [...verdicts].filter(([name]) => fitting(name, verdictBytes));
-  const services = [...sheet.services].filter(([name, { shares }]) => {
-    let nodesBytes = 0;
-    for (const id of shares.keys()) nodesBytes += nodeIds.costBytes(id) ?? bytesMax;
+  const told = [...verdicts].slice(0, servicesMax).filter(([name]) => fitting(name, verdictBytes));
+  const services = [...sheet.services].slice(0, servicesMax).filter(([name, { shares }]) => {
+    const nodesBytes = nodeIds.costBytes(shares.keys());
     if (!fitting(name, serviceBytes + shares.size * shareBytes + nodesBytes)) return false;
     usedBytes -= nodesBytes;
     for (const id of shares.keys()) nodeIds.add(id);
@@ -89,36 +91,42 @@ function writeService(writer: ByteWriter, service: ServiceShares, nodeIds: TextT
   }
 }
 
-/** Reads a sheet back. Undefined for bytes that are none, or another version's. */
-export function decodeSheet(bytes: Buffer, rank: SheetRank): FleetSheet | undefined {
+/** Reads a sheet back, in turns. Undefined for bytes that are none, or another version's. */
+export function* decodeSheet(
+  bytes: Buffer,
+  rank: SheetRank,
+): Generator<undefined, FleetSheet | undefined> {
   const reader = new ByteReader(bytes);
   if (reader.byte() !== format) return undefined;
-  const nodeIds = readTexts(reader);
+  const nodeIds = yield* readTexts(reader);
   const verdicts = new Map<string, GateVerdict>();
-  for (let left = reader.count(verdictBytes); left > 0; left -= 1) {
+  yield* reader.rows({ rowBytes: verdictBytes, countMax: servicesMax }, () => {
     const name = reader.text();
     verdicts.set(name, { rejectRatio: reader.ratio(), state: readGate(reader) });
-  }
+  });
   const services = new Map<string, ServiceShares>();
-  for (let left = reader.count(serviceBytes); left > 0; left -= 1) {
+  yield* reader.rows({ rowBytes: serviceBytes, countMax: servicesMax }, function* () {
     const name = reader.text();
-    services.set(name, readService(reader, nodeIds));
-  }
+    services.set(name, yield* readService(reader, nodeIds));
+  });
   if (!reader.isDone) return undefined;
   const { epoch, leaderId, version } = rank;
   return { sheet: { epoch, leaderId, version, services }, verdicts };
 }
 
-function readService(reader: ByteReader, nodeIds: readonly string[]): ServiceShares {
+function* readService(
+  reader: ByteReader,
+  nodeIds: readonly string[],
+): Generator<undefined, ServiceShares> {
   const limit = reader.whole();
   const rejectRatio = reader.ratio();
   const gate = readGate(reader);
   const facts = readFacts(reader);
   const shares = new Map<string, NodeShare>();
-  for (let left = reader.count(shareBytes); left > 0; left -= 1) {
+  yield* reader.rows({ rowBytes: shareBytes }, () => {
     const nodeId = reader.named(nodeIds);
     shares.set(nodeId, { default: reader.whole(), high: reader.whole() });
-  }
+  });
   return { limit, shares, rejectRatio, gate, facts };
 }
 

@@ -167,7 +167,7 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     const sentCount = leader.sentEpochs.length;
     // Between what it read and what it would write.
     maker.onUpdate = () => leader.clock.stall(leaseMs);
-    await leader.pass(1_000);
+    await leader.pass(1_250);
     // It leads again by now, in a reign of its own.
     expect(leader.sentEpochs.slice(sentCount)).toEqual([2]);
     expect(leader.loop.counts.refused).toBe(1);

@@ -9,7 +9,7 @@ import * as metricsService from "../../src/gen/envoy/service/metrics/v3/metrics_
 import * as quotas from "../../src/gen/envoy/service/rate_limit_quota/v3/rlqs_pb.js";
 import { RateLimitRequestSchema } from "../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
 import { type AdminMethod, adminMethods } from "../../src/rpc/admin/methods.js";
-import { checkBinary, checkJson } from "../../src/rpc/admin/request-body.js";
+import { checkBinary, checkJson, jsonBytesMax } from "../../src/rpc/admin/request-body.js";
 import { decodeDiscoveryResponse } from "../../src/rpc/ads-messages.js";
 import { controlMessageBytesMax } from "../../src/rpc/control-plane.js";
 import { decodeDiscoveryAsk } from "../../src/rpc/discovery-request.js";
@@ -38,6 +38,8 @@ export interface PeerDecoder {
   readonly valid: readonly Buffer[];
   /** All that is made of an input; what it throws is a refusal. */
   readonly decode: (bytes: Buffer) => unknown;
+  /** The same, where it is read in turns: each for itself keeps others waiting. */
+  readonly turns?: (bytes: Buffer) => Iterator<undefined, unknown>;
   /** Whether it is not read by the thread that answers calls: only its memory matters. */
   readonly isElsewhere?: boolean;
 }
@@ -128,8 +130,8 @@ function adminRow({ method, messageBytesMax }: AdminMethod): MessageRow {
 function adminJsonRow({ method, messageBytesMax }: AdminMethod): PeerDecoder {
   return {
     name: `admin API in JSON, ${method.name}`,
-    bytesMax: messageBytesMax,
-    worst: (byteCount) => worstJson(byteCount, namesOfLists(method.input)),
+    bytesMax: Math.min(messageBytesMax, jsonBytesMax),
+    worst: (byteCount) => worstJson(byteCount - 64, namesOfLists(method.input)),
     valid: [Buffer.from("{}")],
     decode: (bytes) => {
       checkJson(bytes);

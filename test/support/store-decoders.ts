@@ -1,16 +1,34 @@
+import { policyRecordBytesMax } from "../../src/app/policy-admin-records.js";
 import { jsonBytesMax } from "../../src/app/signal-readers.js";
+import { textsMax } from "../../src/fleet/byte-fields.js";
 import { nothingKnown } from "../../src/fleet/known-records.js";
 import { readAudit, readPage } from "../../src/fleet/record-pages.js";
+import { pageBytesMax } from "../../src/fleet/redis-records.js";
+import {
+  answersBytesMax,
+  decodeAnswers,
+  decodeQuestions,
+  questionBytesMax,
+  questionsMax,
+  readQuestion,
+} from "../../src/fleet/replica-questions.js";
 import { parseNumbers } from "../../src/fleet/reply-numbers.js";
 import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/report-codec.js";
 import { recordKinds } from "../../src/fleet/shared-records.js";
-import { decodeSheet, encodeSheet, sheetBytesMax } from "../../src/fleet/sheet-codec.js";
+import {
+  decodeSheet,
+  encodeSheet,
+  type FleetSheet,
+  servicesMax,
+  sheetBytesMax,
+} from "../../src/fleet/sheet-codec.js";
 import { gatherBytesMax, SheetStore } from "../../src/fleet/sheet-store.js";
 import { readJsonAnswer, readPrometheusAnswer } from "../../src/fleet/signal-answers.js";
 import { fieldBytesMax, hashFieldsMax, KeySignalReader } from "../../src/fleet/signal-key.js";
 import { pageLineCharsMax, SignalPage } from "../../src/fleet/signal-page.js";
 import { decodeGivenBack } from "../../src/store/redis/give-back-script.js";
 import { decodeBucket, decodeReply } from "../../src/store/redis/pack.js";
+import { allTurns } from "./all-turns.js";
 import { farDeadlineMs, once, testCharge } from "./charges.js";
 import type { PeerDecoder } from "./decoders.js";
 import { FakeClock } from "./fake-clock.js";
@@ -19,11 +37,8 @@ import { testFleetSheet, testPressure, testReport, testShares } from "./fleet-re
 import type { WorstMessage } from "./worst-messages.js";
 import { worstJson } from "./worst-texts.js";
 
-/** What one look at records brings at most. */
-const pageBytesMax = 4_194_304;
-
 const rank = { epoch: 7, leaderId: "a1", version: 42 };
-const keysMax = 1_000;
+const keysMax = 10_000;
 
 const prometheusHead =
   '"status":"success","data":{"resultType":"vector","result":' +
@@ -38,8 +53,9 @@ const replyDecoders: readonly PeerDecoder[] = [
     name: "sheets",
     bytesMax: sheetBytesMax,
     worst: worstSheets,
-    valid: [encodeSheet(testFleetSheet()).bytes, worstSheets(400)[3]?.bytes ?? Buffer.alloc(0)],
-    decode: (bytes) => decodeSheet(bytes, rank),
+    valid: [encodeSheet(testFleetSheet()).bytes, worstSheets(400)[4]?.bytes ?? Buffer.alloc(0)],
+    turns: (bytes) => decodeSheet(bytes, rank),
+    decode: (bytes) => allTurns(decodeSheet(bytes, rank)),
   },
   {
     name: "reports",
@@ -49,7 +65,8 @@ const replyDecoders: readonly PeerDecoder[] = [
       encodeReport(report(1), { nowMs: 0 }).bytes,
       encodeReport(report(0), { nowMs: 0 }).bytes,
     ],
-    decode: (bytes) => decodeReport(bytes, 0),
+    turns: (bytes) => decodeReport(bytes, 0),
+    decode: (bytes) => allTurns(decodeReport(bytes, 0)),
   },
   {
     name: "reports of all replicas",
@@ -68,7 +85,7 @@ const replyDecoders: readonly PeerDecoder[] = [
   ...recordKinds.map(
     (kind): PeerDecoder => ({
       name: `records, ${kind}`,
-      bytesMax: pageBytesMax,
+      bytesMax: kind === "policy" ? policyRecordBytesMax : pageBytesMax,
       worst: (byteCount) => worstRecords(byteCount),
       valid: [Buffer.from('7 0 0\na 6 10\n{"a":[{}]}b 7 -\n'), Buffer.from("other 0a\n")],
       decode: (bytes) => {
@@ -79,6 +96,27 @@ const replyDecoders: readonly PeerDecoder[] = [
       },
     }),
   ),
+  {
+    name: "questions of replicas",
+    bytesMax: questionsMax * (questionBytesMax + 80),
+    worst: (byteCount) => repeated(["a1 0\n", "a1 1\nx"], byteCount),
+    valid: [Buffer.from("a1 3\n{}\nb2 1\nx")],
+    decode: decodeQuestions,
+  },
+  {
+    name: "a question of replicas",
+    bytesMax: questionBytesMax,
+    worst: bodies,
+    valid: [Buffer.from('{"method":"A","request":"AAA","caller":[{}]}')],
+    decode: (bytes) => readQuestion(bytes.toString()) ?? "unreadable",
+  },
+  {
+    name: "answers of replicas",
+    bytesMax: answersBytesMax,
+    worst: (byteCount) => repeated(["0\n", "2\na\n", "3\na\nb"], byteCount),
+    valid: [Buffer.from("5\na\nabc2\nb\n1\nx")],
+    decode: decodeAnswers,
+  },
   {
     name: "audit entries",
     bytesMax: pageBytesMax,
@@ -100,7 +138,10 @@ const replyDecoders: readonly PeerDecoder[] = [
   {
     name: "keys of signals",
     bytesMax: 2 * hashFieldsMax * (fieldBytesMax + 4),
-    worst: (byteCount) => repeated(["0:", "1:a", "9:123456789"], byteCount, "h"),
+    worst: (byteCount) => [
+      ...repeated(["0:", "1:a", "9:123456789"], byteCount, "h"),
+      { what: "long fields", bytes: longFields(byteCount) },
+    ],
     valid: [Buffer.from("h1:a1:71:b2:12"), Buffer.from("n3:1.5"), Buffer.from("n1:7")],
     decode: (bytes) => {
       const connection = new FakeConnection();
@@ -174,6 +215,13 @@ function withTree(bytes: Buffer, read: (text: string) => unknown): unknown {
   return [read(text), JSON.parse(text)];
 }
 
+/** As many fields of a hash as are read, each as long as it may be. */
+function longFields(byteCount: number): Buffer {
+  const count = Math.min(hashFieldsMax, Math.floor(byteCount / 264));
+  const fields = Array.from({ length: count }, (_, i) => `256:${String(i).padEnd(256, "k")}1:7`);
+  return Buffer.from(`h${fields.join("")}`);
+}
+
 function storeAnswering(reply: Buffer): SheetStore {
   const connection = new FakeConnection();
   connection.answer = { kind: "reply", reply };
@@ -214,22 +262,28 @@ function bodies(byteCount: number): readonly WorstMessage[] {
 function worstSheets(byteCount: number): readonly WorstMessage[] {
   const names = (count: number): readonly string[] =>
     Array.from({ length: Math.max(1, Math.floor(count)) }, (_, i) => i.toString(36));
-  const sheet = (services: ReturnType<typeof testFleetSheet>) => encodeSheet(services).bytes;
-  const { sheet: empty } = testFleetSheet();
+  const sheet = (services: FleetSheet["sheet"]["services"], verdicts: FleetSheet["verdicts"]) =>
+    encodeSheet({ sheet: { ...rank, services }, verdicts }).bytes;
+  const verdict = { rejectRatio: 0, state: "open" as const };
   const verdicts = new Map(
-    names(byteCount / 15).map((name) => [name, { rejectRatio: 0, state: "open" as const }]),
+    names(Math.min(servicesMax, byteCount / 15)).map((name) => [name, verdict]),
   );
-  const services = new Map(names(byteCount / 43).map((name) => [name, testShares()]));
-  const shares = new Map(names(byteCount / 18).map((id) => [id, { default: 1, high: 0 }]));
-  const shared = new Map([["a", testShares({ shares })]]);
+  const services = new Map(
+    names(Math.min(servicesMax, byteCount / 43)).map((name) => [name, testShares()]),
+  );
+  const shared = (nodeCount: number): FleetSheet["sheet"]["services"] => {
+    const share = { default: 2 ** 32 - 1, high: 2 ** 32 - 1 };
+    const shares = new Map(names(nodeCount).map((id) => [id, share]));
+    const serviceCount = Math.min(servicesMax, byteCount / (12 * nodeCount + 80));
+    return new Map(names(serviceCount).map((name) => [name, testShares({ shares })]));
+  };
+  const nodesMax = Math.min(textsMax, byteCount / 18);
   return [
-    { what: "texts", bytes: Buffer.concat([head(1, byteCount / 2), Buffer.alloc(byteCount)]) },
-    { what: "verdicts", bytes: sheet({ sheet: { ...empty, services: new Map() }, verdicts }) },
-    { what: "services", bytes: sheet({ sheet: { ...empty, services }, verdicts: new Map() }) },
-    {
-      what: "shares",
-      bytes: sheet({ sheet: { ...empty, services: shared }, verdicts: new Map() }),
-    },
+    { what: "texts", bytes: texts(2, byteCount) },
+    { what: "verdicts", bytes: sheet(new Map(), verdicts) },
+    { what: "services", bytes: sheet(services, new Map()) },
+    { what: "shares of many services", bytes: sheet(shared(100), new Map()) },
+    { what: "shares of many Envoys", bytes: sheet(shared(nodesMax), new Map()) },
   ];
 }
 
@@ -237,7 +291,7 @@ function worstReports(byteCount: number): readonly WorstMessage[] {
   const nodes = Array.from({ length: Math.ceil(byteCount / 61) }, () => testReport());
   const services = Array.from({ length: Math.ceil(byteCount / 24) }, () => testPressure());
   return [
-    { what: "texts", bytes: Buffer.concat([head(1, byteCount / 2), Buffer.alloc(byteCount)]) },
+    { what: "texts", bytes: texts(1, byteCount) },
     { what: "rows", bytes: encodeReport({ nodes, services: [] }, { nowMs: 0 }).bytes },
     { what: "pressures", bytes: encodeReport({ nodes: [], services }, { nowMs: 0 }).bytes },
   ];
@@ -250,9 +304,10 @@ function report(count: number) {
   };
 }
 
-/** A format, and how many texts follow. */
-function head(format: number, count: number): Buffer {
-  const bytes = Buffer.alloc(5, format);
-  bytes.writeUInt32LE(Math.floor(count), 1);
+/** A table of as many empty texts as may be, and rows of nothing. */
+function texts(format: number, byteCount: number): Buffer {
+  const bytes = Buffer.alloc(byteCount);
+  bytes[0] = format;
+  bytes.writeUInt32LE(Math.min(textsMax, byteCount / 2 - 5), 1);
   return bytes;
 }

@@ -22,13 +22,14 @@ export function worstJson(
   );
   const half = Math.floor(byteCount / 2);
   const deep = `{${rest}"x":${"[".repeat(half)}${"]".repeat(half)}}`;
-  const members = Array.from({ length: Math.ceil(byteCount / 8) }, (_, i) => {
+  const members = Array.from({ length: Math.ceil(byteCount / 11) }, (_, i) => {
     return `"${i.toString(36)}":[]`;
   });
   const named = `{${rest}"x":{${members.join(",")}}}`;
   return [
     ...lists,
     { what: "lists in each other", bytes: Buffer.from(deep) },
+    { what: "lines", bytes: Buffer.from(`{${rest}"x":"${repeat("\\n", byteCount)}"}`) },
     { what: "members with names of their own", bytes: Buffer.from(named) },
   ];
 }

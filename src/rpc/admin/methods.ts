@@ -13,8 +13,8 @@ const adminServices = [LimitService, PolicyService, QuotaService, FleetService] 
 /** The longest message of most methods, in bytes; nothing that we keep is longer. */
 export const messageBytesMax = 262_144;
 
-/** The longest message with a policy's texts, in bytes: 16 M characters, some of several bytes. */
-export const policyMessageBytesMax = 20_971_520;
+/** The longest message with a policy's texts, in bytes: as long as one may be that is kept. */
+export const policyMessageBytesMax = 4_194_304;
 
 /** A method, and who may call it. */
 export interface AdminMethod {

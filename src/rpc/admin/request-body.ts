@@ -13,12 +13,15 @@ import { type AdminMethod, messageBytesMax } from "./methods.js";
  */
 export const messageFieldsMax = 16_384;
 
+/** The longest request in JSON, in bytes: to parse it takes four times as long as its message. */
+export const jsonBytesMax = 1_048_576;
+
 /** What is held of all unfinished requests that hold no policies, in bytes. */
 export const heldBytesMax = 16_777_216;
 
 /**
  * Bodies of requests, counted before the library makes anything of them: it would make 10 million
- * objects of 20 MiB of empty parts.
+ * objects of 20 MB of empty parts.
  */
 export class RequestBodies {
   #heldBytes = 0;
@@ -104,11 +107,12 @@ export function checkBinary(bytes: Uint8Array, schema: DescMessage): void {
 }
 
 /**
- * Counts the values of a JSON text, right or wrong.
+ * Counts the bytes and the values of a JSON text, right or wrong.
  *
  * @throws ConnectError for too many
  */
 export function checkJson(bytes: Buffer): void {
+  if (bytes.length > jsonBytesMax) throw tooMuch(`in JSON it has more than ${jsonBytesMax} bytes`);
   // What stands between texts is ASCII, and each byte of them is one character so.
   const bounds = { containersMax: messageFieldsMax, valuesMax: messageFieldsMax };
   if (!isJsonWithin(bytes.toString("latin1"), bounds)) throw tooManyFields();

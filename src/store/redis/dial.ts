@@ -3,6 +3,7 @@ import { type ConnectionOptions, connect as connectTls } from "node:tls";
 import { AbstractConnector } from "ioredis";
 import { ServiceError } from "../../core/errors.js";
 import { cutHandshakeCode } from "./redis-error.js";
+import { ReplyBounds } from "./reply-bounds.js";
 import type { MovingAddress, RedisAddress } from "./target.js";
 
 /** Authorities, our own certificate and the like, as they are now: asked before each handshake. */
@@ -37,6 +38,7 @@ export function connectorFor({ address, tls, connectMs }: Dial): new () => Abstr
       if (!this.connecting) throw new ServiceError("STORE_UNAVAILABLE");
       const socket = openSocket(place, tls);
       limitConnect(socket, place, connectMs);
+      limitReplies(socket);
       if (place.kind === "tcp" && place.isTls) nameCutHandshake(socket);
       socket.once("error", (error) => {
         this.firstError = error;
@@ -78,6 +80,18 @@ function limitConnect(socket: Socket, address: RedisAddress, connectMs: number):
     socket.off("timeout", giveUp);
     socket.setTimeout(0);
   });
+}
+
+/** The library listens to the socket itself, so what it must not read must not get into it. */
+function limitReplies(socket: Socket): void {
+  const bounds = new ReplyBounds();
+  const push = socket.push.bind(socket);
+  socket.push = (bytes: unknown, ...rest) => {
+    // What are no bytes is the end.
+    if (!(bytes instanceof Uint8Array) || bounds.take(bytes)) return push(bytes, ...rest);
+    socket.destroy(new ServiceError("STORE_PROTOCOL", "A reply is longer than any to us is."));
+    return false;
+  };
 }
 
 /**

@@ -32,6 +32,7 @@ describe("FleetJournal", () => {
     journal.note({ kind: "leaseLost", code: "STORE_UNAVAILABLE" });
     journal.note({ kind: "leadingEnded", epoch: 3, cause: "lapsed" });
     journal.note({ kind: "sheetLost", epoch: 3 });
+    journal.note({ kind: "fleetUnreadable", what: "sheet" });
     journal.note({ kind: "leaseFound" });
     journal.note({ kind: "sheetFound", epoch: 4 });
     expect(infos).toEqual([
@@ -44,6 +45,7 @@ describe("FleetJournal", () => {
     expect(warnings).toEqual([
       expect.objectContaining({ event: "leaseLost", code: "STORE_UNAVAILABLE" }),
       { event: "sheetLost", epoch: 3 },
+      { event: "fleetUnreadable", what: "sheet" },
     ]);
   });
 

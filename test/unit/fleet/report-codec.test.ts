@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decodeReport, encodeReport, type ReplicaReport } from "../../../src/fleet/report-codec.js";
+import { allTurns } from "../../support/all-turns.js";
 import { FakeRandom } from "../../support/fake-random.js";
 import { testPressure, testReport } from "../../support/fleet-reports.js";
 import { firstSeed, seedCount } from "../../support/seeds.js";
@@ -34,12 +35,15 @@ describe("encodeReport()", () => {
       atMs: 71_000,
       ...(heldAtMs === undefined ? {} : { heldAtMs: 71_500 }),
     }));
-    expect(decodeReport(bytes, 72_000)).toEqual({ nodes: shifted, services: full.services });
+    expect(allTurns(decodeReport(bytes, 72_000))).toEqual({
+      nodes: shifted,
+      services: full.services,
+    });
   });
 
   it("keeps a ratio exactly: one that is at a threshold is not above it afterwards", () => {
     const { bytes } = encodeReport({ nodes: [], services: full.services }, { nowMs: 0 });
-    expect(decodeReport(bytes, 0)?.services[0]?.rejectRatio).toBe(0.8);
+    expect(allTurns(decodeReport(bytes, 0))?.services[0]?.rejectRatio).toBe(0.8);
   });
 
   it("cuts numbers that are none, so that one bad row spoils no other", () => {
@@ -49,7 +53,7 @@ describe("encodeReport()", () => {
     );
     const services = wrong.map((value) => testPressure({ rejectRatio: value, weight: value }));
     const { bytes } = encodeReport({ nodes, services }, { nowMs: 1_000 });
-    const read = decodeReport(bytes, 1_000);
+    const read = allTurns(decodeReport(bytes, 1_000));
     expect(read?.nodes.map(({ inFlight }) => inFlight)).toEqual([0, 0, 0, 2 ** 32 - 1]);
     expect(read?.services.map(({ rejectRatio }) => rejectRatio)).toEqual([0, 0, 0, 1]);
     expect(read?.nodes[0]?.rps).toBe(0);
@@ -62,7 +66,7 @@ describe("encodeReport()", () => {
     const { bytes, leftOutCount } = encodeReport({ ...full, nodes }, { nowMs: 1_000, bytesMax });
     expect(bytes.length).toBeLessThanOrEqual(bytesMax);
     expect(bytes.length).toBeGreaterThan(bytesMax - 100);
-    const read = decodeReport(bytes, 1_000);
+    const read = allTurns(decodeReport(bytes, 1_000));
     expect(read?.nodes).toEqual(nodes.slice(0, 100 - leftOutCount));
     expect(read?.services).toEqual(full.services);
     const long = testReport({ nodeId: "x".repeat(70_000) });
@@ -74,15 +78,20 @@ describe("decodeReport()", () => {
   const { bytes } = encodeReport(full, { nowMs: 2_000 });
 
   it("reads nothing of another format", () => {
-    expect(decodeReport(Buffer.concat([Buffer.from([2]), bytes.subarray(1)]), 0)).toBeUndefined();
-    expect(decodeReport(Buffer.alloc(0), 0)).toBeUndefined();
+    expect(
+      allTurns(decodeReport(Buffer.concat([Buffer.from([2]), bytes.subarray(1)]), 0)),
+    ).toBeUndefined();
+    expect(allTurns(decodeReport(Buffer.alloc(0), 0))).toBeUndefined();
   });
 
   it("reads nothing of a part, and nothing with something behind it", () => {
     for (let length = 0; length < bytes.length; length += 1) {
-      expect(decodeReport(bytes.subarray(0, length), 0), `${length} bytes`).toBeUndefined();
+      expect(
+        allTurns(decodeReport(bytes.subarray(0, length), 0)),
+        `${length} bytes`,
+      ).toBeUndefined();
     }
-    expect(decodeReport(Buffer.concat([bytes, Buffer.from([0])]), 0)).toBeUndefined();
+    expect(allTurns(decodeReport(Buffer.concat([bytes, Buffer.from([0])]), 0))).toBeUndefined();
   });
 
   it("never throws, and makes no number that is none, whatever the bytes", () => {
@@ -93,7 +102,7 @@ describe("decodeReport()", () => {
       for (let i = 0; i < 3; i += 1) {
         broken[Math.floor(random.next() * broken.length)] = Math.floor(random.next() * 256);
       }
-      const read = decodeReport(broken, 0);
+      const read = allTurns(decodeReport(broken, 0));
       for (const { atMs, rps, inFlight, held } of read?.nodes ?? []) {
         const areGood = [-atMs, rps, inFlight, held].every((one) => one >= 0 && one < Infinity);
         expect(areGood, `seed ${seed}, round ${round}`).toBe(true);

@@ -172,7 +172,7 @@ describe("SharedLoop", () => {
   });
 
   it("counts a report or sheet that is none, and goes on with the others", async () => {
-    const { clock, makers, loop, says } = createLoop();
+    const { clock, events, makers, loop, says } = createLoop();
     says("fleet-lease", lead);
     const { bytes } = encodeReport({ nodes: [testReport()], services: [] }, { nowMs: 0 });
     says("fleet-gather", () =>
@@ -186,11 +186,59 @@ describe("SharedLoop", () => {
     await clock.advanceAsync(3_000, 250);
     expect(makers[0]?.reports).toHaveLength(1);
     expect(loop.counts).toMatchObject({ unreadable: 1, leftOut: 1, failed: 0 });
+    says("fleet-gather", () => Buffer.from("b2 2 10 3\nxyz"));
+    await clock.advanceAsync(1_000, 250);
+    expect(loop.counts.unreadable).toBe(2);
+    const told = events.filter(({ kind }) => kind === "fleetUnreadable");
+    expect(told).toEqual([{ kind: "fleetUnreadable", what: "report" }]);
     for (const reply of ["b2 1 10 9\nxyz", "no report", "B2 1 10 0\n", "b2 1 10 0"]) {
       says("fleet-gather", () => Buffer.from(reply));
       await clock.advanceAsync(1_000, 250);
     }
     expect(loop.counts.failed).toBe(4);
+    await loop.stop();
+  });
+
+  it("reads a large sheet and large reports in turns, and does other work in between", async () => {
+    const { clock, makers, loop, says } = createLoop();
+    const shares = new Map(
+      Array.from({ length: 20_000 }, (_, i) => [`node-${i}`, { default: 1, high: 0 }]),
+    );
+    const large = testFleetSheet({ services: new Map([["orders", testShares({ shares })]]) });
+    const { bytes } = encodeSheet(large);
+    says("fleet-lease", () => Buffer.from("0 9 b2 1"));
+    says("fleet-fetch", () => Buffer.concat([Buffer.from("10 9 b2 1\n"), bytes]));
+    const turnCount = Math.floor(bytes.length / 16_500);
+    await clock.advanceAsync(2_000, 1_000);
+    expect(loop.current()).toBeUndefined();
+    for (let turn = 0; turn < turnCount - 5; turn += 1) {
+      clock.runTurns();
+      await settlePromises();
+    }
+    expect(loop.current()).toBeUndefined();
+    for (let turn = 0; turn < 20; turn += 1) {
+      clock.runTurns();
+      await settlePromises();
+    }
+    expect(loop.current()?.services.get("orders")?.shares.size).toBe(20_000);
+    says("fleet-lease", () => Buffer.from("10 9 b2 1"));
+    const nodes = Array.from({ length: 200 }, () => testReport());
+    const report = encodeReport({ nodes, services: [] }, { nowMs: 0 }).bytes;
+    // Each is shorter than a turn.
+    const small = Array.from({ length: 20 }, (_, i) =>
+      Buffer.concat([Buffer.from(`c${i} 1 10 ${report.length}\n`), report]),
+    );
+    says("fleet-gather", () => Buffer.concat(small));
+    await clock.advanceAsync(1_000, 1_000);
+    for (let turn = 0; turn < 10; turn += 1) {
+      expect(makers[0]?.reports ?? []).toEqual([]);
+      clock.runTurns();
+      await settlePromises();
+    }
+    await clock.advanceAsync(1_000, 10);
+    expect(makers[0]?.reports).toHaveLength(4_000);
+    says("fleet-gather", () => Buffer.alloc(0));
+    await clock.advanceAsync(1_000, 10);
     await loop.stop();
   });
 

@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { decodeSheet, encodeSheet, type FleetSheet } from "../../../src/fleet/sheet-codec.js";
+import { textsMax } from "../../../src/fleet/byte-fields.js";
+import {
+  decodeSheet,
+  encodeSheet,
+  type FleetSheet,
+  servicesMax,
+} from "../../../src/fleet/sheet-codec.js";
+import { allTurns } from "../../support/all-turns.js";
 import { testFleetSheet, testShares } from "../../support/fleet-reports.js";
 
 const rank = { epoch: 7, leaderId: "a1", version: 42 };
@@ -24,8 +31,8 @@ describe("encodeSheet()", () => {
     const fleet = fleetSheet();
     const { bytes, leftOutCount } = encodeSheet(fleet);
     expect(leftOutCount).toBe(0);
-    expect(decodeSheet(bytes, rank)).toEqual(fleet);
-    expect(decodeSheet(bytes, { ...rank, epoch: 8 })?.sheet.epoch).toBe(8);
+    expect(allTurns(decodeSheet(bytes, rank))).toEqual(fleet);
+    expect(allTurns(decodeSheet(bytes, { ...rank, epoch: 8 }))?.sheet.epoch).toBe(8);
   });
 
   it("writes each name once, and leaves the last services out beyond its bound", () => {
@@ -36,7 +43,7 @@ describe("encodeSheet()", () => {
     const { bytes, leftOutCount } = encodeSheet(fleet, bytesMax);
     expect(bytes.length).toBeLessThanOrEqual(bytesMax);
     expect(bytes.length).toBeGreaterThan(bytesMax - 100);
-    const read = decodeSheet(bytes, rank);
+    const read = allTurns(decodeSheet(bytes, rank));
     expect(read?.verdicts).toEqual(fleet.verdicts);
     expect([...(read?.sheet.services ?? [])]).toEqual(
       [...fleet.sheet.services].slice(0, 50 - leftOutCount),
@@ -44,14 +51,58 @@ describe("encodeSheet()", () => {
   });
 });
 
+describe("the bounds of a sheet", () => {
+  it("are as many services, and as many Envoys, as are read back", () => {
+    const services = new Map(
+      Array.from({ length: servicesMax + 1 }, (_, i) => [`s${i}`, testShares()]),
+    );
+    const verdicts = new Map(
+      Array.from({ length: servicesMax + 1 }, (_, i) => [
+        `s${i}`,
+        { rejectRatio: 0, state: "open" as const },
+      ]),
+    );
+    const many = encodeSheet({ sheet: { ...rank, services }, verdicts });
+    expect(many.leftOutCount).toBe(2);
+    const read = allTurns(decodeSheet(many.bytes, rank));
+    expect([read?.sheet.services.size, read?.verdicts.size]).toEqual([servicesMax, servicesMax]);
+    const shares = new Map(
+      Array.from({ length: textsMax + 1 }, (_, i) => [`n${i}`, { default: 1, high: 0 }]),
+    );
+    const large = new Map([
+      ["large", testShares({ shares })],
+      ["small", testShares({ shares: new Map([...shares].slice(0, textsMax)) })],
+    ]);
+    const { bytes } = encodeSheet({ sheet: { ...rank, services: large }, verdicts: new Map() });
+    const known = allTurns(decodeSheet(bytes, rank))?.sheet.services;
+    expect([...(known?.keys() ?? [])]).toEqual(["small"]);
+  });
+
+  it("refuse one that says to have more", () => {
+    const { bytes } = encodeSheet({ sheet: { ...rank, services: new Map() }, verdicts: new Map() });
+    const claim = (at: number, count: number, rowBytes: number) => {
+      const claiming = Buffer.concat([bytes, Buffer.alloc(count * rowBytes)]);
+      claiming.writeUInt32LE(count, at);
+      return [...decodeSheet(claiming, rank)].length;
+    };
+    expect(claim(1, textsMax + 1, 2)).toBe(0);
+    expect(claim(5, servicesMax + 1, 11)).toBe(0);
+    expect(claim(9, servicesMax + 1, 43)).toBe(0);
+    expect(claim(1, textsMax, 2)).toBe(4);
+  });
+});
+
 describe("decodeSheet()", () => {
   it("reads nothing of a part, of another format, and with something behind it", () => {
     const { bytes } = encodeSheet(fleetSheet());
     for (let length = 0; length < bytes.length; length += 1) {
-      expect(decodeSheet(bytes.subarray(0, length), rank), `${length} bytes`).toBeUndefined();
+      expect(
+        allTurns(decodeSheet(bytes.subarray(0, length), rank)),
+        `${length} bytes`,
+      ).toBeUndefined();
     }
-    expect(decodeSheet(Buffer.concat([bytes, Buffer.from([0])]), rank)).toBeUndefined();
-    expect(decodeSheet(Buffer.concat([Buffer.from([9]), bytes]), rank)).toBeUndefined();
+    expect(allTurns(decodeSheet(Buffer.concat([bytes, Buffer.from([0])]), rank))).toBeUndefined();
+    expect(allTurns(decodeSheet(Buffer.concat([Buffer.from([9]), bytes]), rank))).toBeUndefined();
   });
 
   it("reads nothing where a ratio, a gate or a name's position is none", () => {
@@ -59,10 +110,10 @@ describe("decodeSheet()", () => {
     const gateAt = bytes.indexOf("orders") + "orders".length + 4 + 8;
     const broken = Buffer.from(bytes);
     broken[gateAt] = 3;
-    expect(decodeSheet(broken, rank)).toBeUndefined();
+    expect(allTurns(decodeSheet(broken, rank))).toBeUndefined();
     broken[gateAt] = 2;
-    expect(decodeSheet(broken, rank)?.sheet.services.get("orders")?.gate).toBe("closed");
+    expect(allTurns(decodeSheet(broken, rank))?.sheet.services.get("orders")?.gate).toBe("closed");
     broken.writeDoubleLE(1.5, gateAt - 8);
-    expect(decodeSheet(broken, rank)).toBeUndefined();
+    expect(allTurns(decodeSheet(broken, rank))).toBeUndefined();
   });
 });

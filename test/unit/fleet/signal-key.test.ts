@@ -18,7 +18,7 @@ describe("KeySignalReader", () => {
   });
 
   // A length below nothing once led back to itself, for ever.
-  it.each(["h-3:", "h1:", "h5:abc", "h:", "h 1:a", "h1000:", "hx", tooMany])(
+  it.each(["h-3:", "h1:", "h0001:a", "h1;a1:7", "h5:abc", "h:", "h 1:a", "h1000:", "hx", tooMany])(
     "refuses lengths that are none, and more texts than it asked for",
     async (reply) => {
       await expect(read(reply)).rejects.toMatchObject({ code: "STORE_PROTOCOL" });

@@ -34,6 +34,27 @@ describe("the worst inputs of a decoder", () => {
   );
 });
 
+describe("a decoder that reads in turns", () => {
+  it.each(decoders.filter(({ turns }) => turns !== undefined))(
+    "lets others have theirs each 16 KiB: $name",
+    ({ bytesMax, worst, turns }) => {
+      const counts = worst(bytesMax).map(({ what, bytes }) => {
+        let turnCount = 0;
+        for (const read = turns?.(bytes); read?.next().done === false; ) turnCount += 1;
+        return { what, turnCount, bytes: bytes.length };
+      });
+      const whole = counts.filter(({ what }) => what !== "texts");
+      // A text or a row more than 16 KiB.
+      for (const { what, turnCount, bytes } of whole) {
+        expect(turnCount, what).toBeGreaterThanOrEqual(Math.floor(bytes / 16_500));
+      }
+      expect(Math.max(...whole.map(({ turnCount }) => turnCount))).toBeGreaterThan(250);
+      // Of no more texts than Envoys.
+      expect(counts.find(({ what }) => what === "texts")?.turnCount).toBe(4);
+    },
+  );
+});
+
 describe("a decoder", () => {
   it.each(decoders)("reads what it is for: $name", async ({ valid, decode }) => {
     for (const bytes of valid) expect(await decode(bytes), bytes.toString()).toBeDefined();

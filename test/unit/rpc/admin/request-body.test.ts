@@ -6,6 +6,7 @@ import { policyFilesMax } from "../../../../src/rpc/admin/explain-method.js";
 import {
   checkBinary,
   checkJson,
+  jsonBytesMax,
   messageFieldsMax,
 } from "../../../../src/rpc/admin/request-body.js";
 
@@ -52,6 +53,14 @@ describe("checkJson()", () => {
       expect(() => checkJson(text(messageFieldsMax / 2 - 2))).not.toThrow();
     },
   );
+
+  it("refuses what is longer than is parsed in one turn, whatever it holds", () => {
+    const text = (length: number) => Buffer.from(`{"a":"${"x".repeat(length - 8)}"}`);
+    expect(() => checkJson(text(jsonBytesMax))).not.toThrow();
+    expect(() => checkJson(text(jsonBytesMax + 1))).toThrow(
+      "in JSON it has more than 1048576 bytes",
+    );
+  });
 
   it("counts nothing inside of texts", () => {
     const text = JSON.stringify({ file: `${'[{,"\\'.repeat(messageFieldsMax)}` });
