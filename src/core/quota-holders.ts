@@ -17,6 +17,7 @@ export interface QuotaHoldersOptions {
 
 /** Holders of one identity in one pool. */
 export interface QuotaParty {
+  /** As `QuotaCrowd` has it. */
   readonly identity: string;
   /** Those that count, with those whose streams are closed. */
   holderCount: number;
@@ -26,6 +27,8 @@ export interface QuotaParty {
   weight: number;
   /** The most of them that have one weight: how many Envoys they are. */
   crowd: number;
+  /** How many it has at other replicas, as far as is known. */
+  elsewhere: number;
   /** Hits that were taken of what nothing bounded: see `QuotaMeter`. */
   openHits: number;
   openMs: number;
@@ -46,6 +49,11 @@ export const toldRate = 3;
 export const toldTicket = 4;
 
 const sizeMin = 64;
+
+/** How many Envoys a party is, at all replicas; at least 1. */
+export function crowdOf({ crowd, elsewhere }: QuotaParty): number {
+  return Math.max(1, crowd + elsewhere);
+}
 
 /**
  * Everything that pools know of their holders, in columns: some 140 bytes a holder, which an object
@@ -171,12 +179,14 @@ export class QuotaHolders {
   }
 
   /**
-   * What it weighs among the others of its pool here: who opens more streams weighs no more for it.
+   * What it weighs among all of its pool: who opens more streams weighs no more for it, at whatever
+   * replicas they are.
    *
-   * Example: of an identity with 20 Envoys each weighs a twentieth of its weight.
+   * Example: of an identity with 12 Envoys here and 8 elsewhere each weighs a twentieth of its own.
    */
   partWeight(holder: QuotaHolder): number {
-    return (this.weight[holder] ?? 1) / Math.max(1, this.party[holder]?.crowd ?? 1);
+    const party = this.party[holder];
+    return (this.weight[holder] ?? 1) / (party === undefined ? 1 : crowdOf(party));
   }
 
   /** Sets everything about one to how it is for somebody new. */
