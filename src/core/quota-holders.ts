@@ -1,6 +1,7 @@
 import { assert } from "./errors.js";
 import type { QuotaHolder } from "./quota.js";
 import type { DivisionColumns } from "./quota-division.js";
+import { crowdOf, type QuotaParty } from "./quota-party.js";
 import { Tally } from "./tally.js";
 
 /** What a `QuotaHolders` is made of. */
@@ -13,25 +14,6 @@ export interface QuotaHoldersOptions {
   readonly keptBytesMax?: number;
   /** The part of `keptBytesMax` that one identity may have, 1 to 100. Default 100. */
   readonly identityPercentMax?: number;
-}
-
-/** Holders of one identity in one pool. */
-export interface QuotaParty {
-  /** As `QuotaCrowd` has it. */
-  readonly identity: string;
-  /** Those that count, with those whose streams are closed. */
-  holderCount: number;
-  /** Those whose streams are open, by weight. */
-  readonly members: { readonly weight: number; count: number }[];
-  /** The sum of their weights, each by itself. */
-  weight: number;
-  /** The most of them that have one weight: how many Envoys they are. */
-  crowd: number;
-  /** How many it has at other replicas, as far as is known. */
-  elsewhere: number;
-  /** Hits that were taken of what nothing bounded: see `QuotaMeter`. */
-  openHits: number;
-  openMs: number;
 }
 
 /** The most holders of one process: 1,000 Envoys of 1,000 buckets each. */
@@ -49,11 +31,6 @@ export const toldRate = 3;
 export const toldTicket = 4;
 
 const sizeMin = 64;
-
-/** How many Envoys a party is, at all replicas; at least 1. */
-export function crowdOf({ crowd, elsewhere }: QuotaParty): number {
-  return Math.max(1, crowd + elsewhere);
-}
 
 /**
  * Everything that pools know of their holders, in columns: some 140 bytes a holder, which an object

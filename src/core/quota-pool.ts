@@ -10,16 +10,13 @@ import {
   type QuotaLease,
   type QuotaPoolSettings,
   type QuotaUsage,
-  quotaCrowdsMax,
   quotaReportMs,
   unlimitedQuotaTtlMs,
 } from "./quota.js";
 import { QuotaAccount, type QuotaCharged } from "./quota-account.js";
 import { ceilingMicroHzMax } from "./quota-ceiling.js";
 import {
-  crowdOf,
   type QuotaHolders,
-  type QuotaParty,
   toldAllow,
   toldDeny,
   toldNothing,
@@ -28,6 +25,7 @@ import {
 } from "./quota-holders.js";
 import { confirmMs, type LedgerSettings, QuotaLedger } from "./quota-ledger.js";
 import { isOpenPaid, QuotaMeter, type UsageVerdict } from "./quota-meter.js";
+import { createParty, largestCrowds, partsWeight, type QuotaParty } from "./quota-party.js";
 import {
   fitMicroHz,
   type NewcomerTerms,
@@ -150,7 +148,7 @@ export class QuotaPool {
   /**
    * A bucket that is new on its stream; undefined where there are as many as there may be.
    *
-   * @param joining `identity` is whose stream it is: see `QuotaCrowd`; `bytes` are kept of the bucket
+   * @param joining `identity` is whose stream it is, as in `QuotaCrowd`; `bytes` are kept of it
    */
   join(
     {
@@ -161,7 +159,7 @@ export class QuotaPool {
     nowMs: number,
   ): QuotaHolder | undefined {
     assert(weight > 0, "a weight above 0");
-    const party = this.#parties.get(identity) ?? newParty(identity, nowMs);
+    const party = this.#parties.get(identity) ?? createParty(identity, nowMs);
     const holder = this.#holders.add(party, bytes);
     if (holder === undefined) return undefined;
     this.#parties.set(identity, party);
@@ -312,7 +310,7 @@ export class QuotaPool {
       weight: claimedWeight(this.#partsWeight),
       heldMicroHz: Math.max(this.#ledger.heldMicroHz, this.#ledger.leaseMicroHz(nowMs)),
       ceilingMicroHz,
-      crowds: this.#crowds(),
+      crowds: largestCrowds(this.#parties.values()),
     };
   }
 
@@ -339,17 +337,6 @@ export class QuotaPool {
       reportedMs: reportedMs[holder] ?? 0,
       isLeft: isLeft[holder] === 1,
     }));
-  }
-
-  /** Whose Envoys are here: of many identities those with the most, the same ones everywhere. */
-  #crowds(): readonly QuotaCrowd[] {
-    const crowds: QuotaCrowd[] = [];
-    for (const { identity, crowd } of this.#parties.values()) {
-      if (crowd > 0) crowds.push({ identity, count: crowd });
-    }
-    if (crowds.length <= quotaCrowdsMax) return crowds;
-    crowds.sort((a, b) => b.count - a.count || (a.identity < b.identity ? -1 : 1));
-    return crowds.slice(0, quotaCrowdsMax);
   }
 
   #meetElsewhere(crowds: readonly QuotaCrowd[]): void {
@@ -482,19 +469,9 @@ export class QuotaPool {
   }
 }
 
-function newParty(identity: string, nowMs: number): QuotaParty {
-  const counts = { holderCount: 0, weight: 0, crowd: 0, elsewhere: 0, openHits: 0 };
-  return { identity, members: [], ...counts, openMs: nowMs };
-}
-
 /** A weight of somebody is one, however small. */
 function claimedWeight(weight: number): number {
   return Math.ceil(weight * claimedWeightUnit);
-}
-
-/** What all of a party that are here weigh together. */
-function partsWeight(party: QuotaParty | undefined): number {
-  return party === undefined ? 0 : party.weight / crowdOf(party);
 }
 
 /** Of a pool that nothing limits there is nothing to divide. */
