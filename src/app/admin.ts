@@ -94,6 +94,7 @@ function createServices(
   return {
     clock,
     random,
+    digest: sha256,
     replica,
     policies: feed,
     ruleCounters: (policy) => counters.forPolicy(policy),

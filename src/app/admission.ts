@@ -16,7 +16,10 @@ import { remedyOf } from "./store-remedies.js";
 
 /** What admission is opened with. */
 export interface AdmissionAppParts {
-  readonly config: Pick<Config, "keyPrefix" | "permitLeaseMsMax" | "signals" | "timings">;
+  readonly config: Pick<
+    Config,
+    "keyPrefix" | "permitLeaseMsMax" | "permitsPeerPercentMax" | "signals" | "timings"
+  >;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -57,6 +60,7 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
     decider,
     shares,
     permitLeaseMsMax: parts.config.permitLeaseMsMax,
+    permitsPeerPercentMax: parts.config.permitsPeerPercentMax,
     fleetGate: (service) => loop.verdict(service),
     refusalLog: parts.refusalLog,
     gateSettings: (service, own) => parts.gates?.settingsOf(service, own) ?? own,

@@ -301,6 +301,19 @@ const optionRows = {
       "(`timeouts.request: 0`), unless its ext_proc stream ends before. Others hold it for that " +
       "timeout, or their caller's where that is less, but for a minute at least.",
   }),
+  permitsPeerPercentMax: wholeNumberOption({
+    section: "Overload",
+    env: "HEADGATE_PERMITS_PEER_PERCENT_MAX",
+    flag: "permits-peer-percent-max",
+    min: 1,
+    max: 100,
+    defaultValue: 100,
+    docs:
+      "The part of a service's permits in a replica that one client of the gRPC port may have in " +
+      "use, in percent, over all its connections: by its certificate, or without one by its " +
+      "address. What it asks for beyond that is refused, and does not wait. Lower it where many " +
+      "Envoys have certificates or addresses of their own.",
+  }),
   requestBytesMax: wholeNumberOption({
     section: "Overload",
     env: "HEADGATE_REQUEST_BYTES_MAX",

@@ -176,6 +176,7 @@ export async function removeOverride(
   await confirm(context, flags.yes, `Take away ${overrideText(before)}?`);
   const answer = await client.limits.deleteOverride({
     id,
+    domain: target.domain,
     expectedVersion: expected,
     reason: flags.reason,
   });

@@ -3,7 +3,7 @@ import { drainTimeUsMax, hitsMax, type Limit } from "./limit.js";
 
 /** Another limit for one key, or for all keys below a descriptor prefix, as operators give it. */
 export interface Override {
-  /** Chosen by who gives it, or made for it; 1 to 64 characters of `[a-z0-9-]`. */
+  /** Chosen by who gives it, or made for it; 1 to 64 of `[a-z0-9-]`, its domain's own. */
   readonly id: string;
   readonly domain: string;
   /** A whole descriptor, or its beginning where `isPrefix`; 1 to 32. */

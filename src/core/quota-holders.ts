@@ -1,6 +1,7 @@
 import { assert } from "./errors.js";
 import type { QuotaHolder } from "./quota.js";
 import type { DivisionColumns } from "./quota-division.js";
+import { crowdOf, type QuotaParty } from "./quota-party.js";
 import { Tally } from "./tally.js";
 
 /** What a `QuotaHolders` is made of. */
@@ -13,22 +14,6 @@ export interface QuotaHoldersOptions {
   readonly keptBytesMax?: number;
   /** The part of `keptBytesMax` that one identity may have, 1 to 100. Default 100. */
   readonly identityPercentMax?: number;
-}
-
-/** Holders of one identity in one pool. */
-export interface QuotaParty {
-  readonly identity: string;
-  /** Those that count, with those whose streams are closed. */
-  holderCount: number;
-  /** Those whose streams are open, by weight. */
-  readonly members: { readonly weight: number; count: number }[];
-  /** The sum of their weights, each by itself. */
-  weight: number;
-  /** The most of them that have one weight: how many Envoys they are. */
-  crowd: number;
-  /** Hits that were taken of what nothing bounded: see `QuotaMeter`. */
-  openHits: number;
-  openMs: number;
 }
 
 /** The most holders of one process: 1,000 Envoys of 1,000 buckets each. */
@@ -171,12 +156,14 @@ export class QuotaHolders {
   }
 
   /**
-   * What it weighs among the others of its pool here: who opens more streams weighs no more for it.
+   * What it weighs among all of its pool: who opens more streams weighs no more for it, at whatever
+   * replicas they are.
    *
-   * Example: of an identity with 20 Envoys each weighs a twentieth of its weight.
+   * Example: of an identity with 12 Envoys here and 8 elsewhere each weighs a twentieth of its own.
    */
   partWeight(holder: QuotaHolder): number {
-    return (this.weight[holder] ?? 1) / Math.max(1, this.party[holder]?.crowd ?? 1);
+    const party = this.party[holder];
+    return (this.weight[holder] ?? 1) / (party === undefined ? 1 : crowdOf(party));
   }
 
   /** Sets everything about one to how it is for somebody new. */

@@ -81,7 +81,7 @@ export class QuotaLedger {
   holderCount = 0;
   readonly #holders: QuotaHolders;
   #settings: LedgerSettings;
-  #lease: QuotaLease = { rateMicroHz: 0, untilMs: 0 };
+  #lease: QuotaLease = { rateMicroHz: 0, untilMs: 0, elsewhere: [] };
   #heldMicroHz = 0;
   #toldMicroHz = 0;
   #tokens = 0;

@@ -2,7 +2,6 @@ import { microHzPerHz, type QuotaHolder, type QuotaUsage, quotaReportMs } from "
 import type { QuotaAccount } from "./quota-account.js";
 import {
   type QuotaHolders,
-  type QuotaParty,
   toldAllow,
   toldDeny,
   toldNothing,
@@ -10,6 +9,7 @@ import {
   toldTicket,
 } from "./quota-holders.js";
 import { confirmMs } from "./quota-ledger.js";
+import type { QuotaParty } from "./quota-party.js";
 
 /** The longest time that a report may tell of. */
 const quotaElapsedMsMax = 3_600_000;

@@ -1,8 +1,10 @@
 import { assert } from "./errors.js";
 import {
+  claimedWeightUnit,
   type QuotaAssignment,
   type QuotaChange,
   type QuotaClaim,
+  type QuotaCrowd,
   type QuotaHolder,
   type QuotaHolderState,
   type QuotaLease,
@@ -15,7 +17,6 @@ import { QuotaAccount, type QuotaCharged } from "./quota-account.js";
 import { ceilingMicroHzMax } from "./quota-ceiling.js";
 import {
   type QuotaHolders,
-  type QuotaParty,
   toldAllow,
   toldDeny,
   toldNothing,
@@ -24,6 +25,7 @@ import {
 } from "./quota-holders.js";
 import { confirmMs, type LedgerSettings, QuotaLedger } from "./quota-ledger.js";
 import { isOpenPaid, QuotaMeter, type UsageVerdict } from "./quota-meter.js";
+import { createParty, largestCrowds, partsWeight, type QuotaParty } from "./quota-party.js";
 import {
   fitMicroHz,
   type NewcomerTerms,
@@ -82,8 +84,7 @@ export class QuotaPool {
   /** By identity. */
   readonly #parties = new Map<string, QuotaParty>();
   #settings: QuotaPoolSettings;
-  /** Of all members, each by itself, by which replicas are divided; and as parties weigh. */
-  #weight = 0;
+  /** What all members weigh. */
   #partsWeight = 0;
   /** What all wanted in the last round. */
   #askedMicroHz = 0;
@@ -147,7 +148,7 @@ export class QuotaPool {
   /**
    * A bucket that is new on its stream; undefined where there are as many as there may be.
    *
-   * @param joining `identity` is whose stream it is: see `Peer`; `bytes` are kept of the bucket
+   * @param joining `identity` is whose stream it is, as in `QuotaCrowd`; `bytes` are kept of it
    */
   join(
     {
@@ -158,7 +159,7 @@ export class QuotaPool {
     nowMs: number,
   ): QuotaHolder | undefined {
     assert(weight > 0, "a weight above 0");
-    const party = this.#parties.get(identity) ?? newParty(identity, nowMs);
+    const party = this.#parties.get(identity) ?? createParty(identity, nowMs);
     const holder = this.#holders.add(party, bytes);
     if (holder === undefined) return undefined;
     this.#parties.set(identity, party);
@@ -280,8 +281,8 @@ export class QuotaPool {
   /**
    * What this replica asks of the pool. Replicas are divided by what two kinds of holders want and
    * weigh: those who want little, and those who want much. Thrown together, the weight of the many
-   * would count for what the few want. Each stream counts for itself here: of what identities have
-   * at other replicas nothing is known.
+   * would count for what the few want. An identity weighs here by the part of its Envoys that this
+   * replica has.
    */
   claim(nowMs: number): QuotaClaim {
     const holders = this.#holders;
@@ -289,12 +290,12 @@ export class QuotaPool {
     const ceilingMicroHz = this.#account.ceilingMicroHz(nowMs);
     let sum = 0;
     for (const holder of this.#members) sum += wantedMicroHz(holders, holder, wants);
-    const middle = (largeRatio * sum) / Math.max(1e-9, this.#weight);
+    const middle = (largeRatio * sum) / Math.max(1e-9, this.#partsWeight);
     let hungry = 0;
     let hungryWeight = 0;
     for (const holder of this.#members) {
       const wanted = wantedMicroHz(holders, holder, wants);
-      const weight = holders.weight[holder] ?? 0;
+      const weight = holders.partWeight(holder);
       if (wanted <= middle * weight) continue;
       hungry += wanted;
       hungryWeight += weight;
@@ -305,10 +306,11 @@ export class QuotaPool {
     return {
       metMicroHz: Math.floor(Math.max(met, hungry > 0 ? 0 : least)),
       hungryMicroHz: Math.floor(hungry),
-      hungryWeight,
-      weight: this.#weight,
+      hungryWeight: claimedWeight(hungryWeight),
+      weight: claimedWeight(this.#partsWeight),
       heldMicroHz: Math.max(this.#ledger.heldMicroHz, this.#ledger.leaseMicroHz(nowMs)),
       ceilingMicroHz,
+      crowds: largestCrowds(this.#parties.values()),
     };
   }
 
@@ -316,6 +318,7 @@ export class QuotaPool {
   lease(lease: QuotaLease, nowMs: number): void {
     const before = this.#ledger.leaseMicroHz(nowMs);
     this.#ledger.lease(lease, nowMs);
+    this.#meetElsewhere(lease.elsewhere);
     this.#account.lease(lease.rateMicroHz, nowMs);
     const isNear = Math.abs(lease.rateMicroHz - before) <= 0.02 * before;
     if (!isNear || this.#ledger.toldMicroHz > lease.rateMicroHz) this.#isDirty = true;
@@ -334,6 +337,18 @@ export class QuotaPool {
       reportedMs: reportedMs[holder] ?? 0,
       isLeft: isLeft[holder] === 1,
     }));
+  }
+
+  #meetElsewhere(crowds: readonly QuotaCrowd[]): void {
+    const counts = new Map(crowds.map(({ identity, count }) => [identity, count]));
+    let weight = 0;
+    for (const [identity, party] of this.#parties) {
+      const count = counts.get(identity) ?? 0;
+      if (party.elsewhere !== count) this.#isDirty = true;
+      party.elsewhere = count;
+      weight += partsWeight(party);
+    }
+    this.#partsWeight = weight;
   }
 
   #plain(): typeof toldAllow | typeof toldDeny | undefined {
@@ -422,12 +437,11 @@ export class QuotaPool {
     this.#members.push(holder);
     this.#ledger.holderCount = this.#members.length;
     this.#isDirty = true;
-    this.#weight += this.#holders.weight[holder] ?? 0;
     this.#countMember(holder, 1);
   }
 
   #exit(holder: QuotaHolder): void {
-    const { place, weight } = this.#holders;
+    const { place } = this.#holders;
     const last = this.#members.pop();
     const at = place[holder] ?? 0;
     if (last !== undefined && last !== holder) {
@@ -436,11 +450,8 @@ export class QuotaPool {
     }
     this.#ledger.holderCount = this.#members.length;
     this.#isDirty = true;
-    this.#weight -= weight[holder] ?? 0;
     this.#countMember(holder, -1);
-    if (this.#members.length > 0) return;
-    this.#weight = 0;
-    this.#partsWeight = 0;
+    if (this.#members.length === 0) this.#partsWeight = 0;
   }
 
   #countMember(holder: QuotaHolder, change: 1 | -1): void {
@@ -458,13 +469,9 @@ export class QuotaPool {
   }
 }
 
-function newParty(identity: string, nowMs: number): QuotaParty {
-  return { identity, holderCount: 0, members: [], weight: 0, crowd: 0, openHits: 0, openMs: nowMs };
-}
-
-/** What all of a party weigh together. */
-function partsWeight(party: QuotaParty | undefined): number {
-  return party === undefined ? 0 : party.weight / Math.max(1, party.crowd);
+/** A weight of somebody is one, however small. */
+function claimedWeight(weight: number): number {
+  return Math.ceil(weight * claimedWeightUnit);
 }
 
 /** Of a pool that nothing limits there is nothing to divide. */

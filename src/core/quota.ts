@@ -96,7 +96,20 @@ export interface QuotaPoolSettings {
   readonly callsShare: number;
 }
 
-/** What a replica says of a pool to the others, and asks of it. */
+/** How many Envoys of one identity reach a pool: of this replica, or of the others. */
+export interface QuotaCrowd {
+  /** A digest, the same in all replicas. */
+  readonly identity: string;
+  readonly count: number;
+}
+
+/** The most identities that a claim tells of: those with the most Envoys. */
+export const quotaCrowdsMax = 32;
+
+/** A weight of 1, as claims have it. */
+export const claimedWeightUnit = 1_000_000;
+
+/** What a replica says of a pool to the others, and asks of it. Weights are whole numbers. */
 export interface QuotaClaim {
   /** What those holders want who want little, by their weights. */
   readonly metMicroHz: number;
@@ -110,6 +123,8 @@ export interface QuotaClaim {
   readonly heldMicroHz: number;
   /** What may be handed out by all replicas, as this one knows the limits' levels. */
   readonly ceilingMicroHz: number;
+  /** Whose Envoys they are; at most `quotaCrowdsMax`, no identity twice. */
+  readonly crowds: readonly QuotaCrowd[];
 }
 
 /** What a replica may hand out of a pool. */
@@ -117,6 +132,8 @@ export interface QuotaLease {
   readonly rateMicroHz: number;
   /** When it is over, counted from when it was asked for. */
   readonly untilMs: number;
+  /** What other replicas have of the identities that were claimed for. */
+  readonly elsewhere: readonly QuotaCrowd[];
 }
 
 /** What is known of one holder, for people. */

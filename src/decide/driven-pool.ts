@@ -21,7 +21,11 @@ export interface DrivenPoolParts {
 /** Claims without an answer after which a pool that never had a lease is taken to get none. */
 const firstClaimsMax = 3;
 
-const noLease: QuotaLease = { rateMicroHz: 0, untilMs: Number.NEGATIVE_INFINITY };
+const noLease: QuotaLease = {
+  rateMicroHz: 0,
+  untilMs: Number.NEGATIVE_INFINITY,
+  elsewhere: [],
+};
 
 /** How often what Envoys have let pass is charged: within these, in milliseconds. */
 const chargeEveryMs = { least: 100, most: 1_000 } as const;
@@ -130,7 +134,8 @@ export class DrivenPool {
     if (onStoreFailure === "local") {
       const hz = Math.min(...limits.map(limitHz)) / replicaCount;
       const untilMs = nowMs + 2 * this.ttlMs;
-      this.law.lease({ rateMicroHz: Math.floor(hz * microHzPerHz), untilMs }, nowMs);
+      const rateMicroHz = Math.floor(hz * microHzPerHz);
+      this.law.lease({ rateMicroHz, untilMs, elsewhere: this.#lease.elsewhere }, nowMs);
     } else if (isFirst) this.#apply(nowMs);
   }
 

@@ -28,6 +28,8 @@ export interface PoolSettings {
 
 /** What a `PermitPool` is made of. */
 export interface PoolParts {
+  /** The part of a limit that one peer may have in use, 1 to 100. */
+  readonly peerPercentMax: number;
   /** Names the pool among replicas. */
   readonly name: string;
   /** Names its key in metrics and logs; empty where a limit is not split. */
@@ -54,6 +56,8 @@ export class PermitPool<T> implements PermitHolder {
   readonly #parts: PoolParts;
   readonly #permits = new Permits();
   readonly #slotTime = new SlotTime();
+  /** Permits in use, by peer; nothing where one may have all. */
+  readonly #inUseByPeer = new Tally<string>();
   /** Exchanges that are open although the leases of their permits have ended, by peer. */
   readonly #overdue = new Tally<string>();
   #settings: PoolSettings = nothing;
@@ -192,23 +196,25 @@ export class PermitPool<T> implements PermitHolder {
     return queue !== undefined && queue.order !== "fifo" && !this.#isWindow;
   }
 
-  /** Takes a permit, whatever the limit. @returns permits in use with it */
-  take(nowMs: number): number {
+  /** Takes a permit for a peer, whatever the limit. @returns permits in use with it */
+  take(peer: string, nowMs: number): number {
     this.#permits.takeAnyway();
+    if (this.#boundsPeers) this.#inUseByPeer.add(peer, 1);
     this.#occupy(nowMs);
     return this.#permits.inUseCount;
   }
 
-  /** Gives a permit back. */
-  giveBack(nowMs: number): void {
+  /** Gives a permit of a peer back. */
+  giveBack(peer: string, nowMs: number): void {
     this.#permits.giveBack();
+    if (this.#boundsPeers) this.#inUseByPeer.add(peer, -1);
     this.#slotTime.complete(nowMs);
     this.#occupy(nowMs);
   }
 
   /** The lease of a permit has ended before its exchange: it is free, but see `bears`. */
   endLease(peer: string, nowMs: number): void {
-    this.giveBack(nowMs);
+    this.giveBack(peer, nowMs);
     this.#overdue.add(peer, 1);
   }
 
@@ -224,12 +230,17 @@ export class PermitPool<T> implements PermitHolder {
    * slower than its leases is held to the limit all the same.
    */
   bears(peer: string, nowMs: number): boolean {
+    if (this.#hasPart(peer, nowMs)) return false;
     const overdueCount = this.#overdue.get(peer);
     return overdueCount === 0 || this.#permits.inUseCount + overdueCount < this.limit(nowMs);
   }
 
-  /** Whether a request of a peer may wait: not where only the end of overdue ones could help it. */
+  /**
+   * Whether a request of a peer may wait: not where only the end of overdue ones could help it, or
+   * of those that fill its peer's part, or one peer could fill the queue.
+   */
   mayWait(peer: string, nowMs: number): boolean {
+    if (this.#hasPart(peer, nowMs)) return false;
     const overdueCount = this.#overdue.get(peer);
     return overdueCount === 0 || overdueCount < this.limit(nowMs);
   }
@@ -261,6 +272,17 @@ export class PermitPool<T> implements PermitHolder {
   /** A request leaves the queue by itself. */
   leave(place: Place<T>): void {
     this.#room?.leave(place);
+  }
+
+  get #boundsPeers(): boolean {
+    return this.#parts.peerPercentMax < 100;
+  }
+
+  /** Whether a peer has all that it may have: its part of the limit, rounded up. */
+  #hasPart(peer: string, nowMs: number): boolean {
+    const inUseCount = this.#inUseByPeer.get(peer);
+    if (inUseCount === 0) return false;
+    return inUseCount >= Math.ceil((this.limit(nowMs) * this.#parts.peerPercentMax) / 100);
   }
 
   get #isWindow(): boolean {

@@ -142,8 +142,9 @@ export class QuotaBook implements DividesQuotas {
   }
 
   #createHost(): SessionHost {
-    const { clock } = this.#parts;
+    const { clock, digest } = this.#parts;
     return {
+      digest,
       counts: this.counts,
       buckets: this.#buckets,
       nowMs: () => clock.monotonicMs(),

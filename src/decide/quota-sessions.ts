@@ -30,6 +30,9 @@ export const bucketsPerStreamMax = 1_000;
  */
 export const shortTtlMs = 2 * quotaReportMs;
 
+/** Digits of an identity's digest: 64 bits. */
+const identityDigits = 16;
+
 /** Bytes of a bucket with a pool of its own, beside its texts, about. */
 const bucketBytes = 3_000;
 
@@ -57,6 +60,8 @@ export interface QuotaMember {
 export interface SessionHost {
   readonly counts: QuotaCounts;
   readonly buckets: QuotaBuckets;
+  /** A strong hash of a text, in hexadecimal. */
+  digest(text: string): string;
   nowMs(): number;
   hasPolicy(): boolean;
   /** Whether an identity may have no more buckets, of which so many bytes are kept. */
@@ -90,6 +95,8 @@ export class OpenQuotaSession implements QuotaSession {
   readonly #pending = new Map<string, QuotaAction>();
   /** By domain, whether the stream may take up what the same Envoy left. */
   readonly #domains = new Map<string, boolean>();
+  /** Whose it is, as replicas tell each other. */
+  readonly #identity: string;
   /** What its Envoy is called, among those for whom its peer may speak; undefined: nothing. */
   readonly #name: string | undefined;
   #isClosed = false;
@@ -97,6 +104,7 @@ export class OpenQuotaSession implements QuotaSession {
   constructor(host: SessionHost, caller: QuotaCaller) {
     this.#host = host;
     this.#caller = caller;
+    this.#identity = host.digest(caller.peer.identity).slice(0, identityDigits);
     const { node, peer } = caller;
     // Two certificates that name one address are two Envoys; without one there is nothing else.
     const isOwn = node !== undefined && peer.kind === "certificate";
@@ -200,7 +208,7 @@ export class OpenQuotaSession implements QuotaSession {
   ): void {
     if (pool === member.pool && weight === member.weight) return;
     const nowMs = this.#host.nowMs();
-    const holder = pool.law.join({ weight, identity: this.#caller.peer.identity }, nowMs);
+    const holder = pool.law.join({ weight, identity: this.#identity }, nowMs);
     if (holder === undefined) {
       this.drop(member);
       return;
@@ -252,7 +260,7 @@ export class OpenQuotaSession implements QuotaSession {
     if (this.#members.size >= bucketsPerStreamMax) {
       return this.#overflow("stream", { key, id: id.slice() }, quota);
     }
-    const { identity } = this.#caller.peer;
+    const identity = this.#identity;
     const bytes = bucketBytes + bytesPerIdByte * id.length;
     if (host.isFullFor(identity, bytes)) {
       return this.#overflow("identity", { key, id: id.slice() }, quota);
@@ -284,7 +292,7 @@ export class OpenQuotaSession implements QuotaSession {
     const nowMs = this.#host.nowMs();
     const name = this.#inheritedName(domain, key);
     const again = name === undefined ? undefined : buckets.takeUp(name, pool, nowMs);
-    const { identity } = this.#caller.peer;
+    const identity = this.#identity;
     if (again === undefined) return pool.law.join({ weight, identity, bytes }, nowMs);
     pool.law.rejoin(again, nowMs);
     counts.rejoinCount += 1;

@@ -40,6 +40,8 @@ export interface ServiceAdmissionParts extends BlockParts {
   readonly digest: (text: string) => string;
   /** See `LeaseBounds.leaseMsMax`. Default 300,000. */
   readonly permitLeaseMsMax: number;
+  /** The part of a service's permits that one peer may have in use, 1 to 100. Default 100. */
+  readonly permitsPeerPercentMax?: number;
   readonly onEvent: (event: ServiceEvent) => void;
   /** What the fleet's leader says of gates; absent where this process is alone. */
   readonly fleetGate?: ReadFleetGate;
@@ -86,10 +88,11 @@ export class ServiceAdmission implements VisitHost {
     this.#parts = parts;
     this.#indexed = indexed;
     this.#blocks = new ServiceBlocks(parts, service, undefined);
-    const { clock, shares, digest } = parts;
+    const { clock, shares, digest, permitsPeerPercentMax: peerPercentMax = 100 } = parts;
     const onGrown = (): void => this.#queue.serve(clock.monotonicMs());
     const nowMs = (): number => clock.monotonicMs();
-    this.#pools = new ServicePools({ policy: service, shares, digest, onGrown, nowMs });
+    const common = { shares, digest, peerPercentMax, onGrown, nowMs };
+    this.#pools = new ServicePools({ policy: service, ...common });
     this.#queue = new VisitQueue({
       clock,
       whole: this.#pools.whole,
@@ -230,7 +233,7 @@ export class ServiceAdmission implements VisitHost {
       return;
     }
     this.#leases.remove(visit);
-    for (const pool of this.#poolsOf(visit)) pool.giveBack(nowMs);
+    for (const pool of this.#poolsOf(visit)) pool.giveBack(visit.request.peer, nowMs);
     const lateAfterMs = this.#blocks.admission?.policy.lateAfterMs;
     const learnt = visitOutcome(visit, { end, nowMs, lateAfterMs });
     this.counts.outcomes[learnt.outcome] += 1;
@@ -375,10 +378,10 @@ export class ServiceAdmission implements VisitHost {
     visit.admittedMs = nowMs;
     visit.expiresMs = nowMs + this.#leaseMs(visit, nowMs);
     this.#leases.push(visit);
-    visit.inFlight = pool.take(nowMs);
+    visit.inFlight = pool.take(visit.request.peer, nowMs);
     if (pool !== this.#pools.whole) {
       visit.holdsWhole = true;
-      this.#pools.whole.take(nowMs);
+      this.#pools.whole.take(visit.request.peer, nowMs);
     }
     if (visit.position === 0) visit.position = pool.hasQueue ? 1 : visit.inFlight;
     this.counts.admitted[visit.priority] += 1;

@@ -12,6 +12,8 @@ export interface ServicePoolsParts {
   readonly policy: ServicePolicy;
   /** Absent where this process is alone. */
   readonly shares: SharesPermits | undefined;
+  /** The part of each limit that one peer may have in use, 1 to 100. */
+  readonly peerPercentMax: number;
   /** A strong hash of a text, in hexadecimal, for keys in names. */
   readonly digest: (text: string) => string;
   /** Told when somebody who waits may go in now. */
@@ -255,8 +257,8 @@ export class ServicePools {
     name: string,
     { label, settings }: { readonly label: string; readonly settings: PoolSettings },
   ): PermitPool<Visit> {
-    const { shares, onGrown } = this.#parts;
-    return new PermitPool<Visit>({ name, label, shares, onGrown }, settings);
+    const { shares, onGrown, peerPercentMax } = this.#parts;
+    return new PermitPool<Visit>({ name, label, shares, onGrown, peerPercentMax }, settings);
   }
 }
 

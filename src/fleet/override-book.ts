@@ -99,8 +99,8 @@ export class OverrideBook {
 
 type Rows = OverrideRows<SharedRecord>;
 
-function readRecord({ id, value }: SharedRecord): Override | undefined {
-  return overrideFromJson(id, value);
+function readRecord({ value }: SharedRecord): Override | undefined {
+  return overrideFromJson(value);
 }
 
 /**

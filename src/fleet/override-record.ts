@@ -2,11 +2,28 @@ import { isJsonObject, type JsonObject, type JsonValue } from "../core/json.js";
 import { hitsMax } from "../core/limit.js";
 import { multiplierMax, type Override, type OverrideEffect } from "../core/override.js";
 
+/**
+ * The name of an override's record: ids are each domain's own, so that nobody learns which ones
+ * others have.
+ *
+ * @param digest a strong hash of a text, in hexadecimal: a domain may be any text
+ */
+export function overrideRecordId(
+  { domain, id }: Pick<Override, "domain" | "id">,
+  digest: (text: string) => string,
+): string {
+  return `${id}.${digest(domain).slice(0, domainDigits)}`;
+}
+
+/** Digits of a domain's digest: 128 bits. */
+const domainDigits = 32;
+
 /** An override as a record has it. */
 export function overrideToJson(override: Override): JsonObject {
-  const { domain, entries, isPrefix, limitName, effect, expiresEpochMs } = override;
+  const { id, domain, entries, isPrefix, limitName, effect, expiresEpochMs } = override;
   const { reason, author, createdEpochMs } = override;
   return {
+    id,
     domain,
     entries: entries.map(({ key, value }) => [key, value]),
     isPrefix,
@@ -20,11 +37,13 @@ export function overrideToJson(override: Override): JsonObject {
 }
 
 /** The override of a record; undefined for what another version, or nobody of ours, has written. */
-export function overrideFromJson(id: string, value: JsonObject): Override | undefined {
-  const { domain, isPrefix, reason, author, createdEpochMs, limitName, expiresEpochMs } = value;
+export function overrideFromJson(value: JsonObject): Override | undefined {
+  const { id, domain, isPrefix, reason, author, createdEpochMs } = value;
+  const { limitName, expiresEpochMs } = value;
   const entries = readEntries(value["entries"]);
   const effect = readEffect(value["effect"]);
-  if (typeof domain !== "string" || entries === undefined || effect === undefined) return undefined;
+  if (typeof id !== "string" || typeof domain !== "string") return undefined;
+  if (entries === undefined || effect === undefined) return undefined;
   if (typeof isPrefix !== "boolean" || typeof createdEpochMs !== "number") return undefined;
   if (typeof reason !== "string" || typeof author !== "string") return undefined;
   if (limitName !== undefined && typeof limitName !== "string") return undefined;

@@ -1,4 +1,4 @@
-import type { QuotaClaim } from "../core/quota.js";
+import type { QuotaClaim, QuotaCrowd, QuotaLease } from "../core/quota.js";
 
 /** What is known of one replica's part of a pool. Rates in micro-hits a second. */
 export interface LeaseRecord {
@@ -10,6 +10,7 @@ export interface LeaseRecord {
   readonly metWeight: number;
   readonly hungryMicroHz: number;
   readonly hungryWeight: number;
+  readonly crowds: readonly QuotaCrowd[];
   /** Time for which it was claimed, and the end of that by the clock of the table. */
   readonly leaseMs: number;
   readonly untilMs: number;
@@ -34,6 +35,8 @@ export type LeaseRecords = Map<string, LeaseRecord>;
  * only by what its replica says, so who is asked to give back keeps what its Envoys may still use;
  * what is granted on top is at most what the others' records leave of the ceiling.
  *
+ * Of each identity that is claimed for it tells what the others have of it.
+ *
  * A time further ahead than its lease is what a clock that stepped back has left: it becomes a
  * lease from now.
  */
@@ -41,7 +44,7 @@ export function takeClaim(
   records: LeaseRecords,
   { replica, beat, claim, leaseMs }: LeaseClaim,
   nowMs: number,
-): number | undefined {
+): Omit<QuotaLease, "untilMs"> | undefined {
   dropEnded(records, nowMs);
   const before = records.get(replica);
   if (before !== undefined && before.beat > beat) return undefined;
@@ -52,6 +55,7 @@ export function takeClaim(
     metWeight: Math.max(0, claim.weight - claim.hungryWeight),
     hungryMicroHz: claim.hungryMicroHz,
     hungryWeight: claim.hungryWeight,
+    crowds: claim.crowds,
     leaseMs,
     untilMs: nowMs + leaseMs,
   };
@@ -63,7 +67,22 @@ export function takeClaim(
   const { heldMicroHz: held } = own;
   const granted = target > held ? Math.max(held, Math.min(target, room)) : target;
   if (granted > held) records.set(replica, { ...own, heldMicroHz: granted });
-  return granted;
+  const elsewhere = claim.crowds.map(({ identity }) => {
+    return { identity, count: countOf(identity, others) };
+  });
+  return { rateMicroHz: granted, elsewhere };
+}
+
+/** How many Envoys of an identity these replicas have. */
+function countOf(
+  wanted: string,
+  records: readonly (readonly [replica: string, record: LeaseRecord])[],
+): number {
+  let sum = 0;
+  for (const [, { crowds }] of records) {
+    for (const { identity, count } of crowds) if (identity === wanted) sum += count;
+  }
+  return sum;
 }
 
 function dropEnded(records: LeaseRecords, nowMs: number): void {

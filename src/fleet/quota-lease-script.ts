@@ -3,16 +3,17 @@ import type { StoreScript } from "../store/connection.js";
 /** Words of ARGV before those of the first pool, and for each pool. */
 const leadingArgCount = 2;
 /** See `leadingArgCount`. */
-const poolArgCount = 7;
+const poolArgCount = 8;
 
 /**
  * Divides pools among those who claim them: `takeClaim` for each key.
  *
  * KEYS: a hash for each pool, with a record for each replica: beat, held, met, weight of the met,
- * hungry, weight of the hungry, lease in ms, until when in ms of the store's clock. All keys of a
- * call carry one hash tag. ARGV: this replica, the number of this claim; then for each key lease,
- * met, weight of the met, hungry, weight of the hungry, held, ceiling. Answers a number for each
- * key: what may be handed out from now on, or -1 for a claim that was overtaken.
+ * hungry, weight of the hungry, lease in ms, until when in ms of the store's clock; behind a bar
+ * its crowds, such as `00c0ffee:20`, with a space between. All keys of a call carry one hash tag.
+ * ARGV: this replica, the number of this claim; then for each key lease, met, weight of the met,
+ * hungry, weight of the hungry, held, ceiling, crowds. Answers for each key what may be handed out
+ * from now on, or -1 for a claim that was overtaken; then what others have of each of its crowds.
  */
 export const quotaLeaseScript: StoreScript = {
   name: "quota-leases",
@@ -26,12 +27,14 @@ local fields = { 'beat', 'held', 'met', 'metWeight', 'hungry', 'hungryWeight', '
 local function write(key, r)
   local words = {}
   for i, name in ipairs(fields) do words[i] = string.format('%.0f', r[name]) end
-  redis.call('HSET', key, r.id, table.concat(words, ' '))
+  redis.call('HSET', key, r.id, table.concat(words, ' ') .. '|' .. r.crowds)
 end
 
 local function parse(id, text)
-  local r, i = { id = id }, 0
-  for word in string.gmatch(text, '%S+') do
+  local numbers, crowds = string.match(text, '^([%d ]+)|([%w: ]*)$')
+  if not numbers then return nil end
+  local r, i = { id = id, crowds = crowds }, 0
+  for word in string.gmatch(numbers, '%S+') do
     i = i + 1
     local number = string.match(word, '^%d+$') and tonumber(word)
     if not fields[i] or not number then return nil end
@@ -88,12 +91,26 @@ local function target(records, ceiling, mine)
   return own + math.floor(left * (mine.metWeight + mine.hungryWeight) / allWeight)
 end
 
+local function countElsewhere(records, crowds, into)
+  local counts = {}
+  if crowds ~= '' then
+    for _, r in ipairs(records) do
+      for identity, count in string.gmatch(r.id == me and '' or r.crowds, '(%w+):(%d+)') do
+        counts[identity] = (counts[identity] or 0) + tonumber(count)
+      end
+    end
+  end
+  for identity in string.gmatch(crowds, '(%w+):%d+') do
+    into[#into + 1] = string.format('%.0f', counts[identity] or 0)
+  end
+end
+
 local function exchange(key, at)
   local records, was = readOthers(key)
-  if was and was.beat > beat then return -1 end
+  if was and was.beat > beat then return -1, records end
   local function number(i) return tonumber(ARGV[at + i]) end
   local mine = { id = me, beat = beat, lease = number(1), met = number(2), metWeight = number(3),
-    hungry = number(4), hungryWeight = number(5), held = number(6) }
+    hungry = number(4), hungryWeight = number(5), held = number(6), crowds = ARGV[at + 8] }
   local ceiling, othersHeld = number(7), 0
   mine['until'] = nowMs + mine.lease
   local last = mine['until']
@@ -109,13 +126,15 @@ local function exchange(key, at)
   end
   write(key, mine)
   redis.call('PEXPIRE', key, string.format('%.0f', last - nowMs))
-  return granted
+  return granted, records
 end
 
 local answers = {}
 for i, key in ipairs(KEYS) do
   local at = ${leadingArgCount} + (i - 1) * ${poolArgCount}
-  answers[i] = string.format('%.0f', exchange(key, at))
+  local granted, records = exchange(key, at)
+  answers[#answers + 1] = string.format('%.0f', granted)
+  countElsewhere(records, ARGV[at + 8], answers)
 end
 return table.concat(answers, ' ')
 `,

@@ -79,11 +79,15 @@ export class QuotaLeases implements LeasesQuotas {
       deadlineMs: sentMs + leaseCallMsMax,
     };
     try {
-      const rates = parseNumbers(await connection.run(call), asks.length);
-      return rates.map((rateMicroHz, i): QuotaLeaseAnswer => {
+      const crowdCount = asks.reduce((sum, { claim }) => sum + claim.crowds.length, 0);
+      const told = parseNumbers(await connection.run(call), asks.length + crowdCount);
+      let at = 0;
+      return asks.map(({ claim: { crowds }, leaseMs }): QuotaLeaseAnswer => {
+        const [rateMicroHz = overtaken, ...counts] = told.slice(at, at + 1 + crowds.length);
+        at += 1 + crowds.length;
         if (rateMicroHz === overtaken) return { kind: "overtaken" };
-        const untilMs = sentMs + (asks[i]?.leaseMs ?? 0);
-        return { kind: "leased", lease: { rateMicroHz, untilMs } };
+        const elsewhere = crowds.map(({ identity }, i) => ({ identity, count: counts[i] ?? 0 }));
+        return { kind: "leased", lease: { rateMicroHz, untilMs: sentMs + leaseMs, elsewhere } };
       });
     } catch (thrown) {
       const { code } = toServiceError(thrown);
@@ -143,9 +147,9 @@ export class MemoryQuotaLeases implements LeasesQuotas {
     const beat = this.#beatCount;
     return asks.map(({ pool, claim, leaseMs }): QuotaLeaseAnswer => {
       const records = this.#table.recordsOf(pool);
-      const rateMicroHz = takeClaim(records, { replica: this.#id, beat, claim, leaseMs }, nowMs);
-      if (rateMicroHz === undefined) return { kind: "overtaken" };
-      return { kind: "leased", lease: { rateMicroHz, untilMs: nowMs + leaseMs } };
+      const taken = takeClaim(records, { replica: this.#id, beat, claim, leaseMs }, nowMs);
+      if (taken === undefined) return { kind: "overtaken" };
+      return { kind: "leased", lease: { ...taken, untilMs: nowMs + leaseMs } };
     });
   }
 }
@@ -159,7 +163,8 @@ function argsOf({ claim, leaseMs }: QuotaLeaseAsk): readonly string[] {
   const { metMicroHz, hungryMicroHz, hungryWeight, weight, heldMicroHz, ceilingMicroHz } = claim;
   const metWeight = Math.max(0, weight - hungryWeight);
   const numbers = [leaseMs, metMicroHz, metWeight, hungryMicroHz, hungryWeight];
-  return [...numbers, heldMicroHz, ceilingMicroHz].map(String);
+  const crowds = claim.crowds.map(({ identity, count }) => `${identity}:${count}`);
+  return [...[...numbers, heldMicroHz, ceilingMicroHz].map(String), crowds.join(" ")];
 }
 
 /** One of `leaseTagCount`, by the first two digits of a pool's name in hexadecimal. */

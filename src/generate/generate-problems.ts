@@ -104,12 +104,6 @@ const targetProblemRows = {
     remedy:
       "Set no memory limit in the EnvoyProxy, or leave `overload.heap` out: Envoy refuses both.",
   },
-  HG358: {
-    title: "Envoy Gateway asks Headgate for admission in plaintext.",
-    remedy:
-      "Write a BackendTLSPolicy for Headgate's Service, and name the proxies' certificate in " +
-      "`backendTLS.clientCertificateRef` of the EnvoyProxy.",
-  },
   HG360: {
     title: "A policy is too large for a ConfigMap.",
     remedy: "Let a control plane hand it out (CONFIG_TYPE=GRPC_XDS_SOTW), or mount a volume.",

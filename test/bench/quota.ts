@@ -115,7 +115,7 @@ function reportSome(buckets: readonly Bucket[], { tick, nowMs, random }: Moment)
 function drive(pool: QuotaPool, tick: number, nowMs: number): void {
   if (tick % ticksPerSecond === 0) {
     const { ceilingMicroHz } = pool.claim(nowMs);
-    pool.lease({ rateMicroHz: ceilingMicroHz, untilMs: nowMs + 15_000 }, nowMs);
+    pool.lease({ rateMicroHz: ceilingMicroHz, untilMs: nowMs + 15_000, elsewhere: [] }, nowMs);
   }
   if (tick % 5 === 0) {
     const hits = pool.dueHits(nowMs);

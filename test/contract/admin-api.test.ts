@@ -109,7 +109,12 @@ describe.each(adminProtocols)("the admin API over %s", (protocol) => {
     expect(listed.overrides).toMatchObject([{ id: "stop-7" }]);
     const others = await limits.listOverrides({ beginsWith: user("8").entries });
     expect(others.overrides).toEqual([]);
-    await limits.deleteOverride({ id: "stop-7", expectedVersion: 1n, reason: "it was a test" });
+    await limits.deleteOverride({
+      id: "stop-7",
+      domain: "shop",
+      expectedVersion: 1n,
+      reason: "it was a test",
+    });
     const reset = await limits.resetKey({ key: user("7"), reason: "a fresh start" });
     expect(reset.resetCount).toBe(1);
     expect(await ask(app.httpAddress.port, "7")).toBe(true);

@@ -218,7 +218,12 @@ describe("the name of an override that is not there", () => {
     await give("in-time-for-it");
     await give("came-too-late");
     const remove = async (id: string): Promise<string> => {
-      const call = limits.deleteOverride({ id, expectedVersion: 1n, reason: "over" });
+      const call = limits.deleteOverride({
+        id,
+        domain: "shop",
+        expectedVersion: 1n,
+        reason: "over",
+      });
       return (await failure(call)).rawMessage;
     };
     expect(await remove("in-time-for-i")).toBe(

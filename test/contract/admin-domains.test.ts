@@ -102,14 +102,15 @@ const rows: Readonly<Record<string, Row>> = {
       { override: { ...key(`${near}-pay`, "own"), isFrozen: true, reason } },
       { override: { ...key(`${marker}-pay`, "own"), isFrozen: true, reason } },
       { override: { ...key("mine", `${near}-user`), isFrozen: true, reason } },
-      { override: { ...key("mine", "own"), id: `${marker}-override`, isFrozen: true, reason } },
     ],
   },
   DeleteOverride: {
     isRead: false,
     requests: [
-      { id: `${near}-override`, reason },
-      { id: `${marker}-override`, reason },
+      { domain: "mine", id: `${near}-override`, reason },
+      { domain: "mine", id: `${marker}-override`, reason },
+      { domain: `${near}-pay`, id: `${near}-override`, reason },
+      { domain: `${marker}-pay`, id: `${marker}-override`, reason },
     ],
   },
   ListOverrides: { isRead: true, requests: [...readers, { pageSize: 1 }] },
@@ -264,13 +265,24 @@ describe("a caller of one domain", () => {
     },
   );
 
-  it("finds no entry of the audit log that tells how an override was in another", async () => {
-    const moved = { ...key("mine", "own"), id: `${marker}-override`, isFrozen: true, reason };
-    const { overrides } = JSON.parse(await ask("ListOverrides", {}, rootToken));
-    const { version } = overrides.find(({ id }: { id: string }) => id === moved.id);
-    const request = { override: moved, expectedVersion: version };
-    expect(await ask("SetOverride", request, rootToken)).toContain("delete that one first");
+  // Ids that were unique over all domains told by a refusal which ones others had.
+  it("gives an override an id that another domain has, and leaves that one alone", async () => {
+    const id = "both-have-it";
+    const set = async (override: object, as: string) =>
+      JSON.parse(
+        await ask("SetOverride", { override: { ...override, id, isFrozen: true, reason } }, as),
+      );
+    const hidden = key(`${marker}-pay`, `${marker}-user`);
+    const theirs = (await set(hidden, rootToken)).override;
+    const { override } = await set(key("mine", "own"), token);
+    expect(override).toMatchObject({ id, domain: "mine" });
     expect(await ask("ListAudit", {}, token)).not.toContain(marker);
+    const taken = { domain: "mine", id, expectedVersion: override.version, reason };
+    expect(await ask("DeleteOverride", taken, token)).toBe("{}");
+    const { overrides } = JSON.parse(
+      await ask("ListOverrides", { domain: hidden.domain }, rootToken),
+    );
+    expect(overrides).toContainEqual(theirs);
   });
 
   it("sees what is theirs", async () => {
@@ -286,7 +298,16 @@ describe("a caller of one domain", () => {
     ["Explain", { http: { host: `${marker}.example` } }, { http: { host: `${near}.example` } }],
     ["Explain", { http: { host: `${marker}-none-cart` } }, { http: { host: `${near}-none-cart` } }],
     ["GetGateThresholds", { service: `${marker}-cart` }, { service: `${near}-cart` }],
-    ["DeleteOverride", { id: `${marker}-override`, reason }, { id: `${near}-override`, reason }],
+    [
+      "DeleteOverride",
+      { domain: "mine", id: `${marker}-override`, reason },
+      { domain: "mine", id: `${near}-override`, reason },
+    ],
+    [
+      "DeleteOverride",
+      { domain: `${marker}-pay`, id: `${marker}-override`, reason },
+      { domain: "nobody", id: `${near}-override`, reason },
+    ],
     ["ListRules", { domain: `${marker}-pay` }, { domain: "nobody" }],
     ["TopKeys", { domain: `${marker}-pay`, ruleLabel: "x" }, { domain: "nobody" }],
   ])("is told the same by %s of what is hidden and what is not there", async (name, one, other) => {

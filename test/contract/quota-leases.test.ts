@@ -5,7 +5,7 @@ import { type LeaseRecords, takeClaim } from "../../src/fleet/quota-lease-law.js
 import { MemoryQuotaLeases, QuotaLeases, QuotaLeaseTable } from "../../src/fleet/quota-leases.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { FakeRandom } from "../support/fake-random.js";
-import { claimHz, leasedHz, testClaim, testPool } from "../support/quota-claims.js";
+import { claimHz, testClaim, testPool } from "../support/quota-claims.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";
 import { runSeeds, seedCount, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
@@ -49,11 +49,16 @@ describe.each(enginesFor.scripts)("the script of leases on %s", (engine) => {
         weight,
         heldMicroHz: below(2 ** 49),
         ceilingMicroHz: below(2 ** 52),
+        crowds: ["0a", "1b", "2c"].slice(below(4)).map((identity) => {
+          return { identity, count: 1 + below(1_000_000) };
+        }),
       };
       const leaseMs = 3_600_000;
       const [answer] = await replica.leases.exchange([{ pool, claim, leaseMs }]);
       const told = takeClaim(records, { replica: replica.id, beat: step, claim, leaseMs }, 1);
-      expect(Math.round(leasedHz(answer) * 1_000_000), `step ${step}`).toBe(told);
+      if (answer?.kind !== "leased") throw new Error("it is leased");
+      const { rateMicroHz, elsewhere } = answer.lease;
+      expect({ rateMicroHz, elsewhere }, `step ${step}`).toEqual(told);
     }
   });
 });
@@ -68,6 +73,29 @@ describe("QuotaLeases", () => {
   };
 
   describeLeases("in Redis", join);
+
+  it("tells each what the others have of its identities, and of no others", async () => {
+    const [one, other] = [join("crowds"), join("crowds")];
+    const claimed = async (leases: LeasesQuotas, crowds: QuotaClaim["crowds"]) => {
+      const ask = { pool: testPool, claim: testClaim({ crowds }), leaseMs: 60_000 };
+      const [answer] = await leases.exchange([ask]);
+      return answer?.kind === "leased" ? answer.lease.elsewhere : answer;
+    };
+    const [liar, honest] = ["1a", "2b"];
+    expect(await claimed(one, [{ identity: liar, count: 12 }])).toEqual([
+      { identity: liar, count: 0 },
+    ]);
+    const both = [
+      { identity: honest, count: 1 },
+      { identity: liar, count: 8 },
+    ];
+    expect(await claimed(other, both)).toEqual([
+      { identity: honest, count: 0 },
+      { identity: liar, count: 12 },
+    ]);
+    expect(await claimed(one, [])).toEqual([]);
+    expect(await claimed(other, both)).toEqual(both.map((one) => ({ ...one, count: 0 })));
+  });
 
   it("leaves aside a claim that arrives after a later one of the same replica", async () => {
     const connection = new WaywardConnection({

@@ -76,7 +76,7 @@ async function overrideOnce(adminPort: number): Promise<void> {
     },
   });
   const { id = "", version: expectedVersion = 0n } = override ?? {};
-  await limits.deleteOverride({ id, expectedVersion, reason: "a test" });
+  await limits.deleteOverride({ id, domain: "shop", expectedVersion, reason: "a test" });
   expect((await fleet.listAudit({})).entries).toHaveLength(2);
 }
 

@@ -186,6 +186,7 @@ describe.concurrent("quotas of several Envoys and Headgates", { timeout: 10 * se
     expect(frozen.passedSince(frozenMs)).toBe(0);
     await admin?.limits.deleteOverride({
       id: "stop",
+      domain: "edge",
       reason: "it is over",
       expectedVersion: set?.override?.version ?? 0n,
     });

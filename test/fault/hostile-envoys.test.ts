@@ -7,8 +7,10 @@ import { grpcStatuses } from "../../src/rpc/status.js";
 import { TestAuthority } from "../support/certificates.js";
 import { ControlClient } from "../support/control-client.js";
 import { testNode } from "../support/control-rig.js";
+import { HeadgateProcess } from "../support/headgate-process.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { QuotaClient, type QuotaClientStream } from "../support/quota-client.js";
+import { redisEnv, startRedis } from "../support/redis.js";
 import { useStage } from "../support/stage.js";
 import { TlsFolder } from "../support/tls-folder.js";
 import { type TransportName, transportNames } from "../support/transports.js";
@@ -138,6 +140,43 @@ it.concurrent.each(transportNames)(
     expect(await headgate.metric("headgate_bugs_total")).toBe(0);
   },
 );
+
+// Each replica once weighed the identity for itself, and each of its streams among replicas.
+it.concurrent("leaves an honest Envoy its share beside liars at two processes", async () => {
+  const redis = await startRedis(stage);
+  const env = { ...files.mutualEnv, ...redisEnv(redis.port) };
+  const headgates = await Promise.all(
+    [1, 2].map(() => HeadgateProcess.start(stage, { policy, env })),
+  );
+  const clientOf = (headgate: HeadgateProcess | undefined, uri: string): QuotaClient => {
+    const client = new QuotaClient(headgate?.portOf("control") ?? 0, credentialsOf(uri));
+    stage.atEnd(() => client.close());
+    return client;
+  };
+  const demandHz = 40;
+  const honest = new HonestEnvoy(clientOf(headgates[1], honestName).open("edge-1"), demandHz);
+  await waitFor("it has what it asks for", () => {
+    honest.report();
+    return honest.toldHz > 0.9 * demandHz;
+  });
+  const streams = headgates.flatMap((headgate) => {
+    const liar = clientOf(headgate, liarName);
+    return Array.from({ length: 10 }, (_, i) => liar.open(`liar-${i}`));
+  });
+  const lie = { id: bucketOf("a"), allowed: 1_000_000, denied: 1_000_000, elapsedSeconds: 3_600 };
+  const told: number[] = [];
+  const lieOn = (): boolean => {
+    for (const stream of streams) stream.report("edge", [lie]);
+    honest.report();
+    told.push(honest.toldHz);
+    return told.length > 300;
+  };
+  const seconds = { withinMs: 90_000, everyMs: 100 };
+  await waitFor("they have told their lies for a while", lieOn, seconds);
+  // In the first seconds neither process knows what the other has.
+  expect(Math.min(...told.slice(-100))).toBeGreaterThan(0.9 * demandHz);
+  for (const headgate of headgates) expect(await headgate.metric("headgate_bugs_total")).toBe(0);
+});
 
 describe.each(transportNames)("%s", (transport) => {
   it("lets no other identity take an Envoy's name, on any stream, and its own again", async () => {

@@ -446,9 +446,9 @@ export class QuotaRun {
     replica.beat += 1;
     const claim = pool.claim(this.nowMs);
     const order = { replica: replica.id, beat: replica.beat, claim, leaseMs };
-    const rateMicroHz = takeClaim(state.records, order, this.nowMs);
-    if (rateMicroHz === undefined) return;
-    pool.lease({ rateMicroHz, untilMs: this.nowMs + leaseMs }, this.nowMs);
+    const taken = takeClaim(state.records, order, this.nowMs);
+    if (taken === undefined) return;
+    pool.lease({ ...taken, untilMs: this.nowMs + leaseMs }, this.nowMs);
   }
 
   #push(replica: Replica, change: QuotaChange): void {

@@ -135,6 +135,7 @@ export interface RigParts {
   readonly decider?: Decider;
   readonly clock?: FakeClock;
   readonly gateSettings?: ReadGateSettings;
+  readonly permitsPeerPercentMax?: number;
 }
 
 /** Admission in a test's hand: its time, its draws, its policy. */
@@ -162,6 +163,7 @@ export class AdmissionRig {
       ...(parts.gateSettings === undefined ? {} : { gateSettings: parts.gateSettings }),
       digest: (text) => `digest-of-${text}`,
       permitLeaseMsMax: 300_000,
+      permitsPeerPercentMax: parts.permitsPeerPercentMax ?? 100,
       isOverloaded: () => this.isOverloaded,
       onEvent: (event) => this.events.push(event),
     });

@@ -18,6 +18,7 @@ import { parseAllDocuments } from "yaml";
 const kinds = {
   istio: ["DestinationRule", "EnvoyFilter", "ServiceEntry", "Sidecar", "VirtualService"],
   gateway: [
+    "BackendTLSPolicy",
     "BackendTrafficPolicy",
     "ClientTrafficPolicy",
     "EnvoyExtensionPolicy",
@@ -45,7 +46,7 @@ const metadata = {
 };
 
 /** Of EnvoyProxy only what is made: the rest holds a whole pod. */
-const keptOfEnvoyProxy = ["bootstrap", "mergeGateways"];
+const keptOfEnvoyProxy = ["backendTLS", "bootstrap", "mergeGateways"];
 
 const lines = argv.slice(2).flatMap((folder) => {
   const [, version = ""] = /@v([0-9.]+)$/.exec(folder) ?? [];

@@ -7,7 +7,7 @@ export const testPool = "a7".repeat(16);
 /** A claim of one who wants nothing, of 100 hits a second, with what is different about it. */
 export function testClaim(different: Partial<QuotaClaim> = {}): QuotaClaim {
   const nothing = { metMicroHz: 0, hungryMicroHz: 0, hungryWeight: 0, weight: 1, heldMicroHz: 0 };
-  return { ...nothing, ceilingMicroHz: 100_000_000, ...different };
+  return { ...nothing, ceilingMicroHz: 100_000_000, crowds: [], ...different };
 }
 
 /** Claims one pool; answers what may be handed out, in hits a second. */

@@ -13,6 +13,7 @@ import {
   routePlace,
   xdsExtProc,
 } from "./gateway-names.js";
+import { hasGatewayFeature } from "./gateway-version.js";
 
 /**
  * Admission to a service: Headgate as the external processor of its HTTPRoute. What this kind has
@@ -83,24 +84,47 @@ function headgateBackend(context: EnvoyContext): TreeMap | undefined {
     });
     return undefined;
   }
-  const { port, tls } = context.policy.proxies.headgate;
-  if (tls !== undefined) {
-    context.report({
-      id: "HG358",
-      spot: { service: undefined, path: ["headgate", "tls"] },
-      message:
-        "Envoy Gateway asks a Service in plaintext until a BackendTLSPolicy says otherwise, and " +
-        "takes no files for it",
-      hint:
-        `write one for the Service ${service.name}, with hostname ${tls.serverName}` +
-        (tls.certificate === undefined
-          ? ""
-          : ", and name the proxies' certificate in backendTLS.clientCertificateRef of the " +
-            "EnvoyProxy"),
-      severity: "warning",
-    });
-  }
-  return { ...service, port };
+  return { ...service, port: context.policy.proxies.headgate.port };
+}
+
+/** The Secret of Headgate's pods, as the Kubernetes target names it. */
+const serverSecret = "headgate-tls";
+
+/** The Secret beside the Gateway with the certificate that its Envoys show. */
+export const clientSecret = "headgate-client-tls";
+
+/** Whether Envoys have a certificate to show where they ask for admission. */
+export function showsCertificate({ policy }: EnvoyContext): boolean {
+  return (
+    policy.proxies.headgate.tls?.certificate !== undefined && policy.services.some(usesExtProc)
+  );
+}
+
+/**
+ * How Envoys ask Headgate's Service over TLS: Envoy Gateway takes no files for it. Undefined where
+ * nobody asks for admission, or in plaintext.
+ *
+ * Source: Gateway API, BackendTLSPolicy; v1 since 1.4, which Envoy Gateway 1.6 has.
+ */
+export function backendTlsPolicy(context: EnvoyContext): TreeMap | undefined {
+  const service = headgateService(context);
+  const { tls } = context.policy.proxies.headgate;
+  if (service === undefined || tls === undefined) return undefined;
+  if (!context.policy.services.some(usesExtProc)) return undefined;
+  const version = hasGatewayFeature(context, "backendTlsV1") ? "v1" : "v1alpha3";
+  return specObject(
+    { apiVersion: `${gatewayGroup}/${version}`, kind: "BackendTLSPolicy" },
+    { name: objectName(`${context.policy.name}-ext-proc`), namespace: service.namespace },
+    {
+      targetRefs: [{ group: "", kind: "Service", name: service.name }],
+      validation: {
+        caCertificateRefs: noted("The Secret of Headgate's pods, by its ca.crt.", [
+          { group: "", kind: "Secret", name: serverSecret },
+        ]),
+        hostname: tls.serverName,
+      },
+    },
+  );
 }
 
 /** Lets the policies of other namespaces name Headgate's Service. */

@@ -14,6 +14,8 @@ export const envoyMinorsAhead = 30;
 const gatewayFeatures = {
   /** Units of a month and a year; what a request costs; attributes of ext_proc. */
   costs: 5,
+  /** Gateway API 1.4, and so BackendTLSPolicy v1. */
+  backendTlsV1: 6,
   /** Conditions on parameters of the query. */
   queryParams: 7,
   /** `retryBudget`; a time for streams on which nothing moves; a week. */

@@ -7,7 +7,7 @@ import { filterDescriptors } from "../envoy/rate-limit-actions.js";
 import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } from "../generator.js";
 import { backendTrafficPolicy } from "./backend-traffic-policy.js";
 import { controllerConfig } from "./controller-config.js";
-import { extensionPolicy, referenceGrant } from "./extension-policy.js";
+import { backendTlsPolicy, extensionPolicy, referenceGrant } from "./extension-policy.js";
 import { gatewayListeners, gatewayPlace, routePlace, xdsCluster } from "./gateway-names.js";
 import { envoyMinorsAhead } from "./gateway-version.js";
 import { patchPolicy } from "./patch-policy.js";
@@ -34,7 +34,10 @@ export const generateGateway: Generator = (policy, options) => {
       ...present(patchPolicy(context)),
     ]),
     ...policy.services.map((service) => serviceDocument(service, context)),
-    objectsDocument("headgate.yaml", headgateTitle, present(referenceGrant(context))),
+    objectsDocument("headgate.yaml", headgateTitle, [
+      ...present(referenceGrant(context)),
+      ...present(backendTlsPolicy(context)),
+    ]),
   ];
   return { documents: filledDocuments(documents, problems), problems };
 };
@@ -86,7 +89,7 @@ const controllerTitle =
   "Envoy Gateway's own settings: put them into the ones that you have, and restart it. What is " +
   "limited globally is limited by the Headgate that its rate-limit pods then are.";
 
-const headgateTitle = "Lets policies of other namespaces ask Headgate.";
+const headgateTitle = "For Headgate's Service: who may ask it, and how.";
 
 function gatewayTitle(context: EnvoyContext): string {
   const { name, namespace } = gatewayPlace(context);

@@ -3,6 +3,7 @@ import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { isEmptyBootstrap, mergedBootstrap } from "../merged-bootstrap.js";
 import { renderYaml } from "../render.js";
+import { clientSecret, showsCertificate } from "./extension-policy.js";
 import { envoyGatewayVersion, gatewayGroup, gatewayPlace } from "./gateway-names.js";
 
 /**
@@ -19,12 +20,28 @@ export function envoyProxy(context: EnvoyContext): TreeMap | undefined {
     runtimeKeys: {},
     hasAdminLayer: false,
   });
-  if (isEmptyBootstrap(bootstrap)) return undefined;
+  const backendTls = clientCertificate(context);
+  if (isEmptyBootstrap(bootstrap) && backendTls === undefined) return undefined;
   const type = { apiVersion: envoyGatewayVersion, kind: "EnvoyProxy" };
   const merged = { type: "Merge", value: renderYaml(bootstrap) };
+  const told = watchesHeap(context) ? noted(heapNote, merged) : merged;
   return specObject(type, gatewayPlace(context), {
-    bootstrap: watchesHeap(context) ? noted(heapNote, merged) : merged,
+    backendTLS: backendTls,
+    bootstrap: isEmptyBootstrap(bootstrap) ? undefined : told,
   });
+}
+
+/** What Envoys show where a BackendTLSPolicy lets them ask over TLS. */
+function clientCertificate(context: EnvoyContext): TreeMap | undefined {
+  if (!showsCertificate(context)) return undefined;
+  const { namespace } = gatewayPlace(context);
+  return {
+    clientCertificateRef: noted(
+      "A Secret with tls.crt and tls.key, which Headgate's ca.crt vouches for. Envoys show it to " +
+        "every backend that has a BackendTLSPolicy.",
+      { kind: "Secret", name: clientSecret, namespace },
+    ),
+  };
 }
 
 /** Source: Envoy Gateway, its bootstrap's `overload_manager`, by the container's memory limit. */

@@ -86,7 +86,7 @@ function readPage(
     // At least one more is there, which nobody has looked at.
     if (i === scannedMax || overrides.length === countMax) return { overrides, next: ids[i - 1] };
     const record = records.get(id);
-    const override = record && overrideFromJson(id, record.value);
+    const override = record && overrideFromJson(record.value);
     if (record === undefined || override === undefined) continue;
     if (isWanted?.(override) ?? true) overrides.push(encodeOverride(override, record.version));
   }

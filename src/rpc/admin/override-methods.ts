@@ -1,17 +1,14 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Principal } from "../../core/access-list.js";
-import { mayAct } from "../../core/access-list.js";
 import { auditEntry, reasonCharsMax } from "../../core/audit-entry.js";
-import type { JsonObject } from "../../core/json.js";
 import { hitsMax } from "../../core/limit.js";
 import { multiplierMax, type Override, type OverrideEffect } from "../../core/override.js";
-import { overrideToJson } from "../../fleet/override-record.js";
+import { overrideRecordId, overrideToJson } from "../../fleet/override-record.js";
 import { recordBytesMax, type SharedRecord } from "../../fleet/shared-records.js";
 import type {
   LimitService,
   Override as OverrideMessage,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { actorOf, callerOf, demandRole, notFound } from "./call.js";
+import { actorOf, demandRole, notFound } from "./call.js";
 import { AdminFailure } from "./failures.js";
 import { nameRule } from "./key-methods.js";
 import { encodeOverride } from "./messages.js";
@@ -40,9 +37,8 @@ function setMethod(parts: AdminServiceParts): ServiceImpl<typeof LimitService>["
     const expectedVersion = reader.version("expected_version", request.expectedVersion);
     reader.end();
     demandRole(context, "operator", wanted.domain);
-    const known = parts.records.list("override").get(wanted.id);
-    demandOwn(callerOf(context), known);
-    demandSameDomain(known, wanted);
+    const recordId = overrideRecordId(wanted, parts.digest);
+    const known = parts.records.list("override").get(recordId);
     checkOverride(parts, wanted, context);
     const override = { ...wanted, author: actorOf(context).name };
     const value = overrideToJson(override);
@@ -51,7 +47,7 @@ function setMethod(parts: AdminServiceParts): ServiceImpl<typeof LimitService>["
     }
     const outcome = await parts.records.change({
       kind: "override",
-      id: override.id,
+      id: recordId,
       value,
       expectedVersion,
       audit: auditEntry({
@@ -75,27 +71,27 @@ function deleteMethod(
 ): ServiceImpl<typeof LimitService>["deleteOverride"] {
   return async (request, context) => {
     const reader = new RequestReader();
-    const id = reader.text("id", request.id, { ...nameRule, isNeeded: true });
+    const needed = { ...nameRule, isNeeded: true };
+    const id = reader.text("id", request.id, needed);
+    const domain = reader.text("domain", request.domain, needed);
     const expectedVersion = reader.version("expected_version", request.expectedVersion);
     const reason = reader.text("reason", request.reason, reasonRule);
     reader.end();
+    demandRole(context, "operator", domain);
     const records = parts.records.list("override");
-    const known = records.get(id);
-    // Nobody learns which overrides there are where they may not look.
-    if (known === undefined || !mayAct(callerOf(context), "reader", domainOf(known))) {
-      throw notFound("override", id, visibleIds(records.values(), callerOf(context)));
-    }
-    demandOwn(callerOf(context), known);
+    const recordId = overrideRecordId({ domain, id }, parts.digest);
+    const known = records.get(recordId);
+    if (known === undefined) throw notFound("override", id, idsOf(records.values(), domain));
     const outcome = await parts.records.change({
       kind: "override",
-      id,
+      id: recordId,
       value: undefined,
       expectedVersion,
       audit: auditEntry({
         actor: actorOf(context),
         action: "DeleteOverride",
         subject: id,
-        domain: domainOf(known),
+        domain,
         before: known.value,
         after: undefined,
         reason,
@@ -107,36 +103,18 @@ function deleteMethod(
   };
 }
 
-/** Names of overrides that are looked through for one to suggest. */
+/** Overrides that are looked through for a name to suggest. */
 export const suggestedIdsMax = 1_000;
 
 /** Names that may be suggested: the first ones, as more would hold up decisions. */
-function* visibleIds(records: Iterable<SharedRecord>, principal: Principal): Iterable<string> {
+function* idsOf(records: Iterable<SharedRecord>, wanted: string): Iterable<string> {
   let leftCount = suggestedIdsMax;
-  for (const record of records) {
+  for (const { value } of records) {
     if (leftCount <= 0) return;
     leftCount -= 1;
-    if (mayAct(principal, "reader", domainOf(record))) yield record.id;
+    const { id, domain } = value;
+    if (domain === wanted && typeof id === "string") yield id;
   }
-}
-
-/** The domain of a record; undefined for one that is none of ours. */
-function domainOf({ value }: { readonly value: JsonObject }): string | undefined {
-  const { domain } = value;
-  return typeof domain === "string" ? domain : undefined;
-}
-
-/** Whoever replaces something, or takes it away, must be allowed to where it is. */
-function demandOwn(principal: Principal, known: SharedRecord | undefined): void {
-  if (known === undefined || mayAct(principal, "operator", domainOf(known))) return;
-  throw new AdminFailure("forbidden", "an override of this name is in a domain that is not yours");
-}
-
-/** An audit entry is of one domain: what was in another one is not told to those of this one. */
-function demandSameDomain(known: SharedRecord | undefined, { domain }: Override): void {
-  if (known === undefined || domainOf(known) === domain) return;
-  const message = "override.domain: the one of this name is in another; delete that one first";
-  throw new AdminFailure("invalid", message);
 }
 
 /** The new version, or why nothing was changed. */

@@ -28,6 +28,8 @@ export type ReadCandidate =
 export interface AdminServiceParts {
   readonly clock: Clock;
   readonly random: Random;
+  /** A strong hash of a text, in hexadecimal. */
+  readonly digest: (text: string) => string;
   /** What the audit log calls this replica. */
   readonly replica: string;
   readonly policies: PolicySource;

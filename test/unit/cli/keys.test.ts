@@ -160,7 +160,7 @@ describe("headgate keys override", () => {
       0,
       "Taken away from shop plan=free,user=ann: the policy's own limits hold again.",
     ]);
-    expect(port.deletes).toMatchObject([{ expectedVersion: 1n, reason: "over" }]);
+    expect(port.deletes).toMatchObject([{ domain: "shop", expectedVersion: 1n, reason: "over" }]);
     const none = await port.run(["override", ...ann, "--remove", ...why]);
     expect(none.code).toBe(1);
     expect(none.err).toContain("There is no override for shop plan=free,user=ann");

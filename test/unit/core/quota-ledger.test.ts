@@ -99,12 +99,12 @@ function ledgerOf(): { readonly ledger: QuotaLedger; readonly holder: QuotaHolde
   const holders = new QuotaHolders({ holdersMax: 10 });
   const ledger = new QuotaLedger(holders, settings, 0);
   ledger.holderCount = 1;
-  ledger.lease({ rateMicroHz: 100 * hz, untilMs: 15_000 }, 0);
+  ledger.lease({ rateMicroHz: 100 * hz, untilMs: 15_000, elsewhere: [] }, 0);
   return { ledger, holder: added(holders) };
 }
 
 function added(holders: QuotaHolders): QuotaHolder {
-  const counts = { holderCount: 0, weight: 0, crowd: 0, openHits: 0, openMs: 0 };
+  const counts = { holderCount: 0, weight: 0, crowd: 0, elsewhere: 0, openHits: 0, openMs: 0 };
   const holder = holders.add({ identity: "fleet", members: [], ...counts });
   if (holder === undefined) throw new Error("no room");
   holders.reset(holder, 1, 0);
@@ -134,7 +134,10 @@ function envelopeOf(seed: number): number {
   let level = 0;
   let worst = 0;
   for (let nowMs = 0; nowMs < 60_000; nowMs += stepMs) {
-    ledger.lease({ rateMicroHz: Math.floor(leaseHz * hz), untilMs: nowMs + 15_000 }, nowMs);
+    ledger.lease(
+      { rateMicroHz: Math.floor(leaseHz * hz), untilMs: nowMs + 15_000, elsewhere: [] },
+      nowMs,
+    );
     for (const holder of members) {
       const envoy = envoys.get(holder);
       if (random.next() < 0.1 && (envoy?.arrivesMs ?? 0) < nowMs) ledger.confirm(holder);

@@ -19,7 +19,7 @@ const openHitsMax = 700;
 
 function poolOf(): QuotaPool {
   const pool = new QuotaPool({ settings: limited, holders: new QuotaHolders(), nowMs: -1_000 });
-  pool.lease({ rateMicroHz: 100 * hz, untilMs: 10_000_000 }, -1_000);
+  pool.lease({ rateMicroHz: 100 * hz, untilMs: 10_000_000, elsewhere: [] }, -1_000);
   return pool;
 }
 

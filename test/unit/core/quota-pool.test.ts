@@ -20,7 +20,7 @@ const limited: QuotaPoolSettings = {
 /** A pool on a replica that leases 100 hits a second, for as long as a test lasts. */
 function poolOf(settings = limited): QuotaPool {
   const pool = new QuotaPool({ settings, holders: new QuotaHolders(), nowMs: -1_000 });
-  pool.lease({ rateMicroHz: 100 * hz, untilMs: 1_000_000 }, -1_000);
+  pool.lease({ rateMicroHz: 100 * hz, untilMs: 1_000_000, elsewhere: [] }, -1_000);
   return pool;
 }
 
@@ -55,7 +55,7 @@ describe("QuotaPool", () => {
     const holder = joined(pool, 0);
     pool.report(holder, used(1, 0, 0), 0);
     expect(pool.answer(holder, 0)).toBeUndefined();
-    pool.lease({ rateMicroHz: 100 * hz, untilMs: 1_000_000 }, 10);
+    pool.lease({ rateMicroHz: 100 * hz, untilMs: 1_000_000, elsewhere: [] }, 10);
     const told = pool.rebalance(10).flatMap((one) => (one.kind === "assign" ? one.assignment : []));
     expect(told.map(rateOf)).toEqual([100]);
   });
@@ -98,7 +98,7 @@ describe("QuotaPool", () => {
 
   it("tells a newcomer whatever there is when it has waited for two reports", () => {
     const { pool } = lent();
-    pool.lease({ rateMicroHz: 1, untilMs: 1_000_000 }, 1_100);
+    pool.lease({ rateMicroHz: 1, untilMs: 1_000_000, elsewhere: [] }, 1_100);
     pool.rebalance(12_900);
     expect(toldOf(pool, 12_900)[1]).toBeUndefined();
     pool.rebalance(13_100);
@@ -141,7 +141,7 @@ describe("QuotaPool", () => {
     const holder = joined(pool, 0);
     pool.answer(holder, 0);
     pool.report(holder, used(0), 5_000);
-    pool.lease({ rateMicroHz: 10 * hz, untilMs: 1_000_000 }, 9_000);
+    pool.lease({ rateMicroHz: 10 * hz, untilMs: 1_000_000, elsewhere: [] }, 9_000);
     pool.rebalance(9_000);
     // It left Envoy before 9 s, as its own time says, and comes four seconds later.
     pool.report(holder, used(0, 0, 3_500), 12_900);
@@ -235,7 +235,7 @@ describe("QuotaPool", () => {
   it("says nothing without a lease", () => {
     const pool = poolOf();
     const holder = joined(pool, 0);
-    pool.lease({ rateMicroHz: 100 * hz, untilMs: 2_500 }, 0);
+    pool.lease({ rateMicroHz: 100 * hz, untilMs: 2_500, elsewhere: [] }, 0);
     expect(pool.answer(holder, 0)).toBeUndefined();
     expect(pool.rebalance(250)).toEqual([]);
   });
@@ -309,7 +309,7 @@ describe("QuotaPool", () => {
       holders: new QuotaHolders(),
       nowMs: 0,
     });
-    pool.lease({ rateMicroHz: hz / 6, untilMs: 1_000_000 }, 0);
+    pool.lease({ rateMicroHz: hz / 6, untilMs: 1_000_000, elsewhere: [] }, 0);
     const members = Array.from({ length: 20 }, () => joined(pool, 0));
     const hits = new Map<QuotaHolder, number>();
     let given = 0;
@@ -334,7 +334,7 @@ describe("QuotaPool", () => {
     const limits = [{ hits: 10, periodUs: 60 * hz, burst: 10 }];
     const settings = { ...limited, limits };
     const pool = new QuotaPool({ settings, holders: new QuotaHolders(), nowMs: -60_000 });
-    pool.lease({ rateMicroHz: hz / 6, untilMs: 1_000_000 }, -60_000);
+    pool.lease({ rateMicroHz: hz / 6, untilMs: 1_000_000, elsewhere: [] }, -60_000);
     const holder = joined(pool, 0);
     const isDenied = (nowMs: number): boolean => pool.answer(holder, nowMs)?.kind === "blanket";
     expect(isDenied(0)).toBe(false);

@@ -192,3 +192,29 @@ describe("the lease of a permit", () => {
     expect(rig.ask({ ...honest, user: "anna" }).verdict).toBe("admitted");
   });
 });
+
+describe("the part of permits that a peer may have", () => {
+  const half = { permitsPeerPercentMax: 50 };
+
+  it("refuses what is beyond it, which fills no queue, and gives it again", () => {
+    const rig = new AdmissionRig([testService({ maxInFlight: 4, queue: fifo })], half);
+    const verdicts = (asked: ReturnType<typeof rig.askMany>) => asked.map(({ verdict }) => verdict);
+    const [first, ...others] = rig.askMany(10, silent);
+    expect(verdicts(others)).toEqual(["admitted", ...Array(8).fill("concurrency")]);
+    expect(verdicts(rig.askMany(2, honest))).toEqual(["admitted", "admitted"]);
+    const last = rig.ask({ peer: "address:10.0.0.3" });
+    expect(last.verdict).toBe("waiting");
+    first?.complete();
+    expect(last.verdict).toBe("admitted");
+    last.complete();
+    expect(verdicts(rig.askMany(2, silent))).toEqual(["admitted", "concurrency"]);
+  });
+
+  it("is one permit at least, and comes back with the lease, but for who is silent", () => {
+    const rig = new AdmissionRig([testService({ maxInFlight: 1 })], half);
+    expect(rig.ask(silent).verdict).toBe("admitted");
+    rig.clock.advance(permitLeaseMsMin);
+    expect(rig.ask(silent).verdict).toBe("concurrency");
+    expect(rig.ask(honest).verdict).toBe("admitted");
+  });
+});

@@ -21,11 +21,12 @@ describe("overrideFromJson()", () => {
   ])("reads what overrideToJson() has written: %j", (effect) => {
     for (const more of [{}, { limitName: "daily", expiresEpochMs: 1_800_000_000_000 }]) {
       const override = { ...plain, effect, ...more };
-      expect(overrideFromJson("one", overrideToJson(override))).toEqual(override);
+      expect(overrideFromJson(overrideToJson(override))).toEqual(override);
     }
   });
 
   it.each([
+    { id: 1 },
     { domain: 1 },
     { entries: [["user", 1]] },
     { entries: "user" },
@@ -41,6 +42,6 @@ describe("overrideFromJson()", () => {
     { reason: 1 },
     { createdEpochMs: "then" },
   ])("does not read %j", (wrong) => {
-    expect(overrideFromJson("one", { ...overrideToJson(plain), ...wrong })).toBeUndefined();
+    expect(overrideFromJson({ ...overrideToJson(plain), ...wrong })).toBeUndefined();
   });
 });
