@@ -6,8 +6,9 @@ import { type RecordsEvent, RedisRecords } from "../../src/fleet/redis-records.j
 import type { SharedRecords } from "../../src/fleet/shared-records.js";
 import type { StoreConnection } from "../../src/store/connection.js";
 import { type AdminApp, adminClients, startAdminApp } from "../support/admin.js";
+import type { Env } from "../support/configured-store.js";
 import { realClock } from "../support/real-clock.js";
-import { startRedis } from "../support/redis.js";
+import { startRedis, userPassword } from "../support/redis.js";
 import type { RedisServer } from "../support/redis-server.js";
 import { openTestStore } from "../support/redis-store.js";
 import { useStage } from "../support/stage.js";
@@ -169,8 +170,9 @@ descriptors:
 `;
 
 describe("replicas whose Redis comes back empty", () => {
-  async function start(server: RedisServer): Promise<AdminApp> {
+  async function start(server: RedisServer, env: Env = {}): Promise<AdminApp> {
     return startAdminApp(stage, policyText(1_000), {
+      ...env,
       REDIS_URL: `127.0.0.1:${server.port}`,
       HEADGATE_POLICY_SOURCE: "store",
       HEADGATE_ADMIN_OPEN: "true",
@@ -223,6 +225,33 @@ describe("replicas whose Redis comes back empty", () => {
     await waitFor("the audit log has it", async () => {
       const { entries } = await fleet.listAudit({});
       return entries.filter(({ action }) => action === "RestoreRecords").length >= 2;
+    });
+  });
+
+  it("are joined by one that decides nothing before it knows their policy", async () => {
+    const server = await startRedis(stage);
+    const one = await start(server);
+    const { policies } = adminClients(one.port);
+    const { policy: before } = await policies.getPolicy({});
+    const files = [{ file: "edge.yaml", text: policyText(0) }];
+    const expectedVersion = before?.version ?? "";
+    await policies.applyPolicy({ files, expectedVersion, reason: "an incident" });
+    // As where the connection of decisions is back before that of the records.
+    const control = server.client();
+    const acl = ["acl", "setuser", "late", "on", `>${userPassword}`, "+@all"] as const;
+    await control.call(...acl, "resetkeys", "~headgate:[^{]*");
+    const late = await start(server, { REDIS_AUTH: `late:${userPassword}` });
+    expect(late.events).toContainEqual(expect.objectContaining({ event: "storedPolicyUnknown" }));
+    const key = "*3:eve*";
+    expect(await isDenied(one, "eve")).toBe(true);
+    const counted = await control.keys(key);
+    expect(await isDenied(late, "eve")).toBe(false);
+    expect(await control.keys(key)).toEqual(counted);
+    await control.call(...acl, "allkeys");
+    await waitFor("it knows their policy", () => isDenied(late, "eve"));
+    await waitFor("it asks the store", async () => {
+      await isDenied(late, "eve");
+      return (await late.metric("headgate_store_circuit_open")) === 0;
     });
   });
 });
