@@ -88,16 +88,10 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   const onBadBuckets = (count: number): void => {
     processCounts.badValueCount += count;
   };
-  const shared = await openStore({ config, clock, random, logger, onBadBuckets });
+  const common = { config, clock, random, logger };
+  const shared = await openStore({ ...common, onBadBuckets });
   const replica = random.id();
-  const operator = openOperatorRecords({
-    opened: shared,
-    config,
-    replica,
-    clock,
-    random,
-    logger,
-  });
+  const operator = openOperatorRecords({ ...common, opened: shared, replica });
   const { records } = operator;
   const policies = await followStore(first, { records, clock, logger, parser }).catch(
     async (thrown: unknown) => {
@@ -108,14 +102,11 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   );
   // By an older policy than the others nobody decides on the buckets that all of them share.
   const opened = policies.isKnown === undefined ? shared : heldUntil(shared, policies.isKnown);
-  const fleet = joinFleet(opened, { config, clock, random, logger });
+  const fleet = joinFleet(opened, common);
   const { replicaCount, liveCount } = fleet;
   const tracing = config.tracing && (await openTracing(config.tracing, { clock, random, logger }));
   const core = createCore({
-    config,
-    clock,
-    random,
-    logger,
+    ...common,
     parser,
     policies,
     opened,
@@ -135,7 +126,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     await fleet.leave();
     await opened.store.close();
   };
-  const whole = { config, clock, random, logger, parser, policies, opened, operator, access };
+  const whole = { ...common, parser, policies, opened, operator, access };
   const parts = { ...whole, core, closeStore, tls, liveCount, replicaCount, processCounts, calls };
   try {
     await core.settled();
