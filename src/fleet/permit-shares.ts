@@ -120,7 +120,12 @@ export class PermitShares implements SharesPermits {
   async #beat(): Promise<void> {
     const { clock, heartbeatMs = defaultShareHeartbeatMs } = this.#options;
     const dueMs = clock.monotonicMs() + heartbeatMs;
-    for (const shares of this.#batches()) await this.#renew(shares);
+    let failure: unknown;
+    const batches = this.#batches();
+    for (const shares of batches) failure = (await this.#renew(shares)) ?? failure;
+    // Told of all together: else those of which one fails would be lost and found at each beat.
+    if (failure !== undefined) this.#noteFailure(failure);
+    else if (batches.length > 0) this.#noteSuccess();
     this.#heartbeat = undefined;
     if (this.#isStopped || this.#shares.size === 0) return;
     const isComplete = [...this.#shares].every((share) => share.isSettled);
@@ -139,7 +144,8 @@ export class PermitShares implements SharesPermits {
     return `${this.#options.keyPrefix}{permits}:${holder.name}`;
   }
 
-  async #renew(shares: readonly Share[]): Promise<void> {
+  /** Answers what was thrown; undefined: nothing. */
+  async #renew(shares: readonly Share[]): Promise<unknown> {
     const { connection, clock, leaseMs = defaultShareLeaseMs } = this.#options;
     const sentMs = clock.monotonicMs();
     this.#beatCount += 1;
@@ -156,10 +162,10 @@ export class PermitShares implements SharesPermits {
       shares.forEach((share, i) => {
         share.hear(answers[i] ?? overtaken, times);
       });
-      this.#noteSuccess();
+      return undefined;
     } catch (thrown) {
       for (const share of shares) share.settle();
-      this.#noteFailure(thrown);
+      return thrown;
     }
   }
 

@@ -157,6 +157,23 @@ describe("PermitShares", () => {
     await shares.stop();
   });
 
+  it("tells once of calls of which one fails at each heartbeat", async () => {
+    const { clock, connection, events, shares, answer } = createShares();
+    // As many numbers as the first call asks for, and too many for the second one.
+    const numbers = Array.from({ length: sharesPerCallMax }, () => "1");
+    answer(numbers.join(" "));
+    const opened = Array.from({ length: sharesPerCallMax + 1 }, (_, i) =>
+      shares.open(new TestHolder(`limit ${i}`, 30)),
+    );
+    await clock.advanceAsync(2 * defaultShareLeaseMs, 250);
+    expect(connection.calls.length).toBeGreaterThan(10);
+    expect(events).toEqual([{ kind: "sharesLost", code: "STORE_PROTOCOL" }]);
+    opened.at(-1)?.close();
+    await clock.advanceAsync(1_000, 250);
+    expect(events.map(({ kind }) => kind)).toEqual(["sharesLost", "sharesFound"]);
+    await shares.stop();
+  });
+
   it("holds at least one when nobody answers, however many replicas there are", async () => {
     const { clock, shares, fail, beat } = createShares(100);
     fail();
