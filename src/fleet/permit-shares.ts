@@ -87,7 +87,11 @@ export class PermitShares implements SharesPermits {
     return share;
   }
 
-  /** Resolves when each limit that is open now has been told of, whether well or not. */
+  /**
+   * Resolves when each limit that is open now has a share, or nobody can tell, or a lease has
+   * passed: what others hold comes back with their next heartbeats, and until then a newcomer would
+   * refuse whatever it is asked. Who refuses at once looks the least busy, too.
+   */
   async settled(): Promise<void> {
     await Promise.all([...this.#shares].map((share) => share.whenSettled));
   }
@@ -128,7 +132,7 @@ export class PermitShares implements SharesPermits {
     else if (batches.length > 0) this.#noteSuccess();
     this.#heartbeat = undefined;
     if (this.#isStopped || this.#shares.size === 0) return;
-    const isComplete = [...this.#shares].every((share) => share.isSettled);
+    const isComplete = [...this.#shares].every((share) => share.isTold);
     this.#schedule(isComplete ? Math.max(0, dueMs - clock.monotonicMs()) : 0);
   }
 
@@ -158,7 +162,7 @@ export class PermitShares implements SharesPermits {
     };
     try {
       const answers = parseNumbers(await connection.run(call), shares.length);
-      const times = { nowMs: clock.monotonicMs(), untilMs: sentMs + leaseMs };
+      const times = { nowMs: clock.monotonicMs(), untilMs: sentMs + leaseMs, leaseMs };
       shares.forEach((share, i) => {
         share.hear(answers[i] ?? overtaken, times);
       });
@@ -191,12 +195,20 @@ interface ShareParts {
   readonly onClose: () => void;
 }
 
+interface HearingTimes {
+  readonly nowMs: number;
+  /** When what was heard is over. */
+  readonly untilMs: number;
+  readonly leaseMs: number;
+}
+
 class Share implements PermitShare {
   readonly holder: PermitHolder;
   readonly whenSettled: Promise<void>;
   readonly #parts: ShareParts;
   #settle: () => void = () => {};
-  #isSettled = false;
+  /** When a heartbeat has told of it first; undefined: none has. */
+  #toldMs: number | undefined;
   #grantedCount = 0;
   #untilMs = Number.NEGATIVE_INFINITY;
   /** What was needed since the last heartbeat that was answered. */
@@ -211,8 +223,8 @@ class Share implements PermitShare {
   }
 
   /** Whether a heartbeat has told of it, well or not. */
-  get isSettled(): boolean {
-    return this.#isSettled;
+  get isTold(): boolean {
+    return this.#toldMs !== undefined;
   }
 
   isLeased(nowMs: number): boolean {
@@ -229,14 +241,15 @@ class Share implements PermitShare {
     this.settle();
   }
 
+  /** Nobody is to wait for it any more. */
   settle(): void {
-    this.#isSettled = true;
     this.#settle();
   }
 
   /** What a heartbeat says: the limit, what is held, what is needed. */
   tell(nowMs: number): readonly number[] {
     const { holder } = this;
+    this.#toldMs ??= nowMs;
     const inUseCount = holder.inUseCount();
     // Before the first answer nothing is anybody's but what is in use.
     const heldCount = this.#isHeard ? this.permits(nowMs) : 0;
@@ -244,8 +257,8 @@ class Share implements PermitShare {
     return [holder.fleetLimit(), Math.max(inUseCount, heldCount), this.#neededCount];
   }
 
-  hear(answer: number, { nowMs, untilMs }: { nowMs: number; untilMs: number }): void {
-    this.settle();
+  hear(answer: number, { nowMs, untilMs, leaseMs }: HearingTimes): void {
+    if (answer > 0 || nowMs - (this.#toldMs ?? nowMs) >= leaseMs) this.settle();
     if (answer === overtaken) return;
     const before = this.permits(nowMs);
     this.#grantedCount = answer;
