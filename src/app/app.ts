@@ -19,7 +19,7 @@ import { type OperatorRecords, openOperatorRecords } from "./operator-records.js
 import { followStore, isHealthyWith, type OpenPolicies, openPolicies } from "./policies.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
 import { openStatsListeners, type StatsListeners } from "./stats-listeners.js";
-import { type OpenStore, openStore } from "./store.js";
+import { heldUntil, type OpenStore, openStore } from "./store.js";
 import { type OpenTls, openTls } from "./tls.js";
 import { openTracing } from "./tracing.js";
 
@@ -88,25 +88,25 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   const onBadBuckets = (count: number): void => {
     processCounts.badValueCount += count;
   };
-  const opened = await openStore({ config, clock, random, logger, onBadBuckets });
+  const common = { config, clock, random, logger };
+  const shared = await openStore({ ...common, onBadBuckets });
   const replica = random.id();
-  const operator = openOperatorRecords({ opened, config, replica, clock, random, logger });
+  const operator = openOperatorRecords({ ...common, opened: shared, replica });
   const { records } = operator;
   const policies = await followStore(first, { records, clock, logger, parser }).catch(
     async (thrown: unknown) => {
       operator.close();
-      await opened.store.close();
+      await shared.store.close();
       throw thrown;
     },
   );
-  const fleet = joinFleet(opened, { config, clock, random, logger });
+  // By an older policy than the others nobody decides on the buckets that all of them share.
+  const opened = policies.isKnown === undefined ? shared : heldUntil(shared, policies.isKnown);
+  const fleet = joinFleet(opened, common);
   const { replicaCount, liveCount } = fleet;
   const tracing = config.tracing && (await openTracing(config.tracing, { clock, random, logger }));
   const core = createCore({
-    config,
-    clock,
-    random,
-    logger,
+    ...common,
     parser,
     policies,
     opened,
@@ -126,7 +126,7 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
     await fleet.leave();
     await opened.store.close();
   };
-  const whole = { config, clock, random, logger, parser, policies, opened, operator, access };
+  const whole = { ...common, parser, policies, opened, operator, access };
   const parts = { ...whole, core, closeStore, tls, liveCount, replicaCount, processCounts, calls };
   try {
     await core.settled();

@@ -93,7 +93,11 @@ function openRecords(
     keyPrefix: config.keyPrefix,
     onEvent: (event) => {
       if (event.kind === "recordsRestored") onRestored(event);
-      else logRecords(event, logger);
+      else if (event.kind === "auditRestored") {
+        const { kind, count } = event;
+        const sentence = "The store had lost entries of the audit log: put back as they were.";
+        logger.warn({ event: kind, count }, sentence);
+      } else logRecords(event, logger);
     },
   });
 }
@@ -131,7 +135,7 @@ function restoredEntry({ recordKind, records }: RestoredEvent, replica: string):
 }
 
 function logRecords(
-  event: Exclude<RecordsEvent, { kind: "recordsRestored" }>,
+  event: Extract<RecordsEvent, { kind: "recordsLost" | "recordsFound" }>,
   logger: Logger,
 ): void {
   const { kind, ...facts } = event;

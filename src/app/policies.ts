@@ -31,6 +31,8 @@ export interface OpenPolicies {
   readonly xdsStatus?: () => XdsStatus;
   /** Follows changes from now on. */
   readonly watch: () => void;
+  /** Whether the store has said which policy holds; absent: it is not asked. */
+  readonly isKnown?: () => boolean;
   /** Resolves when what is known of the store is in force here, or refused; absent: no store. */
   readonly refresh?: () => Promise<void>;
   readonly close: () => void;
@@ -132,6 +134,7 @@ export async function followStore(
     ...open,
     feed: stored,
     texts: () => (stored.isStored ? [] : files.texts()),
+    isKnown: () => stored.isKnown,
     refresh: () => stored.refresh(),
     watch: () => {
       if (!stored.isStored) files.watch();

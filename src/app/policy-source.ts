@@ -40,6 +40,8 @@ export class StoredPolicies implements PolicyFeed {
   readonly #listeners = new Set<() => void>();
   readonly #stopFollowing: readonly (() => void)[];
   readonly #looks = new LookInTurn(() => this.#lookOnce());
+  readonly #known: Promise<void>;
+  #isKnown = false;
   /** The text of the last record that was looked at. */
   #seen: string | undefined;
   #isClosed = false;
@@ -59,6 +61,15 @@ export class StoredPolicies implements PolicyFeed {
         if (kind === "policy") this.#looks.want();
       }),
     ];
+    this.#known = parts.records.known().then(async () => {
+      await this.refresh();
+      this.#isKnown = true;
+    });
+  }
+
+  /** Whether the store has said which policy holds, and that one was looked at. */
+  get isKnown(): boolean {
+    return this.#isKnown;
   }
 
   /** Whether the policy in force is one from the store. */
@@ -99,11 +110,12 @@ export class StoredPolicies implements PolicyFeed {
       }),
     ]);
     cancel();
-    if (isKnown) await this.#looks.now();
+    if (isKnown) await this.#known;
     else {
       logger.warn(
         { event: "storedPolicyUnknown", version: this.current()?.version },
-        "The store does not say which policy holds: that of the files does until it does.",
+        "The store does not say which policy holds: until it does, that of the files does, and " +
+          "limits answer by their on_store_failure.",
       );
     }
   }

@@ -1,5 +1,5 @@
 import type { Clock, Random } from "../core/clock.js";
-import { assertNever, isServiceError } from "../core/errors.js";
+import { assertNever, isServiceError, ServiceError } from "../core/errors.js";
 import type { LimitStore } from "../store/limit-store.js";
 import { MemoryLimitStore } from "../store/memory.js";
 import { openRedisCluster } from "../store/redis/cluster.js";
@@ -132,6 +132,28 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
   const { connections } = mainSide;
   return { kind: "redis", store, openSpace, connections, isAway, pools };
 }
+
+/**
+ * The same store, which decides nothing until it may: until then, it is to decisions as if it were
+ * away. What people ask of it, it answers.
+ */
+export function heldUntil(opened: OpenStore, mayDecide: () => boolean): OpenStore {
+  if (opened.kind === "memory") return opened;
+  const { store } = opened;
+  const held: LimitStore = {
+    kind: store.kind,
+    ...(store.shorten === undefined ? {} : { shorten: store.shorten.bind(store) }),
+    take: (batch, deadlineMs) =>
+      mayDecide() ? store.take(batch, deadlineMs) : Promise.reject(heldError()),
+    ping: (deadlineMs) => (mayDecide() ? store.ping(deadlineMs) : Promise.reject(heldError())),
+    peek: (key, deadlineMs) => store.peek(key, deadlineMs),
+    forget: (keys, deadlineMs) => store.forget(keys, deadlineMs),
+    close: () => store.close(),
+  };
+  return { ...opened, store: held };
+}
+
+const heldError = (): ServiceError => new ServiceError("STORE_UNAVAILABLE");
 
 /** An empty store for the local shares: never larger than what HEADGATE_MEMORY_KEYS_MAX allows. */
 export function openLocalStore(

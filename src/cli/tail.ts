@@ -13,6 +13,7 @@ import {
   type FleetViewFlags,
   runAdmin,
 } from "./admin-command.js";
+import { followBreakers } from "./breaker-refusals.js";
 import type { CommandContext } from "./context.js";
 import { entriesHelp, parseEntries } from "./key-selector.js";
 import { readCount, readPart } from "./number-flags.js";
@@ -62,7 +63,8 @@ export function addTail(program: Command, context: CommandContext): void {
       `
 It follows all replicas, until Ctrl-C. What comes too fast is left
 out, and counted on standard error. JSON has one decision a line, YAML one a
-document.
+document. For people, and without a domain, rule or entries, it says each second
+what circuit breakers refuse: Envoys report sums, no single requests.
 ${entriesHelp}
 
 ${adminExitCodes}`,
@@ -89,6 +91,9 @@ async function tail(domain: string, flags: TailFlags, call: AdminCall): Promise<
       : readCount("--lines", flags.lines, tailLinesMax);
   const ending = new AbortController();
   const stop = context.terminal.onEnd(() => ending.abort());
+  const isOfAll = request.domain + request.ruleLabel === "" && request.having.length === 0;
+  const stopBreakers =
+    isOfAll && call.printer.format === "table" ? followBreakers(call, request) : () => {};
   try {
     // It lasts as long as somebody looks.
     const options = { signal: ending.signal, timeoutMs: 0 };
@@ -101,6 +106,7 @@ async function tail(domain: string, flags: TailFlags, call: AdminCall): Promise<
     if (!isOurEnd || thrown.code !== Code.Canceled) throw thrown;
   } finally {
     stop();
+    stopBreakers();
     ending.abort();
   }
   return undefined;

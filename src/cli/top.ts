@@ -14,6 +14,7 @@ import {
   runAdmin,
   usageFailure,
 } from "./admin-command.js";
+import { askBreakers, drawBreakers } from "./breaker-refusals.js";
 import type { CommandContext } from "./context.js";
 import { isWatched, readEvery, roomBeside, watch } from "./live-command.js";
 import { readCount } from "./number-flags.js";
@@ -64,7 +65,9 @@ export function addTop(program: Command, context: CommandContext): void {
       "after",
       `
 On a terminal it is drawn again until q or Ctrl-C; h, d and n show hits, denials
-and keys near their limit. What is counted is a sample of the calls that each
+and keys near their limit. Without DOMAIN, the services whose requests circuit
+breakers refuse stand below, as Envoys report; -o json has keys alone.
+What is counted is a sample of the calls that each
 replica has seen; \`100 -4\` means that it may be 4 fewer.
 
 ${adminExitCodes}`,
@@ -87,17 +90,22 @@ async function top(domain: string, flags: TopFlags, call: AdminCall): Promise<un
   const look = (count: number): Promise<TopView> => {
     return ask(call, { by, domain, ruleLabel: flags.rule ?? "", count, thisReplica });
   };
+  const breakers = async (): Promise<readonly string[]> => {
+    if (domain !== "" || printer.format !== "table") return [];
+    return drawBreakers(await askBreakers(call, { thisReplica }), printer.drawing());
+  };
   if (!isWatched(call, flags)) {
-    const view = await look(asked ?? usualCount);
-    printOnce(view, call);
+    const [view, below] = await Promise.all([look(asked ?? usualCount), breakers()]);
+    printOnce(view, below, call);
     noteSilent(call, view.answer.silentReplicas);
     return undefined;
   }
   const draw = async (): Promise<readonly string[]> => {
-    const room = roomBeside(otherLines, call);
+    const below = await breakers();
+    const room = roomBeside(otherLines + below.length, call);
     const view = await look(Math.min(asked ?? room, room, topCountMax));
     const foot = printer.drawing().style.dim("q ends   h hits   d denials   n near the limit");
-    return [...drawTop(view, printer.drawing()), "", foot];
+    return [...drawTop(view, printer.drawing()), ...below, "", foot];
   };
   const onKey = (key: string): void => {
     by = keys.get(key) ?? by;
@@ -128,16 +136,17 @@ async function ask(
   return { by, answer: await client.limits.topKeys({ ...request, order }) };
 }
 
-function printOnce(view: TopView, { printer }: AdminCall): void {
-  if (view.by === "near") {
-    const { by } = view;
-    printer.print(NearLimitKeysResponseSchema, view.answer, (answer, drawing) =>
-      drawTop({ by, answer }, drawing),
-    );
+function printOnce(view: TopView, below: readonly string[], { printer }: AdminCall): void {
+  const { by } = view;
+  if (by === "near") {
+    printer.print(NearLimitKeysResponseSchema, view.answer, (answer, drawing) => [
+      ...drawTop({ by, answer }, drawing),
+      ...below,
+    ]);
   } else {
-    const { by } = view;
-    printer.print(TopKeysResponseSchema, view.answer, (answer, drawing) =>
-      drawTop({ by, answer }, drawing),
-    );
+    printer.print(TopKeysResponseSchema, view.answer, (answer, drawing) => [
+      ...drawTop({ by, answer }, drawing),
+      ...below,
+    ]);
   }
 }

@@ -195,11 +195,20 @@ export class QuotaPools {
     if (failed?.kind === "failed" && !isAnswered && !this.#isUnrenewed) {
       this.#isUnrenewed = true;
       this.#parts.onEvent({ kind: "quotaLeasesUnrenewed", code: failed.code });
-    } else if (isAnswered && failed === undefined && (this.#isUnrenewed || this.#isLost)) {
+    } else if (isAnswered && (this.#isUnrenewed || this.#isLost) && this.#isAllLeased()) {
       this.#isUnrenewed = false;
       this.#isLost = false;
       this.#parts.onEvent({ kind: "quotaLeasesFound" });
     }
+  }
+
+  /** Claims go out in several turns, of which those of one place may fail for long. */
+  #isAllLeased(): boolean {
+    const nowMs = this.#parts.clock.monotonicMs();
+    return [...this.#pools.values()].every((pool) => {
+      const state = pool.leaseState(nowMs);
+      return !pool.isLeased || state === "leased" || state === "claiming";
+    });
   }
 
   /** Charges what was used of each pool, or asks for its level; in batches, none of them large. */

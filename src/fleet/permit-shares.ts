@@ -87,7 +87,11 @@ export class PermitShares implements SharesPermits {
     return share;
   }
 
-  /** Resolves when each limit that is open now has been told of, whether well or not. */
+  /**
+   * Resolves when each limit that is open now has a share, or nobody can tell, or a lease has
+   * passed: what others hold comes back with their next heartbeats, and until then a newcomer would
+   * refuse whatever it is asked. Who refuses at once looks the least busy, too.
+   */
   async settled(): Promise<void> {
     await Promise.all([...this.#shares].map((share) => share.whenSettled));
   }
@@ -120,10 +124,15 @@ export class PermitShares implements SharesPermits {
   async #beat(): Promise<void> {
     const { clock, heartbeatMs = defaultShareHeartbeatMs } = this.#options;
     const dueMs = clock.monotonicMs() + heartbeatMs;
-    for (const shares of this.#batches()) await this.#renew(shares);
+    let failure: unknown;
+    const batches = this.#batches();
+    for (const shares of batches) failure = (await this.#renew(shares)) ?? failure;
+    // Told of all together: else those of which one fails would be lost and found at each beat.
+    if (failure !== undefined) this.#noteFailure(failure);
+    else if (batches.length > 0) this.#noteSuccess();
     this.#heartbeat = undefined;
     if (this.#isStopped || this.#shares.size === 0) return;
-    const isComplete = [...this.#shares].every((share) => share.isSettled);
+    const isComplete = [...this.#shares].every((share) => share.isTold);
     this.#schedule(isComplete ? Math.max(0, dueMs - clock.monotonicMs()) : 0);
   }
 
@@ -139,7 +148,8 @@ export class PermitShares implements SharesPermits {
     return `${this.#options.keyPrefix}{permits}:${holder.name}`;
   }
 
-  async #renew(shares: readonly Share[]): Promise<void> {
+  /** Answers what was thrown; undefined: nothing. */
+  async #renew(shares: readonly Share[]): Promise<unknown> {
     const { connection, clock, leaseMs = defaultShareLeaseMs } = this.#options;
     const sentMs = clock.monotonicMs();
     this.#beatCount += 1;
@@ -152,14 +162,14 @@ export class PermitShares implements SharesPermits {
     };
     try {
       const answers = parseNumbers(await connection.run(call), shares.length);
-      const times = { nowMs: clock.monotonicMs(), untilMs: sentMs + leaseMs };
+      const times = { nowMs: clock.monotonicMs(), untilMs: sentMs + leaseMs, leaseMs };
       shares.forEach((share, i) => {
         share.hear(answers[i] ?? overtaken, times);
       });
-      this.#noteSuccess();
+      return undefined;
     } catch (thrown) {
       for (const share of shares) share.settle();
-      this.#noteFailure(thrown);
+      return thrown;
     }
   }
 
@@ -185,12 +195,20 @@ interface ShareParts {
   readonly onClose: () => void;
 }
 
+interface HearingTimes {
+  readonly nowMs: number;
+  /** When what was heard is over. */
+  readonly untilMs: number;
+  readonly leaseMs: number;
+}
+
 class Share implements PermitShare {
   readonly holder: PermitHolder;
   readonly whenSettled: Promise<void>;
   readonly #parts: ShareParts;
   #settle: () => void = () => {};
-  #isSettled = false;
+  /** When a heartbeat has told of it first; undefined: none has. */
+  #toldMs: number | undefined;
   #grantedCount = 0;
   #untilMs = Number.NEGATIVE_INFINITY;
   /** What was needed since the last heartbeat that was answered. */
@@ -205,8 +223,8 @@ class Share implements PermitShare {
   }
 
   /** Whether a heartbeat has told of it, well or not. */
-  get isSettled(): boolean {
-    return this.#isSettled;
+  get isTold(): boolean {
+    return this.#toldMs !== undefined;
   }
 
   isLeased(nowMs: number): boolean {
@@ -223,14 +241,15 @@ class Share implements PermitShare {
     this.settle();
   }
 
+  /** Nobody is to wait for it any more. */
   settle(): void {
-    this.#isSettled = true;
     this.#settle();
   }
 
   /** What a heartbeat says: the limit, what is held, what is needed. */
   tell(nowMs: number): readonly number[] {
     const { holder } = this;
+    this.#toldMs ??= nowMs;
     const inUseCount = holder.inUseCount();
     // Before the first answer nothing is anybody's but what is in use.
     const heldCount = this.#isHeard ? this.permits(nowMs) : 0;
@@ -238,8 +257,8 @@ class Share implements PermitShare {
     return [holder.fleetLimit(), Math.max(inUseCount, heldCount), this.#neededCount];
   }
 
-  hear(answer: number, { nowMs, untilMs }: { nowMs: number; untilMs: number }): void {
-    this.settle();
+  hear(answer: number, { nowMs, untilMs, leaseMs }: HearingTimes): void {
+    if (answer > 0 || nowMs - (this.#toldMs ?? nowMs) >= leaseMs) this.settle();
     if (answer === overtaken) return;
     const before = this.permits(nowMs);
     this.#grantedCount = answer;

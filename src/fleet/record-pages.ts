@@ -99,18 +99,29 @@ export function readPage(kind: RecordKind, known: KnownRecords, bytes: Buffer): 
   return { kind: "page", known: next, isAnew };
 }
 
+/** An entry of the audit log as it is stored. */
+export interface AuditText extends Omit<AuditRecord, "value"> {
+  /** A JSON object. */
+  readonly text: string;
+}
+
 /**
  * Reads an answer of `auditScript`.
  *
  * @throws ServiceError STORE_PROTOCOL
  */
-export function readAudit(bytes: Buffer): readonly AuditRecord[] {
+export function readAudit(bytes: Buffer): readonly AuditText[] {
   const page = new PageReader(bytes);
-  const entries: AuditRecord[] = [];
+  const entries: AuditText[] = [];
   while (!page.isAtEnd) {
     const [number, epochMs, length] = page.line(/^(\d{1,16}) (\d{1,16}) (\d{1,9})$/);
-    const value = parseObject(page.text(Number(length)));
-    entries.push({ number: Number(number), epochMs: Number(epochMs), value });
+    const text = page.text(Number(length));
+    entries.push({ number: Number(number), epochMs: Number(epochMs), text });
   }
   return entries;
+}
+
+/** @throws ServiceError STORE_PROTOCOL */
+export function auditRecordOf({ number, epochMs, text }: AuditText): AuditRecord {
+  return { number, epochMs, value: parseObject(text) };
 }

@@ -203,8 +203,10 @@ return ARGV[2]
 
 /**
  * The audit log, the newest first. KEYS: the log, the counters. ARGV: entries with a smaller number
- * only, the most that are answered, the most bytes. Answers for each a line with its number, its
- * time in ms since 1970 and its length in bytes, and the entry.
+ * only, the most that are answered, the most bytes; and for who follows it, entries with a larger
+ * number only, and the state of the store that the caller knows. Answers for each a line with its
+ * number, its time in ms since 1970 and its length in bytes, and the entry; nothing where the store
+ * is another one.
  */
 export const auditScript: StoreScript = {
   name: "records-audit",
@@ -212,6 +214,10 @@ export const auditScript: StoreScript = {
 local log, counters = KEYS[1], KEYS[2]
 local before, most, room = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local newest = tonumber(redis.call('HGET', counters, 'audit') or '0')
+if ARGV[4] then
+  most = math.min(most, newest - tonumber(ARGV[4]))
+  if most <= 0 or redis.call('HGET', counters, 'store') ~= ARGV[5] then return '' end
+end
 local start = 0
 if before <= newest then start = newest - before + 1 end
 local parts = {}
@@ -225,5 +231,61 @@ for i, stored in ipairs(redis.call('LRANGE', log, start, start + most - 1)) do
   end
 end
 return table.concat(parts)
+`,
+};
+
+/**
+ * Puts back entries of the audit log that the store has lost. KEYS: the log, the counters. ARGV:
+ * the most entries of the log, how many of its newest ones may be among those that the caller
+ * knows, and of each that it knows, the oldest first, its number, its time in ms since 1970, and
+ * the entry. One of the same time and the same text is the same one. What is there and what is put
+ * back stand in the order of their times afterwards, and are numbered anew, without a gap: above
+ * what is older, or where nothing is, so that the oldest one of the caller has its number again.
+ * Answers how many were missing.
+ */
+export const restoreAuditScript: StoreScript = {
+  name: "records-audit-restore",
+  text: `
+local log, counters = KEYS[1], KEYS[2]
+local newest = tonumber(redis.call('HGET', counters, 'audit') or '0')
+local all, there = {}, {}
+local stored = redis.call('LRANGE', log, 0, tonumber(ARGV[2]) - 1)
+for i = #stored, 1, -1 do
+  local ms, body = string.match(stored[i], '^%d+ (%d+)\\n(.*)$')
+  if ms then
+    there[ms .. ' ' .. body] = true
+    all[#all + 1] = { ms = ms, body = body, at = #all }
+  end
+end
+local missing = 0
+for i = 3, #ARGV, 3 do
+  local ms, body = ARGV[i + 1], ARGV[i + 2]
+  if not there[ms .. ' ' .. body] then
+    missing = missing + 1
+    all[#all + 1] = { ms = ms, body = body, at = #all }
+  end
+end
+if missing == 0 then return 0 end
+table.sort(all, function(a, b)
+  if a.ms ~= b.ms then return tonumber(a.ms) < tonumber(b.ms) end
+  return a.at < b.at
+end)
+local number = newest - #stored
+if #redis.call('LRANGE', log, #stored, #stored) == 0 then
+  for i, entry in ipairs(all) do
+    if entry.ms == ARGV[4] and entry.body == ARGV[5] then
+      number = math.max(number, tonumber(ARGV[3]) - i)
+      break
+    end
+  end
+end
+redis.call('LTRIM', log, #stored, -1)
+for _, entry in ipairs(all) do
+  number = number + 1
+  redis.call('LPUSH', log, string.format('%.0f ', number) .. entry.ms .. '\\n' .. entry.body)
+end
+redis.call('HSET', counters, 'audit', string.format('%.0f', number))
+redis.call('LTRIM', log, 0, tonumber(ARGV[1]) - 1)
+return missing
 `,
 };

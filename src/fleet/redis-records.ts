@@ -3,6 +3,7 @@ import { type ErrorCode, ServiceError, toServiceError } from "../core/errors.js"
 import type { JsonObject } from "../core/json.js";
 import type { ScriptReply, StoreConnection, StoreScript } from "../store/connection.js";
 import { replyBytes, runFleetScript } from "./fleet-script.js";
+import { KnownAudit, keptAuditCharsMax, keptAuditMax } from "./known-audit.js";
 import {
   type CombinedRecords,
   combineKnown,
@@ -12,12 +13,13 @@ import {
   nothingKnown,
 } from "./known-records.js";
 import { checkAudit, checkChange } from "./record-checks.js";
-import { pageRecordsMax, readAudit, readPage } from "./record-pages.js";
+import { auditRecordOf, pageRecordsMax, readAudit, readPage } from "./record-pages.js";
 import {
   auditScript,
   changeScript,
   noteScript,
   readScript,
+  restoreAuditScript,
   restoreScript,
   sealScript,
 } from "./records-script.js";
@@ -59,7 +61,9 @@ export type RecordsEvent =
       readonly kind: "recordsRestored";
       readonly recordKind: RecordKind;
       readonly records: readonly SharedRecord[];
-    };
+    }
+  /** This replica has put entries of the audit log back that the store had lost. */
+  | { readonly kind: "auditRestored"; readonly count: number };
 
 /** Time from one look to the next: what others change is known within a second. */
 const recordsPollMs = 250;
@@ -83,6 +87,7 @@ const triesMax = 20;
 export class RedisRecords implements SharedRecords {
   readonly #options: RedisRecordsOptions;
   readonly #known = new Map<RecordKind, KnownRecords>();
+  readonly #knownAudit = new KnownAudit();
   readonly #listeners = new Set<(kind: RecordKind) => void>();
   #cancelNext: Cancel | undefined;
   #looking: Promise<void> | undefined;
@@ -150,7 +155,7 @@ export class RedisRecords implements SharedRecords {
   async note(audit: JsonObject): Promise<void> {
     checkAudit(audit);
     const reply = await this.#run(noteScript, {
-      keys: ["records:audit", "records:counters"],
+      keys: auditKeys,
       args: [this.#options.random.id(), String(auditEntriesMax), JSON.stringify(audit)],
     });
     if (replyBytes(reply).toString() !== "noted") throw new ServiceError("STORE_PROTOCOL");
@@ -159,10 +164,10 @@ export class RedisRecords implements SharedRecords {
   async audit(before: number, countMax: number): Promise<readonly AuditRecord[]> {
     const most = String(Math.min(before, Number.MAX_SAFE_INTEGER));
     const reply = await this.#run(auditScript, {
-      keys: ["records:audit", "records:counters"],
+      keys: auditKeys,
       args: [most, String(countMax), String(pageBytesMax)],
     });
-    return readAudit(replyBytes(reply));
+    return readAudit(replyBytes(reply)).map(auditRecordOf);
   }
 
   onChange(listener: (kind: RecordKind) => void): () => void {
@@ -213,8 +218,19 @@ export class RedisRecords implements SharedRecords {
     for (let tries = 0; tries < triesMax && !this.#isClosed; tries += 1) {
       let other = this.#state === undefined ? await this.#readState() : undefined;
       for (const kind of recordKinds) other ??= await this.#read(kind);
-      if (other === undefined || !(await this.#reconcile(other))) return;
+      if (other === undefined) return this.#followAudit();
+      if (!(await this.#reconcile(other))) return;
     }
+  }
+
+  /** Keeps the newest entries of the audit log, for the day on which the store loses them. */
+  async #followAudit(): Promise<void> {
+    if (this.#state === undefined) return;
+    const { since } = this.#knownAudit;
+    const numbers = [Number.MAX_SAFE_INTEGER, keptAuditMax, keptAuditCharsMax, since];
+    const args = [...numbers.map(String), this.#state];
+    const reply = await this.#run(auditScript, { keys: auditKeys, args });
+    this.#knownAudit.learn(readAudit(replyBytes(reply)));
   }
 
   /**
@@ -250,6 +266,7 @@ export class RedisRecords implements SharedRecords {
     for (const { kind, known, missing } of combined) {
       if (missing.length > 0) state = await this.#putBack(kind, missing, known.floor);
     }
+    if (!isFirst) await this.#putBackAudit();
     // Under the name that it had, a store that went back would pass for the one that is known.
     if (!isSealed(state) || found === this.#state) {
       const next = this.#options.random.id();
@@ -323,6 +340,22 @@ export class RedisRecords implements SharedRecords {
     return `~${name}`;
   }
 
+  async #putBackAudit(): Promise<void> {
+    const known = this.#knownAudit.oldestFirst;
+    if (known.length === 0) return;
+    const entries = known.flatMap(({ number, epochMs, text }) => [
+      String(number),
+      String(epochMs),
+      text,
+    ]);
+    // As many again may have been written since the store was lost.
+    const args = [String(auditEntriesMax), String(2 * keptAuditMax), ...entries];
+    const count = await this.#run(restoreAuditScript, { keys: auditKeys, args });
+    if (typeof count !== "number") throw new ServiceError("STORE_PROTOCOL");
+    this.#knownAudit.renumber();
+    if (count > 0) this.#options.onEvent?.({ kind: "auditRestored", count });
+  }
+
   async #readState(): Promise<string> {
     const page = await this.#readPage("policy", nothingKnown, "-");
     if (page?.kind !== "other") throw new ServiceError("STORE_PROTOCOL");
@@ -360,6 +393,8 @@ export class RedisRecords implements SharedRecords {
     return runFleetScript(this.#options, { script, keys, args });
   }
 }
+
+const auditKeys = ["records:audit", "records:counters"] as const;
 
 function recordKeys(kind: RecordKind): readonly string[] {
   return [

@@ -2,12 +2,14 @@ import { describe, expect, it } from "vitest";
 import { systemRandom } from "../../src/app/clock.js";
 import { policyVersion } from "../../src/app/policy-files.js";
 import { ServiceError } from "../../src/core/errors.js";
+import { keptAuditMax } from "../../src/fleet/known-audit.js";
 import { type RecordsEvent, RedisRecords } from "../../src/fleet/redis-records.js";
 import type { SharedRecords } from "../../src/fleet/shared-records.js";
 import type { StoreConnection } from "../../src/store/connection.js";
 import { type AdminApp, adminClients, startAdminApp } from "../support/admin.js";
+import type { Env } from "../support/configured-store.js";
 import { realClock } from "../support/real-clock.js";
-import { startRedis } from "../support/redis.js";
+import { startRedis, userPassword } from "../support/redis.js";
 import type { RedisServer } from "../support/redis-server.js";
 import { openTestStore } from "../support/redis-store.js";
 import { useStage } from "../support/stage.js";
@@ -19,6 +21,8 @@ const stage = useStage("test");
 interface Replica {
   readonly records: SharedRecords;
   readonly restored: string[];
+  /** How many entries of the audit log it put back, each time that it did. */
+  readonly auditCounts: number[];
   isCutOff: boolean;
 }
 
@@ -33,7 +37,9 @@ async function open(server: RedisServer, othersWaitMs = 0): Promise<Replica> {
     },
   };
   const restored: string[] = [];
+  const auditCounts: number[] = [];
   const onEvent = (event: RecordsEvent): void => {
+    if (event.kind === "auditRestored") auditCounts.push(event.count);
     if (event.kind !== "recordsRestored") return;
     restored.push(...event.records.map(({ id }) => `${event.recordKind} ${id}`));
   };
@@ -41,6 +47,7 @@ async function open(server: RedisServer, othersWaitMs = 0): Promise<Replica> {
   const replica: Replica = {
     records: new RedisRecords({ ...common, othersWaitMs, onEvent }),
     restored,
+    auditCounts,
     isCutOff: false,
   };
   stage.atEnd(async () => replica.records.close());
@@ -163,14 +170,82 @@ describe("a store that loses the records of operators", () => {
   });
 });
 
+/** The audit log, the oldest first: what each entry says, and its number. */
+async function logOf({ records }: Replica) {
+  const entries = await records.audit(Number.POSITIVE_INFINITY, 1_000);
+  return entries.toReversed().map(({ number, value }) => [number, value["text"]]);
+}
+
+describe("a store that loses the audit log", () => {
+  it("gets its newest entries back from all who know some, once and in order", async () => {
+    const server = await startRedis(stage);
+    const [one, two] = [await open(server), await open(server)];
+    await set(one, "ann", 1);
+    await bothHave([two], { ann: 1 });
+    await one.records.note({ text: "both know it" });
+    const readsOf = (replica: Replica): Promise<unknown> => {
+      return set(replica, replica === one ? "one" : "two", 1);
+    };
+    // Whoever has changed something has looked.
+    await readsOf(two);
+    two.isCutOff = true;
+    await one.records.note({ text: "one knows it" });
+    await readsOf(one);
+    one.isCutOff = true;
+    await server.client().flushall();
+    two.isCutOff = false;
+    await waitFor("two puts back what it knows", () => two.auditCounts.length > 0);
+    await two.records.note({ text: "after the loss" });
+    await readsOf(two);
+    one.isCutOff = false;
+    await waitFor("one puts back what it knows", () => one.auditCounts.length > 0);
+    const expected = [
+      [1, "both know it"],
+      [2, "one knows it"],
+      [3, "after the loss"],
+    ];
+    expect(await logOf(one)).toEqual(expected);
+    expect([one.auditCounts, two.auditCounts]).toEqual([[1], [1]]);
+    // Of what was numbered anew all of it is known, too.
+    await Promise.all([readsOf(one), readsOf(two)]);
+    await server.kill();
+    await server.restart();
+    await waitFor("it is put back", async () => (await logOf(two)).length === 3);
+    expect(await logOf(two)).toEqual(expected);
+    await one.records.note({ text: "and on" });
+    expect((await logOf(one)).at(-1)).toEqual([4, "and on"]);
+  });
+
+  it("gets back at most those that replicas keep, above what an earlier copy has", async () => {
+    const server = await startRedis(stage);
+    const one = await open(server);
+    await set(one, "ann", 1);
+    await one.records.note({ text: "0" });
+    const control = server.client();
+    const keys = await control.keys("*");
+    const copies = await Promise.all(keys.map((key) => control.dumpBuffer(key)));
+    const texts = Array.from({ length: keptAuditMax + 1 }, (_, i) => String(i + 1));
+    for (const text of texts) await one.records.note({ text });
+    await set(one, "ann", 2);
+    const back = control.multi().flushall();
+    for (const [index, key] of keys.entries()) back.restore(key, 0, copies[index] ?? "");
+    await back.exec();
+    await waitFor("they are put back", () => one.auditCounts.length > 0);
+    // Those have the numbers that they had; one is lost, and so is its number.
+    const kept = texts.slice(1).map((text, i) => [i + 3, text]);
+    expect(await logOf(one)).toEqual([[2, "0"], ...kept]);
+  });
+});
+
 const policyText = (perDay: number): string => `domain: edge
 descriptors:
   - {key: user, rate_limit: {unit: day, requests_per_unit: ${perDay}}}
 `;
 
 describe("replicas whose Redis comes back empty", () => {
-  async function start(server: RedisServer): Promise<AdminApp> {
+  async function start(server: RedisServer, env: Env = {}): Promise<AdminApp> {
     return startAdminApp(stage, policyText(1_000), {
+      ...env,
       REDIS_URL: `127.0.0.1:${server.port}`,
       HEADGATE_POLICY_SOURCE: "store",
       HEADGATE_ADMIN_OPEN: "true",
@@ -223,6 +298,33 @@ describe("replicas whose Redis comes back empty", () => {
     await waitFor("the audit log has it", async () => {
       const { entries } = await fleet.listAudit({});
       return entries.filter(({ action }) => action === "RestoreRecords").length >= 2;
+    });
+  });
+
+  it("are joined by one that decides nothing before it knows their policy", async () => {
+    const server = await startRedis(stage);
+    const one = await start(server);
+    const { policies } = adminClients(one.port);
+    const { policy: before } = await policies.getPolicy({});
+    const files = [{ file: "edge.yaml", text: policyText(0) }];
+    const expectedVersion = before?.version ?? "";
+    await policies.applyPolicy({ files, expectedVersion, reason: "an incident" });
+    // As where the connection of decisions is back before that of the records.
+    const control = server.client();
+    const acl = ["acl", "setuser", "late", "on", `>${userPassword}`, "+@all"] as const;
+    await control.call(...acl, "resetkeys", "~headgate:[^{]*");
+    const late = await start(server, { REDIS_AUTH: `late:${userPassword}` });
+    expect(late.events).toContainEqual(expect.objectContaining({ event: "storedPolicyUnknown" }));
+    const key = "*3:eve*";
+    expect(await isDenied(one, "eve")).toBe(true);
+    const counted = await control.keys(key);
+    expect(await isDenied(late, "eve")).toBe(false);
+    expect(await control.keys(key)).toEqual(counted);
+    await control.call(...acl, "allkeys");
+    await waitFor("it knows their policy", () => isDenied(late, "eve"));
+    await waitFor("it asks the store", async () => {
+      await isDenied(late, "eve");
+      return (await late.metric("headgate_store_circuit_open")) === 0;
     });
   });
 });

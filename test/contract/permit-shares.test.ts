@@ -200,6 +200,27 @@ describe.each(enginesFor.behaviour)("PermitShares on %s", (engine) => {
       for (const { shares } of others) await shares.stop();
     });
 
+    it("has a share for a newcomer when it is settled, also in place of a dead one", async () => {
+      let isCut = false;
+      const { fleet } = store.opened.connections;
+      const connection: StoreConnection = {
+        run: (call) => (isCut ? new Promise(() => {}) : fleet.run(call)),
+      };
+      const first = join("newcomers");
+      await waitFor("it has all", () => permits(first.share) === 30);
+      const dying = join("newcomers", { connection });
+      await dying.shares.settled();
+      expect(permits(dying.share)).toBeGreaterThan(0);
+      await waitFor("each has a half", () => permits(first.share) === 15);
+      isCut = true;
+      // Its lease would last for longer than anybody waits here.
+      const last = join("newcomers");
+      await last.shares.settled();
+      expect(permits(last.share)).toBeGreaterThan(0);
+      expect(permits(first.share) + permits(last.share)).toBeLessThanOrEqual(15);
+      for (const { shares } of [first, last]) await shares.stop();
+    });
+
     it("gives others at once what somebody held who says goodbye", async () => {
       const members = [join("goodbye"), join("goodbye")];
       const [first, last] = members;

@@ -1,14 +1,16 @@
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { captureCli } from "../support/cli.js";
+import { joinedTo } from "../support/envoy-control.js";
+import { freePort } from "../support/free-port.js";
 import { type Gateway, startGateway } from "../support/gateway.js";
 import { type HoldingUpstream, startHoldingUpstream } from "../support/holding-upstream.js";
 import { HttpClient } from "../support/http-client.js";
 import { startRedis } from "../support/redis.js";
 import type { RedisServer } from "../support/redis-server.js";
 import { useStage } from "../support/stage.js";
-import { waitFor } from "../support/wait.js";
+import { waitFor, within } from "../support/wait.js";
 
 const policyOf = (perDay: number): string => `
 apiVersion: headgate.dev/v1alpha1
@@ -20,6 +22,12 @@ spec:
       descriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: ${perDay}}}]
   services:
     - {name: orders, hosts: [orders.example], admission: {maxInFlight: 2}}
+    - name: upstream
+      concurrency:
+        law: fixed
+        limits: {min: 1, initial: 3, max: 3}
+        sources: [envoyMetrics]
+        feedback: [circuitBreakers]
 `;
 
 const stage = useStage("file");
@@ -32,6 +40,7 @@ beforeAll(async () => {
   stage.atEnd(() => http.close());
   redis = await startRedis(stage);
   upstream = await startHoldingUpstream(stage);
+  const control = await freePort();
   const env = {
     REDIS_URL: `127.0.0.1:${redis.port}`,
     HEADGATE_ADMIN_OPEN: "true",
@@ -40,9 +49,13 @@ beforeAll(async () => {
   };
   gateway = await startGateway(stage, {
     policy: policyOf(2),
-    headgateEnvs: [env, env],
+    headgateEnvs: [{ ...env, HEADGATE_CONTROL_ADDR: `127.0.0.1:${control}` }, env],
     descriptorKeys: [["user"]],
-    envoy: { extProc: {}, upstreamPort: upstream.port },
+    envoy: {
+      extProc: {},
+      upstreamPort: upstream.port,
+      ...joinedTo({ port: control, nodeId: "edge-1" }),
+    },
   });
   for (const headgate of gateway.headgates) {
     await waitFor("replicas know each other", async () => {
@@ -65,10 +78,14 @@ async function ask(user: string): Promise<number> {
   return status ?? 0;
 }
 
-/** What an operator enters; one who came by a Service is at any replica. */
+/** Who came by a Service is at any replica: here at one that no Envoy reports to. */
+function operatorEnv() {
+  return { HEADGATE_ADMIN_URL: `http://127.0.0.1:${gateway.headgates[1]?.portOf("admin")}` };
+}
+
+/** What an operator enters. */
 async function headgate(...words: readonly string[]): Promise<string> {
-  const url = `http://127.0.0.1:${gateway.headgates[1]?.portOf("admin")}`;
-  const { code, out, err } = await captureCli(words, { env: { HEADGATE_ADMIN_URL: url } });
+  const { code, out, err } = await captureCli(words, { env: operatorEnv() });
   expect(code, out + err).toBe(0);
   return out;
 }
@@ -122,7 +139,7 @@ describe("incident day", () => {
     expect(logs).not.toContain("mallory");
   });
 
-  it("an overload is seen in every view", async () => {
+  it("an overload that admission refuses is seen in every view", async () => {
     const headers = { host: "orders.example" };
     const answers = Array.from({ length: 12 }, () =>
       http.send({ port: gateway.envoy.port, headers }).then(({ status }) => status),
@@ -152,5 +169,58 @@ describe("incident day", () => {
     const turnedAway = statuses.filter((status) => status !== 200);
     expect(turnedAway.length).toBeGreaterThanOrEqual(refused);
     expect(statuses.length - turnedAway.length).toBeGreaterThanOrEqual(2);
+  });
+
+  it("an overload that Envoy's breakers refuse is seen in every view", async () => {
+    const tail = stage.spawn({
+      name: "headgate tail",
+      file: process.execPath,
+      args: [resolve("dist/cli/main.js"), "tail"],
+      env: operatorEnv(),
+    });
+    /** Ten at once to a service that takes three; how many were refused. */
+    const wave = async (): Promise<number> => {
+      let refusedCount = 0;
+      const asked = Array.from({ length: 10 }, async () => {
+        const { status } = await http.send({ port: gateway.envoy.port });
+        if (status === 503) refusedCount += 1;
+      });
+      await waitFor("all are in work or refused", () => {
+        return upstream.heldCount + refusedCount === asked.length;
+      });
+      upstream.release();
+      await Promise.all(asked);
+      return refusedCount;
+    };
+    const during = (what: string, isSeen: () => Promise<boolean> | boolean): Promise<unknown> =>
+      waitFor(what, async () => (await wave()) > 0 && (await isSeen()), { withinMs: 60_000 });
+    const doctor = async (): Promise<string> => {
+      const { policyPath } = gateway.headgates[0];
+      const words = ["doctor", "-o", "json", "--policy", policyPath];
+      words.push("--envoy", gateway.envoy.adminUrl);
+      return (await captureCli(words)).out;
+    };
+    await during("the log tells", () =>
+      gateway.headgates.some(({ process: { output } }) => output.includes('"overflowBegan"')),
+    );
+    await during("services tell", async () => {
+      const { services } = JSON.parse(await headgate("services", "-o", "json")) as {
+        services: { name: string; overflowPerSecond?: number }[];
+      };
+      return services.some((one) => one.name === "upstream" && (one.overflowPerSecond ?? 0) > 0);
+    });
+    await during("a metric tells", async () => {
+      const name = "headgate_control_overflow_requests_total";
+      return ((await gateway.headgates[0].metric(name, { service: "upstream" })) ?? 0) > 0;
+    });
+    await during("top tells", async () =>
+      /as Envoys report\n +[\d.]+\/s +upstream/.test(await headgate("top", "--once")),
+    );
+    await during("tail tells", () =>
+      /refused {2}upstream: [\d.]+\/s by circuit breakers/.test(tail.output),
+    );
+    await during("doctor tells", async () => /HG554.*refused by its breaker/s.test(await doctor()));
+    tail.signal("SIGINT");
+    expect((await within("the tail ends", 30_000, tail.exited)).code).toBe(0);
   });
 });

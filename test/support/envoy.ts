@@ -29,6 +29,11 @@ export class Envoy {
     stage.atEnd(() => this.#http.close());
   }
 
+  /** Where its admin port is. */
+  get adminUrl(): string {
+    return `http://127.0.0.1:${this.#adminPort}`;
+  }
+
   /** Starts one; resolves when it takes requests. */
   static async start(stage: Stage, options: EnvoyOptions): Promise<Envoy> {
     const port = await freePort();

@@ -46,16 +46,23 @@ quotas:
 /** Claims that fail, while a test wants that. */
 class FaultyLeases implements LeasesQuotas {
   readonly #inner: LeasesQuotas;
-  readonly #isAway: () => boolean;
+  readonly #isAway: (at: number) => boolean;
+  /** The pools that were ever claimed, in that order. */
+  readonly #pools = new Set<string>();
 
-  constructor(inner: LeasesQuotas, isAway: () => boolean) {
+  /** @param isAway whether the place of a pool is away, by when the pool was claimed first */
+  constructor(inner: LeasesQuotas, isAway: (at: number) => boolean) {
     this.#inner = inner;
     this.#isAway = isAway;
   }
 
   async exchange(asks: Parameters<LeasesQuotas["exchange"]>[0]) {
-    if (!this.#isAway()) return this.#inner.exchange(asks);
-    return asks.map(() => ({ kind: "failed", code: "STORE_TIMEOUT" }) as const);
+    const known = this.#pools;
+    const isAway = asks.map(({ pool }) => this.#isAway([...known.add(pool)].indexOf(pool)));
+    const answers = await this.#inner.exchange(asks.filter((_ask, i) => !isAway[i]));
+    const left = answers.values();
+    const failed = { kind: "failed", code: "STORE_TIMEOUT" } as const;
+    return isAway.map((one) => (one ? failed : (left.next().value ?? failed)));
   }
 }
 
@@ -73,6 +80,8 @@ export class QuotaRig {
   policy: Policy | undefined;
   overrides: OverrideTable = noOverrides;
   isStoreAway = false;
+  /** The part of the store that has the pool which was claimed first. */
+  isFirstPlaceAway = false;
 
   constructor(policy: Policy | undefined) {
     this.policy = policy;
@@ -87,7 +96,9 @@ export class QuotaRig {
       policies: { current: () => this.policy },
       overrides: { current: () => this.overrides },
       store,
-      leases: new FaultyLeases(leases, () => this.isStoreAway),
+      leases: new FaultyLeases(leases, (at) => {
+        return this.isStoreAway || (this.isFirstPlaceAway && at === 0);
+      }),
       clock,
       counters: this.counters,
       switches: noSwitches,

@@ -121,6 +121,10 @@ describe("screens of a running Headgate", () => {
     );
     const title = "checkout: 120 at a time, 24 of them for HIGH; breakers refuse 3.5/s";
     expect((await run("fleet")).out).toContain(title);
+    const below = /\n\nRefused by circuit breakers, as Envoys report\n {2}3\.5\/s {2}checkout\n?$/;
+    expect((await run("top --once")).out).toMatch(below);
+    expect((await run("top --once --by near")).out).toMatch(below);
+    expect((await run("top shop --once")).out).not.toContain("breakers");
   });
 
   it("cut nothing off a terminal", async () => {

@@ -206,6 +206,25 @@ describe("QuotaBook", () => {
     ]);
   });
 
+  it("tells once of pools of which one cannot be claimed, whenever the others are", async () => {
+    const rig = new QuotaRig(tenantQuota(60));
+    const book = rig.join();
+    rig.connect(book, "a", { t: 100 });
+    // Others are claimed in turns of their own.
+    await rig.pass(0.5);
+    rig.connect(book, "b", { u: 100 });
+    await rig.pass(20);
+    rig.isFirstPlaceAway = true;
+    await rig.pass(2 * leaseSeconds);
+    expect(rig.events).toEqual([
+      { kind: "quotaLeasesUnrenewed", code: "STORE_TIMEOUT" },
+      { kind: "quotaLeasesLost" },
+    ]);
+    rig.isFirstPlaceAway = false;
+    await rig.pass(3);
+    expect(rig.events.slice(2)).toEqual([{ kind: "quotaLeasesFound" }]);
+  });
+
   it.each([
     ["local", 20, 32],
     ["allow", 99, 101],

@@ -157,6 +157,44 @@ describe("PermitShares", () => {
     await shares.stop();
   });
 
+  it("is settled when it has a share, or has had none for a lease", async () => {
+    for (const gets of [true, false]) {
+      const { clock, connection, shares, answer, beat } = createShares();
+      answer("0");
+      shares.open(new TestHolder("orders", 30));
+      let isSettled = false;
+      void shares.settled().then(() => {
+        isSettled = true;
+      });
+      await clock.advanceAsync(4 * defaultShareHeartbeatMs, 50);
+      expect(isSettled).toBe(false);
+      // What others hold comes with their heartbeats: nothing is gained by asking more often.
+      expect(connection.calls).toHaveLength(5);
+      if (gets) answer("10");
+      if (gets) await beat();
+      else await clock.advanceAsync(defaultShareLeaseMs, 50);
+      expect(isSettled).toBe(true);
+      await shares.stop();
+    }
+  });
+
+  it("tells once of calls of which one fails at each heartbeat", async () => {
+    const { clock, connection, events, shares, answer } = createShares();
+    // As many numbers as the first call asks for, and too many for the second one.
+    const numbers = Array.from({ length: sharesPerCallMax }, () => "1");
+    answer(numbers.join(" "));
+    const opened = Array.from({ length: sharesPerCallMax + 1 }, (_, i) =>
+      shares.open(new TestHolder(`limit ${i}`, 30)),
+    );
+    await clock.advanceAsync(2 * defaultShareLeaseMs, 250);
+    expect(connection.calls.length).toBeGreaterThan(10);
+    expect(events).toEqual([{ kind: "sharesLost", code: "STORE_PROTOCOL" }]);
+    opened.at(-1)?.close();
+    await clock.advanceAsync(1_000, 250);
+    expect(events.map(({ kind }) => kind)).toEqual(["sharesLost", "sharesFound"]);
+    await shares.stop();
+  });
+
   it("holds at least one when nobody answers, however many replicas there are", async () => {
     const { clock, shares, fail, beat } = createShares(100);
     fail();
