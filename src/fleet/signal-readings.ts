@@ -1,4 +1,3 @@
-import { ownText } from "../core/cut-text.js";
 
 /** What a source answered: one reading, or one for each key that it knows. */
 export type SignalReadings =
@@ -51,4 +50,11 @@ export class ReadingSum {
     }
     return this.#sum === undefined ? undefined : { kind: "whole", reading: this.#sum };
   }
+}
+
+/** The same text in memory of its own: a key is a part of its page, which it would keep alive. */
+function ownText(text: string): string {
+  // A tenth of the time of split and join. Two bytes a character where one cannot hold it.
+  const copy = Buffer.from(text, "latin1").toString("latin1");
+  return copy === text ? copy : Buffer.from(text, "utf16le").toString("utf16le");
 }
