@@ -24,7 +24,7 @@ const everyMs = 1_000;
  * The services whose requests breakers refuse now, most refused first. Envoys report sums and no
  * single requests, and every replica knows the sum of all Envoys.
  */
-export async function askBreakers(
+async function askBreakers(
   { client }: Pick<AdminCall, "client">,
   request: { readonly thisReplica: boolean },
 ): Promise<readonly BreakerRefusals[]> {
@@ -39,8 +39,25 @@ export async function askBreakers(
   return sorted.slice(0, toldServicesMax);
 }
 
-/** Rows below a table of keys; none where no breaker refuses anything. */
-export function drawBreakers(
+/**
+ * Rows below a table of keys; none where no breaker refuses anything. Where they cannot be asked
+ * for, a row says so: the keys are worth a look without them.
+ */
+export async function breakerRows(
+  call: AdminCall,
+  request: { readonly thisReplica: boolean },
+): Promise<readonly string[]> {
+  const drawing = call.printer.drawing();
+  try {
+    return drawBreakers(await askBreakers(call, request), drawing);
+  } catch (thrown) {
+    const { message } = commandFailure(thrown, call.client);
+    const words = `What circuit breakers refuse is not shown: ${message}`;
+    return ["", drawing.style.dim(cutText(safeText(words), drawing.columnsMax))];
+  }
+}
+
+function drawBreakers(
   refusals: readonly BreakerRefusals[],
   { style, columnsMax }: Drawing,
 ): readonly string[] {

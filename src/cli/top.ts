@@ -14,7 +14,7 @@ import {
   runAdmin,
   usageFailure,
 } from "./admin-command.js";
-import { askBreakers, drawBreakers } from "./breaker-refusals.js";
+import { breakerRows } from "./breaker-refusals.js";
 import type { CommandContext } from "./context.js";
 import { isWatched, readEvery, roomBeside, watch } from "./live-command.js";
 import { readCount } from "./number-flags.js";
@@ -92,7 +92,7 @@ async function top(domain: string, flags: TopFlags, call: AdminCall): Promise<un
   };
   const breakers = async (): Promise<readonly string[]> => {
     if (domain !== "" || printer.format !== "table") return [];
-    return drawBreakers(await askBreakers(call, { thisReplica }), printer.drawing());
+    return breakerRows(call, { thisReplica });
   };
   if (!isWatched(call, flags)) {
     const [view, below] = await Promise.all([look(asked ?? usualCount), breakers()]);

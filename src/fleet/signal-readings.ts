@@ -1,4 +1,3 @@
-
 /** What a source answered: one reading, or one for each key that it knows. */
 export type SignalReadings =
   | { readonly kind: "whole"; readonly reading: number }
