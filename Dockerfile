@@ -5,12 +5,12 @@
 # Nothing of what builds it is in the image: no shell, no package manager, no compiler, no user but
 # one that may do nothing.
 #
-# What it stands on is named by tags, which a registry may move. To pin them, give digests:
+# What it stands on is named by digests, which no registry can move. For later ones:
 #
 #   docker buildx imagetools inspect node:22-bookworm-slim      prints one
 #   docker build --build-arg BUILD_IMAGE=node:22-bookworm-slim@sha256:... --build-arg BASE_IMAGE=... .
-ARG BUILD_IMAGE=node:22-bookworm-slim
-ARG BASE_IMAGE=gcr.io/distroless/nodejs22-debian12:nonroot
+ARG BUILD_IMAGE=node:22-bookworm-slim@sha256:43ac6c60b8f89723f746e8a92ce91abd5017e627ce1ddfe4238355d3a30b772c
+ARG BASE_IMAGE=gcr.io/distroless/nodejs22-debian12:nonroot@sha256:13593b7570658e8477de39e2f4a1dd25db2f836d68a0ba771251572d23bb4f8e
 
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /app

@@ -132,11 +132,12 @@ describe("docker-compose.yml", () => {
 });
 
 describe("images of docker-compose.yml", () => {
-  it("are our own, or of a version, and a variable pins each of others'", () => {
+  it("are our own, or of a digest (Envoy's: a version), and a variable replaces each", () => {
     const others = Object.values(services).filter(({ image }) => image !== "headgate:local");
     expect(others).not.toEqual([]);
     for (const { image } of others) {
-      expect(image).toMatch(/^\$\{[A-Z]+_IMAGE:-[a-z/]+:v?\d[\w.-]*\}$/);
+      const digest = image.includes("envoyproxy/") ? "" : "@sha256:[0-9a-f]{64}";
+      expect(image).toMatch(new RegExp(`^\\$\\{[A-Z]+_IMAGE:-[a-z/]+:v?\\d[\\w.-]*${digest}\\}$`));
     }
   });
 });
@@ -269,13 +270,14 @@ describe("Dockerfile", () => {
     expect(dockerfile).toContain(program);
   });
 
-  it("stands on images of a version, each of which may be pinned by a build argument", () => {
-    for (const image of baseImages) expect(image).toMatch(/^[a-z0-9./-]+:[\w.-]+$/);
+  it("stands on images that no registry can move, each of which a build argument replaces", () => {
+    for (const image of baseImages)
+      expect(image).toMatch(/^[a-z0-9./-]+:[\w.-]+@sha256:[0-9a-f]{64}$/);
   });
 
   it("ends in an image without a shell, as a user that may do nothing", () => {
     expect(baseImages).toHaveLength(2);
-    expect(baseImages[1]).toMatch(/^gcr\.io\/distroless\/.*:nonroot$/);
+    expect(baseImages[1]).toMatch(/^gcr\.io\/distroless\/.*:nonroot@/);
     const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
     expect(last).toMatch(/^USER 65532:65532$/m);
     // Nothing there could run a line of a shell's.
