@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from "../core/json.js";
 import { LoneRecords } from "../fleet/lone-records.js";
 import { OverrideBook } from "../fleet/override-book.js";
 import { type RecordsEvent, RedisRecords } from "../fleet/redis-records.js";
-import type { SharedRecords } from "../fleet/shared-records.js";
+import type { SharedRecord, SharedRecords } from "../fleet/shared-records.js";
 import { AuditCounts, AuditedRecords, type OnAuditEntry } from "./audited-records.js";
 import type { Config } from "./config.js";
 import type { Logger } from "./logger.js";
@@ -107,8 +107,9 @@ const restoredNamedMax = 100;
 
 /** Names each record that was put back: an operator looks for the one that was lost by its name. */
 function logRestored({ recordKind, records }: RestoredEvent, logger: Logger): void {
-  for (const { id, value } of records.slice(0, restoredNamedMax)) {
-    const { domain, author, version } = value;
+  for (const record of records.slice(0, restoredNamedMax)) {
+    const { domain, author, version } = record.value;
+    const id = givenId(record);
     logger.warn(
       { event: "recordRestored", recordKind, id, domain, author, policyVersion: version },
       `The store had lost this ${recordKind} record: put back as it was.`,
@@ -120,8 +121,13 @@ function logRestored({ recordKind, records }: RestoredEvent, logger: Logger): vo
   );
 }
 
+/** What an operator calls it: records of overrides have names with a digest of their domain. */
+function givenId({ id, value }: SharedRecord): JsonValue {
+  return value["id"] ?? id;
+}
+
 function restoredEntry({ recordKind, records }: RestoredEvent, replica: string): JsonObject {
-  const ids = records.slice(0, restoredNamedMax).map(({ id }) => id);
+  const ids = records.slice(0, restoredNamedMax).map(givenId);
   return auditEntry({
     actor: { name: "headgate", role: "operator" },
     action: "RestoreRecords",

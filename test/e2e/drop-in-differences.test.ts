@@ -77,7 +77,7 @@ describe("differences in what limits do", () => {
     expectNear(next[0] ?? 0, 87);
     expectNear(next[1] ?? 0, untilEdgeSeconds(86_400));
     const report = await captureCli(["check", "--ratelimit", await folderWith(policy)]);
-    expect(report.out).toMatch(/daily +1000 a day +2000 > 1000 +1000 > 1999/);
+    expect(report.out).toMatch(/daily +1,000 a day +2,000, here 1,000 +1,000, here 1,999/);
   });
 
   it("store-failure: each replica's share goes on limiting; or calls fail", async () => {
