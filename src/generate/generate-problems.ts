@@ -142,6 +142,12 @@ const targetProblemRows = {
       "Name in `proxies.gateway.listeners` those that serve the services, with their ports: what " +
       "Envoy Gateway has no words for is patched at these alone.",
   },
+  HG368: {
+    title: "A sidecar's settings act on every port of the pods.",
+    remedy:
+      'Name the container\'s port by its cluster: `clusters: ["inbound|8080||"]`. Otherwise limits ' +
+      "and admission of one port hold for the others as well.",
+  },
 } as const satisfies Record<string, ProblemRow>;
 
 /**

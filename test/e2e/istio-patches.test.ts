@@ -63,6 +63,7 @@ async function proxyFor(path: string): Promise<MeshProxy> {
   return {
     context: "SIDECAR_INBOUND",
     listenerPort,
+    podPort: 8_080,
     hosts: [{ name: "inbound|http|8080", cluster: "inbound|8080||" }],
     clusters: [
       { name: "inbound|8080||", service: hostOf(own) },

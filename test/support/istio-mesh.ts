@@ -17,6 +17,7 @@ const patchShape = z.object({
       .strictObject({
         portNumber: z.int().optional(),
         filterChain: z.strictObject({
+          destinationPort: z.int().optional(),
           filter: z.strictObject({
             name: z.string(),
             subFilter: z.strictObject({ name: z.string() }).optional(),
@@ -26,10 +27,13 @@ const patchShape = z.object({
       .optional(),
     routeConfiguration: z
       .strictObject({
-        vhost: z.strictObject({
-          name: z.string().optional(),
-          route: z.strictObject({ action: z.literal("ROUTE") }).optional(),
-        }),
+        portNumber: z.int().optional(),
+        vhost: z
+          .strictObject({
+            name: z.string().optional(),
+            route: z.strictObject({ action: z.literal("ROUTE") }).optional(),
+          })
+          .optional(),
       })
       .optional(),
     cluster: z.strictObject({ service: z.string(), portNumber: z.int().optional() }).optional(),
@@ -51,6 +55,8 @@ type AnyMap = z.infer<typeof anyMap>;
 export interface MeshProxy {
   readonly context: MeshContext;
   readonly listenerPort: number;
+  /** Of what comes in: the port of the pod. */
+  readonly podPort?: number;
   /** Virtual hosts, and the cluster of each. */
   readonly hosts: readonly { readonly name: string; readonly cluster: string }[];
   /** Clusters by the service that they lead to. */
@@ -67,7 +73,11 @@ export interface PatchedProxy {
 /** Applies an EnvoyFilter to a proxy, in Istio's order. */
 export function applyEnvoyFilter(object: unknown, proxy: MeshProxy): PatchedProxy {
   const { configPatches } = filterShape.parse(object).spec;
-  const mine = configPatches.filter(({ match }) => match.context === proxy.context);
+  const mine = configPatches.filter(({ match }) => {
+    const { destinationPort } = match.listener?.filterChain ?? {};
+    const port = destinationPort ?? match.routeConfiguration?.portNumber ?? proxy.podPort;
+    return match.context === proxy.context && port === proxy.podPort;
+  });
   const used = new Set<ConfigPatch>();
   const hosts = proxy.hosts.map((host) => patchHost(virtualHost(host), mine, used));
   const manager = connectionManager(proxy, hosts);
@@ -89,7 +99,7 @@ export function applyEnvoyFilter(object: unknown, proxy: MeshProxy): PatchedProx
 
 function patchHost(host: AnyMap, mine: readonly ConfigPatch[], used: Set<ConfigPatch>): AnyMap {
   const matching = mine.filter(({ match }) => {
-    const name = match.routeConfiguration?.vhost.name;
+    const name = match.routeConfiguration?.vhost?.name;
     return name === undefined || name === host["name"];
   });
   for (const one of matching.filter(({ applyTo }) => applyTo === "VIRTUAL_HOST")) {

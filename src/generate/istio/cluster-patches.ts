@@ -1,11 +1,11 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import { outlierDetection } from "../envoy/outlier-detection.js";
-import { isHeldHere } from "../envoy/sides.js";
 import { criticalThreshold } from "../requests-max.js";
 import { clusterPatch } from "./envoy-filter.js";
 import { meshName } from "./mesh-name.js";
 import type { Place } from "./place.js";
+import { hasUrgentRoutes } from "./route-patches.js";
 
 /**
  * What a DestinationRule cannot say of a service's cluster: the breaker of critical requests, and
@@ -18,13 +18,12 @@ export function clusterPatches(place: Place): readonly Tree[] {
     const match = { service: mesh.host, portNumber: mesh.port };
     // A sidecar's own cluster has the container's port in its name, and one host.
     const isOwn = place.context === "SIDECAR_INBOUND";
-    // Routes at Envoy's priority HIGH are those before the one that Istio makes for it.
-    const isUrgent = isOwn && isHeldHere(service, place.envoy);
+    const isUrgent = isOwn && hasUrgentRoutes(service, place);
     const breaker = isUrgent ? criticalBreaker(service, place) : undefined;
     const outliers = isOwn ? undefined : outlierExtras(service);
     if (breaker === undefined && outliers === undefined) return [];
     return [
-      clusterPatch(place.context, isOwn ? { service: mesh.host } : match, {
+      clusterPatch(place.context, isOwn ? { service: mesh.host, portNumber: place.port } : match, {
         circuit_breakers: breaker,
         outlier_detection: outliers,
       }),

@@ -4,6 +4,16 @@ import { noted, type Tree, type TreeMap } from "../document.js";
 /** In which of Istio's chains a patch acts. Source: Istio, EnvoyFilter.PatchContext. */
 export type PatchContext = "SIDECAR_INBOUND" | "SIDECAR_OUTBOUND" | "GATEWAY";
 
+/** Which of a context's listeners, routes and clusters a patch acts on. */
+export interface PatchPlace {
+  readonly context: PatchContext;
+  /**
+   * Of pods for what comes in, of services for what goes out. Undefined: every port, and those of
+   * other services among them.
+   */
+  readonly port: number | undefined;
+}
+
 const httpConnections = "envoy.filters.network.http_connection_manager";
 
 const httpConnectionType =
@@ -27,43 +37,51 @@ export function envoyFilter(
  * Puts a filter right before the router, which is after Istio's own: what authorization refuses
  * costs nobody anything. Several such patches keep their order.
  */
-export function httpFilterPatch(
-  context: PatchContext,
-  portNumber: number | undefined,
-  value: Tree,
-): TreeMap {
+export function httpFilterPatch(place: PatchPlace, value: Tree): TreeMap {
   const subFilter = { name: "envoy.filters.http.router" };
   return {
     applyTo: "HTTP_FILTER",
-    match: {
-      context,
-      listener: {
-        portNumber,
-        filterChain: { filter: { name: httpConnections, subFilter } },
-      },
-    },
+    match: listenerMatch(place, { name: httpConnections, subFilter }),
     patch: { operation: "INSERT_BEFORE", value },
   };
 }
 
+/** A sidecar has one listener for all that comes in, and a filter chain for each port of the pod. */
+function listenerMatch({ context, port }: PatchPlace, filter: TreeMap): TreeMap {
+  const isInbound = context === "SIDECAR_INBOUND";
+  return {
+    context,
+    listener: {
+      portNumber: isInbound ? undefined : port,
+      filterChain: { destinationPort: isInbound ? port : undefined, filter },
+    },
+  };
+}
+
+function routeMatch({ context, port }: PatchPlace, vhost: TreeMap | undefined): TreeMap {
+  const portNumber = context === "SIDECAR_INBOUND" ? port : undefined;
+  const isAny = portNumber === undefined && vhost === undefined;
+  return { context, routeConfiguration: isAny ? undefined : { portNumber, vhost } };
+}
+
+function virtualHostNamed(name: string | undefined): TreeMap | undefined {
+  return name === undefined ? undefined : { name };
+}
+
 /** Puts filters before all others, Istio's own among them, in their order. */
-export function firstFilterPatches(
-  context: PatchContext,
-  values: readonly Tree[],
-): readonly TreeMap[] {
-  const listener = { filterChain: { filter: { name: httpConnections } } };
+export function firstFilterPatches(place: PatchPlace, values: readonly Tree[]): readonly TreeMap[] {
   return values.toReversed().map((value) => ({
     applyTo: "HTTP_FILTER",
-    match: { context, listener },
+    match: listenerMatch(place, { name: httpConnections }),
     patch: { operation: "INSERT_FIRST", value },
   }));
 }
 
-/** Adds to the HTTP connection managers of a context. */
-export function connectionPatch(context: PatchContext, settings: TreeMap): TreeMap {
+/** Adds to the HTTP connection managers of a place. */
+export function connectionPatch(place: PatchPlace, settings: TreeMap): TreeMap {
   return {
     applyTo: "NETWORK_FILTER",
-    match: { context, listener: { filterChain: { filter: { name: httpConnections } } } },
+    match: listenerMatch(place, { name: httpConnections }),
     patch: {
       operation: "MERGE",
       value: {
@@ -74,45 +92,39 @@ export function connectionPatch(context: PatchContext, settings: TreeMap): TreeM
   };
 }
 
-/** Adds to a virtual host; `name` undefined: to all of the context. */
+/** Adds to a virtual host; `name` undefined: to all of the place. */
 export function virtualHostPatch(
-  context: PatchContext,
+  place: PatchPlace,
   name: string | undefined,
   value: Tree,
 ): TreeMap {
-  const vhost = name === undefined ? undefined : { vhost: { name } };
   return {
     applyTo: "VIRTUAL_HOST",
-    match: { context, routeConfiguration: vhost },
+    match: routeMatch(place, virtualHostNamed(name)),
     patch: { operation: "MERGE", value },
   };
 }
 
 /** Adds to each route of a virtual host that leads to a cluster. */
-export function routeMergePatch(
-  context: PatchContext,
-  name: string | undefined,
-  value: Tree,
-): TreeMap {
+export function routeMergePatch(place: PatchPlace, name: string | undefined, value: Tree): TreeMap {
   return {
     applyTo: "HTTP_ROUTE",
     // Merged into a redirect, it would take its place.
-    match: { context, routeConfiguration: { vhost: { name, route: { action: "ROUTE" } } } },
+    match: routeMatch(place, { name, route: { action: "ROUTE" } }),
     patch: { operation: "MERGE", value },
   };
 }
 
 /** Puts routes before all others of a virtual host, in their order. */
 export function firstRoutePatches(
-  context: PatchContext,
+  place: PatchPlace,
   name: string | undefined,
   routes: readonly Tree[],
 ): readonly Tree[] {
-  const routeConfiguration = name === undefined ? undefined : { vhost: { name } };
   return routes
     .map((value) => ({
       applyTo: "HTTP_ROUTE",
-      match: { context, routeConfiguration },
+      match: routeMatch(place, virtualHostNamed(name)),
       patch: { operation: "INSERT_FIRST", value },
     }))
     .reverse()

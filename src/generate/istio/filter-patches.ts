@@ -34,9 +34,9 @@ export function filterPatches(place: Place): readonly Tree[] {
   if (context !== "SIDECAR_OUTBOUND") {
     const { filters } = chainOf(services, place);
     return [
-      ...firstFilterPatches(context, priorityHeaderFilters(services, envoy)),
+      ...firstFilterPatches(place, priorityHeaderFilters(services, envoy)),
       ...filters.map((filter) => {
-        return httpFilterPatch(context, undefined, offByDefault(filter, place));
+        return httpFilterPatch(place, offByDefault(filter, place));
       }),
     ];
   }
@@ -45,7 +45,7 @@ export function filterPatches(place: Place): readonly Tree[] {
     if (port === undefined) return [];
     const { filters } = chainOf(servicesOnPort(port, place), place);
     const shared = `Callers have one listener for port ${port}: others on it are meant, too.`;
-    return filters.map((filter) => noted(shared, httpFilterPatch(context, port, filter)));
+    return filters.map((filter) => noted(shared, httpFilterPatch({ context, port }, filter)));
   });
 }
 
@@ -60,12 +60,13 @@ function offByDefault(filter: Tree, { context }: Place): Tree {
 }
 
 /** What the HTTP connection managers of a place have that Istio does not set. */
-export function connectionPatches({ context, envoy }: Place): readonly Tree[] {
+export function connectionPatches(place: Place): readonly Tree[] {
+  const { context, envoy } = place;
   const { concurrentStreamsMax, trustedHops } = envoy.policy.proxies.listener;
   const isEdge = context === "GATEWAY";
   const streams = { max_concurrent_streams: concurrentStreamsMax };
   return [
-    connectionPatch(context, {
+    connectionPatch(place, {
       http2_protocol_options: context === "SIDECAR_OUTBOUND" ? undefined : streams,
       xff_num_trusted_hops: isEdge && trustedHops > 0 ? trustedHops : undefined,
       local_reply_config: noted(

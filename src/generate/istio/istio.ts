@@ -3,6 +3,7 @@ import { broughtEnvoy, type EnvoyBringer, reportOnce } from "../brought-envoy.js
 import { filledDocuments, objectName, objectsDocument } from "../custom-object.js";
 import type { Document, Tree } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
+import { isHeldHere } from "../envoy/sides.js";
 import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } from "../generator.js";
 import { bootstrapConfigMap } from "./bootstrap-override.js";
 import { clusterPatches } from "./cluster-patches.js";
@@ -150,7 +151,26 @@ const gatewayBootstrapTitle =
 
 function filterObject(place: Place): readonly Tree[] {
   const patches = [...filterPatches(place), ...routePatches(place), ...clusterPatches(place)];
-  if (patches.length === 0) return [];
+  if (patches.length > 0) reportPort(place);
+  else if (!holdsBreaker(place)) return [];
   const all = [...connectionPatches(place), ...patches];
   return [envoyFilter(place.object, place.labels, all)];
+}
+
+/** What its Sidecar's breaker refuses says when to come back, too. */
+function holdsBreaker({ context, services, envoy }: Place): boolean {
+  return context === "SIDECAR_INBOUND" && services.some((service) => isHeldHere(service, envoy));
+}
+
+/** Pods may serve more than one port, and only a cluster's name says which one is the service's. */
+function reportPort({ context, port, services, envoy }: Place): void {
+  const [service] = services;
+  if (context !== "SIDECAR_INBOUND" || port !== undefined || service === undefined) return;
+  envoy.report({
+    id: "HG368",
+    spot: { service: service.name, path: ["clusters"] },
+    message: "the container's port is not named: what its sidecar does it does on every port",
+    hint: 'add clusters: ["inbound|8080||"], with that port',
+    severity: "warning",
+  });
 }

@@ -45,6 +45,12 @@ export function inboundCluster(service: ServicePolicy): string | undefined {
   );
 }
 
+/** The port of the service's container; undefined where the policy's `clusters` does not say it. */
+export function inboundPort(service: ServicePolicy): number | undefined {
+  const port = inboundCluster(service)?.split("|").at(1);
+  return port === undefined ? undefined : Number(port);
+}
+
 /** Ports of gateways whose virtual hosts are looked for: `shop.example.com:443`. */
 const gatewayPorts = [80, 443] as const;
 

@@ -2,13 +2,12 @@ import type { ServicePolicy } from "../../policy/service-policy.js";
 import { type ObjectPlace, objectName } from "../custom-object.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import type { GeneratedPolicy } from "../generator.js";
-import type { PatchContext } from "./envoy-filter.js";
+import type { PatchPlace } from "./envoy-filter.js";
 import { istioGatewayLabels, istioRootNamespace } from "./istio-object.js";
-import { gatewayVirtualHosts, meshName, outboundVirtualHost } from "./mesh-name.js";
+import { gatewayVirtualHosts, inboundPort, meshName, outboundVirtualHost } from "./mesh-name.js";
 
 /** Proxies that one EnvoyFilter is for, and what they serve. */
-export interface Place {
-  readonly context: PatchContext;
+export interface Place extends PatchPlace {
   readonly object: ObjectPlace;
   /** Undefined: every workload of the namespace, and of the mesh in the root namespace. */
   readonly labels: Readonly<Record<string, string>> | undefined;
@@ -29,6 +28,7 @@ export function namespaceOf({ namespace, upstream }: ServicePolicy, envoy: Envoy
 export function ownPlace(service: ServicePolicy, envoy: EnvoyContext): Place {
   return {
     context: "SIDECAR_INBOUND",
+    port: inboundPort(service),
     object: {
       name: objectName(`headgate-${service.name}`),
       namespace: namespaceOf(service, envoy),
@@ -43,6 +43,7 @@ export function ownPlace(service: ServicePolicy, envoy: EnvoyContext): Place {
 export function callersPlace({ services }: GeneratedPolicy, envoy: EnvoyContext): Place {
   return {
     context: "SIDECAR_OUTBOUND",
+    port: undefined,
     object: { name: "headgate-callers", namespace: istioRootNamespace },
     labels: undefined,
     services,
@@ -58,6 +59,7 @@ export function gatewayPlace({ services }: GeneratedPolicy, envoy: EnvoyContext)
   const isCaller = envoy.options.roles.includes("sidecar");
   return {
     context: "GATEWAY",
+    port: undefined,
     object: { name: "headgate-gateway", namespace: istioRootNamespace },
     labels: istioGatewayLabels,
     services,

@@ -2,7 +2,7 @@ import type { ServicePolicy } from "../../policy/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import { virtualHost } from "../envoy/routes.js";
 import { shedRoutes } from "../envoy/shed-routes.js";
-import { itemsOf, memberOf, withMember } from "../tree-members.js";
+import { asMap, itemsOf, memberOf, withMember } from "../tree-members.js";
 import { firstRoutePatches, routeMergePatch, virtualHostPatch } from "./envoy-filter.js";
 import { chainAt } from "./filter-patches.js";
 import { istioDuration } from "./istio-object.js";
@@ -13,23 +13,38 @@ import { retryWaits } from "./virtual-service.js";
 /** What the routes of a place have beside those that Istio makes. */
 export function routePatches(place: Place): readonly Tree[] {
   return place.services.flatMap((service) => {
-    const { names } = chainAt(service, place);
-    // As it would be in a proxy of ours; its last route is the one that Istio has itself.
-    const whole = virtualHost(service, place.envoy, { domains: [], filters: names });
-    const told = toldOf(whole);
+    const told = toldOf(virtualHostAt(service, place));
     const extras = routeExtras(service, place);
-    const first =
-      place.context === "SIDECAR_INBOUND"
-        ? ownRoutes(itemsOf(memberOf(whole, "routes")), service, place)
-        : shedRoutes(service, place.envoy, names);
+    const first = firstRoutes(service, place);
     if (told === undefined && extras === undefined && first.length === 0) return [];
     const hosts = virtualHostsAt(service, place);
     if (hosts.length === 0) reportNoHosts(service, place);
     return hosts.flatMap((host) => [
-      ...(told === undefined ? [] : [virtualHostPatch(place.context, host, told)]),
-      ...(extras === undefined ? [] : [routeMergePatch(place.context, host, { route: extras })]),
-      ...firstRoutePatches(place.context, host, first),
+      ...(told === undefined ? [] : [virtualHostPatch(place, host, told)]),
+      ...(extras === undefined ? [] : [routeMergePatch(place, host, { route: extras })]),
+      ...firstRoutePatches(place, host, first),
     ]);
+  });
+}
+
+/** As it would be in a proxy of ours; its last route is the one that Istio has itself. */
+function virtualHostAt(service: ServicePolicy, place: Place): Tree {
+  const { names } = chainAt(service, place);
+  return virtualHost(service, place.envoy, { domains: [], filters: names });
+}
+
+/** Routes that come before all others of a service. */
+function firstRoutes(service: ServicePolicy, place: Place): readonly Tree[] {
+  if (place.context !== "SIDECAR_INBOUND") {
+    return shedRoutes(service, place.envoy, chainAt(service, place).names);
+  }
+  return ownRoutes(itemsOf(memberOf(virtualHostAt(service, place), "routes")), service, place);
+}
+
+/** Whether some of them run at Envoy's priority HIGH. */
+export function hasUrgentRoutes(service: ServicePolicy, place: Place): boolean {
+  return firstRoutes(service, place).some((route) => {
+    return asMap(memberOf(route, "route"))?.["priority"] !== undefined;
   });
 }
 

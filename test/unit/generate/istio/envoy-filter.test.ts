@@ -3,10 +3,12 @@ import { firstRoutePatches, routeMergePatch } from "../../../../src/generate/ist
 import { plainTree } from "../../../../src/generate/plain-tree.js";
 import { applyEnvoyFilter } from "../../../support/istio-mesh.js";
 
+const gateway = { context: "GATEWAY", port: undefined } as const;
+
 describe("firstRoutePatches()", () => {
   it("leaves routes in their order once Istio has put each of them first", () => {
     const routes = ["a", "b", "c"].map((name) => ({ name }));
-    const configPatches = firstRoutePatches("GATEWAY", "x:80", routes).map(plainTree);
+    const configPatches = firstRoutePatches(gateway, "x:80", routes).map(plainTree);
     const { listener, unused } = applyEnvoyFilter(
       { spec: { configPatches } },
       {
@@ -35,7 +37,7 @@ describe("firstRoutePatches()", () => {
 
 describe("routeMergePatch()", () => {
   it("acts on routes that lead to a cluster: merged into a redirect it would replace it", () => {
-    expect(plainTree(routeMergePatch("GATEWAY", undefined, {}))).toMatchObject({
+    expect(plainTree(routeMergePatch(gateway, undefined, {}))).toMatchObject({
       match: { context: "GATEWAY", routeConfiguration: { vhost: { route: { action: "ROUTE" } } } },
     });
   });
