@@ -145,8 +145,8 @@ const targetProblemRows = {
   HG368: {
     title: "A sidecar's settings act on every port of the pods.",
     remedy:
-      'Name the container\'s port by its cluster: `clusters: ["inbound|8080||"]`. Otherwise limits ' +
-      "and admission of one port hold for the others as well.",
+      'Name the container\'s port by its cluster: `clusters: ["inbound|8080||"]`. Otherwise ' +
+      "limits and admission of one port hold for the others as well.",
   },
 } as const satisfies Record<string, ProblemRow>;
 

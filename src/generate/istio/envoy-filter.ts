@@ -46,7 +46,7 @@ export function httpFilterPatch(place: PatchPlace, value: Tree): TreeMap {
   };
 }
 
-/** A sidecar has one listener for all that comes in, and a filter chain for each port of the pod. */
+/** A sidecar has one listener for all that comes in, with a filter chain for each port of a pod. */
 function listenerMatch({ context, port }: PatchPlace, filter: TreeMap): TreeMap {
   const isInbound = context === "SIDECAR_INBOUND";
   return {
