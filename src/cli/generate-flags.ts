@@ -15,6 +15,7 @@ import {
   type Target,
   targets,
 } from "../generate/generator.js";
+import { findNearestName } from "../policy/nearest-name.js";
 
 /** What stands on the command line, as it was typed. */
 export interface GenerateFlags {
@@ -73,13 +74,41 @@ export function addGenerateFlags(command: Command): void {
   for (const option of options) command.addOption(option);
 }
 
-/** What is generated for whom, or what is wrong with the command line. */
+/** Flags that say something to some targets only; the others to all. */
+const targetsOfFlag = {
+  envoyVersion: ["envoy"],
+  istioVersion: ["istio"],
+  gatewayVersion: ["gateway"],
+  form: ["envoy"],
+  role: ["envoy", "istio"],
+  namespace: ["istio", "gateway", "kubernetes", "alerts"],
+  replicas: ["gateway", "kubernetes", "alerts"],
+  image: ["gateway", "kubernetes"],
+  withoutClientCertificates: ["kubernetes"],
+  runbookUrl: ["alerts", "dashboards"],
+} as const satisfies Partial<Record<keyof GenerateFlags, readonly Target[]>>;
+
+/**
+ * What is generated for whom, or what is wrong with the command line.
+ *
+ * @param isGiven whether a flag stands on the command line
+ */
 export function readGenerateOptions(
   target: string,
   flags: GenerateFlags,
+  isGiven: (flag: string) => boolean,
 ): ParsedOption<{ readonly target: Target; readonly options: GenerateOptions }> {
   const known = targets.find((one) => one === target);
-  if (known === undefined) return problem(`TARGET is one of ${targets.join(", ")}`);
+  if (known === undefined) {
+    const nearest = findNearestName(target, targets);
+    const meant = nearest === undefined ? "" : `\n(Did you mean ${nearest}?)`;
+    return problem(`TARGET is one of ${targets.join(", ")}${meant}`);
+  }
+  for (const [flag, ofTargets] of Object.entries<readonly Target[]>(targetsOfFlag)) {
+    if (!isGiven(flag) || ofTargets.includes(known)) continue;
+    const name = flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    return problem(`--${name} is for ${ofTargets.join(", ")}, and ${known} takes no notice of it`);
+  }
   const versions = new Map<keyof typeof versionRanges, MinorVersion>();
   for (const name of ["envoyVersion", "istioVersion", "gatewayVersion"] as const) {
     const range = versionRanges[name];

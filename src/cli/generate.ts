@@ -41,7 +41,8 @@ export function addGenerate(program: Command, context: CommandContext): void {
     .addHelpText("before", examplesText)
     .addHelpText("after", helpText)
     .action(async (target: string, paths: readonly string[], flags: GenerateFlags) => {
-      const read = readGenerateOptions(target, flags);
+      const isGiven = (flag: string): boolean => command.getOptionValueSource(flag) === "cli";
+      const read = readGenerateOptions(target, flags, isGiven);
       if (read.kind === "problem") return command.error(`error: ${read.message}`);
       const run = { ...read.value, flags, paths, context };
       context.exitWith(await runGenerate(run));

@@ -46,6 +46,7 @@ function lintService(service: ServicePolicy): readonly GenerateProblem[] {
     lintBreakers(service),
     lintEjections(service),
     lintRetries(service),
+    lintWaitCurve(service),
   ].filter((problem) => problem !== undefined);
 }
 
@@ -98,6 +99,25 @@ function lintRetries(service: ServicePolicy): GenerateProblem | undefined {
     id: "HG424",
     message: `${quoteText(repeated)} repeats refusals, without a budget`,
     hint: "leave out `retryBudget: off`, or retry what the upstream has surely not begun",
+  });
+}
+
+/** Share of requests that a curve may refuse while nobody waits before somebody should know. */
+const restRatioMax = 0.01;
+
+/** A curve that is too flat for its midpoint refuses before there is anything to wait for. */
+function lintWaitCurve(service: ServicePolicy): GenerateProblem | undefined {
+  const { sigmoid } = service.admission?.estimatedWait ?? {};
+  // How long service takes nobody knows here.
+  if (sigmoid?.midpoint.kind !== "duration") return undefined;
+  const midpointSeconds = sigmoid.midpoint.ms / 1_000;
+  const restRatio = 1 / (1 + Math.exp(sigmoid.slopePerSecond * midpointSeconds));
+  if (restRatio < restRatioMax) return undefined;
+  const slope = Math.ceil(100 * (Math.log(1 / restRatioMax - 1) / midpointSeconds)) / 100;
+  return warning(service, ["admission", "estimatedWait", "sigmoid"], {
+    id: "HG443",
+    message: `the curve refuses ${Math.round(100 * restRatio)} % of requests while nobody waits`,
+    hint: `slope: ${slope}, and it refuses less than 1 %`,
   });
 }
 

@@ -65,8 +65,7 @@ const hostForm: TextForm = {
   id: "HG222",
   what: "a host",
   rule: ruleOf(253, "a host name or an IPv4 address, without scheme, port or wildcard"),
-  isRight: (text) =>
-    text.split(".").every((label) => /^[a-z0-9_](?:[a-z0-9_-]{0,62})$/i.test(label)),
+  isRight: (text) => isAddressOrName(text) && text.split(".").every(isHostLabel),
   meant: (text) =>
     text
       .replace(/^[a-z]+:\/\//i, "")
@@ -74,6 +73,15 @@ const hostForm: TextForm = {
       .replace(/^\*\./, "")
       .replace(/\.$/, ""),
 };
+
+function isHostLabel(label: string): boolean {
+  return /^[a-z0-9_](?:[a-z0-9_-]{0,62})$/i.test(label);
+}
+
+/** What ends in a number is an IPv4 address or none. Source: WHATWG URL, "ends in a number". */
+function isAddressOrName(text: string): boolean {
+  return !/(?:^|\.)\d+$/.test(text) || parseNetwork(text) !== undefined;
+}
 
 const hostPatternForm: TextForm = {
   ...hostForm,

@@ -174,6 +174,10 @@ export const documentProblemRows = {
     title: "A priority header is read that proxies have removed.",
     remedy: "Name who may set it in `priority.from.trust`, or read another header.",
   },
+  HG443: {
+    title: "A curve over the estimated wait refuses requests while nobody waits.",
+    remedy: "Choose a steeper `slope`, or a later `midpoint`: their product is 4.6 for 1 %.",
+  },
   HG450: {
     title: "A name or a type is not of Envoy's API.",
     remedy: "Correct its spelling, or move it to the message where it belongs.",

@@ -26,6 +26,11 @@ const trusted = "from: {trust: {sources: [10.0.0.0/8]}}";
 const headerPart = "{header: x-request-priority, as: remote_address}";
 const fixed = "{minRtt: {fixed: 20ms}}";
 
+function curve(midpoint: string, slope: number): string {
+  const sigmoid = `{midpoint: ${midpoint}, slope: ${slope}}`;
+  return `    - {name: a, admission: {estimatedWait: {sigmoid: ${sigmoid}}}}`;
+}
+
 describe("lintPolicy()", () => {
   it.each([
     [`    - {name: a, ${limited}}`, ["HG422 a.rateLimit"]],
@@ -44,6 +49,11 @@ describe("lintPolicy()", () => {
     ["    - {name: a, retries: {retryOn: [5xx]}}", []],
     ["    - {name: a, retries: {retryOn: [reset]}, circuitBreakers: {retryBudget: off}}", []],
     ["    - {name: a}", []],
+    // As e to the power of 2 has it, 12 of 100 without anybody in the queue.
+    [curve("1s", 2), ["HG443 a.admission.estimatedWait.sigmoid"]],
+    [curve("1s", 4.6), []],
+    [curve("28s", 0.23), []],
+    [curve("2x", 0.1), []],
     [`    - {name: a, ${byHeader}, admission: {}}`, ["HG442 a.priority.rules"]],
     [`    - {name: a, ${byHeader}}`, []],
     [`    - {name: a, ${byHeader.replace("rules", `${trusted}, rules`)}, admission: {}}`, []],

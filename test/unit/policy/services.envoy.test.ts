@@ -159,6 +159,15 @@ describe("parsePolicy(), of what Envoy holds", () => {
     expect(both(upstream, 'clusters: ["outbound|80||a.example"]')).toEqual(["HG242"]);
   });
 
+  it("refuses as a host or an address what ends in a number and is no IPv4 address", () => {
+    const at = (address: string) => idsOf(service(`upstream: {address: "${address}", port: 80}`));
+    for (const right of ["10.0.0.30", "a1.example", "::1"]) expect(at(right), right).toEqual([]);
+    for (const wrong of ["10.0.0.300", "10.0.0", "example.1"]) {
+      expect(at(wrong), wrong).toEqual(["HG222"]);
+      expect(idsOf(service(`hosts: ["${wrong}"]`)), wrong).toEqual(["HG222"]);
+    }
+  });
+
   it("tells the name of the policy, and none of a ratelimit file", () => {
     expect(parse("{services: []}")).toMatchObject({ name: "a" });
     const ratelimit = parsePolicy([{ file: "a.yaml", text: "domain: a\n" }]);

@@ -136,7 +136,8 @@ describe("--runbook-url", () => {
   } as const;
 
   it("is taken as it is, and refused where it is none or has a section already", () => {
-    const read = (runbookUrl: string) => readGenerateOptions("alerts", { ...flags, runbookUrl });
+    const read = (runbookUrl: string) =>
+      readGenerateOptions("alerts", { ...flags, runbookUrl }, () => false);
     expect(read("https://runbooks.example/a?b=c")).toMatchObject({
       kind: "value",
       value: { options: { runbookUrl: "https://runbooks.example/a?b=c" } },
