@@ -96,7 +96,7 @@ async function runGenerate(run: Run): Promise<number> {
   }
   const parsed = parsePolicy(texts);
   if (parsed.kind === "problems") return refusePolicy(run, parsed);
-  const policy = generatedPolicy(parsed, { texts, hash: policyVersion(texts) });
+  const policy = generatedPolicy(parsed, { texts, hashOf: policyVersion });
   const wish = { target, policy, options };
   const { documents, problems: found } = generate(
     wish,

@@ -4,15 +4,28 @@ import type { GeneratedPolicy } from "./generator.js";
 /** What a policy is called whose files give it no name. */
 const usualName = "policy";
 
-/**
- * A policy that was understood, as generators take it.
- *
- * @param sources the texts that it was read from, and the short hash of them all
- */
+/** What a policy was read from. */
+export interface PolicyOrigin {
+  readonly texts: readonly PolicyText[];
+  /** A short hash, by which people know policies. */
+  readonly hashOf: (texts: readonly PolicyText[]) => string;
+}
+
+/** A policy that was understood, as generators take it. */
 export function generatedPolicy(
   parsed: Extract<ParsedPolicy, { kind: "policy" }>,
-  { texts, hash }: { readonly texts: readonly PolicyText[]; readonly hash: string },
+  { texts, hashOf }: PolicyOrigin,
 ): GeneratedPolicy {
   const { name = usualName, domains, rules, services, quotas, proxies } = parsed;
-  return { name, hash, texts, domains, rules, services, quotas, proxies };
+  const meaning = { name, domains, rules, services, quotas, proxies };
+  // Another comment, or another order of fields, makes no file stale.
+  return { ...meaning, hash: hashOf([{ file: name, text: textOf(meaning) }]), texts };
+}
+
+function textOf(meaning: Omit<GeneratedPolicy, "hash" | "texts">): string {
+  return JSON.stringify(meaning, (_, value: unknown) => {
+    if (value instanceof Map || value instanceof Set) return [...value];
+    if (value instanceof RegExp) return value.source;
+    return typeof value === "bigint" ? String(value) : value;
+  });
 }

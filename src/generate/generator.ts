@@ -14,7 +14,7 @@ export type Target = (typeof targets)[number];
 export interface GeneratedPolicy {
   /** `metadata.name`. */
   readonly name: string;
-  /** A short hash of its texts: the first 12 hex digits of their SHA-256. */
+  /** A short hash of what it means, whatever its comments: 12 hex digits. */
   readonly hash: string;
   /** The texts themselves, for targets that carry the policy along. */
   readonly texts: readonly { readonly file: string; readonly text: string }[];

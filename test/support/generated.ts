@@ -77,7 +77,7 @@ export function casePolicy({ folder }: GeneratedCase): GeneratedPolicy {
 export function policyOf(texts: readonly PolicyText[]): GeneratedPolicy {
   const parsed = parsePolicy(texts);
   if (parsed.kind === "problems") throw new Error(`a wrong policy:\n${formatProblems(parsed)}`);
-  return generatedPolicy(parsed, { texts, hash: policyVersion(texts) });
+  return generatedPolicy(parsed, { texts, hashOf: policyVersion });
 }
 
 /** The case's options: what is usual, but for what `options.json` says. */

@@ -21,6 +21,23 @@ function problem(severity: "error" | "warning"): GenerateProblem {
   return { id: "HG399", spot, message: "m", hint: "h", severity };
 }
 
+describe("the hash of a policy", () => {
+  it("is of what it means: comments, quotes and the order of fields are left out", () => {
+    const limits = (rate: string) => {
+      return `  rateLimits: [{domain: shop, descriptors: [${rate}]}]\n`;
+    };
+    const minute = "{key: user, rate_limit: {unit: minute, requests_per_unit: 5}}";
+    const hashOf = (one: string) => policyOf([{ file: "policy.yaml", text: one }]).hash;
+    const usual = hashOf(text + limits(minute));
+    const same = "{rate_limit: {requests_per_unit: 5, unit: 'minute'}, key: user}";
+    expect(hashOf(`# A word.\n\n${text}  # And one more.\n${limits(same)}`)).toBe(usual);
+    for (const other of [minute.replace("5", "6"), minute.replace("user", "caller")]) {
+      expect(hashOf(text + limits(other)), other).not.toBe(usual);
+    }
+    expect(hashOf((text + limits(minute)).replace("port: 80", "port: 81"))).not.toBe(usual);
+  });
+});
+
 describe("generate()", () => {
   it("gives documents with warnings, of the policy's lints and of checks", () => {
     const seen: (readonly Document[])[] = [];
