@@ -1,4 +1,5 @@
 import { envoyShareDefault } from "../core/feedback-settings.js";
+import { asksForAdmission } from "./admission-asking.js";
 import type { ProxyPolicy } from "./proxy-policy.js";
 import type { ServicePolicy } from "./service-policy.js";
 
@@ -23,21 +24,33 @@ export const requestsThresholdMax = 2 ** 32 - 1;
  * The largest limit is the law's, or what admission holds where that is less; where there is
  * neither, it is Envoy's own default for each proxy.
  *
- * Example: a law up to 1,000, 300 at most by admission, 8 proxies expected: 38.
+ * Where each request has a permit of Headgate's and no limit goes back to Envoys, it is the whole limit
+ * at each proxy: a backstop. As a part of it, it would refuse what Headgate has let in or queues.
+ *
+ * Example: a law up to 1,000, 300 at most by admission, 8 proxies expected: 38 where breakers are
+ * driven, else 300.
  *
  * @returns a whole number from 1
  */
 export function configuredRequestsMax(
-  { admission, circuitBreakers, concurrency }: Omit<ConfiguredService, "priority">,
+  service: Omit<ConfiguredService, "priority">,
   { expectedCount }: Pick<ProxyPolicy, "expectedCount">,
 ): number {
+  const { admission, circuitBreakers, concurrency } = service;
   const { requestsMax } = circuitBreakers;
   if (requestsMax !== "auto") return requestsMax;
   const lawMax = concurrency?.settings.limits.max ?? Number.POSITIVE_INFINITY;
   const limitMax = Math.min(lawMax, admission?.maxInFlight ?? Number.POSITIVE_INFINITY);
   if (limitMax === Number.POSITIVE_INFINITY) return envoyShareDefault;
-  const part = Math.ceil(limitMax / Math.max(1, expectedCount));
+  const proxies = isBackstop(service) ? 1 : Math.max(1, expectedCount);
+  const part = Math.ceil(limitMax / proxies);
   return Math.min(requestsThresholdMax, Math.max(1, part));
+}
+
+/** Whether Headgate's permits bound what a breaker would, and it has no share of its own. */
+export function isBackstop(service: Pick<ConfiguredService, "admission" | "concurrency">): boolean {
+  const isDriven = (service.concurrency?.feedback.length ?? 0) > 0;
+  return !isDriven && asksForAdmission(service);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { configuredRequestsMax } from "../../policy/configured-share.js";
+import { configuredRequestsMax, isBackstop } from "../../policy/configured-share.js";
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "./context.js";
@@ -46,8 +46,10 @@ function requestsNote(service: ServicePolicy, { policy }: EnvoyContext): string 
   const origin =
     limitMax === undefined
       ? "Envoy's own default: the policy sets the service no limit."
-      : `The service's largest limit, ${limitMax}, by the ${expectedCount} expected ` +
-        `${expectedCount === 1 ? "proxy" : "proxies"}, rounded up.`;
+      : isBackstop(service)
+        ? `The service's largest limit: Headgate's permits let in no more in the whole fleet.`
+        : `The service's largest limit, ${limitMax}, by the ${expectedCount} expected ` +
+          `${expectedCount === 1 ? "proxy" : "proxies"}, rounded up.`;
   return `${driven}${origin}`;
 }
 

@@ -1,5 +1,6 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../core/deadline.js";
 import { orcaHeader } from "../../core/orca.js";
+import { asksForAdmission } from "../../policy/admission-asking.js";
 import { createPriorityClassifier } from "../../policy/priority-classifier.js";
 import { addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
 import type { ServicePolicy } from "../../policy/service-policy.js";
@@ -16,19 +17,9 @@ const messageTimeoutMs = 200;
 /** What Headgate adds to the wait that it announces. Source: `waitTimeoutMarginMs` of admission. */
 export const announcedWaitMarginMs = 200;
 
-/**
- * Whether requests of a service ask for admission. A law that only listens to what Envoys tell, and
- * only sends its limit back, needs no request to ask.
- */
-export function usesExtProc({ admission, rateLimit, concurrency }: ServicePolicy): boolean {
-  if (rateLimit?.inExtProc === true) return true;
-  if (admission === undefined) return false;
-  if (concurrency === undefined || concurrency.feedback.length === 0) return true;
-  if (concurrency.sources.includes("extProc")) return true;
-  const { maxInFlight, maxInFlightPer, shedAt, deadline, queue } = admission;
-  const { estimatedWait, gate, throttle, load } = admission;
-  const blocks = [maxInFlight, maxInFlightPer, shedAt, deadline, queue, estimatedWait];
-  return [...blocks, gate, throttle, load].some((block) => block !== undefined);
+/** Whether requests of a service ask for admission, or for limits beside it. */
+export function usesExtProc(service: ServicePolicy): boolean {
+  return service.rateLimit?.inExtProc === true || asksForAdmission(service);
 }
 
 /**

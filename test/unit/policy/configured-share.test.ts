@@ -32,6 +32,7 @@ describe("configuredRequestsMax()", () => {
     { what: "one at least", of: limited(1), count: 50, part: 1 },
     { what: "no more than admission holds", of: limited(1_000, 300), count: 8, part: 38 },
     { what: "Envoy's default without a law", of: testService(undefined), count: 8, part: 1_024 },
+    { what: "all of what permits hold", of: testService({ maxInFlight: 30 }), count: 8, part: 30 },
     { what: "what 32 bits hold", of: limited(2 ** 40), count: 1, part: requestsThresholdMax },
   ])("is $what", ({ of, count, part }) => {
     expect(configuredRequestsMax(of, proxies(count))).toBe(part);

@@ -9,6 +9,7 @@ import {
   usualOutlierDetection,
 } from "../../../../src/policy/usual-upstream.js";
 import { testService } from "../../../support/admission.js";
+import { toldService } from "../../../support/control-rig.js";
 import { apiProblems, plain, testContext } from "../../../support/envoy-parts.js";
 
 const upstream = { address: "orders.example", port: 8080 };
@@ -46,11 +47,13 @@ describe("circuitBreakers()", () => {
   });
 
   it("says where an automatic number comes from", () => {
-    const service = testService({ maxInFlight: 10 });
     const { context } = testContext({ proxies: { expectedCount: 3 } });
-    const tree = circuitBreakers(service, context);
-    expect(thresholdsOf(plain(tree))[0]).toMatchObject({ max_requests: 4 });
-    expect(comments(tree)).toContain("largest limit, 10, by the 3 expected proxies, rounded up");
+    const part = circuitBreakers(toldService("orders"), context);
+    expect(thresholdsOf(plain(part))[0]).toMatchObject({ max_requests: 334 });
+    expect(comments(part)).toContain("largest limit, 1000, by the 3 expected proxies, rounded up");
+    const whole = circuitBreakers(testService({ maxInFlight: 10 }), context);
+    expect(thresholdsOf(plain(whole))[0]).toMatchObject({ max_requests: 10 });
+    expect(comments(whole)).toContain("Headgate's permits let in no more in the whole fleet");
     expect(comments(circuitBreakers(testService(undefined), context))).toContain(
       "Envoy's own default",
     );
