@@ -1,5 +1,6 @@
 import { writeFile } from "node:fs/promises";
-import type { IncomingHttpHeaders } from "node:http";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { AdmissionRig } from "../support/admission.js";
 import type { Envoy } from "../support/envoy.js";
@@ -26,7 +27,10 @@ function client({ port }: Envoy): Send {
 }
 
 /** A generated proxy of one policy, and a Headgate of the same. */
-async function startBoth(wish: Pick<GeneratedWish, "services" | "more">) {
+async function startBoth({
+  proxies = "",
+  ...wish
+}: Pick<GeneratedWish, "services" | "more" | "proxies">) {
   const controlPort = await freePort();
   const shorter = trueTimes ? {} : { HEADGATE_LAYER_TTL_MS: "6000" };
   const env = { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}`, ...shorter };
@@ -34,7 +38,7 @@ async function startBoth(wish: Pick<GeneratedWish, "services" | "more">) {
   const place = `{address: 127.0.0.1, port: ${headgate.grpcPort}, controlPort: ${controlPort}`;
   const { envoy, policy } = await startGeneratedEnvoy(stage, {
     ...wish,
-    proxies: `headgate: ${place}, rateLimitTimeout: 1s}`,
+    proxies: `headgate: ${place}, rateLimitTimeout: 1s}\n${proxies}`,
   });
   await writeFile(headgate.policyPath, policy);
   await headgate.restart();
@@ -349,5 +353,48 @@ describe("a generated ext_proc filter", () => {
     expect(refused.headers["x-headgate-reason"]).toContain("time left");
     expect(refused.headers["content-type"]).toBe("application/problem+json");
     expect(Number(refused.headers["retry-after"])).toBeGreaterThanOrEqual(1);
+  });
+
+  it("refuses by no breaker what Headgate has let in or queues, one proxy of four or not", async () => {
+    const workMs = 20;
+    let [inWork, mostInWork] = [0, 0];
+    const server = createServer((request, response) => {
+      request.resume();
+      inWork += 1;
+      mostInWork = Math.max(mostInWork, inWork);
+      setTimeout(() => {
+        inWork -= 1;
+        response.end("done\n");
+      }, workMs);
+    });
+    server.keepAliveTimeout = 0;
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    stage.atEnd(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    const { envoy, headgate, send } = await startBoth({
+      proxies: "expected: 4",
+      services: `
+        - name: orders
+          upstream: {address: 127.0.0.1, port: ${port}}
+          admission: {maxInFlight: 8, queue: {size: 40, maxWait: 10s}}
+      `,
+    });
+    await waitFor("Headgate is asked", async () => {
+      await send();
+      const { body } = await headgate.get("/metrics");
+      return /headgate_admission_\w+_total\{[^}]*orders[^}]*\} [1-9]/.test(body);
+    });
+    const clients = Array.from({ length: 16 }, async () => {
+      const statuses: number[] = [];
+      for (let count = 0; count < 20; count += 1) statuses.push((await send()).status);
+      return statuses;
+    });
+    const statuses = (await Promise.all(clients)).flat();
+    expect(statuses.filter((status) => status !== 200)).toEqual([]);
+    expect(await envoy.stat("cluster.orders.upstream_rq_pending_overflow")).toBe(0);
+    expect(mostInWork).toBe(8);
   });
 });
