@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/app/clock.js";
 import { AdmissionRig } from "../support/admission.js";
 import type { Envoy } from "../support/envoy.js";
 import { freePort } from "../support/free-port.js";
@@ -355,17 +356,17 @@ describe("a generated ext_proc filter", () => {
     expect(Number(refused.headers["retry-after"])).toBeGreaterThanOrEqual(1);
   });
 
-  it("refuses by no breaker what Headgate has let in or queues, one proxy of four or not", async () => {
+  it("refuses by no breaker what Headgate has let in or queues", async () => {
     const workMs = 20;
     let [inWork, mostInWork] = [0, 0];
     const server = createServer((request, response) => {
       request.resume();
       inWork += 1;
       mostInWork = Math.max(mostInWork, inWork);
-      setTimeout(() => {
+      systemClock.schedule(workMs, () => {
         inWork -= 1;
         response.end("done\n");
-      }, workMs);
+      });
     });
     server.keepAliveTimeout = 0;
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -384,8 +385,7 @@ describe("a generated ext_proc filter", () => {
     });
     await waitFor("Headgate is asked", async () => {
       await send();
-      const { body } = await headgate.get("/metrics");
-      return /headgate_admission_\w+_total\{[^}]*orders[^}]*\} [1-9]/.test(body);
+      return /headgate_admission_.*orders.* [1-9]/.test((await headgate.get("/metrics")).body);
     });
     const clients = Array.from({ length: 16 }, async () => {
       const statuses: number[] = [];
