@@ -25,7 +25,8 @@ export const requestsThresholdMax = 2 ** 32 - 1;
  * neither, it is Envoy's own default for each proxy.
  *
  * Where each request has a permit of Headgate's and no limit goes back to Envoys, it is the whole
- * limit at each proxy: a backstop. As a part of it, it would refuse what Headgate has let in or queues.
+ * limit at each proxy: a backstop. As a part of it, it would refuse what Headgate has let in or
+ * queues.
  *
  * Example: a law up to 1,000, 300 at most by admission, 8 proxies expected: 38 where breakers are
  * driven, else 300.
