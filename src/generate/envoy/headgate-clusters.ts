@@ -85,7 +85,7 @@ export const replicaEjection = {
 } as const;
 
 /** Streams to Headgate at once. */
-const streamsMax = 100_000;
+export const streamsMax = 100_000;
 
 function begin(name: string): TreeMap {
   return {

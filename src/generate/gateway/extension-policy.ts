@@ -3,7 +3,7 @@ import { objectName, specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { extProcFilter, usesExtProc } from "../envoy/ext-proc.js";
-import { replicaEjection } from "../envoy/headgate-clusters.js";
+import { replicaEjection, streamsMax } from "../envoy/headgate-clusters.js";
 import { asMap, memberOf, withMember } from "../tree-members.js";
 import { routeTarget } from "./backend-traffic-policy.js";
 import {
@@ -37,6 +37,10 @@ export function extensionPolicy(
       {
         backendRefs: [backend],
         backendSettings: {
+          circuitBreaker: noted("Each request in work holds a stream of it.", {
+            maxPendingRequests: streamsMax,
+            maxParallelRequests: streamsMax,
+          }),
           healthCheck: {
             passive: noted(replicaEjection.note, {
               splitExternalLocalOriginErrors: true,
