@@ -30,6 +30,12 @@ const targetProblemRows = {
     title: "A proxy cannot listen on a name.",
     remedy: "Give `proxies.listener.address` an IP address.",
   },
+  HG306: {
+    title: "Limits by metadata that nothing sets.",
+    remedy:
+      "Take `--form fragments` and put them beside the filter that sets it (jwt_authn, " +
+      "json_to_metadata), or build the limit of headers.",
+  },
   HG321: {
     title: "The Envoy that is generated for does not have it yet.",
     remedy: "Choose a later `--envoy-version`, or leave it out.",

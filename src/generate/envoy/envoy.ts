@@ -1,3 +1,5 @@
+import { quoteText } from "../../policy/problem.js";
+import type { ServicePolicy } from "../../policy/service-policy.js";
 import type { GenerateProblem, Generator } from "../generator.js";
 import { bootstrap } from "./bootstrap.js";
 import { isAddress } from "./domains.js";
@@ -32,6 +34,27 @@ export const generateEnvoy: Generator = (policy, options) => {
   }
   const plans = planProxies(policy, options, report);
   const isWhole = options.form === "bootstrap";
+  if (isWhole) for (const service of policy.services) reportMetadata(service, report);
   const documents = plans.flatMap((plan) => (isWhole ? [bootstrap(plan)] : fragments(plan)));
   return { documents, problems: [...problems.values()] };
 };
+
+/** Whole proxies have no filter of others', and Headgate's sets metadata of its own alone. */
+function reportMetadata(service: ServicePolicy, report: (problem: GenerateProblem) => void): void {
+  const { rateLimit, name } = service;
+  for (const { parts } of rateLimit?.descriptors ?? []) {
+    for (const part of parts) {
+      if (part.kind !== "metadata" || part.namespace === "headgate") continue;
+      const isLeftOut = part.fallback === undefined;
+      report({
+        id: "HG306",
+        spot: { service: name, path: ["rateLimit", "descriptors"] },
+        message:
+          `no filter of a whole proxy sets the metadata ${quoteText(part.namespace)}: ` +
+          (isLeftOut ? "the limit would never act" : "all requests have the default"),
+        hint: "--form fragments, beside the filter of yours that sets it",
+        severity: isLeftOut ? "error" : "warning",
+      });
+    }
+  }
+}
