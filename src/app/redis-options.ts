@@ -146,7 +146,7 @@ export const redisIgnoredRows: readonly IgnoredOptionRow[] = [
       "batches smaller",
   },
   {
-    names: bothSides("POOL_ON_EMPTY_BEHAVIOR"),
+    names: [...bothSides("POOL_ON_EMPTY_BEHAVIOR"), ...bothSides("POOL_ON_EMPTY_WAIT_DURATION")],
     reason:
       "there is no pool to run empty: what Redis does not answer in time is answered by " +
       "`on_store_failure`",
