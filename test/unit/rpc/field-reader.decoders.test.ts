@@ -12,8 +12,8 @@ import { mutate, randomBytes } from "../../support/wire-fuzz.js";
 const usualBytes = 262_144;
 
 /**
- * What a thread of its own reads is bounded by how many parts it has, not by its bytes: with so many
- * bytes all parts that come in numbers are more than that, and the other parts grow with the bytes.
+ * What a thread of its own reads is bounded by how many parts it has, not by its bytes: in so many
+ * bytes, parts that come in numbers are more than that, and the others grow with the bytes.
  */
 const elsewhereBytes = 524_288;
 
