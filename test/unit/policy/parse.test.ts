@@ -166,7 +166,7 @@ describe("parsePolicy(), its bounds", () => {
       ...files,
       "domain: e\ndescriptors:\n- {key: a, descriptors: [{key: b}]}\n- {key: c}",
     );
-    expect(problem).toMatchObject({ id: "HG160", file: "4.yaml", line: 3 });
+    expect(problem).toMatchObject({ id: "HG160", file: "4.yaml", line: 3, column: 3 });
     expect(others).toEqual([]);
   }, 120_000);
 
