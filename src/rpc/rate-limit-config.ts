@@ -34,7 +34,7 @@ export const resourcesMax = 10_000;
  * The most messages that a set of resources may hold: a policy has at most `rulesMax` descriptors,
  * each with a limit of its own, and a set with more is refused before anything is made of it.
  */
-const partsMax = 2 * rulesMax + resourcesMax;
+export const partsMax = 2 * rulesMax + resourcesMax;
 
 /** Fields of a descriptor with all that it may say, and of its limit. */
 const fieldsPerPart = 8;

@@ -4,9 +4,15 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Tree } from "../../src/generate/document.js";
 import { plainTree } from "../../src/generate/plain-tree.js";
-import { refusalsByEnvoy } from "../support/envoy-validation.js";
 import {
+  type CertificateFiles,
+  refusalsByEnvoy,
+  writeCertificates,
+} from "../support/envoy-validation.js";
+import {
+  type CaseOutcome,
   expectedFiles,
+  type GeneratedCase,
   generateCase,
   generatedCases,
   renderCase,
@@ -20,12 +26,20 @@ import {
  */
 const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
 const cases = generatedCases();
+const outcomes = new Map<GeneratedCase, CaseOutcome>();
+
+/** What the case gives, generated where it is first asked for. */
+function outcomeOf(given: GeneratedCase): CaseOutcome {
+  const outcome = outcomes.get(given) ?? generateCase(given);
+  outcomes.set(given, outcome);
+  return outcome;
+}
 
 describe("generate()", () => {
   it.each(cases.map((given) => [given.name, given] as const))(
     "gives what %s expects",
     (_, given) => {
-      const files = renderCase(given);
+      const files = renderCase(given, outcomeOf(given));
       if (isUpdating) writeExpected(given, files);
       expect(Object.fromEntries(files)).toEqual(Object.fromEntries(expectedFiles(given)));
       expect(Object.fromEntries(renderCase(given))).toEqual(Object.fromEntries(files));
@@ -42,8 +56,10 @@ const verifyMsMax = 120_000;
 
 describe("Envoy itself", () => {
   let folder = "";
+  let certificates: CertificateFiles;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "headgate-golden-"));
+    certificates = writeCertificates(folder);
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -51,8 +67,8 @@ describe("Envoy itself", () => {
   it.concurrent.each(envoyCases.map((given) => [given.name, given] as const))(
     "takes what %s gives",
     async (_, given) => {
-      const { documents } = generateCase(given);
-      const refusals = await refusalsByEnvoy(documents, join(folder, given.name));
+      const { documents } = outcomeOf(given);
+      const refusals = await refusalsByEnvoy(documents, certificates);
       expect(refusals).toEqual([]);
     },
     verifyMsMax,
@@ -62,13 +78,13 @@ describe("Envoy itself", () => {
     "refuses one that leads nowhere, and says why",
     async () => {
       const given = envoyCases.find(({ name }) => name === "envoy/minimal");
-      const documents = given === undefined ? [] : generateCase(given).documents.slice(0, 1);
+      const documents = given === undefined ? [] : outcomeOf(given).documents.slice(0, 1);
       const wrong = documents.map((document) => {
         const text = JSON.stringify(document.parts.map(plainTree));
         const parts: readonly Tree[] = JSON.parse(text.replaceAll('"cluster":"', '"cluster":"no-'));
         return { ...document, parts };
       });
-      const refusals = await refusalsByEnvoy(wrong, join(folder, "wrong"));
+      const refusals = await refusalsByEnvoy(wrong, certificates);
       expect(refusals).toEqual([expect.stringMatching(/exit code 1: .*no-/s)]);
     },
     verifyMsMax,

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { verifyWithEnvoy } from "../../src/cli/verify-envoy.js";
 import { bootstrapMessage } from "../../src/generate/check/find-messages.js";
@@ -32,15 +32,14 @@ export async function validateWithEnvoy(
 
 /**
  * What a real Envoy says against documents: one line for each that it refuses. Whole configurations
- * are taken as they are; fragments of one folder are put into one small configuration. Files of
- * certificates are made in the folder, and stand for those that the documents name.
+ * are taken as they are; fragments of one folder are put into one small configuration. These
+ * certificates stand for those that the documents name.
  */
 export async function refusalsByEnvoy(
   documents: readonly Document[],
-  folder: string,
+  certificates: CertificateFiles,
 ): Promise<readonly string[]> {
   const path = await requireProgram("envoy");
-  const certificates = writeCertificates(folder);
   const whole = wholeConfigurations(documents).map(({ name, value }): Document => {
     const message = bootstrapMessage;
     const part = withCertificates(value, certificates);
@@ -161,14 +160,15 @@ function only(name: string, [value]: readonly PlainValue[]): PlainMap {
   return value === undefined ? {} : { [name]: value };
 }
 
-interface CertificateFiles {
+/** Paths of files of certificates that hold. */
+export interface CertificateFiles {
   readonly authority: string;
   readonly certificate: string;
   readonly key: string;
 }
 
-function writeCertificates(folder: string): CertificateFiles {
-  mkdirSync(folder, { recursive: true });
+/** Makes them in a folder that is there. */
+export function writeCertificates(folder: string): CertificateFiles {
   const authority = new TestAuthority();
   const { certificate, key } = authority.issue({ names: ["headgate"] });
   const write = (name: string, text: string): string => {

@@ -67,7 +67,7 @@ export class TestMaker implements SheetMaker {
     this.onUpdate();
     const { epoch, leaderId } = this.start;
     const services = new Map<string, ServiceShares>();
-    for (const { service } of this.reports) {
+    for (const service of new Set(this.reports.map((report) => report.service))) {
       const mine = this.reports.filter((report) => report.service === service);
       const nodeIds = new Set(mine.map(({ nodeId }) => nodeId));
       const shares = new Map([...nodeIds].map((id) => [id, { default: 1, high: 0 }]));

@@ -106,22 +106,29 @@ export function caseOptions({ folder }: GeneratedCase): GenerateOptions {
 
 const checks = [envoyCheck(readEnvoyApi()), objectCheck(readSchemas())];
 
+/** What a case gives now, as documents; with the problems that are found in them. */
+export interface CaseOutcome extends Generated {
+  readonly policy: GeneratedPolicy;
+}
+
 /** What the case gives now: texts by path; problems, if any, in `problems.txt`. */
-export function renderCase(given: GeneratedCase): ReadonlyMap<string, string> {
-  const policy = casePolicy(given);
-  const generated = generateCase(given, { policy });
+export function renderCase(
+  given: GeneratedCase,
+  { policy, ...generated }: CaseOutcome = generateCase(given),
+): ReadonlyMap<string, string> {
   return renderGenerated(generated, { target: given.target, policy });
 }
 
-/** What the case gives now, as documents; with the problems that are found in them. */
+/** @param looks what looks at the documents; default all that the product has */
 export function generateCase(
   given: GeneratedCase,
-  {
-    policy = casePolicy(given),
-    looks = checks,
-  }: { readonly policy?: GeneratedPolicy; readonly looks?: readonly DocumentCheck[] } = {},
-): Generated {
-  return generate({ target: given.target, policy, options: caseOptions(given) }, looks);
+  { looks = checks }: { readonly looks?: readonly DocumentCheck[] } = {},
+): CaseOutcome {
+  const policy = casePolicy(given);
+  return {
+    policy,
+    ...generate({ target: given.target, policy, options: caseOptions(given) }, looks),
+  };
 }
 
 function renderGenerated(

@@ -59,7 +59,8 @@ export class ObjectSchemas {
     strict: false,
     validateFormats: false,
     logger: false,
-    code: { regExp: goPatterns },
+    // To shorten what is run a few times takes as long as to write it.
+    code: { regExp: goPatterns, optimize: false },
   });
   readonly #definitions = new Map<string, string>();
   readonly #resources: readonly CustomResource[];

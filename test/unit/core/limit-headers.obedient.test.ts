@@ -38,12 +38,7 @@ class Service {
   }
 
   ask(): { readonly r: number; readonly t: number; readonly q: number; readonly w: number } {
-    const table = {
-      get: (key: LimitKey) => this.#buckets.get(key),
-      set: (key: LimitKey, bucket: Bucket) => void this.#buckets.set(key, bucket),
-      delete: (key: LimitKey) => void this.#buckets.delete(key),
-    };
-    const { isDenied, results } = decideRequest([this.#charge], table, this.nowUs);
+    const { isDenied, results } = decideRequest([this.#charge], this.#buckets, this.nowUs);
     if (isDenied) this.refused += 1;
     else this.admitted += 1;
     const decided = results.map((result) => ({ limit: this.#limit, charge: this.#charge, result }));
@@ -57,6 +52,32 @@ class Service {
       throw new Error(`no fields: ${text}`);
     return { r, t, q, w };
   }
+
+  /**
+   * Lets a client go its rounds until then. A round depends on the bucket and its age alone, so
+   * where both come back all rounds in between do: they are counted, and not asked again.
+   */
+  repeat(round: () => void, untilUs: number): void {
+    const known = new Map<string, Pick<Service, "nowUs" | "admitted" | "refused">>();
+    while (this.nowUs < untilUs) {
+      const { nowUs, admitted, refused } = this;
+      const buckets = [...this.#buckets.values()];
+      const state = buckets.map(({ level, tUs }) => `${level} ${nowUs - tUs}`).join();
+      const before = known.get(state);
+      if (before !== undefined) {
+        const periodUs = nowUs - before.nowUs;
+        const count = Math.ceil((untilUs - nowUs) / periodUs) - 1;
+        this.nowUs += count * periodUs;
+        this.admitted += count * (admitted - before.admitted);
+        this.refused += count * (refused - before.refused);
+        for (const [key, { level, tUs }] of this.#buckets) {
+          this.#buckets.set(key, { level, tUs: tUs + count * periodUs });
+        }
+        known.clear();
+      } else known.set(state, { nowUs, admitted, refused });
+      round();
+    }
+  }
 }
 
 type Client = (service: Service, untilUs: number) => void;
@@ -64,17 +85,17 @@ type Client = (service: Service, untilUs: number) => void;
 const clients: Readonly<Record<string, Client>> = {
   /** Uses at once whatever the last answer leaves, and waits for the rest of its time. */
   "uses all at once": (service, untilUs) => {
-    while (service.nowUs < untilUs) {
+    service.repeat(() => {
       const { r, t } = service.ask();
       if (r === 0) service.nowUs += t * second;
-    }
+    }, untilUs);
   },
   /** Spreads what the last answer leaves over its time. */
   "spreads what is left": (service, untilUs) => {
-    while (service.nowUs < untilUs) {
+    service.repeat(() => {
       const { r, t } = service.ask();
       service.nowUs += Math.ceil((t * second) / Math.max(1, r));
-    }
+    }, untilUs);
   },
   /** Reads one answer alone: `r` at the very end of its time, then `q` as each window ends. */
   "believes the first answer": (service, untilUs) => {
@@ -83,11 +104,13 @@ const clients: Readonly<Record<string, Client>> = {
     for (let count = 0; count < r; count += 1) service.ask();
     service.nowUs += w * second;
     // An hour of windows, after what the first answer gave.
-    const endUs = untilUs + (t + w) * second;
-    while (service.nowUs < endUs) {
-      for (let count = 0; count < q; count += 1) service.ask();
-      service.nowUs += w * second;
-    }
+    service.repeat(
+      () => {
+        for (let count = 0; count < q; count += 1) service.ask();
+        service.nowUs += w * second;
+      },
+      untilUs + (t + w) * second,
+    );
   },
   /** Reads one answer that leaves something, and uses that again and again. */
   "repeats what was left": (service, untilUs) => {
@@ -96,10 +119,10 @@ const clients: Readonly<Record<string, Client>> = {
       service.nowUs += t * second;
       ({ r, t } = service.ask());
     }
-    while (service.nowUs < untilUs) {
+    service.repeat(() => {
       for (let count = 0; count < r; count += 1) service.ask();
       service.nowUs += t * second;
-    }
+    }, untilUs);
   },
 };
 

@@ -153,16 +153,20 @@ describe("parsePolicy(), its bounds", () => {
   });
 
   it("reads as many rules as a policy may hold, over several files", () => {
+    // A thousand a key: itself, and a list that all keys of the file share.
+    const list = Array.from({ length: 999 }, (_, i) => `{key: k${i}}`).join();
     const files = Array.from({ length: 4 }, (_, file) => {
-      const items = Array.from({ length: rulesMax / 4 }, (_, i) => `- key: k${i}\n`);
-      return `domain: d${file}\ndescriptors:\n${items.join("")}`;
+      const keys = Array.from({ length: rulesMax / 4_000 }, (_, i) => {
+        return `- {key: k${i}, descriptors: ${i === 0 ? `&list [${list}]` : "*list"}}\n`;
+      });
+      return `domain: d${file}\ndescriptors:\n${keys.join("")}`;
     });
     // The first of the last file is one too many.
     const [problem, ...others] = problemsOf(
       ...files,
       "domain: e\ndescriptors:\n- {key: a, descriptors: [{key: b}]}\n- {key: c}",
     );
-    expect(problem).toMatchObject({ id: "HG160", file: "4.yaml", line: 3 });
+    expect(problem).toMatchObject({ id: "HG160", file: "4.yaml", line: 3, column: 3 });
     expect(others).toEqual([]);
   }, 120_000);
 

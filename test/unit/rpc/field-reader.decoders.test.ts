@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { partsMax } from "../../../src/rpc/rate-limit-config.js";
 import { Dice } from "../../simulation/dice.js";
 import { isRefusal, messageDecoders } from "../../support/decoders.js";
 import { FakeRandom } from "../../support/fake-random.js";
@@ -10,6 +11,12 @@ import { mutate, randomBytes } from "../../support/wire-fuzz.js";
 /** Small enough that a thousand of them take seconds; what is bounded is a part of the bytes. */
 const usualBytes = 262_144;
 
+/**
+ * What a thread of its own reads is bounded by how many parts it has, not by its bytes: in so many
+ * bytes, parts that come in numbers are more than that, and the others grow with the bytes.
+ */
+const elsewhereBytes = 524_288;
+
 const decoders = [...messageDecoders, ...answerDecoders];
 
 describe("the worst inputs of a decoder", () => {
@@ -17,8 +24,7 @@ describe("the worst inputs of a decoder", () => {
     "are refused, or take no more than ten times their bytes: $name",
     { timeout: 60_000 },
     async ({ bytesMax, worst, decode, isElsewhere }) => {
-      // What a thread of its own reads is bounded by what a policy may hold, at its largest size.
-      const byteCount = isElsewhere === true ? bytesMax : Math.min(bytesMax, usualBytes);
+      const byteCount = Math.min(bytesMax, isElsewhere === true ? elsewhereBytes : usualBytes);
       const faults: string[] = [];
       for (const { what, bytes } of worst(byteCount)) {
         try {
@@ -32,6 +38,18 @@ describe("the worst inputs of a decoder", () => {
       expect(faults).toEqual([]);
     },
   );
+
+  it("of as many parts as a policy may have take no more than ten times the largest", async () => {
+    const policies = messageDecoders.find(({ isElsewhere }) => isElsewhere);
+    if (policies === undefined) throw new Error("none is read elsewhere");
+    // Empty ones, of two bytes each.
+    const worst = policies.worst(2 * partsMax).find(({ what }) => what === "descriptors, empty");
+    const made = await policies.decode(worst?.bytes ?? Buffer.alloc(0));
+    // Its texts and the message: it is not refused.
+    expect(made).toHaveLength(2);
+    expect(sizeOf(made)).toBeGreaterThan(5 * policies.bytesMax);
+    expect(sizeOf(made)).toBeLessThan(10 * policies.bytesMax);
+  });
 });
 
 describe("a decoder that reads in turns", () => {
