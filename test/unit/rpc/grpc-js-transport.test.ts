@@ -1,5 +1,5 @@
 import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
-import { type ServiceError as GrpcError, Metadata } from "@grpc/grpc-js";
+import { type ClientUnaryCall, type ServiceError as GrpcError, Metadata } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../../src/core/clock.js";
 import { ServiceError } from "../../../src/core/errors.js";
@@ -45,6 +45,8 @@ function ask(
     readonly path?: string;
     readonly deadline?: number;
     readonly metadata?: Readonly<Record<string, string>>;
+    /** Takes the call, for one that is given up. */
+    readonly onCall?: (call: ClientUnaryCall) => void;
   } = {},
 ): Promise<string> {
   const metadata = new Metadata();
@@ -57,7 +59,9 @@ function ask(
       if (error !== null) reject(error);
       else resolve(answer?.toString() ?? "");
     };
-    client.makeUnaryRequest(path, identity, identity, bytes, metadata, { deadline }, done);
+    const given = { deadline };
+    const call = client.makeUnaryRequest(path, identity, identity, bytes, metadata, given, done);
+    options.onCall?.(call);
   });
 }
 
@@ -197,8 +201,12 @@ describe("a unary call that is read late", () => {
       }),
       { clock, isLate: () => true, onDropped },
     );
-    const hasty = ask(running, { bytes: Buffer.from("hasty"), deadline: inMs(50) });
-    await expect(hasty).rejects.toMatchObject({ code: 4 });
+    const calls: ClientUnaryCall[] = [];
+    const onCall = (call: ClientUnaryCall): void => void calls.push(call);
+    const hasty = ask(running, { bytes: Buffer.from("hasty"), onCall });
+    await waitFor("the first was read", () => turns.length === 1);
+    for (const call of calls) call.cancel();
+    await expect(hasty).rejects.toMatchObject({ code: 1 });
     // On one connection what is sent later is read later: the reset of the first call was read.
     const patient = ask(running, { bytes: Buffer.from("patient") });
     await waitFor("both were read", () => turns.length === 2);
