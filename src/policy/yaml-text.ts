@@ -185,10 +185,10 @@ class SyntaxReporter {
     return this.#syntaxCount > 0;
   }
 
-  /** Refuses a lexeme that stands for something we do not accept. */
+  /** Refuses tags and directives, wherever they stand: nothing else begins as they do. */
   lexeme(lexeme: string, start: number): void {
-    const id = refusedLexemes.get(CST.tokenType(lexeme) ?? "");
-    if (id !== undefined) this.refuse(id, { start, end: start + lexeme.length });
+    if (!lexeme.startsWith("!") && !lexeme.startsWith("%")) return;
+    this.refuse("HG105", { start, end: start + lexeme.length });
   }
 
   refuse(id: keyof typeof refusals, range: TextRange): undefined {
@@ -230,12 +230,6 @@ function codePointName(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   return `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
 }
-
-/** Kinds of lexemes that are not accepted wherever they stand. */
-const refusedLexemes: ReadonlyMap<string, "HG105"> = new Map([
-  ["tag", "HG105"],
-  ["directive-line", "HG105"],
-]);
 
 const refusals = {
   HG105: { message: "tags and directives are not accepted", expected: "plain YAML" },
