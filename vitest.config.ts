@@ -58,7 +58,7 @@ const projects = [
   ...computing.map((kind) =>
     projectOf(kind, { groupOrder: 0, maxWorkers: coreCount + 1, execArgv: computingArgv }),
   ),
-  ...waiting.map((kind) => projectOf(kind, { groupOrder: 1, maxWorkers: coreCount + 2 })),
+  ...waiting.map((kind) => projectOf(kind, { groupOrder: 1, maxWorkers: coreCount + 1 })),
   projectOf(feedback, { groupOrder: 2, maxWorkers: coreCount }),
   projectOf(loading, { groupOrder: 3, maxWorkers: 1 }),
 ];

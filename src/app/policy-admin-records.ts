@@ -1,15 +1,12 @@
 import type { JsonObject, JsonValue } from "../core/json.js";
-import type { SharedRecord, SharedRecords } from "../fleet/shared-records.js";
+import { recordBytesMax, type SharedRecord, type SharedRecords } from "../fleet/shared-records.js";
 import type { PolicyFile, PolicyVersion } from "../rpc/admin/admin-parts.js";
 
 /** The most bytes of a policy's record: its texts as JSON. */
-export const policyRecordBytesMax = 4_194_304;
+export const policyRecordBytesMax = recordBytesMax.policy;
 
 /** Policies that were in force and are kept, with the one that is. */
 export const policiesKeptMax = 20;
-
-/** The most bytes of all of them together; the oldest ones leave. */
-export const policiesKeptBytesMax = 33_554_432;
 
 /** The record that says which policy is in force. */
 export const currentId = "current";

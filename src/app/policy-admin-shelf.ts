@@ -2,14 +2,12 @@ import type { JsonObject } from "../core/json.js";
 import type { RecordChange, SharedRecords } from "../fleet/shared-records.js";
 import {
   currentId,
-  policiesKeptBytesMax,
   policiesKeptMax,
   policyToJson,
   readCurrent,
   readHistory,
   readIndex,
   readShadow,
-  recordBytes,
   type StoredPolicy,
   type StoredShadow,
   shadowId,
@@ -73,7 +71,7 @@ export class PolicyShelf {
       if (number === undefined) return "conflict";
       kept.unshift(number);
     }
-    const held = this.#withinBounds(kept);
+    const held = kept.slice(0, policiesKeptMax);
     const value = { numbers: held };
     const named = { kind: "policy", id: currentId, value, expectedVersion: recordVersion } as const;
     const outcome = await this.#change({ ...named, audit });
@@ -127,19 +125,6 @@ export class PolicyShelf {
       audit: undefined,
     });
     return outcome === "changed" ? number : undefined;
-  }
-
-  /** The newest ones, as many as may be kept. */
-  #withinBounds(numbers: readonly number[]): readonly number[] {
-    const kept: number[] = [];
-    let bytes = 0;
-    for (const number of numbers.slice(0, policiesKeptMax)) {
-      const record = this.#records.list("policy").get(versionId(number));
-      bytes += record === undefined ? 0 : recordBytes(record.value);
-      if (kept.length > 0 && bytes > policiesKeptBytesMax) break;
-      kept.push(number);
-    }
-    return kept;
   }
 
   /** Takes away what is kept no more, and what others wrote who came too late. */

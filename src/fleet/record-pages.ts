@@ -1,7 +1,12 @@
 import { ServiceError } from "../core/errors.js";
 import { goneRecordsMax, type KnownRecords, newestGone } from "./known-records.js";
 import { parseObject, recordOf } from "./record-text.js";
-import type { AuditRecord, RecordKind, SharedRecord } from "./shared-records.js";
+import {
+  type AuditRecord,
+  type RecordKind,
+  recordBytesMax,
+  type SharedRecord,
+} from "./shared-records.js";
 
 /** The most records that one page brings. */
 export const pageRecordsMax = 2_000;
@@ -91,6 +96,7 @@ export function readPage(kind: RecordKind, known: KnownRecords, bytes: Buffer): 
     } else {
       recordCount += 1;
       if (recordCount > pageRecordsMax) throw new ServiceError("STORE_PROTOCOL");
+      if (Number(length) > recordBytesMax[kind]) throw new ServiceError("STORE_PROTOCOL");
       records.set(id, recordOf(kind, { id, version }, page.text(Number(length))));
       gone.delete(id);
     }

@@ -17,8 +17,8 @@ export const recordsMax: Readonly<Record<RecordKind, number>> = {
 export const recordBytesMax: Readonly<Record<RecordKind, number>> = {
   override: 16_384,
   gate: 4_096,
-  // A policy with all its texts.
-  policy: 16_777_216,
+  // A policy with all its texts: more of them would take the event loop for too long.
+  policy: 1_572_864,
 };
 
 /** Entries of the audit log; the oldest ones leave. */

@@ -79,8 +79,10 @@ describe("a generated overload manager", () => {
     });
     expect(await isActive("shrink_heap")).toBe(false);
     expect(await isActive("stop_accepting_requests")).toBe(false);
-    send(0);
+    let last = send(0);
     await waitFor("a request goes on", async () => {
+      // What is left of the heap may be in use for a moment, and one more is refused.
+      if (last.statusLine !== undefined) last = send(0);
       return (await envoy.stat("cluster.orders.upstream_rq_active")) === 1;
     });
   });
