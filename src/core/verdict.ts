@@ -1,6 +1,6 @@
 import { bucketTimeToFullUs, type Charge, remainingHits, retryAfterUs } from "./bucket.js";
 import type { ChargeResult } from "./gcra.js";
-import { hitsMax, type Limit, type LimitUnit, unitSeconds } from "./limit.js";
+import { denialOf, hitsMax, type Limit, type LimitUnit, unitSeconds } from "./limit.js";
 
 /**
  * The part of a limit that a status reports: a limit itself will do, so that what is made of it can
@@ -76,7 +76,7 @@ function limitVerdict(
   { limit, charge, result }: DecidedLimit,
   nowUs: number,
 ): Required<DescriptorVerdict> {
-  const isOver = result.isOver && limit.role !== "shadow";
+  const isOver = result.isOver && denialOf(limit.role) !== "shadow";
   const resetUs = isOver
     ? (retryAfterUs(charge, result.bucket, nowUs) ?? neverFitsWaitUs(limit))
     : (bucketTimeToFullUs(charge, result.bucket, nowUs) ?? limit.periodUs);

@@ -68,12 +68,16 @@ describe("descriptorVerdict()", () => {
     });
   });
 
-  it("reports a shadow limit that is over as not over, with nothing left", () => {
-    const verdict = descriptorVerdict([decided(testLimit(10, { role: "shadow" }), 10)], nowUs);
+  it.each([
+    { role: "shadow", resetUs: 60_000_000 },
+    // It is stored all the same.
+    { role: "shadowSettle", resetUs: 66_000_000 },
+  ] as const)("reports a $role limit that is over as not over", ({ role, resetUs }) => {
+    const verdict = descriptorVerdict([decided(testLimit(10, { role }), 10)], nowUs);
     expect(verdict).toMatchObject({
       isOver: false,
       limitRemaining: 0,
-      durationUntilResetUs: 60_000_000,
+      durationUntilResetUs: resetUs,
     });
   });
 
