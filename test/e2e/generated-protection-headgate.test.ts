@@ -1,8 +1,6 @@
 import { writeFile } from "node:fs/promises";
-import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders } from "node:http";
 import { describe, expect, it } from "vitest";
-import { systemClock } from "../../src/app/clock.js";
 import { AdmissionRig } from "../support/admission.js";
 import type { Envoy } from "../support/envoy.js";
 import { freePort } from "../support/free-port.js";
@@ -15,6 +13,7 @@ import { startRecordingProcessor } from "../support/recording-processor.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { useStage } from "../support/stage.js";
 import { trueTimes } from "../support/true-times.js";
+import { startUpstream } from "../support/upstream.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
@@ -357,29 +356,12 @@ describe("a generated ext_proc filter", () => {
   });
 
   it("refuses by no breaker what Headgate has let in or queues", async () => {
-    const workMs = 20;
-    let [inWork, mostInWork] = [0, 0];
-    const server = createServer((request, response) => {
-      request.resume();
-      inWork += 1;
-      mostInWork = Math.max(mostInWork, inWork);
-      systemClock.schedule(workMs, () => {
-        inWork -= 1;
-        response.end("done\n");
-      });
-    });
-    server.keepAliveTimeout = 0;
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    stage.atEnd(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    const { port } = server.address() as AddressInfo;
+    const upstream = await startUpstream(stage, 20);
     const { envoy, headgate, send } = await startBoth({
       proxies: "expected: 4",
       services: `
         - name: orders
-          upstream: {address: 127.0.0.1, port: ${port}}
+          upstream: {address: 127.0.0.1, port: ${upstream.port}}
           admission: {maxInFlight: 8, queue: {size: 40, maxWait: 10s}}
       `,
     });
@@ -395,6 +377,6 @@ describe("a generated ext_proc filter", () => {
     const statuses = (await Promise.all(clients)).flat();
     expect(statuses.filter((status) => status !== 200)).toEqual([]);
     expect(await envoy.stat("cluster.orders.upstream_rq_pending_overflow")).toBe(0);
-    expect(mostInWork).toBe(8);
+    expect(upstream.inWorkMost).toBe(8);
   });
 });
