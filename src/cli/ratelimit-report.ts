@@ -1,3 +1,4 @@
+import { denialOf } from "../core/limit.js";
 import type { Comparison, LimitComparison, MetDifference } from "../policy/comparison.js";
 import type { DifferenceRow } from "../policy/difference-row.js";
 import { grouped } from "../policy/limit-words.js";
@@ -94,7 +95,7 @@ function renderLimits({ limits }: Comparison, columnsMax: number): readonly stri
 }
 
 function shadowNote({ role }: LimitComparison): string {
-  return role === "shadow" ? ", shadow" : "";
+  return denialOf(role) === "shadow" ? ", shadow" : "";
 }
 
 const legend: readonly string[] = [

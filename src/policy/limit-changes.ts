@@ -1,4 +1,5 @@
 import {
+  denialOf,
   type FailureMode,
   isSettled,
   type Limit,
@@ -110,7 +111,7 @@ function roleNote(role: Role): string {
 
 /** What a limit is by being there. */
 function bites({ role }: Limit): ChangeEffect {
-  return role === "shadow" ? "different" : "stricter";
+  return denialOf(role) === "shadow" ? "different" : "stricter";
 }
 
 function opposite(effect: ChangeEffect): ChangeEffect {
@@ -226,7 +227,8 @@ function rateChange(old: Limit, now: Limit): readonly [string | undefined, Chang
     );
   }
   if (parts.length === 0) return [undefined, "different"];
-  if (now.role === "shadow" || ratios.length === 0) return [parts.join(", "), "different"];
+  if (denialOf(now.role) === "shadow" || ratios.length === 0)
+    return [parts.join(", "), "different"];
   if (ratios.some((ratio) => ratio < 1)) return [parts.join(", "), "stricter"];
   return [parts.join(", "), ratios.some((ratio) => ratio > 1) ? "looser" : "different"];
 }
@@ -265,7 +267,8 @@ const roleWords: Readonly<Record<Role, string>> = {
 };
 
 function roleChange(was: Role, is: Role): Omit<PolicyChange, "place"> {
-  const effect = is === "shadow" ? "looser" : was === "shadow" ? "stricter" : "different";
+  const [wasShadow, isShadow] = [was, is].map((role) => denialOf(role) === "shadow");
+  const effect = wasShadow === isShadow ? "different" : isShadow ? "looser" : "stricter";
   return { effect, words: `${was} becomes ${is}: it ${roleWords[is]}; what was used stays used` };
 }
 

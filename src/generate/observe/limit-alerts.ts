@@ -1,3 +1,4 @@
+import { denialOf } from "../../core/limit.js";
 import type { GeneratedPolicy } from "../generator.js";
 import type { AlertRule } from "./alert.js";
 import { grows } from "./alert-queries.js";
@@ -13,7 +14,7 @@ const trialRule = { domain: "shop", rule: "user" };
 export function limitAlerts({ rules }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
   const limits = rules.flatMap(({ effect }) => (effect.kind === "limited" ? effect.limits : []));
   if (limits.length === 0) return [];
-  const isTried = limits.some(({ role }) => role === "shadow");
+  const isTried = limits.some(({ role }) => denialOf(role) === "shadow");
   return [
     {
       alert: "HeadgateNearLimit",
