@@ -114,6 +114,8 @@ describe("k8s/", { timeout: 120_000 }, () => {
     });
     expect((await http.send({ port: envoy.port })).status).toBe(200);
     await waitFor("it is driven", async () => {
+      // Envoy reports no request that it served before its report stream was open.
+      await http.send({ port: envoy.port });
       return envoy.runtimeValue("circuit_breakers.orders.default.max_requests");
     });
     const json = { port: monitoringPort, path: "/json", headers: {}, body: "{}" };
