@@ -27,7 +27,7 @@ export interface SignalWish {
 }
 
 /** The largest JSON answer, in bytes: it is parsed in one go, while no request is answered. */
-export const jsonBytesMax = 393_216;
+export const jsonBytesMax = 262_144;
 
 /** The largest page of metrics, in bytes; it is read piece by piece. */
 export const pageBytesMax = 33_554_432;

@@ -1,7 +1,7 @@
 import type { SharedRecord } from "./shared-records.js";
 
 /** Records taken away that are remembered: who has missed more reads everything anew. */
-export const goneRecordsMax = 10_000;
+export const goneRecordsMax = 5_000;
 
 /** What a replica knows of the records of one kind, or what a store has of them. */
 export interface KnownRecords {

@@ -38,7 +38,9 @@ export interface PeerDecoder {
   readonly valid: readonly Buffer[];
   /** All that is made of an input; what it throws is a refusal. */
   readonly decode: (bytes: Buffer) => unknown;
-  /** The same, where it is read in turns: each for itself keeps others waiting. */
+  /** What stands in memory on the way, where that is more than what is made. Default: `decode`. */
+  readonly held?: (bytes: Buffer) => unknown;
+  /** As `decode`, where it is read in turns: each for itself keeps others waiting. */
   readonly turns?: (bytes: Buffer) => Iterator<undefined, unknown>;
   /** Whether it is not read by the thread that answers calls: only its memory matters. */
   readonly isElsewhere?: boolean;

@@ -179,14 +179,16 @@ const signalDecoders: readonly PeerDecoder[] = [
     bytesMax: jsonBytesMax,
     worst: (byteCount) => worstJson(byteCount, [], `${prometheusHead},`),
     valid: [Buffer.from(`{${prometheusHead}}`)],
-    decode: (bytes) => withTree(bytes, (text) => readPrometheusAnswer(text, { by: "a", keysMax })),
+    decode: (bytes) => readPrometheusAnswer(bytes.toString(), { by: "a", keysMax }),
+    held: (bytes) => withTree(bytes, (text) => readPrometheusAnswer(text, { by: "a", keysMax })),
   },
   {
     name: "JSON of a source",
     bytesMax: jsonBytesMax,
     worst: (byteCount) => worstJson(byteCount, [], '"a":7,'),
     valid: [Buffer.from('{"a":7,"b":[1,"x"]}'), Buffer.from('{"a":{"k":1.5,"l":2}}')],
-    decode: (bytes) => withTree(bytes, (text) => readJsonAnswer(text, { pointer: ["a"], keysMax })),
+    decode: (bytes) => readJsonAnswer(bytes.toString(), { pointer: ["a"], keysMax }),
+    held: (bytes) => withTree(bytes, (text) => readJsonAnswer(text, { pointer: ["a"], keysMax })),
   },
   {
     name: "pages of metrics",
@@ -209,7 +211,7 @@ const signalDecoders: readonly PeerDecoder[] = [
 /** Each decoder of what others answer whom Headgate asks. */
 export const answerDecoders: readonly PeerDecoder[] = [...replyDecoders, ...signalDecoders];
 
-/** A reader keeps no tree, but makes one. */
+/** A reader keeps no tree, but makes one of what it does not refuse. */
 function withTree(bytes: Buffer, read: (text: string) => unknown): unknown {
   const text = bytes.toString();
   return [read(text), JSON.parse(text)];
