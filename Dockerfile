@@ -16,10 +16,10 @@ FROM ${BUILD_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json ./
 COPY proto proto
 COPY src src
-RUN npm run build && npm prune --omit=dev --ignore-scripts
+RUN npm run build
 # What pods made for envoyproxy/ratelimit start, those of Envoy Gateway too. There is no shell where it
 # runs, so Node itself is what runs the file.
 RUN printf '%s\n' '#!/nodejs/bin/node' 'process.argv.splice(2, 0, "serve");' 'import("/app/dist/cli/main.js");' > /app/ratelimit && chmod 755 /app/ratelimit
@@ -31,7 +31,6 @@ LABEL org.opencontainers.image.title="headgate" \
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=build /app/package.json ./
-COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY --from=build /app/ratelimit /bin/ratelimit
 USER 65532:65532

@@ -5,7 +5,7 @@ import { exitCodes } from "../app/failure.js";
 const descriptorsMin = 1_024;
 
 try {
-  // Its modules are hundreds of files, opened at once.
+  // Its modules are dozens of files, opened at once.
   const { runCli } = await import("./program.js");
   process.exitCode = await runCli(process.argv.slice(2));
 } catch (thrown) {

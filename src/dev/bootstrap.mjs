@@ -20,7 +20,7 @@ const commands = {
   demo: (args) => [[program, "demo", ...args]],
   serve: (args) => [[program, "serve", ...args]],
   dev: (args) => [
-    ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json", "-w", "--preserveWatchOutput"],
+    ["src/dev/compile.mjs", "--watch"],
     ["--watch", "--watch-preserve-output", program, "serve", ...args],
   ],
   test: (args) => [["--import", "tsx", "test/run.ts", ...args]],

@@ -28,7 +28,7 @@ const buildSteps = [
   {
     name: "build",
     args: ["run", "--silent", "compile"],
-    inputs: ["src", "tsconfig.json", "tsconfig.build.json", "package-lock.json"],
+    inputs: ["src", "tsconfig.json", "package-lock.json"],
     output: "dist",
   },
 ];

@@ -197,8 +197,8 @@ describe.concurrent("headgate demo with Envoy", () => {
   });
 
   it("leaves no Envoy behind when the process that started it crashes", async () => {
-    const built = pathToFileURL(join(dirname(main), ".."));
-    const [module, clock] = [`${built}/dev/demo-envoy.js`, `${built}/app/clock.js`];
+    const source = pathToFileURL(resolve("src"));
+    const [module, clock] = [`${source}/dev/demo-envoy.ts`, `${source}/app/clock.ts`];
     const config = await readFile("envoy/demo/edge/envoy.yaml", "utf8");
     const ports = { envoy: await freePort(), upstream: 1, headgate: 1 };
     const script = `
@@ -214,7 +214,7 @@ describe.concurrent("headgate demo with Envoy", () => {
     const program = stage.spawn({
       name: "crashing",
       file: process.execPath,
-      args: ["--input-type=module", "--eval", script],
+      args: ["--import", "tsx", "--input-type=module", "--eval", script],
     });
     await waitFor("Envoy is ready", () => program.output.includes("ready"), {
       withinMs: shownMsMax,

@@ -110,8 +110,8 @@ export const importRows: readonly ImportRow[] = [
       "src/rpc/admin/messages.ts",
     ],
   },
-  // These run before anything is installed or compiled.
-  { from: "src/dev/*.mjs", may: ["src/dev/*.mjs", anyBuiltin] },
+  // These run before anything is compiled, most of them before anything is installed.
+  { from: "src/dev/*.mjs", may: ["src/dev/*.mjs", anyBuiltin, "npm:esbuild"] },
   { from: "src/dev/**", may: ["src/{dev,app,core}/**", anyBuiltin] },
   { from: "test/**", may: ["src/**", "test/**", anyBuiltin, anyPackage] },
 ];

@@ -111,7 +111,8 @@ export function checkPackages(sources: readonly Source[], manifest: Manifest): V
   const inTests = new Set<string>();
   const { dependencies, devDependencies } = manifest;
   for (const source of sources) {
-    const isSource = source.path.startsWith("src/");
+    // What builds the program is no part of it.
+    const isSource = source.path.startsWith("src/") && !source.path.endsWith(".mjs");
     for (const { specifier, line } of source.imports) {
       const target = importTarget(source.path, specifier);
       if (target.kind !== "package") continue;

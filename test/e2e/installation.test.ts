@@ -1,0 +1,56 @@
+import { cp, mkdir, readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { edgePolicy } from "../support/gateway.js";
+import { HeadgateProcess, placeEnv } from "../support/headgate-process.js";
+import { useStage } from "../support/stage.js";
+import { waitFor, within } from "../support/wait.js";
+
+const stage = useStage("test");
+
+it("serves, checks and generates from a folder that has no packages", async () => {
+  const folder = join(stage.folder, "installed");
+  await mkdir(folder);
+  await cp("dist", join(folder, "dist"), { recursive: true });
+  await cp("package.json", join(folder, "package.json"));
+  expect(() => createRequire(join(folder, "dist/cli/main.js")).resolve("pino")).toThrow();
+  const headgate = await HeadgateProcess.prepare(stage, {
+    policy: edgePolicy(
+      "\n  - key: user\n    rate_limit: {name: few, unit: hour, requests_per_unit: 1}\n",
+    ),
+  });
+  const run = (...words: readonly string[]) =>
+    stage.spawn({
+      name: `headgate ${words[0]}`,
+      file: process.execPath,
+      args: [join(folder, "dist/cli/main.js"), ...words],
+      env: placeEnv(headgate),
+    });
+  run("serve", "--policy", headgate.policyPath);
+  await waitFor("it serves", async () => (await headgate.get("/readyz")).status === 200);
+  const ask = () =>
+    headgate.postJson({
+      domain: "edge",
+      descriptors: [{ entries: [{ key: "user", value: "a" }] }],
+    });
+  expect([(await ask()).status, (await ask()).status]).toEqual([200, 429]);
+  for (const words of [
+    ["check", "--envoy", "envoy/demo/edge/envoy.yaml"],
+    ["generate", "kubernetes", "k8s/policy.yaml", "--out", join(stage.folder, "out")],
+  ]) {
+    const program = run(...words);
+    const ended = await within(`${words[0]} ends`, 30_000, program.exited);
+    expect(ended, program.output).toEqual({ code: 0 });
+  }
+});
+
+it("carries the licence of each package that is in it", async () => {
+  const texts = await readFile("dist/LICENSES.txt", "utf8");
+  const { dependencies } = JSON.parse(await readFile("package.json", "utf8")) as {
+    readonly dependencies: Readonly<Record<string, string>>;
+  };
+  for (const [name, version] of Object.entries(dependencies)) {
+    expect(texts).toContain(`${name} ${version}, `);
+  }
+});
