@@ -9,13 +9,14 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 import { CompositePropagator, W3CTraceContextPropagator } from "@opentelemetry/core";
+import { OTLPTraceExporter as GrpcExporter } from "@opentelemetry/exporter-trace-otlp-grpc";
+import { OTLPTraceExporter as HttpExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { B3Propagator } from "@opentelemetry/propagator-b3";
 import { detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import {
   BasicTracerProvider,
   BatchSpanProcessor,
   ParentBasedSampler,
-  type SpanExporter,
   TraceIdRatioBasedSampler,
 } from "@opentelemetry/sdk-trace-base";
 import type { ErrorCode } from "../core/errors.js";
@@ -37,31 +38,23 @@ const method = "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 type Metadata = (name: string) => string | undefined;
 
 /** Makes a tracer, and the way to end it. */
-export async function createTracing(
-  choice: TracingChoice & { readonly serviceInstanceId: string },
-): Promise<{ readonly tracer: DecisionTracer; close(): Promise<void> }> {
+export function createTracing(choice: TracingChoice & { readonly serviceInstanceId: string }): {
+  readonly tracer: DecisionTracer;
+  close(): Promise<void>;
+} {
   const { samplingRatio } = choice;
   const sampler =
     samplingRatio === undefined
       ? undefined
       : new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(samplingRatio) });
+  const exporter = choice.protocol === "grpc" ? new GrpcExporter() : new HttpExporter();
   const provider = new BasicTracerProvider({
     resource: detectResources({ detectors: [envDetector] }).merge(resourceOf(choice)),
-    spanProcessors: [new BatchSpanProcessor(await createExporter(choice.protocol))],
+    spanProcessors: [new BatchSpanProcessor(exporter)],
     ...(sampler === undefined ? {} : { sampler }),
   });
   const tracer = provider.getTracer("headgate", readVersion());
   return { tracer: new OtelDecisionTracer(tracer), close: () => provider.shutdown() };
-}
-
-/** Each protocol's library is loaded only where it is used. */
-async function createExporter(protocol: "http" | "grpc"): Promise<SpanExporter> {
-  if (protocol === "grpc") {
-    const { OTLPTraceExporter } = await import("@opentelemetry/exporter-trace-otlp-grpc");
-    return new OTLPTraceExporter();
-  }
-  const { OTLPTraceExporter } = await import("@opentelemetry/exporter-trace-otlp-http");
-  return new OTLPTraceExporter();
 }
 
 function resourceOf({ serviceName, serviceNamespace, serviceInstanceId }: TracingChoice) {

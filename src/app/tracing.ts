@@ -31,7 +31,7 @@ export async function openTracing(
   const { createTracing } = await import("./tracing-sdk.js");
   const { protocol, serviceName } = choice;
   const instanceId = choice.serviceInstanceId ?? random.id();
-  const tracing = await createTracing({ ...choice, serviceInstanceId: instanceId });
+  const tracing = createTracing({ ...choice, serviceInstanceId: instanceId });
   logger.info({ event: "tracing", protocol, serviceName }, "Decisions are traced.");
   return {
     tracer: tracing.tracer,
