@@ -42,9 +42,9 @@ async function openSockets(port: number, count: number): Promise<readonly Socket
 }
 
 describe("a Headgate without enough file descriptors", () => {
-  it("says so when it starts with 64, without a stack trace", async () => {
+  it("says so when it starts with 32, without a stack trace", async () => {
     const headgate = await HeadgateProcess.prepare(stage, { policy: policyOf(5) });
-    const program = spawnWith(headgate, 64);
+    const program = spawnWith(headgate, 32);
     expect(await within("it ends", 30_000, program.exited)).toEqual({ code: 1 });
     expect(program.output).toContain("raise the limit of file descriptors");
     expect(program.output).not.toMatch(/^\s+at /m);
