@@ -68,7 +68,7 @@ export class AdmissionRun {
       exponentialMs(this.#random, serviceMs),
     );
     const clock = clockOf(this.#calendar);
-    const policy = admissionPolicy(blocks);
+    const policy = policyOf(blocks);
     const policies = { current: () => policy };
     this.#admission = new Admission({
       policies,
@@ -180,7 +180,7 @@ function requestOf(
   };
 }
 
-export function admissionPolicy(blocks: string): Policy {
+function policyOf(blocks: string): Policy {
   const text = `apiVersion: headgate.dev/v1alpha1
 kind: Policy
 metadata: {name: shop}
