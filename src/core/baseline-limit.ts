@@ -1,4 +1,5 @@
 import type { LimitBounds, RttStatistic } from "./admission-settings.js";
+import { withHeadroom } from "./class-counts.js";
 import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
 import { withinBounds } from "./limit-bounds.js";
 import { MinRtt } from "./min-rtt.js";
@@ -56,6 +57,11 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
     return Math.floor(Math.min(this.#limit, this.#minRtt.dipLimit ?? this.#limit));
   }
 
+  get criticalLimit(): number {
+    const most = withHeadroom(this.#limit);
+    return Math.floor(Math.min(most, this.#minRtt.criticalDipLimit ?? most));
+  }
+
   shedRatio(): number {
     return 0;
   }
@@ -68,7 +74,10 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
     const { dipLimit, settledMs } = this.#minRtt;
     if (sample.outcome !== "success") this.#minRtt.noteLeft(sample.endMs);
     if (sample.endMs < settledMs) return;
-    if (dipLimit !== undefined && sample.inFlight > dipLimit) return;
+    if (dipLimit !== undefined && sample.inFlight > dipLimit) {
+      this.#minRtt.noteAbove(sample.endMs);
+      return;
+    }
     const window = this.#window.add(sample);
     if (window !== undefined) this.#learn(window);
   }

@@ -52,6 +52,11 @@ export type SignalReading = number | "min" | "max";
 export interface ConcurrencyLimit {
   /** Permits that may be in use, a whole number from 1; of `window` the places in the queue. */
   readonly limit: number;
+  /**
+   * Permits that critical requests alone may have in use: above the limit by what chance brings at
+   * once, and not lowered where the limit is for the sake of a measurement. Default: with headroom
+   */
+  readonly criticalLimit?: number;
   /** The share of requests to refuse at random now, 0 to 0.9; 0 for all laws but `latencyShed`. */
   shedRatio(nowMs: number): number;
   /**

@@ -65,6 +65,8 @@ export interface Dip extends DipLevel {
   before: Before | undefined;
   /** Whether one level was not enough. */
   isDeep: boolean;
+  /** Whether critical requests are held to it, too. */
+  holdsCritical: boolean;
   /** The highest throughput that was seen on the way down, per millisecond. */
   perMs: number;
 }

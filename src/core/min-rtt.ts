@@ -38,6 +38,9 @@ export const measuredCountMin = 50;
 /** Served requests after which a dip decides even where it is a close thing. */
 export const closeCountMin = 150;
 
+/** How long a dip lets critical requests pass that leave it nothing to measure. */
+const criticalDipMs = 3_000;
+
 /** The least that a dip's measurement is made of. */
 const dipCountMin = 10;
 
@@ -164,6 +167,11 @@ export class MinRtt {
     return this.#dip?.level;
   }
 
+  /** The same for critical requests; undefined where it is none of their business, too. */
+  get criticalDipLimit(): number | undefined {
+    return this.#dip?.holdsCritical === true ? this.#dip.level : undefined;
+  }
+
   /**
    * What ends before that met another limit than the present one, or is one of the short ones
    * that end first: samples of it say nothing. Monotonic milliseconds; minus infinity: never.
@@ -255,6 +263,7 @@ export class MinRtt {
       startMs: endMs,
       before,
       isDeep: false,
+      holdsCritical: false,
       perMs: before === undefined ? 0 : before.inFlight / before.rttMs,
       ...nextLevel({ inFlight, limitMin, known, nowMs: endMs }),
     };
@@ -287,6 +296,17 @@ export class MinRtt {
     const before = isSuspect ? this.#suspectSampleCount : 0;
     this.#suspectSampleCount = isSuspect ? before + sampleCount + droppedCount : 0;
     return this.#suspectCount >= suspectCountMin && this.#suspectSampleCount >= measuredCountMin;
+  }
+
+  /**
+   * Critical requests alone have more in use than a dip allows, although they are let in all the
+   * same. Where a dip has met nothing else for three seconds, it holds for them, too: what they
+   * find is a queue of their own, and a baseline that has it in it would make it ever longer.
+   */
+  noteAbove(nowMs: number): void {
+    const dip = this.#dip;
+    if (dip === undefined || dip.pool.count > 0) return;
+    if (nowMs - Math.max(dip.levelMs, this.#settledMs) >= criticalDipMs) dip.holdsCritical = true;
   }
 
   /** @returns what was measured at the dip's end, else undefined */

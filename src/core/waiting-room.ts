@@ -45,8 +45,15 @@ export interface RoomAnswer<T> {
   readonly dismissed: readonly Dismissal<T>[];
 }
 
-/** Whether it may be the turn of who waits, by its payload. */
-export type MayGo<T> = (payload: T) => boolean;
+/** Whose turn it may be. */
+export interface Turn<T> {
+  /** The lowest class whose turn it may be, by priority; other orders know no class. */
+  readonly lowest: Priority;
+  /** Whether it may be, by the payload. */
+  readonly mayGo: MayGo<T>;
+}
+
+type MayGo<T> = (payload: T) => boolean;
 
 interface Seat<T> extends Expiring {
   readonly place: Place<T>;
@@ -102,6 +109,16 @@ export class WaitingRoom<T> {
     return this.#classes[priority].count;
   }
 
+  /** How many of a class and of those above it wait. */
+  countFrom(lowest: Priority): number {
+    let count = 0;
+    for (const priority of priorities) {
+      count += this.#classes[priority].count;
+      if (priority === lowest) break;
+    }
+    return count;
+  }
+
   /** When `expire` has something to do next; undefined while nobody waits. */
   get nextExpiryMs(): number | undefined {
     return this.#expiries.first?.place.expiresMs;
@@ -137,12 +154,12 @@ export class WaitingRoom<T> {
    *
    * @param positionMax whoever came at a later position is dismissed: what a law that bounds the
    *   queue still believes in. Infinity for none
-   * @param mayGo whose turn it may be; others keep their places. Default anybody's
+   * @param turn whose turn it may be; others keep their places. Default anybody's
    */
-  next(nowMs: number, positionMax: number, mayGo: MayGo<T> = anybody): RoomAnswer<T> {
+  next(nowMs: number, positionMax: number, turn: Turn<T> = anybodysTurn): RoomAnswer<T> {
     const dismissed = this.#expired(nowMs);
     for (;;) {
-      const place = this.#first(mayGo);
+      const place = this.#first(turn);
       if (place === undefined) return { place: undefined, dismissed };
       this.#remove(place);
       if (place.position > positionMax) dismissed.push({ place, cause: "queueFull" });
@@ -152,8 +169,8 @@ export class WaitingRoom<T> {
   }
 
   /** Whether anybody waits whose turn it may be. */
-  hasNext(mayGo: MayGo<T>): boolean {
-    return this.#first(mayGo) !== undefined;
+  hasNext(turn: Turn<T>): boolean {
+    return this.#first(turn) !== undefined;
   }
 
   /** Takes out everybody whose time is over. To be called at `nextExpiryMs`; it may be later. */
@@ -180,25 +197,19 @@ export class WaitingRoom<T> {
   }
 
   #countBefore(priority: Priority): number {
-    if (this.#settings.order !== "priority") return this.#seats.size;
-    let count = 0;
-    for (const one of priorities) {
-      count += this.#classes[one].count;
-      if (one === priority) break;
-    }
-    return count;
+    return this.#settings.order === "priority" ? this.countFrom(priority) : this.#seats.size;
   }
 
-  #first(mayGo: MayGo<T>): Place<T> | undefined {
-    if (this.#settings.order === "priority") return this.#highest(mayGo);
+  #first({ lowest, mayGo }: Turn<T>): Place<T> | undefined {
+    if (this.#settings.order === "priority") return this.#highest(mayGo, lowest);
     if (this.#isNewestFirst()) return firstFrom(this.#arrivals.newest, "older", mayGo);
     return firstFrom(this.#arrivals.oldest, "newer", mayGo);
   }
 
-  #highest(mayGo: MayGo<T>): Place<T> | undefined {
+  #highest(mayGo: MayGo<T>, lowest: Priority): Place<T> | undefined {
     for (const priority of priorities) {
       const place = firstFrom(this.#classes[priority].oldest, "newer", mayGo);
-      if (place !== undefined) return place;
+      if (place !== undefined || priority === lowest) return place;
     }
     return undefined;
   }
@@ -282,7 +293,7 @@ export class WaitingRoom<T> {
   }
 }
 
-const anybody = (): boolean => true;
+const anybodysTurn: Turn<unknown> = { lowest: "low", mayGo: () => true };
 
 function firstFrom<T>(
   start: ListNode<Place<T>> | undefined,

@@ -161,7 +161,8 @@ function shedChecks({ policy, health }: CheckParts): readonly AdmissionCheck[] {
       block: "priority",
       cause: "priority",
       sparesCritical: true,
-      refuses: (visit, nowMs) => shedsAt(shedAt, visit, visit.pool.occupancyRatio(nowMs)),
+      refuses: (visit, nowMs) =>
+        shedsAt(shedAt, visit, visit.pool.occupancyFor(visit.priority, nowMs)),
     });
   }
   if (health === undefined) return checks;
@@ -175,7 +176,7 @@ function shedChecks({ policy, health }: CheckParts): readonly AdmissionCheck[] {
       cause: "load",
       sparesCritical: false,
       refuses: (visit, nowMs) => {
-        const inUseRatio = isMean ? visit.pool.occupancyRatio(nowMs) : 0;
+        const inUseRatio = isMean ? visit.pool.occupancyFor(visit.priority, nowMs) : 0;
         return shedsAt(thresholds, visit, health.signals.ratio(nowMs, inUseRatio));
       },
     },

@@ -1,4 +1,5 @@
-import type { ConcurrencySettings, QueueSettings } from "../core/admission-settings.js";
+import type { ConcurrencySettings, Priority, QueueSettings } from "../core/admission-settings.js";
+import { withHeadroom } from "../core/class-counts.js";
 import { createConcurrencyLimit } from "../core/concurrency-laws.js";
 import type { ConcurrencyLimit, ConcurrencySample } from "../core/concurrency-limit.js";
 import { assert } from "../core/errors.js";
@@ -9,10 +10,10 @@ import { SlotTime } from "../core/slot-time.js";
 import { Tally } from "../core/tally.js";
 import {
   type Dismissal,
-  type MayGo,
   type Newcomer,
   type Place,
   type RoomAnswer,
+  type Turn,
   WaitingRoom,
 } from "../core/waiting-room.js";
 import { windowMargin } from "../core/window-limit.js";
@@ -125,9 +126,14 @@ export class PermitPool<T> implements PermitHolder {
 
   /** Permits that this replica may have in use; Infinity where nothing limits them. */
   limit(nowMs: number): number {
-    let limit = this.fleetLimit();
-    if (this.#share !== undefined) limit = Math.min(limit, this.#share.permits(nowMs));
+    const limit = this.#hardLimit(nowMs);
     return this.#learnsHere ? Math.min(limit, this.#law?.limit ?? limit) : limit;
+  }
+
+  /** Permits that nobody may pass: what a policy says, and of that this replica's share. */
+  #hardLimit(nowMs: number): number {
+    const limit = this.fleetLimit();
+    return this.#share === undefined ? limit : Math.min(limit, this.#share.permits(nowMs));
   }
 
   /** Permits of the whole fleet; Infinity where nothing limits them there. */
@@ -173,20 +179,50 @@ export class PermitPool<T> implements PermitHolder {
    * Example: 10 permits, 6 in use, no queue: 0.6. All in use, and 20 of 30 places: 0.75.
    */
   occupancyRatio(nowMs: number): number {
-    const placeCount = this.limit(nowMs) + this.waitingMax;
-    const count = this.#permits.inUseCount + this.waitingCount;
+    return this.#ratioOf(this.#permits.inUseCount + this.waitingCount, this.limit(nowMs));
+  }
+
+  /**
+   * How full it is for a class, by the limits that hold for it (`isFree`): of a limit that is
+   * learned, only its own requests and those of the classes above it count.
+   */
+  occupancyFor(priority: Priority, nowMs: number): number {
+    if (!this.#learnsHere || !this.#isByClass) return this.occupancyRatio(nowMs);
+    const count = this.#permits.inUseFrom(priority) + (this.#room?.countFrom(priority) ?? 0);
+    const hardRatio = this.#ratioOf(
+      this.#permits.inUseCount + this.waitingCount,
+      this.#hardLimit(nowMs),
+    );
+    return Math.max(hardRatio, this.#ratioOf(count, this.limit(nowMs)));
+  }
+
+  #ratioOf(count: number, limit: number): number {
+    const placeCount = limit + this.waitingMax;
     if (placeCount === 0) return 1;
     return placeCount === Number.POSITIVE_INFINITY ? 0 : count / placeCount;
   }
 
-  /** Whether a permit is free, and nobody waits for it whose turn it may be. */
-  hasRoom(nowMs: number, mayGo: MayGo<T>): boolean {
-    return this.isFree(nowMs) && this.#room?.hasNext(mayGo) !== true;
+  /**
+   * Whether a permit is free for a class.
+   *
+   * A limit that is learned says what keeps the service busy, so a class is held by it to what it
+   * and the classes above it have in use: lower ones, who came first, keep nobody out, and are let
+   * in again when there is room for all. Critical requests may go above it by what chance brings
+   * at once (`withHeadroom`), and no measurement takes permits away from them. Nobody passes a
+   * limit of the fleet, and a queue in another order than by class knows no class.
+   */
+  isFree(priority: Priority, nowMs: number): boolean {
+    if (this.#permits.inUseCount >= this.#hardLimit(nowMs)) return false;
+    if (!this.#learnsHere || this.#law === undefined) return true;
+    const { limit, criticalLimit = Math.floor(withHeadroom(limit)) } = this.#law;
+    if (!this.#isByClass) return this.#permits.inUseCount < limit;
+    const most = priority === "critical" ? criticalLimit : limit;
+    return this.#permits.inUseFrom(priority) < most;
   }
 
-  /** Whether a permit is free, for whoever is next. */
-  isFree(nowMs: number): boolean {
-    return this.#permits.inUseCount < this.limit(nowMs);
+  /** Whether somebody waits whose turn it may be. */
+  hasNext(turn: Turn<T>): boolean {
+    return this.#room?.hasNext(turn) === true;
   }
 
   /** Whether somebody may still begin to wait, where need be in somebody else's place. */
@@ -197,24 +233,24 @@ export class PermitPool<T> implements PermitHolder {
   }
 
   /** Takes a permit for a peer, whatever the limit. @returns permits in use with it */
-  take(peer: string, nowMs: number): number {
-    this.#permits.takeAnyway();
+  take(peer: string, priority: Priority, nowMs: number): number {
+    this.#permits.take(priority);
     if (this.#boundsPeers) this.#inUseByPeer.add(peer, 1);
     this.#occupy(nowMs);
     return this.#permits.inUseCount;
   }
 
   /** Gives a permit of a peer back. */
-  giveBack(peer: string, nowMs: number): void {
-    this.#permits.giveBack();
+  giveBack(peer: string, priority: Priority, nowMs: number): void {
+    this.#permits.giveBack(priority);
     if (this.#boundsPeers) this.#inUseByPeer.add(peer, -1);
     this.#slotTime.complete(nowMs);
     this.#occupy(nowMs);
   }
 
   /** The lease of a permit has ended before its exchange: it is free, but see `bears`. */
-  endLease(peer: string, nowMs: number): void {
-    this.giveBack(peer, nowMs);
+  endLease(peer: string, priority: Priority, nowMs: number): void {
+    this.giveBack(peer, priority, nowMs);
     this.#overdue.add(peer, 1);
   }
 
@@ -257,11 +293,11 @@ export class PermitPool<T> implements PermitHolder {
     return this.#room.enter(newcomer, nowMs);
   }
 
-  /** Who goes in next, for a permit that is free, of those whose turn it may be. */
-  next(nowMs: number, mayGo: MayGo<T>): RoomAnswer<T> {
+  /** Who goes in next, for a permit that is free for these classes, of whose turn it may be. */
+  next(nowMs: number, turn: Turn<T>): RoomAnswer<T> {
     const windowLimit = this.#isWindow ? this.#law?.limit : undefined;
     const positionMax = (windowLimit ?? Number.POSITIVE_INFINITY) + windowMargin;
-    return this.#room?.next(nowMs, positionMax, mayGo) ?? nobody;
+    return this.#room?.next(nowMs, positionMax, turn) ?? nobody;
   }
 
   /** Takes out whose wait is over. */
@@ -272,6 +308,11 @@ export class PermitPool<T> implements PermitHolder {
   /** A request leaves the queue by itself. */
   leave(place: Place<T>): void {
     this.#room?.leave(place);
+  }
+
+  get #isByClass(): boolean {
+    const { queue } = this.#settings;
+    return queue === undefined || queue.order === "priority";
   }
 
   get #boundsPeers(): boolean {

@@ -1,42 +1,40 @@
+import type { Priority } from "../core/admission-settings.js";
+import { ClassCounts } from "../core/class-counts.js";
 import { assert } from "../core/errors.js";
 
 /**
- * Permits in use, and what has been asked for. A limit belongs to who asks, because it changes at
- * any time: a lower one cancels nothing, it only lets nobody in until enough have been given back.
+ * Permits in use by class, and what has been asked for. A limit belongs to who asks, because it
+ * changes at any time: a lower one cancels nothing, it only lets nobody in until enough have been
+ * given back.
  *
  * Each taken permit is given back exactly once; `Admission` sees to that, and a count below zero
  * fails an assert.
  */
 export class Permits {
-  #inUseCount = 0;
+  readonly #byClass = new ClassCounts();
   #peakCount = 0;
   #refusedCount = 0;
 
   /** Permits taken and not given back. */
   get inUseCount(): number {
-    return this.#inUseCount;
+    return this.#byClass.from("low");
   }
 
-  /** Takes one if fewer than `limit` are in use, and says whether it did. */
-  take(limit: number): boolean {
-    if (this.#inUseCount >= limit) {
-      this.#refusedCount += 1;
-      return false;
-    }
-    this.takeAnyway();
-    return true;
+  /** The same of a class and of those above it. */
+  inUseFrom(priority: Priority): number {
+    return this.#byClass.from(priority);
   }
 
-  /** Takes one whatever the limit is: for requests that are only counted. */
-  takeAnyway(): void {
-    this.#inUseCount += 1;
-    if (this.#inUseCount > this.#peakCount) this.#peakCount = this.#inUseCount;
+  /** Takes one, whatever the limit is. */
+  take(priority: Priority): void {
+    this.#byClass.add(priority, 1);
+    this.#peakCount = Math.max(this.#peakCount, this.inUseCount);
   }
 
   /** Gives one back. */
-  giveBack(): void {
-    assert(this.#inUseCount > 0, "a permit is given back once");
-    this.#inUseCount -= 1;
+  giveBack(priority: Priority): void {
+    assert(this.#byClass.of(priority) > 0, "a permit is given back once");
+    this.#byClass.add(priority, -1);
   }
 
   /** Somebody was turned away for want of a permit, or before: counts as demand. */
@@ -47,7 +45,7 @@ export class Permits {
   /** The most in use since this was called last, and how many were turned away. */
   takeDemand(): number {
     const demand = this.#peakCount + this.#refusedCount;
-    this.#peakCount = this.#inUseCount;
+    this.#peakCount = this.inUseCount;
     this.#refusedCount = 0;
     return demand;
   }

@@ -233,7 +233,8 @@ export class ServiceAdmission implements VisitHost {
       return;
     }
     this.#leases.remove(visit);
-    for (const pool of this.#poolsOf(visit)) pool.giveBack(visit.request.peer, nowMs);
+    for (const pool of this.#poolsOf(visit))
+      pool.giveBack(visit.request.peer, visit.priority, nowMs);
     const lateAfterMs = this.#blocks.admission?.policy.lateAfterMs;
     const learnt = visitOutcome(visit, { end, nowMs, lateAfterMs });
     this.counts.outcomes[learnt.outcome] += 1;
@@ -253,7 +254,8 @@ export class ServiceAdmission implements VisitHost {
       this.#leases.remove(visit);
       visit.stage = "overdue";
       this.counts.overdueCount += 1;
-      for (const pool of this.#poolsOf(visit)) pool.endLease(visit.request.peer, nowMs);
+      for (const pool of this.#poolsOf(visit))
+        pool.endLease(visit.request.peer, visit.priority, nowMs);
     }
   }
 
@@ -361,7 +363,7 @@ export class ServiceAdmission implements VisitHost {
     }
     this.#dismiss(dismissed, nowMs);
     // A permit may have come free that nobody was told of: a lease has ended, or a limit rose.
-    if (visit.pool.isFree(nowMs)) this.#queue.serve(nowMs);
+    if (visit.pool.isFree(visit.priority, nowMs)) this.#queue.serve(nowMs);
   }
 
   #admit(visit: Visit, nowMs: number): void {
@@ -378,10 +380,10 @@ export class ServiceAdmission implements VisitHost {
     visit.admittedMs = nowMs;
     visit.expiresMs = nowMs + this.#leaseMs(visit, nowMs);
     this.#leases.push(visit);
-    visit.inFlight = pool.take(visit.request.peer, nowMs);
+    visit.inFlight = pool.take(visit.request.peer, visit.priority, nowMs);
     if (pool !== this.#pools.whole) {
       visit.holdsWhole = true;
-      this.#pools.whole.take(visit.request.peer, nowMs);
+      this.#pools.whole.take(visit.request.peer, visit.priority, nowMs);
     }
     if (visit.position === 0) visit.position = pool.hasQueue ? 1 : visit.inFlight;
     this.counts.admitted[visit.priority] += 1;

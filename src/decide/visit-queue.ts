@@ -1,3 +1,4 @@
+import { type Priority, priorities } from "../core/admission-settings.js";
 import type { Cancel, Clock } from "../core/clock.js";
 import type { Dismissal, Place } from "../core/waiting-room.js";
 import type { PermitPool } from "./permit-pool.js";
@@ -31,9 +32,11 @@ export class VisitQueue {
 
   /** Whether a visit may go in at once: a permit is free for it, and for nobody who waits. */
   hasRoom(visit: Visit, nowMs: number): boolean {
-    const { pool } = visit;
-    if (!this.#bears(visit, nowMs) || !this.#isWholeFree(pool, nowMs)) return false;
-    return pool.hasRoom(nowMs, (other) => this.#bears(other, nowMs));
+    const { pool, priority } = visit;
+    if (!this.#bears(visit, nowMs) || !this.#isFree(pool, priority, nowMs)) return false;
+    if (pool.waitingCount === 0) return true;
+    const lowest = this.#lowestFree(pool, nowMs) ?? priority;
+    return !pool.hasNext({ lowest, mayGo: (other) => this.#bears(other, nowMs) });
   }
 
   /** Whether a visit may wait, as far as its peer goes; see `PermitPool.mayWait`. */
@@ -74,10 +77,12 @@ export class VisitQueue {
   }
 
   #serveOne(pool: PermitPool<Visit>, nowMs: number): boolean {
-    if (pool.waitingCount === 0 || !pool.isFree(nowMs) || !this.#isWholeFree(pool, nowMs)) {
-      return false;
-    }
-    const { place, dismissed } = pool.next(nowMs, (visit) => this.#bears(visit, nowMs));
+    const lowest = pool.waitingCount === 0 ? undefined : this.#lowestFree(pool, nowMs);
+    if (lowest === undefined) return false;
+    const { place, dismissed } = pool.next(nowMs, {
+      lowest,
+      mayGo: (visit) => this.#bears(visit, nowMs),
+    });
     if (place !== undefined) this.#parts.admit(place.payload, nowMs);
     this.#parts.dismiss(dismissed, nowMs);
     return place !== undefined;
@@ -88,9 +93,19 @@ export class VisitQueue {
     return pool.bears(peer, nowMs) && this.#parts.whole.bears(peer, nowMs);
   }
 
-  #isWholeFree(pool: PermitPool<Visit>, nowMs: number): boolean {
+  #isFree(pool: PermitPool<Visit>, priority: Priority, nowMs: number): boolean {
     const { whole } = this.#parts;
-    return pool === whole || whole.isFree(nowMs);
+    return pool.isFree(priority, nowMs) && (pool === whole || whole.isFree(priority, nowMs));
+  }
+
+  /** The lowest class that a permit is free for, as it is then for all above it. */
+  #lowestFree(pool: PermitPool<Visit>, nowMs: number): Priority | undefined {
+    let lowest: Priority | undefined;
+    for (const priority of priorities) {
+      if (!this.#isFree(pool, priority, nowMs)) break;
+      lowest = priority;
+    }
+    return lowest;
   }
 
   /** One timer: it may fire too early, where who was to expire first has been let in. */

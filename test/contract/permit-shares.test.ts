@@ -43,9 +43,9 @@ describe.each(enginesFor.behaviour)("PermitShares on %s", (engine) => {
     const fleet = createFleet("one-needs");
     const [busy] = [fleet.join(), fleet.join(), fleet.join()];
     await fleet.beatAll(2);
-    for (let i = 0; i < 40; i += 1) busy?.holder.permits.take(0);
+    for (let i = 0; i < 40; i += 1) busy?.holder.take(0);
     await fleet.beatAll(1);
-    for (let i = 0; i < 40; i += 1) busy?.holder.permits.take(0);
+    for (let i = 0; i < 40; i += 1) busy?.holder.take(0);
     await fleet.beatAll(1);
     expect(fleet.replicas.map(({ share, clock }) => share.permits(clock.monotonicMs()))).toEqual([
       28, 1, 1,
@@ -57,7 +57,7 @@ describe.each(enginesFor.behaviour)("PermitShares on %s", (engine) => {
     for (let i = 0; i < 3; i += 1) fleet.join();
     for (let round = 0; round < 4; round += 1) {
       for (const { holder } of fleet.replicas) {
-        for (let i = 0; i < 50; i += 1) holder.permits.take(0);
+        for (let i = 0; i < 50; i += 1) holder.take(0);
       }
       await fleet.beatAll(1);
     }
@@ -69,8 +69,7 @@ describe.each(enginesFor.behaviour)("PermitShares on %s", (engine) => {
     const fleet = createFleet("falls");
     for (let i = 0; i < 3; i += 1) fleet.join();
     await fleet.beatAll(3);
-    for (const { holder } of fleet.replicas)
-      for (let i = 0; i < 10; i += 1) holder.permits.take(10);
+    for (const { holder } of fleet.replicas) for (let i = 0; i < 10; i += 1) holder.take(10);
     await fleet.beatAll(2);
     for (const replica of fleet.replicas) fleet.learn(replica, 6);
     await fleet.beatAll(3);
@@ -81,7 +80,7 @@ describe.each(enginesFor.behaviour)("PermitShares on %s", (engine) => {
     // What the others have in use is theirs until they are done with it.
     expect(joined.share.permits(joined.clock.monotonicMs())).toBe(0);
     for (const { holder } of fleet.replicas) {
-      while (holder.permits.inUseCount > 0) holder.permits.giveBack();
+      while (holder.permits.inUseCount > 0) holder.giveBack();
     }
     await fleet.beatAll(4);
     expect(fleet.heldCount).toBe(6);
@@ -97,14 +96,14 @@ describe.each(enginesFor.behaviour)("PermitShares on %s", (engine) => {
     await fleet.beat(slow);
     slow.connection.fate = "answered";
     for (let round = 0; round < 3; round += 1) {
-      for (let i = 0; i < 60; i += 1) slow.holder.permits.take(0);
+      for (let i = 0; i < 60; i += 1) slow.holder.take(0);
       await fleet.beat(slow);
       await fleet.beat(other);
     }
     const nowMs = slow.clock.monotonicMs();
     expect(slow.share.permits(nowMs)).toBeGreaterThan(15);
     await slow.connection.deliverOne();
-    for (let i = 0; i < 60; i += 1) other.holder.permits.take(0);
+    for (let i = 0; i < 60; i += 1) other.holder.take(0);
     await fleet.beat(other);
     expect(fleet.heldCount).toBeLessThanOrEqual(30);
   });
@@ -128,9 +127,9 @@ describe.each(enginesFor.behaviour)("PermitShares on %s", (engine) => {
       if (replica === undefined) throw new Error("somebody is always alive");
       const { holder, share, clock, connection } = replica;
       for (let i = below(30); i > 0; i -= 1) {
-        if (random.next() < 0.4 && holder.inUseCount() > 0) holder.permits.giveBack();
+        if (random.next() < 0.4 && holder.inUseCount() > 0) holder.giveBack();
         else if (share.isLeased(clock.monotonicMs())) {
-          holder.permits.take(Math.min(share.permits(clock.monotonicMs()), holder.limit));
+          holder.take(Math.min(share.permits(clock.monotonicMs()), holder.limit));
         }
       }
       connection.fate = fates[below(fates.length)] ?? "answered";
@@ -147,7 +146,7 @@ describe.each(enginesFor.behaviour)("PermitShares on %s", (engine) => {
     for (const replica of fleet.live) {
       replica.connection.fate = "answered";
       fleet.learn(replica, 30);
-      while (replica.holder.inUseCount() > 0) replica.holder.permits.giveBack();
+      while (replica.holder.inUseCount() > 0) replica.holder.giveBack();
     }
     await fleet.beatAll(5);
     expect(fleet.heldCount).toBe(30);

@@ -1,12 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { AdmissionRun, type AdmissionSpan } from "./admission-run.js";
+import { HeadgateProtection } from "./goodput-admission.js";
+import { GoodputRun, type GoodputSpan, type GoodputWorld } from "./goodput-run.js";
 
 const seed = 20_260_505;
 
-/** Ten servers of 50 ms: 200 requests a second; callers wait for a second. */
-function overloaded(blocks: string, loadRatio: number, criticalRatio: number): AdmissionSpan {
-  const service = { serverCount: 10, serviceMs: 50, patienceMs: 1_000 };
-  const run = new AdmissionRun({ ...service, blocks, loadRatio, criticalRatio }, seed);
+/** Ten workers of 50 ms: 200 requests a second; callers wait for a second. */
+const tenWorkers = { workerCount: 10, serviceMs: 50, patienceMs: 1_000, changes: [] };
+
+function startRun(blocks: string, world: GoodputWorld): GoodputRun {
+  return new GoodputRun(world, seed, (calendar) => new HeadgateProtection(calendar, blocks, seed));
+}
+
+function overloaded(blocks: string, loadRatio: number, critical: number): GoodputSpan {
+  const other = (1 - critical) / 3;
+  const parts = { critical, high: other, normal: other };
+  const run = startRun(blocks, { ...tenWorkers, loadRatio, parts });
   // Until laws have found where they stay.
   run.span(20_000);
   return run.span(40_000);
@@ -48,8 +56,7 @@ describe(`admission as a whole, seed ${seed}`, () => {
     expect(span.goodputRatio).toBeGreaterThan(0.95);
     expect(span.p99Ms).toBeLessThan(400);
     const { critical, high, normal, low } = span.servedRatio;
-    // Without a queue a critical request that finds no permit is refused at once.
-    expect(critical).toBeGreaterThan(0.6);
+    expect(critical).toBeGreaterThan(0.995);
     expect(critical).toBeGreaterThan(high);
     expect(high).toBeGreaterThan(normal);
     expect(normal).toBeGreaterThan(low);
@@ -63,4 +70,36 @@ describe(`admission as a whole, seed ${seed}`, () => {
       for (const ratio of Object.values(servedRatio)) expect(ratio).toBeGreaterThan(0.97);
     },
   );
+
+  it.each([
+    ["admission: {}", 0.97],
+    ["admission: {queue: {size: 20, maxWait: 300ms}}", 0.9],
+  ])("keeps critical requests when half of the workers are lost: %s", (blocks, goodputMin) => {
+    const run = startRun(blocks, {
+      ...tenWorkers,
+      loadRatio: 3,
+      parts: { critical: 0.1, high: 0.2, normal: 0.4 },
+      changes: [{ atMs: 30_000, workerRatio: 0.5 }],
+    });
+    run.span(30_000);
+    // They need 60 % of the half.
+    expect(run.span(5_000).servedRatio.critical).toBeGreaterThan(0.97);
+    const later = run.span(30_000);
+    expect(later.servedRatio.critical).toBeGreaterThan(0.995);
+    expect(later.goodputRatio).toBeGreaterThan(goodputMin);
+    expect(later.lateRatio).toBeLessThan(0.001);
+  });
+
+  it("lets critical requests that could fill the service alone teach it no queue", () => {
+    const run = startRun("admission: {}", {
+      ...tenWorkers,
+      loadRatio: 10,
+      parts: { critical: 0.1, high: 0.2, normal: 0.4 },
+    });
+    run.span(30_000);
+    const span = run.span(30_000);
+    expect(span.goodputRatio).toBeGreaterThan(0.95);
+    expect(span.servedRatio.critical).toBeGreaterThan(0.8);
+    expect(span.p99Ms).toBeLessThan(350);
+  });
 });

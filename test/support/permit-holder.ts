@@ -28,6 +28,18 @@ export class TestHolder implements PermitHolder {
     this.grownCount += 1;
   }
 
+  /** Takes a permit if fewer than that are in use, and says whether it did. */
+  take(limit: number): boolean {
+    const isFree = this.permits.inUseCount < limit;
+    if (isFree) this.permits.take("normal");
+    else this.permits.noteRefused();
+    return isFree;
+  }
+
+  giveBack(): void {
+    this.permits.giveBack("normal");
+  }
+
   takeDemand(): number {
     return this.permits.takeDemand();
   }

@@ -20,6 +20,7 @@ function dipOf(given: Partial<Dip> = {}): Dip {
     startMs: 0,
     before: { rttMs: 100, inFlight: 20 },
     isDeep: false,
+    holdsCritical: false,
     perMs: 0.2,
     ...nextLevel({ inFlight: 20, limitMin: 1, known: undefined, nowMs: 0 }),
     ...given,

@@ -105,7 +105,7 @@ describe("RateLimitAsker", () => {
       "concurrency",
     ]);
     const { pools } = rig.service();
-    pools.whole.giveBack("envoy", rig.clock.monotonicMs());
+    pools.whole.giveBack("envoy", "normal", rig.clock.monotonicMs());
     expect(await askAll(rig, ["a"])).toEqual(["admitted"]);
   });
 

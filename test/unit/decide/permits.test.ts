@@ -1,55 +1,40 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { priorities } from "../../../src/core/admission-settings.js";
 import { type KeyCount, KeyedPermits, Permits } from "../../../src/decide/permits.js";
 import { propertyRuns } from "../../support/seeds.js";
 
 describe("Permits", () => {
-  it("gives as many as the limit says, and again what was given back", () => {
+  it("counts by class, and with each class those above it", () => {
     const permits = new Permits();
-    expect([1, 2, 3].map(() => permits.take(2))).toEqual([true, true, false]);
-    permits.giveBack();
-    expect(permits.take(2)).toBe(true);
-    expect(permits.inUseCount).toBe(2);
-  });
-
-  it("cancels nothing under a lower limit, and gives none until enough came back", () => {
-    const permits = new Permits();
-    for (let i = 0; i < 10; i += 1) permits.take(10);
-    expect(permits.take(4)).toBe(false);
-    expect(permits.inUseCount).toBe(10);
-    for (let i = 0; i < 6; i += 1) permits.giveBack();
-    expect(permits.take(4)).toBe(false);
-    permits.giveBack();
-    expect(permits.take(4)).toBe(true);
-  });
-
-  it("counts those who pass whatever the limit is", () => {
-    const permits = new Permits();
-    permits.takeAnyway();
-    permits.takeAnyway();
-    expect(permits.inUseCount).toBe(2);
-    expect(permits.take(2)).toBe(false);
+    for (const priority of ["low", "critical", "normal", "critical", "high"] as const) {
+      permits.take(priority);
+    }
+    permits.giveBack("high");
+    expect(priorities.map((priority) => permits.inUseFrom(priority))).toEqual([2, 2, 3, 4]);
+    expect(permits.inUseCount).toBe(4);
   });
 
   it("says what was needed at most since it was asked last", () => {
     const permits = new Permits();
-    for (let i = 0; i < 5; i += 1) permits.take(3);
-    permits.noteRefused();
-    permits.giveBack();
+    for (let i = 0; i < 3; i += 1) permits.take("normal");
+    for (let i = 0; i < 3; i += 1) permits.noteRefused();
+    permits.giveBack("normal");
     expect(permits.takeDemand()).toBe(6);
     expect(permits.takeDemand()).toBe(2);
-    permits.giveBack();
-    permits.giveBack();
+    permits.giveBack("normal");
+    permits.giveBack("normal");
     expect(permits.takeDemand()).toBe(2);
     expect(permits.takeDemand()).toBe(0);
   });
 
   it("takes a permit that was never taken for a fault of ours", () => {
     const permits = new Permits();
-    expect(() => permits.giveBack()).toThrow("a permit is given back once");
-    permits.takeAnyway();
-    permits.giveBack();
-    expect(() => permits.giveBack()).toThrow("a permit is given back once");
+    expect(() => permits.giveBack("low")).toThrow("a permit is given back once");
+    permits.take("low");
+    expect(() => permits.giveBack("high")).toThrow("a permit is given back once");
+    permits.giveBack("low");
+    expect(() => permits.giveBack("low")).toThrow("a permit is given back once");
   });
 });
 

@@ -75,13 +75,13 @@ describe("PermitShares", () => {
     await beat();
     expect(share.permits(clock.monotonicMs())).toBe(12);
     expect(told()).toEqual([30, 12, 0]);
-    for (let i = 0; i < 12; i += 1) holder.permits.take(12);
+    for (let i = 0; i < 12; i += 1) holder.take(12);
     answer("5");
     await beat();
     expect(share.permits(clock.monotonicMs())).toBe(5);
     await beat();
     expect(told()).toEqual([30, 12, 12]);
-    for (let i = 0; i < 9; i += 1) holder.permits.giveBack();
+    for (let i = 0; i < 9; i += 1) holder.giveBack();
     await beat();
     expect(told().slice(0, 2)).toEqual([30, 5]);
     await shares.stop();
@@ -90,7 +90,7 @@ describe("PermitShares", () => {
   it("tells only of what is in use before the first answer", async () => {
     const { clock, shares, answer, fail, beat, told } = createShares();
     const holder = new TestHolder("orders", 30);
-    holder.permits.take(30);
+    holder.take(30);
     fail();
     shares.open(holder);
     await beat();
@@ -121,12 +121,12 @@ describe("PermitShares", () => {
     answer("2");
     shares.open(holder);
     await beat();
-    for (let i = 0; i < 7; i += 1) holder.permits.take(2);
+    for (let i = 0; i < 7; i += 1) holder.take(2);
     fail();
     await beat();
     expect(told()).toEqual([30, 2, 7]);
-    holder.permits.giveBack();
-    holder.permits.giveBack();
+    holder.giveBack();
+    holder.giveBack();
     await beat();
     expect(told()).toEqual([30, 2, 7]);
     answer("7");
