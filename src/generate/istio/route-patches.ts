@@ -4,16 +4,17 @@ import { virtualHost } from "../envoy/routes.js";
 import { shedRoutes } from "../envoy/shed-routes.js";
 import { asMap, itemsOf, memberOf, withMember } from "../tree-members.js";
 import { firstRoutePatches, routeMergePatch, virtualHostPatch } from "./envoy-filter.js";
-import { chainAt } from "./filter-patches.js";
+import { filterNamesAt } from "./filter-patches.js";
 import { istioDuration } from "./istio-object.js";
 import { inboundCluster } from "./mesh-name.js";
 import { type Place, virtualHostsAt } from "./place.js";
+import { notSkipped } from "./skipping-filter.js";
 import { retryWaits } from "./virtual-service.js";
 
 /** What the routes of a place have beside those that Istio makes. */
 export function routePatches(place: Place): readonly Tree[] {
   return place.services.flatMap((service) => {
-    const told = toldOf(virtualHostAt(service, place));
+    const told = toldTo(service, place);
     const extras = routeExtras(service, place);
     const first = firstRoutes(service, place);
     if (told === undefined && extras === undefined && first.length === 0) return [];
@@ -29,14 +30,15 @@ export function routePatches(place: Place): readonly Tree[] {
 
 /** As it would be in a proxy of ours; its last route is the one that Istio has itself. */
 function virtualHostAt(service: ServicePolicy, place: Place): Tree {
-  const { names } = chainAt(service, place);
-  return virtualHost(service, place.envoy, { domains: [], filters: names });
+  const { shared } = filterNamesAt(service, place);
+  return virtualHost(service, place.envoy, { domains: [], filters: shared });
 }
 
 /** Routes that come before all others of a service. */
 function firstRoutes(service: ServicePolicy, place: Place): readonly Tree[] {
   if (place.context !== "SIDECAR_INBOUND") {
-    return shedRoutes(service, place.envoy, chainAt(service, place).names);
+    const { shared, own } = filterNamesAt(service, place);
+    return shedRoutes(service, place.envoy, [...shared, ...own]);
   }
   return ownRoutes(itemsOf(memberOf(virtualHostAt(service, place), "routes")), service, place);
 }
@@ -49,11 +51,16 @@ export function hasUrgentRoutes(service: ServicePolicy, place: Place): boolean {
 }
 
 /** What the filters are told about a service, for all of its routes. */
-function toldOf(whole: Tree): TreeMap | undefined {
+function toldTo(service: ServicePolicy, place: Place): TreeMap | undefined {
+  const whole = virtualHostAt(service, place);
   const limits = memberOf(whole, "rate_limits");
-  const filters = memberOf(whole, "typed_per_filter_config");
-  if (limits === undefined && filters === undefined) return undefined;
-  return { rate_limits: limits, typed_per_filter_config: filters };
+  const filters: TreeMap = {
+    ...asMap(memberOf(whole, "typed_per_filter_config")),
+    ...Object.fromEntries(filterNamesAt(service, place).own.map((name) => [name, notSkipped()])),
+  };
+  const isTold = Object.keys(filters).length > 0;
+  if (limits === undefined && !isTold) return undefined;
+  return { rate_limits: limits, typed_per_filter_config: isTold ? filters : undefined };
 }
 
 function reportNoHosts({ name }: ServicePolicy, { context, envoy }: Place): void {
