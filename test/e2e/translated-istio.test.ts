@@ -2,6 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Envoy } from "../support/envoy.js";
+import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { freePort } from "../support/free-port.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAsk, HttpClient } from "../support/http-client.js";
@@ -12,6 +13,7 @@ import {
   meshBootstrapOf,
   meshCases,
   recordedMesh,
+  type TranslatedProxy,
 } from "../support/translated-istio.js";
 import { startUpstream } from "../support/upstream.js";
 
@@ -239,5 +241,39 @@ describe("istiod's own translation of authentication, at a real Envoy", () => {
       expect(started.other.requestCount).toBe(4 * ports.length);
       expect(started.upstream.requestCount).toBe(0);
     }
+  });
+});
+
+/** All that an Envoy loads of a proxy, where nothing is sent. */
+function wholeBootstrap(proxy: TranslatedProxy): unknown {
+  const text = JSON.stringify([proxy.endpoints, proxy.clusters]);
+  const addresses = [...text.matchAll(/"address":"([^"]+)","port_value":(\d+)/g)];
+  const endpointPorts = addresses.map(([, address, port]) => [`${address}:${port}`, 1]);
+  const names = proxy.listeners.map(({ name }) => String(name));
+  const outbound = names.filter((name) => /^0\.0\.0\.0_/.test(name)).map((name) => ({ name }));
+  const pods = proxy.clusters.flatMap(({ name }) => {
+    const [, port] = /^inbound\|(\d+)\|\|$/.exec(String(name)) ?? [];
+    return port === undefined ? [] : [{ name: "virtualInbound", podPort: Number(port) }];
+  });
+  const listeners = [...outbound, ...pods].map((one, index) => ({ ...one, port: 1 + index }));
+  return meshBootstrapOf(proxy, {
+    adminPort: 0,
+    listeners,
+    endpointPorts: Object.fromEntries(endpointPorts),
+  });
+}
+
+describe("istiod's own translations", () => {
+  const all = meshCases().flatMap((given) => {
+    return Object.entries(recordedMesh(given).proxies).map(([own, proxy]) => {
+      return { name: `${given.name}-${own}`, proxy };
+    });
+  });
+
+  it.concurrent.each(all)("are what a real Envoy takes: $name", async ({ name, proxy }) => {
+    const file = join(stage.folder, `${name}-whole.json`.replaceAll("/", "-"));
+    await writeFile(file, JSON.stringify(wholeBootstrap(proxy)));
+    const { exit, output } = await validateWithEnvoy(stage, ["--config-path", file]);
+    expect(exit, output).toEqual({ code: 0 });
   });
 });

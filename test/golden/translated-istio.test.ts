@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { casePolicy } from "../support/generated.js";
 import { meshViolations } from "../support/mesh-invariants.js";
-import { meshCases, recordedMesh } from "../support/translated-istio.js";
+import { meshBootstrapOf, meshCases, recordedMesh } from "../support/translated-istio.js";
 
 const proxies = meshCases().flatMap((given) => {
   const { services } = casePolicy(given);
@@ -134,5 +134,14 @@ describe("meshViolations()", () => {
     expect(meshViolations(JSON.parse(changed), { services, own })).toContainEqual(
       expect.stringContaining(found),
     );
+  });
+});
+
+describe("meshBootstrapOf()", () => {
+  it("refuses addresses that nobody put on this machine", () => {
+    for (const { proxy } of proxies) {
+      const place = { adminPort: 1, listeners: [], endpointPorts: {} };
+      expect(() => meshBootstrapOf(proxy, place)).toThrow("is nowhere on this machine");
+    }
   });
 });
