@@ -132,24 +132,33 @@ async function startWithHeadgate(
 ) {
   const policy = await readFile(join(caseOf(name).folder, "policy.yaml"), "utf8");
   const headgate = await HostedHeadgate.start(stage, { policy });
-  const [upstream, other] = [await startUpstream(stage), await startUpstream(stage)];
+  const seen: { at: string; path: string; canary: unknown }[] = [];
+  const startSeeing = async (at: string): Promise<number> => {
+    const server = await startScriptedUpstream(stage);
+    server.answer = (_, { url = "", headers }) => {
+      seen.push({ at, path: url, canary: headers["x-canary"] });
+      return { status: 200 };
+    };
+    return server.port;
+  };
+  const [upstream, other] = [await startSeeing("upstream"), await startSeeing("other")];
   const started = await startProxy(
     { name, proxy },
     {
       listeners,
       endpointPorts: {
-        "pod:8080": upstream.port,
-        "pod:9090": other.port,
-        "192.0.2.11:8080": upstream.port,
-        "192.0.2.11:9090": other.port,
+        "pod:8080": upstream,
+        "pod:9090": other,
+        "192.0.2.11:8080": upstream,
+        "192.0.2.11:9090": other,
         "192.0.2.12:8081": headgate.grpcPort,
         // Of nothing that these proxies do.
         "192.0.2.12:18000": headgate.grpcPort,
-        "192.0.2.14:8080": other.port,
+        "192.0.2.14:8080": other,
       },
     },
   );
-  return { ...started, upstream, other };
+  return { ...started, seen };
 }
 
 describe("istiod's own translation of authentication, at a real Envoy", () => {
@@ -238,8 +247,32 @@ describe("istiod's own translation of authentication, at a real Envoy", () => {
         for (let i = 0; i < 4; i += 1) expect((await started.http.send(sent)).status).toBe(200);
         expect((await started.http.send({ port, headers: { host } })).status).toBe(403);
       }
-      expect(started.other.requestCount).toBe(4 * ports.length);
-      expect(started.upstream.requestCount).toBe(0);
+      expect(started.seen.map(({ at }) => at)).toEqual(Array(4 * ports.length).fill("other"));
+    }
+  });
+});
+
+describe("istiod's own translation of a user's routes, at a real Envoy", () => {
+  it("keeps weights, rewrites and headers, whatever the class of a request", async () => {
+    const name = "istio/authentication-gateway";
+    const { http, ports, seen } = await startWithHeadgate(name, "gateway", [
+      { name: "0.0.0.0_80" },
+    ]);
+    const known = { host: "orders.example.com", authorization: `Bearer ${token}` };
+    const classes: Readonly<Record<string, Omit<HttpAsk, "port">>> = {
+      rest: { path: "/canary/orders" },
+      critical: { path: "/canary/x", method: "DELETE", headers: { "x-team": "payments" } },
+      low: { path: "/canary/x", headers: { "x-batch": "1" } },
+    };
+    for (const ask of Object.values(classes)) {
+      seen.length = 0;
+      for (let i = 0; i < 60; i += 1) {
+        const headers = { ...known, ...ask.headers };
+        expect((await http.send({ ...ask, port: ports[0] ?? 0, headers })).status).toBe(200);
+      }
+      expect(new Set(seen.map(({ at }) => at))).toEqual(new Set(["upstream", "other"]));
+      const changed = seen.filter(({ path, canary }) => /^\/v2\//.test(path) && canary === "yes");
+      expect(changed).toEqual(seen);
     }
   });
 });

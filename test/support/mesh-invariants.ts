@@ -121,8 +121,15 @@ function isHostOf(
   return isCalled || service.hosts.some((host) => domains.includes(host));
 }
 
-const ownFilter =
-  /^envoy\.filters\.http\.(local_ratelimit|ratelimit|rate_limit_quota|ext_proc|adaptive_concurrency|admission_control)(\.|$)/;
+const kinds = [
+  "local_ratelimit",
+  "ratelimit",
+  "rate_limit_quota",
+  "ext_proc",
+  "adaptive_concurrency",
+  "admission_control",
+];
+const ownFilter = new RegExp(`^envoy\\.filters\\.http\\.(${kinds.join("|")})(\\.|$)`);
 const priorityFilter = /^envoy\.filters\.http\.header_mutation\.priority/;
 
 /** Whether a filter of a chain is one that was generated. */

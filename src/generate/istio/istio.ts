@@ -17,7 +17,7 @@ import { type MeshName, meshName } from "./mesh-name.js";
 import { reportOwnClusters } from "./own-clusters.js";
 import { callersPlace, gatewayPlace, namespaceOf, ownPlace, type Place } from "./place.js";
 import { routePatches } from "./route-patches.js";
-import { virtualService } from "./virtual-service.js";
+import { reportGatewayTimes, virtualService } from "./virtual-service.js";
 
 /** Istio 1.22 has Envoy 1.30, and each one since the next. Source: Istio, "Supported releases". */
 const bringer: EnvoyBringer = { flag: "--istio-version", minorsAhead: 8 };
@@ -132,6 +132,7 @@ const bootstrapTitle =
 
 function gatewayDocuments(policy: GeneratedPolicy, envoy: EnvoyContext): readonly Document[] {
   const context: EnvoyContext = { ...envoy, role: "edge" };
+  reportGatewayTimes(policy.services, context);
   return [
     objectsDocument("gateway.yaml", gatewayTitle, filterObject(gatewayPlace(policy, envoy))),
     objectsDocument("gateway-bootstrap.yaml", gatewayBootstrapTitle, [
@@ -142,7 +143,8 @@ function gatewayDocuments(policy: GeneratedPolicy, envoy: EnvoyContext): readonl
 
 const gatewayTitle =
   "What Istio's gateway does for the hosts of the policy, on ports 80 and 443. Another " +
-  "gateway has other labels.";
+  "gateway has other labels. Times and retries of its routes are those of their VirtualServices: " +
+  "services/ has the policy's.";
 
 const gatewayBootstrapTitle =
   "What the gateway's Envoy reads as it starts. Mount it into the gateway's container " +
