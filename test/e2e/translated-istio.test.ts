@@ -172,7 +172,7 @@ describe("istiod's own translation of authentication, at a real Envoy", () => {
     {
       name: "istio/authentication-gateway",
       proxy: "gateway",
-      listeners: [{ name: "0.0.0.0_80" }, { name: "0.0.0.0_443" }],
+      listeners: [{ name: "0.0.0.0_80" }, { name: "0.0.0.0_8080" }, { name: "0.0.0.0_443" }],
       host: "orders.example.com",
     },
   ])(

@@ -101,7 +101,7 @@ const breaks: readonly {
   },
   {
     found: "orders, outbound: some listeners treat it unlike others",
-    from: /("orders.example.com:443".*)"orders-rest-shed"/,
+    from: /("all-orders.example.com:443".*)"orders-rest-shed"/,
     to: '$1"another"',
   },
   {
