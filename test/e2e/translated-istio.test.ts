@@ -71,7 +71,7 @@ describe("istiod's own translation of admission control, at a real Envoy", () =>
       const failing = await startScriptedUpstream(stage);
       failing.answer = () => ({ status: 500 });
       const { port: healthy } = await startUpstream(stage);
-      const { http, ports } = await startProxy(
+      const { envoy, http, ports } = await startProxy(
         { name: "istio/admission-control", proxy },
         {
           listeners: listeners.map((name) => ({ name })),
@@ -97,6 +97,16 @@ describe("istiod's own translation of admission control, at a real Envoy", () =>
         expect(failed + refused).toBe(60);
         expect(refused).toBeGreaterThan(0);
       }
+      await envoy.setRuntime({ "headgate.shed.orders.normal": "100" });
+      const arrivedCount = failing.arrivalsMs.length;
+      for (const port of ports) {
+        const shed = await http.send({ port, headers: { host: orders } });
+        expect([shed.status, shed.body]).toEqual([503, "The service is overloaded."]);
+        for (const host of [search, "partner.example.com"]) {
+          expect((await http.send({ port, headers: { host } })).status).toBe(200);
+        }
+      }
+      expect(failing.arrivalsMs.length).toBe(arrivedCount);
     },
   );
 });
