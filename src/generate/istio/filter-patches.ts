@@ -48,7 +48,7 @@ function sharedFilters(services: readonly ServicePolicy[], place: Place): readon
  * service has its own, which passes over all requests but those of the service's virtual hosts.
  */
 function ownFilters(service: ServicePolicy, place: Place): readonly NamedFilter[] {
-  if (!hasStrangers(place) || virtualHostsAt(service, place).length === 0) return [];
+  if (!hasStrangers(place)) return [];
   return learningFilters([service], place.envoy).map(({ name, filter }) => {
     const ownName = `${name}.${service.name}`;
     return { name: ownName, filter: skippingFilter(ownName, filter) };
@@ -79,9 +79,10 @@ export function filterPatches(place: Place): readonly Tree[] {
 }
 
 function filtersOf(services: readonly ServicePolicy[], place: Place): readonly Tree[] {
+  const reached = services.filter((service) => virtualHostsAt(service, place).length > 0);
   return [
     ...sharedFilters(services, place).map(({ filter }) => offByDefault(filter, place)),
-    ...services.flatMap((service) => ownFilters(service, place).map(({ filter }) => filter)),
+    ...reached.flatMap((service) => ownFilters(service, place).map(({ filter }) => filter)),
   ];
 }
 
