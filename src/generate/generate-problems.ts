@@ -81,6 +81,12 @@ const targetProblemRows = {
     title: "Headgate cannot tell the sidecars of two services apart.",
     remedy: "Give their containers ports of their own, or say `direction: outbound`.",
   },
+  HG347: {
+    title: "Routes of a gateway have times and retries of their own.",
+    remedy:
+      "Say in their VirtualServices what the message names: a patch would replace what their " +
+      "other routes say.",
+  },
   HG350: {
     title: "The Envoy Gateway that is generated for does not have it yet.",
     remedy: "Choose a later `--gateway-version`, or leave it out.",

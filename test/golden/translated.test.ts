@@ -5,10 +5,11 @@ import {
   translatedCases,
   translationDigest,
 } from "../support/translated.js";
+import { meshCases, meshDigest, recordedMesh, recordMesh } from "../support/translated-istio.js";
 
 /**
- * What Envoy Gateway's own translator makes of golden cases: recorded where they are updated
- * (UPDATE_GOLDEN=1, with `egctl` on PATH).
+ * What Envoy Gateway's and Istio's own translators make of golden cases: recorded where they are
+ * updated (UPDATE_GOLDEN=1, with `egctl` and `istio-translate` on PATH).
  */
 describe("recorded translations", () => {
   it.each(translatedCases().map((given) => [given.name, given] as const))(
@@ -16,6 +17,14 @@ describe("recorded translations", () => {
     (_, given) => {
       if (process.env["UPDATE_GOLDEN"] === "1") recordTranslation(given);
       expect(recordedTranslation(given).madeOf).toBe(translationDigest(given));
+    },
+  );
+
+  it.each(meshCases().map((given) => [given.name, given] as const))(
+    "%s is made of the objects that are generated now",
+    (_, given) => {
+      if (process.env["UPDATE_GOLDEN"] === "1") recordMesh(given);
+      expect(recordedMesh(given).madeOf).toBe(meshDigest(given));
     },
   );
 });

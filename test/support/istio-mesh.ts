@@ -31,6 +31,7 @@ const patchShape = z.object({
         vhost: z
           .strictObject({
             name: z.string().optional(),
+            domainName: z.string().optional(),
             route: z.strictObject({ action: z.literal("ROUTE") }).optional(),
           })
           .optional(),
@@ -99,8 +100,10 @@ export function applyEnvoyFilter(object: unknown, proxy: MeshProxy): PatchedProx
 
 function patchHost(host: AnyMap, mine: readonly ConfigPatch[], used: Set<ConfigPatch>): AnyMap {
   const matching = mine.filter(({ match }) => {
-    const name = match.routeConfiguration?.vhost?.name;
-    return name === undefined || name === host["name"];
+    const { name, domainName } = match.routeConfiguration?.vhost ?? {};
+    const own = String(host["name"]);
+    const isMatched = domainName === undefined || own.startsWith(`${domainName}:`);
+    return isMatched && (name === undefined || name === own);
   });
   for (const one of matching.filter(({ applyTo }) => applyTo === "VIRTUAL_HOST")) {
     merge(host, one.patch.value);

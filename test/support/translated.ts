@@ -29,7 +29,7 @@ const mapShape = z.record(z.string(), z.json());
 
 /** The golden cases that are translated. */
 export function translatedCases(): readonly GeneratedCase[] {
-  return generatedCases().filter(isTranslated);
+  return generatedCases().filter((given) => given.target === "gateway" && isTranslated(given));
 }
 
 /** Whether there is what is around a case in a cluster. */
@@ -182,7 +182,7 @@ function moved(map: XdsMap, { endpointPorts }: TranslatedPlace): XdsMap {
 }
 
 /** The same tree, with each of its maps replaced from the root down. */
-function mapTree(map: XdsMap, change: (map: XdsMap) => XdsMap): XdsMap {
+export function mapTree(map: XdsMap, change: (map: XdsMap) => XdsMap): XdsMap {
   const walk = (value: Json): Json => {
     if (Array.isArray(value)) return value.map(walk);
     if (typeof value !== "object" || value === null) return value;

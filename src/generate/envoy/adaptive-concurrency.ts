@@ -4,6 +4,7 @@ import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "./context.js";
 import { hasFeature, reportOld } from "./envoy-features.js";
 import { httpFilter } from "./http-filter.js";
+import { isHeldHere } from "./sides.js";
 import { soleSetting } from "./sole-setting.js";
 import { durationText, filterOff } from "./values.js";
 
@@ -26,7 +27,6 @@ export function adaptiveConcurrencyFilter(
     what: "adaptive concurrency",
     of: ({ adaptiveConcurrency }) => adaptiveConcurrency,
   });
-  reportPins(services, context);
   if (policy === undefined) return undefined;
   return httpFilter("adaptive_concurrency", "AdaptiveConcurrency", {
     enabled: noted("The off switch, while Envoy runs.", {
@@ -88,11 +88,13 @@ function minRttParams(
   return noted(why, fields);
 }
 
-/** A pin is of the whole process. */
-function reportPins(services: readonly ServicePolicy[], { report }: EnvoyContext): void {
-  const pinned = services.filter(({ concurrency }) =>
-    concurrency?.feedback.includes("adaptiveConcurrency"),
-  );
+/** Reports services of one proxy that pin its limit: a pin is of the whole process. */
+export function reportSharedPins(services: readonly ServicePolicy[], context: EnvoyContext): void {
+  const { report } = context;
+  const pinned = services.filter((service) => {
+    const isPinned = service.concurrency?.feedback.includes("adaptiveConcurrency") === true;
+    return isPinned && isHeldHere(service, context);
+  });
   if (pinned.length < 2) return;
   for (const { name: service } of pinned) {
     report({

@@ -1,6 +1,6 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import type { Tree } from "../document.js";
-import { adaptiveConcurrencyFilter } from "./adaptive-concurrency.js";
+import { adaptiveConcurrencyFilter, reportSharedPins } from "./adaptive-concurrency.js";
 import { admissionControlFilter } from "./admission-control.js";
 import type { EnvoyContext } from "./context.js";
 import { extProcFilter } from "./ext-proc.js";
@@ -9,6 +9,12 @@ import { quotaFilters } from "./quota-filter.js";
 import { rateLimitFilter } from "./rate-limit.js";
 import { isAskedHere, isHeldHere } from "./sides.js";
 import { extension } from "./values.js";
+
+/** An HTTP filter and what it is called in its chain, by which a route may turn it off. */
+export interface NamedFilter {
+  readonly name: string;
+  readonly filter: Tree;
+}
 
 /** The HTTP filters that a route may turn off, the router, and the names of the former. */
 export interface FilterChain {
@@ -26,22 +32,42 @@ export function httpFilters(
   services: readonly ServicePolicy[],
   context: EnvoyContext,
 ): FilterChain {
-  const asked = isAskedHere(context) ? services : [];
-  const held = services.filter((service) => isHeldHere(service, context));
-  const quotas = quotaFilters(asked, context);
-  const rows: readonly (readonly [name: string, filter: Tree | undefined])[] = [
-    [`${own}local_ratelimit`, localRateLimitFilter(asked, context)],
-    ...quotas.map(({ name, filter }) => [name, filter] as const),
-    [`${own}ratelimit`, rateLimitFilter(asked, context)],
-    [`${own}ext_proc`, extProcFilter(asked, context)],
-    [`${own}adaptive_concurrency`, adaptiveConcurrencyFilter(held, context)],
-    [`${own}admission_control`, admissionControlFilter(held, context)],
-  ];
-  const used = rows.filter(([, filter]) => filter !== undefined);
+  reportSharedPins(services, context);
+  const used = [...askingFilters(services, context), ...learningFilters(services, context)];
   return {
-    filters: [...used.flatMap(([, filter]) => filter ?? []), router()],
-    names: used.map(([name]) => name),
+    filters: [...used.map(({ filter }) => filter), router()],
+    names: used.map(({ name }) => name),
   };
+}
+
+/** Those that refuse by themselves or ask Headgate: services share them, with settings by route. */
+export function askingFilters(
+  services: readonly ServicePolicy[],
+  context: EnvoyContext,
+): readonly NamedFilter[] {
+  const asked = isAskedHere(context) ? services : [];
+  return [
+    ...named("local_ratelimit", localRateLimitFilter(asked, context)),
+    ...quotaFilters(asked, context),
+    ...named("ratelimit", rateLimitFilter(asked, context)),
+    ...named("ext_proc", extProcFilter(asked, context)),
+  ];
+}
+
+/** Those that learn from the answers of all that meet them: they have no settings by route. */
+export function learningFilters(
+  services: readonly ServicePolicy[],
+  context: EnvoyContext,
+): readonly NamedFilter[] {
+  const held = services.filter((service) => isHeldHere(service, context));
+  return [
+    ...named("adaptive_concurrency", adaptiveConcurrencyFilter(held, context)),
+    ...named("admission_control", admissionControlFilter(held, context)),
+  ];
+}
+
+function named(name: string, filter: Tree | undefined): readonly NamedFilter[] {
+  return filter === undefined ? [] : [{ name: `${own}${name}`, filter }];
 }
 
 /** Begins the names of Envoy's own filters. */

@@ -14,6 +14,14 @@ export interface PatchPlace {
   readonly port: number | undefined;
 }
 
+/**
+ * Which virtual hosts a patch acts on: by what istiod calls them, or by one of their domains, which
+ * may stand in any that a listener has. Undefined: all of a place.
+ *
+ * Source: Istio, EnvoyFilter.RouteConfigurationMatch.VirtualHostMatch.
+ */
+export type HostMatch = { readonly name: string } | { readonly domainName: string } | undefined;
+
 const httpConnections = "envoy.filters.network.http_connection_manager";
 
 const httpConnectionType =
@@ -64,10 +72,6 @@ function routeMatch({ context, port }: PatchPlace, vhost: TreeMap | undefined): 
   return { context, routeConfiguration: isAny ? undefined : { portNumber, vhost } };
 }
 
-function virtualHostNamed(name: string | undefined): TreeMap | undefined {
-  return name === undefined ? undefined : { name };
-}
-
 /** Puts filters before all others, Istio's own among them, in their order. */
 export function firstFilterPatches(place: PatchPlace, values: readonly Tree[]): readonly TreeMap[] {
   return values.toReversed().map((value) => ({
@@ -92,39 +96,35 @@ export function connectionPatch(place: PatchPlace, settings: TreeMap): TreeMap {
   };
 }
 
-/** Adds to a virtual host; `name` undefined: to all of the place. */
-export function virtualHostPatch(
-  place: PatchPlace,
-  name: string | undefined,
-  value: Tree,
-): TreeMap {
+/** Adds to virtual hosts. */
+export function virtualHostPatch(place: PatchPlace, host: HostMatch, value: Tree): TreeMap {
   return {
     applyTo: "VIRTUAL_HOST",
-    match: routeMatch(place, virtualHostNamed(name)),
+    match: routeMatch(place, host),
     patch: { operation: "MERGE", value },
   };
 }
 
-/** Adds to each route of a virtual host that leads to a cluster. */
-export function routeMergePatch(place: PatchPlace, name: string | undefined, value: Tree): TreeMap {
+/** Adds to each route of virtual hosts that leads to a cluster. */
+export function routeMergePatch(place: PatchPlace, host: HostMatch, value: Tree): TreeMap {
   return {
     applyTo: "HTTP_ROUTE",
     // Merged into a redirect, it would take its place.
-    match: routeMatch(place, { name, route: { action: "ROUTE" } }),
+    match: routeMatch(place, { ...host, route: { action: "ROUTE" } }),
     patch: { operation: "MERGE", value },
   };
 }
 
-/** Puts routes before all others of a virtual host, in their order. */
+/** Puts routes before all others of virtual hosts, in their order. */
 export function firstRoutePatches(
   place: PatchPlace,
-  name: string | undefined,
+  host: HostMatch,
   routes: readonly Tree[],
 ): readonly Tree[] {
   return routes
     .map((value) => ({
       applyTo: "HTTP_ROUTE",
-      match: routeMatch(place, virtualHostNamed(name)),
+      match: routeMatch(place, host),
       patch: { operation: "INSERT_FIRST", value },
     }))
     .reverse()

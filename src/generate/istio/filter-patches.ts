@@ -1,52 +1,89 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { noted, type Tree } from "../document.js";
-import { type FilterChain, httpFilters } from "../envoy/http-filters.js";
+import { reportSharedPins } from "../envoy/adaptive-concurrency.js";
+import { askingFilters, learningFilters, type NamedFilter } from "../envoy/http-filters.js";
 import { localReplies } from "../envoy/local-replies.js";
 import { priorityHeaderFilters } from "../envoy/priority-header.js";
 import { memberOf, withMember } from "../tree-members.js";
 import { connectionPatch, firstFilterPatches, httpFilterPatch } from "./envoy-filter.js";
 import { meshName } from "./mesh-name.js";
-import type { Place } from "./place.js";
-
-/** The filters that a service's requests meet at a place; the router is not among them. */
-export function chainAt(service: ServicePolicy, place: Place): FilterChain {
-  return place.context === "SIDECAR_OUTBOUND"
-    ? chainOf(servicesOnPort(meshName(service)?.port, place), place)
-    : chainOf(place.services, place);
-}
+import { type Place, virtualHostsAt } from "./place.js";
+import { skippingFilter } from "./skipping-filter.js";
 
 /**
- * In callers' sidecars a listener is of a port, and all services on it share the filters that have
- * no settings by route.
+ * The names of the filters that a service's requests meet at a place, the router not among them;
+ * `own`: those that pass over all other requests.
  */
+export interface FilterNames {
+  readonly shared: readonly string[];
+  readonly own: readonly string[];
+}
+
+/** Which filters a service's requests meet at a place. */
+export function filterNamesAt(service: ServicePolicy, place: Place): FilterNames {
+  const namesOf = (filters: readonly NamedFilter[]): readonly string[] =>
+    filters.map(({ name }) => name);
+  const services =
+    place.context === "SIDECAR_OUTBOUND"
+      ? servicesOnPort(meshName(service)?.port, place)
+      : place.services;
+  return {
+    shared: namesOf(sharedFilters(services, place)),
+    own: namesOf(ownFilters(service, place)),
+  };
+}
+
+/** In callers' sidecars a listener is of a port. */
 function servicesOnPort(port: number | undefined, { services }: Place): readonly ServicePolicy[] {
   return services.filter((service) => meshName(service)?.port === port);
 }
 
-function chainOf(services: readonly ServicePolicy[], { envoy }: Place): FilterChain {
-  const { filters, names } = httpFilters(services, envoy);
-  return { filters: filters.slice(0, names.length), names };
+function sharedFilters(services: readonly ServicePolicy[], place: Place): readonly NamedFilter[] {
+  const asking = askingFilters(services, place.envoy);
+  return hasStrangers(place) ? asking : [...asking, ...learningFilters(services, place.envoy)];
+}
+
+/**
+ * Filters that learn from all answers that they see, where those of strangers are among them: each
+ * service has its own, which passes over all requests but those of the service's virtual hosts.
+ */
+function ownFilters(service: ServicePolicy, place: Place): readonly NamedFilter[] {
+  if (!hasStrangers(place)) return [];
+  return learningFilters([service], place.envoy).map(({ name, filter }) => {
+    const ownName = `${name}.${service.name}`;
+    return { name: ownName, filter: skippingFilter(ownName, filter) };
+  });
+}
+
+/** Whether listeners of a place serve hosts of which the policy knows nothing. */
+function hasStrangers({ context }: Place): boolean {
+  return context !== "SIDECAR_INBOUND";
 }
 
 /** The filters of a place, before the router, in the order in which requests meet them. */
 export function filterPatches(place: Place): readonly Tree[] {
   const { context, services, envoy } = place;
+  reportSharedPins(services, envoy);
   if (context !== "SIDECAR_OUTBOUND") {
-    const { filters } = chainOf(services, place);
     return [
       ...firstFilterPatches(place, priorityHeaderFilters(services, envoy)),
-      ...filters.map((filter) => {
-        return httpFilterPatch(place, offByDefault(filter, place));
-      }),
+      ...filtersOf(services, place).map((filter) => httpFilterPatch(place, filter)),
     ];
   }
   const ports = new Set(services.map((service) => meshName(service)?.port));
   return [...ports].flatMap((port) => {
     if (port === undefined) return [];
-    const { filters } = chainOf(servicesOnPort(port, place), place);
-    const shared = `Callers have one listener for port ${port}: others on it are meant, too.`;
-    return filters.map((filter) => noted(shared, httpFilterPatch({ context, port }, filter)));
+    const filters = filtersOf(servicesOnPort(port, place), place);
+    return filters.map((filter) => httpFilterPatch({ context, port }, filter));
   });
+}
+
+function filtersOf(services: readonly ServicePolicy[], place: Place): readonly Tree[] {
+  const reached = services.filter((service) => virtualHostsAt(service, place).length > 0);
+  return [
+    ...sharedFilters(services, place).map(({ filter }) => offByDefault(filter, place)),
+    ...reached.flatMap((service) => ownFilters(service, place).map(({ filter }) => filter)),
+  ];
 }
 
 /**

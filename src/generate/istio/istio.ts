@@ -15,9 +15,16 @@ import { headgateObjects } from "./headgate-objects.js";
 import { istioRootNamespace } from "./istio-object.js";
 import { type MeshName, meshName } from "./mesh-name.js";
 import { reportOwnClusters } from "./own-clusters.js";
-import { callersPlace, gatewayPlace, namespaceOf, ownPlace, type Place } from "./place.js";
+import {
+  callersPlace,
+  gatewayPlace,
+  matchesByDomain,
+  namespaceOf,
+  ownPlace,
+  type Place,
+} from "./place.js";
 import { routePatches } from "./route-patches.js";
-import { virtualService } from "./virtual-service.js";
+import { reportGatewayTimes, virtualService } from "./virtual-service.js";
 
 /** Istio 1.22 has Envoy 1.30, and each one since the next. Source: Istio, "Supported releases". */
 const bringer: EnvoyBringer = { flag: "--istio-version", minorsAhead: 8 };
@@ -132,17 +139,26 @@ const bootstrapTitle =
 
 function gatewayDocuments(policy: GeneratedPolicy, envoy: EnvoyContext): readonly Document[] {
   const context: EnvoyContext = { ...envoy, role: "edge" };
+  reportGatewayTimes(policy.services, context);
   return [
-    objectsDocument("gateway.yaml", gatewayTitle, filterObject(gatewayPlace(policy, envoy))),
+    objectsDocument("gateway.yaml", gatewayTitle(envoy), filterObject(gatewayPlace(policy, envoy))),
     objectsDocument("gateway-bootstrap.yaml", gatewayBootstrapTitle, [
       bootstrapConfigMap(context, istioRootNamespace),
     ]),
   ];
 }
 
-const gatewayTitle =
-  "What Istio's gateway does for the hosts of the policy, on ports 80 and 443. Another " +
-  "gateway has other labels.";
+function gatewayTitle({ options }: EnvoyContext): string {
+  const where = matchesByDomain(options)
+    ? ". "
+    : ", on ports 80 and 443, where each is the first host of its VirtualService: before Istio " +
+      "1.27 patches find others nowhere. ";
+  return (
+    `What Istio's gateway does for the hosts of the policy${where}Another gateway has other ` +
+    "labels. Times and retries of its routes are those of their VirtualServices: services/ has " +
+    "the policy's."
+  );
+}
 
 const gatewayBootstrapTitle =
   "What the gateway's Envoy reads as it starts. Mount it into the gateway's container " +

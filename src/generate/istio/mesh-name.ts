@@ -51,10 +51,13 @@ export function inboundPort(service: ServicePolicy): number | undefined {
   return port === undefined ? undefined : Number(port);
 }
 
-/** Ports of gateways whose virtual hosts are looked for: `shop.example.com:443`. */
+/** Ports of gateways whose virtual hosts are looked for by name: `shop.example.com:443`. */
 const gatewayPorts = [80, 443] as const;
 
-/** The virtual hosts of a service in the routes of a gateway. */
+/**
+ * What istiod calls the virtual hosts of a service in the routes of a gateway, where each is of a
+ * VirtualService that has no host before it.
+ */
 export function gatewayVirtualHosts({ hosts }: ServicePolicy): readonly string[] {
   return hosts.flatMap((host) => gatewayPorts.map((port) => `${host}:${port}`));
 }

@@ -1,8 +1,9 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { type ObjectPlace, objectName } from "../custom-object.js";
 import type { EnvoyContext } from "../envoy/context.js";
-import type { GeneratedPolicy } from "../generator.js";
-import type { PatchPlace } from "./envoy-filter.js";
+import { isAtLeastVersion } from "../generate-options.js";
+import type { GeneratedPolicy, GenerateOptions, MinorVersion } from "../generator.js";
+import type { HostMatch, PatchPlace } from "./envoy-filter.js";
 import { istioGatewayLabels, istioRootNamespace } from "./istio-object.js";
 import { gatewayVirtualHosts, inboundPort, meshName, outboundVirtualHost } from "./mesh-name.js";
 
@@ -69,19 +70,32 @@ export function gatewayPlace({ services }: GeneratedPolicy, envoy: EnvoyContext)
   };
 }
 
-/** The virtual hosts of a service at a place; [undefined]: all that there are. */
+/** From which Istio on a patch finds virtual hosts by their domains. */
+const domainMatchSince: MinorVersion = { major: 1, minor: 27 };
+
+/**
+ * Whether a gateway's virtual hosts are found by their domains, on each listener: a name is that of
+ * one port, and of the first host of a VirtualService.
+ */
+export function matchesByDomain({ istioVersion }: Pick<GenerateOptions, "istioVersion">): boolean {
+  return isAtLeastVersion(istioVersion, domainMatchSince);
+}
+
+/** The virtual hosts of a service at a place. */
 export function virtualHostsAt(
   service: ServicePolicy,
-  { context }: Place,
-): readonly (string | undefined)[] {
+  { context, envoy }: Place,
+): readonly HostMatch[] {
   switch (context) {
     case "SIDECAR_INBOUND":
       return [undefined];
     case "SIDECAR_OUTBOUND": {
       const mesh = meshName(service);
-      return mesh === undefined ? [] : [outboundVirtualHost(mesh)];
+      return mesh === undefined ? [] : [{ name: outboundVirtualHost(mesh) }];
     }
     case "GATEWAY":
-      return gatewayVirtualHosts(service);
+      return matchesByDomain(envoy.options)
+        ? service.hosts.map((host) => ({ domainName: host }))
+        : gatewayVirtualHosts(service).map((name) => ({ name }));
   }
 }

@@ -4,18 +4,20 @@ import { virtualHost } from "../envoy/routes.js";
 import { shedRoutes } from "../envoy/shed-routes.js";
 import { asMap, itemsOf, memberOf, withMember } from "../tree-members.js";
 import { firstRoutePatches, routeMergePatch, virtualHostPatch } from "./envoy-filter.js";
-import { chainAt } from "./filter-patches.js";
+import { type FilterNames, filterNamesAt } from "./filter-patches.js";
 import { istioDuration } from "./istio-object.js";
 import { inboundCluster } from "./mesh-name.js";
 import { type Place, virtualHostsAt } from "./place.js";
+import { notSkipped } from "./skipping-filter.js";
 import { retryWaits } from "./virtual-service.js";
 
 /** What the routes of a place have beside those that Istio makes. */
 export function routePatches(place: Place): readonly Tree[] {
   return place.services.flatMap((service) => {
-    const told = toldOf(virtualHostAt(service, place));
+    const names = filterNamesAt(service, place);
+    const told = toldTo(service, place, names);
     const extras = routeExtras(service, place);
-    const first = firstRoutes(service, place);
+    const first = firstRoutes(service, place, names);
     if (told === undefined && extras === undefined && first.length === 0) return [];
     const hosts = virtualHostsAt(service, place);
     if (hosts.length === 0) reportNoHosts(service, place);
@@ -28,32 +30,37 @@ export function routePatches(place: Place): readonly Tree[] {
 }
 
 /** As it would be in a proxy of ours; its last route is the one that Istio has itself. */
-function virtualHostAt(service: ServicePolicy, place: Place): Tree {
-  const { names } = chainAt(service, place);
-  return virtualHost(service, place.envoy, { domains: [], filters: names });
+function virtualHostAt(service: ServicePolicy, place: Place, { shared }: FilterNames): Tree {
+  return virtualHost(service, place.envoy, { domains: [], filters: shared });
 }
 
 /** Routes that come before all others of a service. */
-function firstRoutes(service: ServicePolicy, place: Place): readonly Tree[] {
+function firstRoutes(service: ServicePolicy, place: Place, names: FilterNames): readonly Tree[] {
   if (place.context !== "SIDECAR_INBOUND") {
-    return shedRoutes(service, place.envoy, chainAt(service, place).names);
+    return shedRoutes(service, place.envoy, [...names.shared, ...names.own]);
   }
-  return ownRoutes(itemsOf(memberOf(virtualHostAt(service, place), "routes")), service, place);
+  const whole = virtualHostAt(service, place, names);
+  return ownRoutes(itemsOf(memberOf(whole, "routes")), service, place);
 }
 
 /** Whether some of them run at Envoy's priority HIGH. */
 export function hasUrgentRoutes(service: ServicePolicy, place: Place): boolean {
-  return firstRoutes(service, place).some((route) => {
+  return firstRoutes(service, place, filterNamesAt(service, place)).some((route) => {
     return asMap(memberOf(route, "route"))?.["priority"] !== undefined;
   });
 }
 
 /** What the filters are told about a service, for all of its routes. */
-function toldOf(whole: Tree): TreeMap | undefined {
+function toldTo(service: ServicePolicy, place: Place, names: FilterNames): TreeMap | undefined {
+  const whole = virtualHostAt(service, place, names);
   const limits = memberOf(whole, "rate_limits");
-  const filters = memberOf(whole, "typed_per_filter_config");
-  if (limits === undefined && filters === undefined) return undefined;
-  return { rate_limits: limits, typed_per_filter_config: filters };
+  const filters: TreeMap = {
+    ...asMap(memberOf(whole, "typed_per_filter_config")),
+    ...Object.fromEntries(names.own.map((name) => [name, notSkipped()])),
+  };
+  const isTold = Object.keys(filters).length > 0;
+  if (limits === undefined && !isTold) return undefined;
+  return { rate_limits: limits, typed_per_filter_config: isTold ? filters : undefined };
 }
 
 function reportNoHosts({ name }: ServicePolicy, { context, envoy }: Place): void {

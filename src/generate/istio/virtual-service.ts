@@ -1,10 +1,12 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import type { RetryPolicy } from "../../policy/upstream-policy.js";
+import { usualTimeouts } from "../../policy/usual-upstream.js";
 import { type ObjectPlace, specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
+import type { EnvoyContext } from "../envoy/context.js";
 import { retryPolicy } from "../envoy/retries.js";
 import type { MinorVersion } from "../generator.js";
-import { isTreeList } from "../plain-tree.js";
+import { isTreeList, plainTree } from "../plain-tree.js";
 import { istioDuration } from "./istio-object.js";
 import type { MeshName } from "./mesh-name.js";
 
@@ -19,20 +21,51 @@ export function virtualService(
   { host, port }: MeshName,
   { place, envoyVersion }: { readonly place: ObjectPlace; readonly envoyVersion: MinorVersion },
 ): TreeMap {
-  const { timeouts, retries } = service;
   return specObject({ apiVersion: "networking.istio.io/v1", kind: "VirtualService" }, place, {
     hosts: [host],
     http: [
       {
-        timeout: timeouts.requestMs === 0 ? undefined : istioDuration(timeouts.requestMs),
-        retries:
-          retries === undefined
-            ? noted("Without this line refusals (503) are tried again twice.", { attempts: 0 })
-            : retriesOf(retries, envoyVersion),
+        ...routeTimes(service, envoyVersion),
         route: [{ destination: { host, port: { number: port } } }],
       },
     ],
   });
+}
+
+function routeTimes({ timeouts, retries }: ServicePolicy, envoyVersion: MinorVersion): TreeMap {
+  return {
+    timeout: timeouts.requestMs === 0 ? undefined : istioDuration(timeouts.requestMs),
+    retries:
+      retries === undefined
+        ? noted("Without this line refusals (503) are tried again twice.", { attempts: 0 })
+        : retriesOf(retries, envoyVersion),
+  };
+}
+
+/**
+ * Reports times and retries that a gateway does not take from the policy. A patch would replace
+ * those of each route of a host, and its user's are among them.
+ */
+export function reportGatewayTimes(
+  services: readonly ServicePolicy[],
+  context: EnvoyContext,
+): void {
+  for (const service of services) {
+    const { name, hosts, timeouts, retries } = service;
+    const isUsual = timeouts.requestMs === usualTimeouts.requestMs && retries === undefined;
+    if (isUsual || hosts.length === 0) continue;
+    const times = routeTimes(service, context.options.envoyVersion);
+    const words = JSON.stringify(plainTree(times));
+    context.report({
+      id: "HG347",
+      spot: { service: name, path: [retries === undefined ? "timeouts" : "retries"] },
+      message:
+        "routes of a gateway are yours, and what the policy says of times and retries holds for " +
+        "callers in the mesh alone",
+      hint: `in VirtualServices of ${hosts.join(", ")}, say of each http route ${words}`,
+      severity: "warning",
+    });
+  }
 }
 
 function retriesOf(retries: RetryPolicy, envoyVersion: MinorVersion): Tree {

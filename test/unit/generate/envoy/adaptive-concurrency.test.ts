@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   adaptiveConcurrencyFilter,
   adaptiveConcurrencyPerRoute,
+  reportSharedPins,
 } from "../../../../src/generate/envoy/adaptive-concurrency.js";
 import type { ServiceConcurrency, ServicePolicy } from "../../../../src/policy/service-policy.js";
 import type { AdaptiveConcurrencyPolicy } from "../../../../src/policy/upstream-policy.js";
@@ -90,14 +91,6 @@ describe("adaptiveConcurrencyFilter()", () => {
     expect(apiProblems(apiMessage, filter)).toEqual([]);
   });
 
-  it("is a problem of all services that pin it, where several do", () => {
-    const both = ["a", "b"].map((name) =>
-      service(name, { adaptiveConcurrency: fixed, concurrency: pinning }),
-    );
-    expect(made(both).found).toEqual(["HG324 a", "HG324 b"]);
-    expect(made(both.slice(0, 1)).found).toEqual([]);
-  });
-
   it("is one for services that agree, and a problem of each that does not", () => {
     const a = service("a", { adaptiveConcurrency: sampled });
     const b = service("b", { adaptiveConcurrency: { ...sampled } });
@@ -119,6 +112,21 @@ describe("adaptiveConcurrencyFilter()", () => {
     const { fields, found } = made([one], { minor: 39 });
     expect(found).toEqual([]);
     expect(JSON.stringify(fields)).not.toContain("min_concurrency_limit");
+  });
+});
+
+describe("reportSharedPins()", () => {
+  it("reports all services that pin the limit of a proxy, where several do", () => {
+    const pinned = (name: string) =>
+      service(name, { adaptiveConcurrency: fixed, concurrency: pinning });
+    const reported = (services: readonly ServicePolicy[]) => {
+      const { context, problems } = testContext({ role: "sidecar", side: "inbound" });
+      reportSharedPins(services, context);
+      return problems.map(({ id, spot }) => `${id} ${spot.service}`);
+    };
+    expect(reported([pinned("a"), pinned("b")])).toEqual(["HG324 a", "HG324 b"]);
+    expect(reported([pinned("a"), service("b", {})])).toEqual([]);
+    expect(reported([pinned("a"), { ...pinned("b"), direction: "outbound" }])).toEqual([]);
   });
 });
 

@@ -8,7 +8,7 @@ const gateway = { context: "GATEWAY", port: undefined } as const;
 describe("firstRoutePatches()", () => {
   it("leaves routes in their order once Istio has put each of them first", () => {
     const routes = ["a", "b", "c"].map((name) => ({ name }));
-    const configPatches = firstRoutePatches(gateway, "x:80", routes).map(plainTree);
+    const configPatches = firstRoutePatches(gateway, { name: "x:80" }, routes).map(plainTree);
     const { listener, unused } = applyEnvoyFilter(
       { spec: { configPatches } },
       {

@@ -1,0 +1,29 @@
+import { noted, type Tree, type TreeMap } from "../document.js";
+import { extension, typed } from "../envoy/values.js";
+import { memberOf } from "../tree-members.js";
+
+/**
+ * A filter that passes over every request, until a virtual host says `notSkipped`: for filters that
+ * have no settings by route, and that istiod can turn on in no other way.
+ *
+ * Source: envoy.extensions.common.matching.v3.ExtensionWithMatcher.
+ */
+export function skippingFilter(name: string, filter: Tree): TreeMap {
+  const skip = extension("skip", "envoy.extensions.filters.common.matcher.action.v3.SkipFilter");
+  return extension(name, "envoy.extensions.common.matching.v3.ExtensionWithMatcher", {
+    extension_config: {
+      name: memberOf(filter, "name"),
+      typed_config: memberOf(filter, "typed_config"),
+    },
+    xds_matcher: {
+      on_no_match: noted("Not here: on where a virtual host below says so.", { action: skip }),
+    },
+  });
+}
+
+/** What a virtual host says to such a filter: a matcher that matches nothing skips nothing. */
+export function notSkipped(): TreeMap {
+  return typed("envoy.extensions.common.matching.v3.ExtensionWithMatcherPerRoute", {
+    xds_matcher: {},
+  });
+}

@@ -1,0 +1,322 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { Envoy } from "../support/envoy.js";
+import { validateWithEnvoy } from "../support/envoy-validation.js";
+import { freePort } from "../support/free-port.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
+import { type HttpAsk, HttpClient } from "../support/http-client.js";
+import { startScriptedUpstream } from "../support/scripted-upstream.js";
+import { useStage } from "../support/stage.js";
+import {
+  type MeshPlace,
+  meshBootstrapOf,
+  meshCases,
+  recordedMesh,
+  type TranslatedProxy,
+} from "../support/translated-istio.js";
+import { startUpstream } from "../support/upstream.js";
+
+/**
+ * A real Envoy with what istiod itself made of generated objects and of those around them, and a
+ * real Headgate behind it.
+ */
+const stage = useStage("file");
+
+function caseOf(name: string) {
+  const given = meshCases().find((one) => one.name === name);
+  if (given === undefined) throw new Error(`no case ${name}`);
+  return given;
+}
+
+/** Starts a proxy of a case with these listeners; answers ports in their order. */
+async function startProxy(
+  { name, proxy }: { readonly name: string; readonly proxy: string },
+  wish: {
+    readonly listeners: readonly Omit<MeshPlace["listeners"][number], "port">[];
+    readonly endpointPorts: MeshPlace["endpointPorts"];
+  },
+) {
+  const sent = recordedMesh(caseOf(name)).proxies[proxy];
+  if (sent === undefined) throw new Error(`${name} has no proxy ${proxy}`);
+  const adminPort = await freePort();
+  const listeners: MeshPlace["listeners"][number][] = [];
+  for (const one of wish.listeners) listeners.push({ ...one, port: await freePort() });
+  const { endpointPorts } = wish;
+  const bootstrap = meshBootstrapOf(sent, { adminPort, listeners, endpointPorts });
+  const path = join(stage.folder, `${name}-${proxy}.json`.replaceAll("/", "-"));
+  await writeFile(path, JSON.stringify(bootstrap));
+  const ports = listeners.map(({ port }) => port);
+  const envoy = await Envoy.startFile(stage, { path, port: ports[0] ?? 0, adminPort });
+  const http = new HttpClient();
+  stage.atEnd(() => http.close());
+  return { envoy, http, ports };
+}
+
+describe("istiod's own translation of admission control, at a real Envoy", () => {
+  it.each([
+    {
+      proxy: "web",
+      listeners: ["0.0.0.0_8080"],
+      hosts: ["orders.shop.svc.cluster.local", "search.shop.svc.cluster.local"],
+    },
+    {
+      proxy: "gateway",
+      listeners: ["0.0.0.0_80", "0.0.0.0_443"],
+      hosts: ["orders.example.com", "search.example.com"],
+    },
+  ])(
+    "refuses requests to the service that fails, and nobody's else ($proxy)",
+    async ({ proxy, listeners, hosts: [orders = "", search = ""] }) => {
+      const failing = await startScriptedUpstream(stage);
+      failing.answer = () => ({ status: 500 });
+      const { port: healthy } = await startUpstream(stage);
+      const { envoy, http, ports } = await startProxy(
+        { name: "istio/admission-control", proxy },
+        {
+          listeners: listeners.map((name) => ({ name })),
+          endpointPorts: {
+            "192.0.2.11:8080": failing.port,
+            "192.0.2.12:8080": healthy,
+            "192.0.2.13:9090": healthy,
+            "192.0.2.14:8080": healthy,
+          },
+        },
+      );
+      for (const port of ports) {
+        const counts: Record<string, number> = {};
+        for (let round = 0; round < 60; round += 1) {
+          for (const host of [orders, search, "partner.example.com"]) {
+            const { status } = await http.send({ port, headers: { host } });
+            const key = `${host} ${status}`;
+            counts[key] = (counts[key] ?? 0) + 1;
+          }
+        }
+        const { [`${orders} 500`]: failed = 0, [`${orders} 503`]: refused = 0, ...rest } = counts;
+        expect(rest).toEqual({ [`${search} 200`]: 60, "partner.example.com 200": 60 });
+        expect(failed + refused).toBe(60);
+        expect(refused).toBeGreaterThan(0);
+      }
+      await envoy.setRuntime({ "headgate.shed.orders.normal": "100" });
+      const arrivedCount = failing.arrivalsMs.length;
+      for (const port of ports) {
+        const shed = await http.send({ port, headers: { host: orders } });
+        expect([shed.status, shed.body]).toEqual([503, "The service is overloaded."]);
+        for (const host of [search, "partner.example.com"]) {
+          expect((await http.send({ port, headers: { host } })).status).toBe(200);
+        }
+      }
+      expect(failing.arrivalsMs.length).toBe(arrivedCount);
+    },
+  );
+});
+
+/** Of the callers whom the objects around the cases know; the key that signed it is nowhere. */
+const token = [
+  "eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUuY29tIiwic3ViIjoiY",
+  "2FsbGVyIn0.JnljRJJf5KStDC1BkPKN7ifqH8dYBd6NqlZSicVj1ER3AKTMfto2BnJw7L9Ojk-tGuJlyhxtv-xgX",
+  "GOtWp66OORaMNkZqV5OXe88-WyPGz7Au848OxecDgsPViMFdM_1qMAvrVc8ql2Jpk4CF6Q0AO36nK4-zMED3yfCg",
+  "qUjGoasSkvzuE99-KA9v2gwSO-OV6T1HZxzGs50kz-y6tgNwCwke4TYdpZfv2E-_uxSInaAn3y7HPglZ6t8YW1z7",
+  "m4LFg2_OO3W8TZ5iXCsHyDLB8Y_x-anZqie5Nwra_NR-Ttio9j5xM3JXimCV9d-X5Y7eWE1gJROoZqVI4Wgun_qX",
+  "Q",
+].join("");
+
+/** Requests of every class that the policy of the cases knows. */
+const ways: Readonly<Record<string, Omit<HttpAsk, "port">>> = {
+  rest: { path: "/orders" },
+  auth: { path: "/auth/x" },
+  login: { path: "/login/y?z=1" },
+  oauth: { path: "/oauth2/y" },
+  bypass: { path: "/healthz/z" },
+  critical: { path: "/admin/delete", method: "DELETE", headers: { "x-team": "payments" } },
+  "half critical": { path: "/admin/delete", method: "DELETE" },
+  low: { path: "/orders", headers: { "x-batch": "1" } },
+};
+const allWays = (status: number) =>
+  Object.fromEntries(Object.keys(ways).map((way) => [way, status]));
+
+async function startWithHeadgate(
+  name: string,
+  proxy: string,
+  listeners: readonly Omit<MeshPlace["listeners"][number], "port">[],
+) {
+  const policy = await readFile(join(caseOf(name).folder, "policy.yaml"), "utf8");
+  const headgate = await HostedHeadgate.start(stage, { policy });
+  const seen: { at: string; path: string; canary: unknown }[] = [];
+  const startSeeing = async (at: string): Promise<number> => {
+    const server = await startScriptedUpstream(stage);
+    server.answer = (_, { url = "", headers }) => {
+      seen.push({ at, path: url, canary: headers["x-canary"] });
+      return { status: 200 };
+    };
+    return server.port;
+  };
+  const [upstream, other] = [await startSeeing("upstream"), await startSeeing("other")];
+  const started = await startProxy(
+    { name, proxy },
+    {
+      listeners,
+      endpointPorts: {
+        "pod:8080": upstream,
+        "pod:9090": other,
+        "192.0.2.11:8080": upstream,
+        "192.0.2.11:9090": other,
+        "192.0.2.12:8081": headgate.grpcPort,
+        // Of nothing that these proxies do.
+        "192.0.2.12:18000": headgate.grpcPort,
+        "192.0.2.14:8080": other,
+      },
+    },
+  );
+  return { ...started, seen };
+}
+
+describe("istiod's own translation of authentication, at a real Envoy", () => {
+  it.each([
+    {
+      name: "istio/authentication",
+      proxy: "orders",
+      listeners: [{ name: "virtualInbound", podPort: 8_080 }],
+      host: "orders.shop.svc.cluster.local",
+    },
+    {
+      name: "istio/authentication-gateway",
+      proxy: "gateway",
+      listeners: [{ name: "0.0.0.0_80" }, { name: "0.0.0.0_8080" }, { name: "0.0.0.0_443" }],
+      host: "orders.example.com",
+    },
+  ])(
+    "$name: asks for the token whatever the class of a request, and sheds classes alone",
+    async ({ name, proxy, listeners, host }) => {
+      const { envoy, http, ports } = await startWithHeadgate(name, proxy, listeners);
+      const statuses = async (port: number, headers: Readonly<Record<string, string>>) => {
+        const entries = Object.entries(ways).map(async ([way, ask]) => {
+          const sent = { ...ask, port, headers: { host, ...ask.headers, ...headers } };
+          return [way, (await http.send(sent)).status] as const;
+        });
+        return Object.fromEntries(await Promise.all(entries));
+      };
+      const known = { authorization: `Bearer ${token}` };
+      const forged = { authorization: `Bearer ${token.slice(0, -4)}AAAA` };
+      const shedOf: Readonly<Record<string, number>> = {
+        rest: 503,
+        "half critical": 503,
+        low: 503,
+      };
+      for (const port of ports) {
+        await envoy.setRuntime({
+          "headgate.shed.orders.normal": "",
+          "headgate.shed.orders.low": "",
+        });
+        expect(await statuses(port, {})).toEqual(allWays(403));
+        expect(await statuses(port, forged)).toEqual(allWays(401));
+        expect(await statuses(port, known)).toEqual(allWays(200));
+
+        await envoy.setRuntime({
+          "headgate.shed.orders.normal": "100",
+          "headgate.shed.orders.low": "100",
+        });
+        expect(await statuses(port, {})).toEqual(allWays(403));
+        expect(await statuses(port, known)).toEqual({ ...allWays(200), ...shedOf });
+        await envoy.setRuntime({
+          "headgate.shed.orders.normal": "",
+          "headgate.shed.orders.low": "",
+        });
+
+        // What authorization refuses costs nobody anything; two requests an hour are allowed.
+        const headers = { host, "x-user": `user-of-${port}` };
+        const sent = async (more: Readonly<Record<string, string>>) => {
+          return (await http.send({ port, path: "/orders", headers: { ...headers, ...more } }))
+            .status;
+        };
+        for (let i = 0; i < 5; i += 1) expect(await sent({})).toBe(403);
+        const answers = [await sent(known), await sent(known), await sent(known)];
+        expect(answers).toEqual([200, 200, 429]);
+      }
+    },
+  );
+
+  it("leaves a second port of a pod and a stranger at a gateway alone", async () => {
+    const sidecar = await startWithHeadgate("istio/authentication", "orders", [
+      { name: "virtualInbound", podPort: 8_080 },
+      { name: "virtualInbound", podPort: 9_090 },
+    ]);
+    const gateway = await startWithHeadgate("istio/authentication-gateway", "gateway", [
+      { name: "0.0.0.0_80" },
+      { name: "0.0.0.0_443" },
+    ]);
+    const places = [
+      { started: sidecar, host: "orders.shop.svc.cluster.local", ports: sidecar.ports.slice(1) },
+      { started: gateway, host: "partner.example.com", ports: gateway.ports },
+    ];
+    for (const { started, host, ports } of places) {
+      await started.envoy.setRuntime({ "headgate.shed.orders.normal": "100" });
+      for (const port of ports) {
+        const headers = { host, "x-user": "someone", authorization: `Bearer ${token}` };
+        const sent = { port, path: "/orders", headers };
+        for (let i = 0; i < 4; i += 1) expect((await started.http.send(sent)).status).toBe(200);
+        expect((await started.http.send({ port, headers: { host } })).status).toBe(403);
+      }
+      expect(started.seen.map(({ at }) => at)).toEqual(Array(4 * ports.length).fill("other"));
+    }
+  });
+});
+
+describe("istiod's own translation of a user's routes, at a real Envoy", () => {
+  it("keeps weights, rewrites and headers, whatever the class of a request", async () => {
+    const name = "istio/authentication-gateway";
+    const { http, ports, seen } = await startWithHeadgate(name, "gateway", [
+      { name: "0.0.0.0_80" },
+    ]);
+    const known = { host: "orders.example.com", authorization: `Bearer ${token}` };
+    const classes: Readonly<Record<string, Omit<HttpAsk, "port">>> = {
+      rest: { path: "/canary/orders" },
+      critical: { path: "/canary/x", method: "DELETE", headers: { "x-team": "payments" } },
+      low: { path: "/canary/x", headers: { "x-batch": "1" } },
+    };
+    for (const ask of Object.values(classes)) {
+      seen.length = 0;
+      for (let i = 0; i < 60; i += 1) {
+        const headers = { ...known, ...ask.headers };
+        expect((await http.send({ ...ask, port: ports[0] ?? 0, headers })).status).toBe(200);
+      }
+      expect(new Set(seen.map(({ at }) => at))).toEqual(new Set(["upstream", "other"]));
+      const changed = seen.filter(({ path, canary }) => /^\/v2\//.test(path) && canary === "yes");
+      expect(changed).toEqual(seen);
+    }
+  });
+});
+
+/** All that an Envoy loads of a proxy, where nothing is sent. */
+function wholeBootstrap(proxy: TranslatedProxy): unknown {
+  const text = JSON.stringify([proxy.endpoints, proxy.clusters]);
+  const addresses = [...text.matchAll(/"address":"([^"]+)","port_value":(\d+)/g)];
+  const endpointPorts = addresses.map(([, address, port]) => [`${address}:${port}`, 1]);
+  const names = proxy.listeners.map(({ name }) => String(name));
+  const outbound = names.filter((name) => /^0\.0\.0\.0_/.test(name)).map((name) => ({ name }));
+  const pods = proxy.clusters.flatMap(({ name }) => {
+    const [, port] = /^inbound\|(\d+)\|\|$/.exec(String(name)) ?? [];
+    return port === undefined ? [] : [{ name: "virtualInbound", podPort: Number(port) }];
+  });
+  const listeners = [...outbound, ...pods].map((one, index) => ({ ...one, port: 1 + index }));
+  return meshBootstrapOf(proxy, {
+    adminPort: 0,
+    listeners,
+    endpointPorts: Object.fromEntries(endpointPorts),
+  });
+}
+
+describe("istiod's own translations", () => {
+  const all = meshCases().flatMap((given) => {
+    return Object.entries(recordedMesh(given).proxies).map(([own, proxy]) => {
+      return { name: `${given.name}-${own}`, proxy };
+    });
+  });
+
+  it.concurrent.each(all)("are what a real Envoy takes: $name", async ({ name, proxy }) => {
+    const file = join(stage.folder, `${name}-whole.json`.replaceAll("/", "-"));
+    await writeFile(file, JSON.stringify(wholeBootstrap(proxy)));
+    const { exit, output } = await validateWithEnvoy(stage, ["--config-path", file]);
+    expect(exit, output).toEqual({ code: 0 });
+  });
+});

@@ -1,0 +1,147 @@
+import { describe, expect, it } from "vitest";
+import { casePolicy } from "../support/generated.js";
+import { meshViolations } from "../support/mesh-invariants.js";
+import { meshBootstrapOf, meshCases, recordedMesh } from "../support/translated-istio.js";
+
+const proxies = meshCases().flatMap((given) => {
+  const { services } = casePolicy(given);
+  return Object.entries(recordedMesh(given).proxies).map(([own, proxy]) => {
+    return { name: given.name, own, services, proxy };
+  });
+});
+
+describe("what istiod makes of generated patches", () => {
+  it.each(proxies)("$name, $own: holds what every policy is owed", ({ own, services, proxy }) => {
+    expect(meshViolations(proxy, { services, own })).toEqual([]);
+  });
+});
+
+const on = { "@type": "x.ExtensionWithMatcherPerRoute", xds_matcher: {} };
+
+/** Changes of what istiod made, each of which something has to notice. */
+const breaks: readonly {
+  readonly found: string;
+  readonly name?: string;
+  readonly own?: string;
+  readonly from: RegExp;
+  readonly to: string;
+}[] = [
+  {
+    found: "orders.example.com:80: added goes past envoy.filters.http.cors",
+    from: /"routes":\[(\{"name":"orders-rule-2-shed")/,
+    to: '"routes":[{"name":"added","match":{"prefix":"/auth"},"route":{"cluster":"x"}},$1',
+  },
+  {
+    found: "orders.example.com:80: added is a way in that nobody made",
+    from: /"routes":\[(\{"name":"orders-rule-2-shed")/,
+    to: '"routes":[{"name":"added","match":{"prefix":"/auth"},"route":{"cluster":"x"}},$1',
+  },
+  {
+    found: "inbound|http|8080: orders-bypass-1 is a way in that nobody made",
+    name: "istio/authentication",
+    own: "orders",
+    from: /("orders-bypass-1".*?"cluster":)"inbound\|8080\|\|"/,
+    to: '$1"inbound|9090||"',
+  },
+  {
+    found: "orders.example.com:80: orders-rule-2-shed answers 200",
+    from: /("orders-rule-2-shed".*?"status":)503/,
+    to: "$1200",
+  },
+  {
+    found: "orders.example.com:80: a route takes all before others",
+    from: /("orders-rule-2-shed","match":)\{.*?\},("direct_response")/,
+    to: '$1{"prefix":"/"},$2',
+  },
+  {
+    found: "envoy.filters.http.rbac stands behind envoy.filters.http.ratelimit",
+    from: /(\{"name":"envoy\.filters\.http\.jwt_authn")/,
+    to: '{"name":"envoy.filters.http.ratelimit","typed_config":{"@type":"x.RateLimit"}},$1',
+  },
+  {
+    found: "envoy.filters.http.ext_proc acts on hosts of nobody",
+    from: /"disabled":true/,
+    to: '"disabled":false',
+  },
+  {
+    found: "envoy.filters.http.ext_proc acts on hosts of nobody",
+    name: "istio/authentication",
+    own: "orders",
+    from: /"inbound\|http\|8080"/g,
+    to: '"inbound|http|8081"',
+  },
+  {
+    found: "envoy.filters.http.admission_control.orders acts on hosts of nobody",
+    name: "istio/admission-control",
+    from: /SkipFilter/g,
+    to: "DoNothing",
+  },
+  {
+    found: "envoy.filters.http.rate_limit_quota.tenants acts on hosts of nobody",
+    name: "istio/quotas-gateway",
+    from: /:authority/g,
+    to: "x-host",
+  },
+  {
+    found: "envoy.filters.http.rate_limit_quota.tenants is for hosts of nobody",
+    name: "istio/quotas-gateway",
+    from: /"exact":"orders.example.com"/g,
+    to: '"exact":"partner.example.com"',
+  },
+  {
+    found: "partner.example.com:80 is nobody's and is told to envoy.filters.http.ratelimit",
+    from: /("name":"partner.example.com:80",)/,
+    to: '$1"typed_per_filter_config":{"envoy.filters.http.ratelimit":{"@type":"x"}},',
+  },
+  {
+    found: "search.example.com:80 turns on envoy.filters.http.admission_control.orders",
+    name: "istio/admission-control",
+    from: /("search.example.com:80".*?"typed_per_filter_config":\{)/,
+    to: `$1"envoy.filters.http.admission_control.orders":${JSON.stringify(on)},`,
+  },
+  {
+    found: "orders, outbound: some listeners treat it unlike others",
+    from: /("all-orders.example.com:443".*)"orders-rest-shed"/,
+    to: '$1"another"',
+  },
+  {
+    found: "asks outbound|8081||headgate.headgate.svc.cluster.local, which is not there",
+    from: /"name":"outbound\|8081\|\|headgate.headgate.svc.cluster.local"/g,
+    to: '"name":"elsewhere"',
+  },
+  {
+    found: "envoy.filters.http.local_ratelimit is not there",
+    from: /"name":"envoy\.filters\.http\.local_ratelimit"/g,
+    to: '"name":"another"',
+  },
+  {
+    found: "envoy.filters.http.admission_control.search never acts",
+    name: "istio/admission-control",
+    from: /"envoy\.filters\.http\.admission_control\.search":/g,
+    to: '"another":',
+  },
+];
+
+describe("meshViolations()", () => {
+  it.each(breaks)("finds: $found", ({ found, from, to, ...of }) => {
+    const { name = "istio/authentication-gateway", own = "gateway" } = of;
+    const given = proxies.find((one) => one.name === name && one.own === own);
+    if (given === undefined) throw new Error(`no proxy ${own} of ${name}`);
+    const text = JSON.stringify(given.proxy);
+    const changed = text.replace(from, to);
+    expect(changed).not.toBe(text);
+    const { services } = given;
+    expect(meshViolations(JSON.parse(changed), { services, own })).toContainEqual(
+      expect.stringContaining(found),
+    );
+  });
+});
+
+describe("meshBootstrapOf()", () => {
+  it("refuses addresses that nobody put on this machine", () => {
+    for (const { proxy } of proxies) {
+      const place = { adminPort: 1, listeners: [], endpointPorts: {} };
+      expect(() => meshBootstrapOf(proxy, place)).toThrow("is nowhere on this machine");
+    }
+  });
+});
