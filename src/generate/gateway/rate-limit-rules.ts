@@ -306,7 +306,7 @@ function unitOf({ unit }: Limit, place: AskedPlace): string {
 }
 
 function shadowMode(place: AskedPlace): true | undefined {
-  const instead = "leave the limit out until it is to refuse";
+  const instead = "leave the limit and what asks for it out until it is to refuse";
   const what = "limits that only count";
   return needs(place, { feature: "shadowMode", what, instead }) ? true : undefined;
 }
