@@ -13,7 +13,7 @@ import {
   translatedBootstrap,
   translatedCases,
 } from "../support/translated.js";
-import { limitConfigs } from "../support/translated-limits.js";
+import { limitConfigs, podSettings } from "../support/translated-limits.js";
 import { startUpstream, tokensHeader } from "../support/upstream.js";
 import { waitFor } from "../support/wait.js";
 import { XdsServer } from "../support/xds-server.js";
@@ -63,6 +63,9 @@ async function startLimiter(
   const plane = await XdsServer.start(stage);
   await plane.hold("1", configs);
   const env = {
+    ...podSettings(given),
+    // There is one here.
+    HEADGATE_REPLICAS: "1",
     CONFIG_TYPE: "GRPC_XDS_SOTW",
     CONFIG_GRPC_XDS_SERVER_URL: plane.address,
     CONFIG_GRPC_XDS_NODE_ID: "envoy-ratelimit",
@@ -128,6 +131,10 @@ describe("Envoy Gateway's own translation, at a real Envoy", () => {
     });
     expect(refused.headers["x-ratelimit-limit"]).toBe("1000, 1000;w=3600");
     expect(refused.headers["x-ratelimit-remaining"]).toBe("0");
+    // The debt of 600 is paid in 2,160 s; Envoy's own answers say 1 s.
+    const waitSeconds = Number(refused.headers["retry-after"]);
+    expect(refused.headers["retry-after"]).toBe(refused.headers["x-ratelimit-reset"]);
+    expect([waitSeconds > 60, waitSeconds <= 2_160]).toEqual([true, true]);
 
     // Who stays within the budget is not refused.
     for (const tokens of [400, 300, 200]) expect((await ask(small, tokens)).status).toBe(200);

@@ -1,4 +1,4 @@
-import { parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { RateLimitUnit } from "../../src/gen/api/ratelimit/config/ratelimit/v3/rls_conf_pb.js";
 import { expectedFiles, type GeneratedCase } from "./generated.js";
@@ -111,6 +111,24 @@ const policyShape = z.object({
       .optional(),
   }),
 });
+
+const deploymentShape = z.object({
+  provider: z.object({
+    kubernetes: z.object({
+      rateLimitDeployment: z.object({
+        container: z.object({ env: z.array(z.object({ name: z.string(), value: z.string() })) }),
+      }),
+    }),
+  }),
+});
+
+/** What a case says of the environment of Envoy Gateway's rate-limit pods. */
+export function podSettings(given: GeneratedCase): Readonly<Record<string, string>> {
+  const map = parse(expectedFiles(given).get("envoy-gateway.yaml") ?? "");
+  const settings = deploymentShape.parse(parse(map.data["envoy-gateway.yaml"]));
+  const { env } = settings.provider.kubernetes.rateLimitDeployment.container;
+  return Object.fromEntries(env.map(({ name, value }) => [name, value]));
+}
 
 /** What a generated BackendTrafficPolicy says of a limit. */
 export interface GatewayRule {
