@@ -140,11 +140,15 @@ export interface GatewayRule {
   readonly isShadow: boolean;
 }
 
+/** The objects that a case gives. */
+export function expectedObjects(given: GeneratedCase): readonly unknown[] {
+  const texts = [...expectedFiles(given)].filter(([path]) => path.endsWith(".yaml"));
+  return texts.flatMap(([, text]) => parseAllDocuments(text).map((one) => one.toJS()));
+}
+
 /** The limits of a case's BackendTrafficPolicies. */
 export function gatewayRules(given: GeneratedCase): readonly GatewayRule[] {
-  const texts = [...expectedFiles(given)].filter(([path]) => path.endsWith(".yaml"));
-  const objects = texts.flatMap(([, text]) => parseAllDocuments(text).map((one) => one.toJS()));
-  return objects.flatMap((object) => {
+  return expectedObjects(given).flatMap((object) => {
     const { data } = policyShape.safeParse(object);
     if (data === undefined) return [];
     const { metadata, spec } = data;
