@@ -2,6 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Envoy } from "../support/envoy.js";
+import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { freePort } from "../support/free-port.js";
 import type { GeneratedCase } from "../support/generated.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
@@ -27,8 +28,11 @@ const stage = useStage("file");
 /** Ports and addresses as the objects around a case have them. */
 const httpPort = 8_080;
 const httpsPort = 8_443;
+/** What Envoy Gateway makes of port 80. */
+const usualPort = 10_080;
 const serviceAddress = "192.0.2.1";
 const headgateAddress = "192.0.2.2";
+const strangerAddress = "192.0.2.3";
 
 async function startTranslated(name: string) {
   const given = translatedCases().find((one) => one.name === name);
@@ -42,7 +46,11 @@ async function startTranslated(name: string) {
   const bootstrap = translatedBootstrap(translation, {
     adminPort,
     listenerPorts: { [httpPort]: port, [httpsPort]: otherPort },
-    endpointPorts: { [serviceAddress]: upstream.port, [headgateAddress]: headgate.grpcPort },
+    endpointPorts: {
+      [serviceAddress]: upstream.port,
+      [strangerAddress]: upstream.port,
+      [headgateAddress]: headgate.grpcPort,
+    },
     rateLimitPort: limiter?.grpcPort,
   });
   const path = join(stage.folder, `${name.replaceAll("/", "-")}.json`);
@@ -155,4 +163,40 @@ describe("Envoy Gateway's own translation, at a real Envoy", () => {
     // Each listener has limits of its own.
     expect((await ask(large, 0, otherPort)).status).toBe(200);
   });
+
+  it("protects services, and takes no notice of others behind the same listeners", async () => {
+    const { envoy, http, ports } = await startTranslated("gateway/protections");
+    const ask = async (host: string): Promise<number> => {
+      const headers = { host: `${host}.example.com`, "x-api-key": "the-key" };
+      const answers = await Promise.all(ports.map((port) => http.send({ port, headers })));
+      return answers.filter(({ status }) => status === 200).length;
+    };
+    /** Requests that admission control has looked at. */
+    const seen = () => envoy.stat("http.http-8080.admission_control.rq_success");
+    for (const host of ["stranger", "search"]) expect(await ask(host)).toBe(2);
+    expect(await seen()).toBe(0);
+    expect(await ask("orders")).toBe(2);
+    expect(await seen()).toBe(1);
+  });
+
+  it.each(translatedCases().map((given) => [given.name, given] as const))(
+    "%s: is taken",
+    async (name, given) => {
+      const anywhere = 1;
+      const bootstrap = translatedBootstrap(recordedTranslation(given), {
+        adminPort: 0,
+        listenerPorts: { [httpPort]: 0, [httpsPort]: 0, [usualPort]: 0 },
+        endpointPorts: {
+          [serviceAddress]: anywhere,
+          [strangerAddress]: anywhere,
+          [headgateAddress]: anywhere,
+        },
+        rateLimitPort: anywhere,
+      });
+      const path = join(stage.folder, `${name.replaceAll("/", "-")}-taken.json`);
+      await writeFile(path, JSON.stringify(bootstrap));
+      const { exit, output } = await validateWithEnvoy(stage, ["--config-path", path]);
+      expect(exit, output).toEqual({ code: 0 });
+    },
+  );
 });

@@ -27,14 +27,9 @@ type Json = z.infer<ReturnType<typeof z.json>>;
 
 const mapShape = z.record(z.string(), z.json());
 
-/** The golden cases that are translated. */
+/** The golden cases that are translated: those with what is around them in a cluster. */
 export function translatedCases(): readonly GeneratedCase[] {
-  return generatedCases().filter(isTranslated);
-}
-
-/** Whether there is what is around a case in a cluster. */
-export function isTranslated({ folder }: GeneratedCase): boolean {
-  return existsSync(join(folder, "around.yaml"));
+  return generatedCases().filter(({ folder }) => existsSync(join(folder, "around.yaml")));
 }
 
 /** What the translator of a case is given. */
@@ -131,7 +126,8 @@ export function translatedBootstrap(of: Translation, place: TranslatedPlace): un
         ];
       }),
       clusters: [...of.clusters, ...rateLimitClusters(place)].map((cluster) => {
-        const { edsClusterConfig, ...rest } = plain(cluster);
+        // Secrets come by ADS, which is not here.
+        const { edsClusterConfig, transportSocketMatches: _tls, ...rest } = plain(cluster);
         if (edsClusterConfig === undefined) return rest;
         const { serviceName } = z.object({ serviceName: z.string() }).parse(edsClusterConfig);
         const assignment = plain(endpointOf.get(serviceName) ?? { clusterName: serviceName });
