@@ -104,6 +104,15 @@ export const decisionOptionRows = {
     defaultValue: false,
     docs: "Responses carry the tightest limit in three headers, where its rule says nothing else.",
   }),
+  tellsWait: switchOption({
+    section: "Decisions",
+    env: "HEADGATE_RETRY_AFTER_HEADER",
+    flag: "retry-after-header",
+    defaultValue: false,
+    docs:
+      "Refusals carry `retry-after`, unless the rule says `headers: none`: for Envoys that do " +
+      "not tell the wait themselves (`enable_retry_after_header`, from 1.40).",
+  }),
   limitHeader: headerNameOption({
     env: "LIMIT_LIMIT_HEADER",
     flag: "limit-limit-header",
@@ -173,7 +182,7 @@ export function switchesOf(values: DecisionValues): Switches {
 
 /** What the process adds to every response. */
 export function extrasOf(values: DecisionValues): ResponseExtrasOptions {
-  const { hasLimitHeaders, hasRequestHeaders, hasDynamicMetadata } = values;
+  const { hasLimitHeaders, hasRequestHeaders, hasDynamicMetadata, tellsWait } = values;
   return {
     headerNames: hasLimitHeaders
       ? { limit: values.limitHeader, remaining: values.remainingHeader, reset: values.resetHeader }
@@ -185,6 +194,7 @@ export function extrasOf(values: DecisionValues): ResponseExtrasOptions {
           reset: values.requestResetHeader,
         }
       : undefined,
+    tellsWait,
     hasDynamicMetadata,
   };
 }

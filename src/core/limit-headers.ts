@@ -57,16 +57,18 @@ export interface LimitResponseOptions {
   readonly names?: LimitHeaderNames | undefined;
   /** What the upstream is told, unless a rule wants no headers; absent: nothing. */
   readonly requestNames?: LimitHeaderNames | undefined;
+  /** Whether refusals say when to come back though nothing else is told. Default false. */
+  readonly tellsWait?: boolean;
 }
 
 /**
  * Headers that say the tightest limit of a request, in the way that its rule wants, with
- * `retry-after` where it has any and refuses; and the body of a refusal. `ietf` lists every limit
- * whose rule wants that.
+ * `retry-after` where it refuses and has any, or is to say the wait in any case; and the body of a
+ * refusal. `ietf` lists every limit whose rule wants that.
  */
 export function limitResponse(
   statuses: readonly StyledStatus[],
-  { isDenied, names, requestNames }: LimitResponseOptions,
+  { isDenied, names, requestNames, tellsWait = false }: LimitResponseOptions,
 ): LimitResponse {
   const limited = statuses.filter(isLimited);
   const tightest = tightestOf(limited);
@@ -76,7 +78,7 @@ export function limitResponse(
     ...ownHeaders(tightest, names),
     ...ietfHeaders(limited.filter((one) => one.headers === "ietf")),
   ];
-  const hasWait = isRefusing && told.length > 0 && tightest.headers !== "none";
+  const hasWait = isRefusing && (told.length > 0 || tellsWait) && tightest.headers !== "none";
   const headers = hasWait ? [...told, retryAfter(tightest)] : told;
   const requestHeaders =
     requestNames === undefined || tightest.headers === "none"

@@ -101,7 +101,9 @@ const targetProblemRows = {
   },
   HG353: {
     title: "Envoy Gateway's own rate limits have no words for a limit.",
-    remedy: "Say `inExtProc: true`, or write the limit as a number of requests a unit of time.",
+    remedy:
+      "Write the limit as a number of requests a unit of time; or say `inExtProc: true` beside " +
+      "`admission`, where all that it goes by are the address, headers and fixed values.",
   },
   HG354: {
     title: "Envoy Gateway has no name for Headgate.",
@@ -145,8 +147,8 @@ const targetProblemRows = {
   HG366: {
     title: "Routes of a gateway are yours: paths and classes have none of their own there.",
     remedy:
-      "Say `rateLimit: {inExtProc: true}`, and Headgate leaves bypassed paths out of the limits; " +
-      "let `admission` refuse by class, where breakers cannot.",
+      "Say `rateLimit: {inExtProc: true}` beside `admission`, and Headgate leaves bypassed paths " +
+      "out of the limits; let `admission` refuse by class, where breakers cannot.",
   },
   HG367: {
     title: "A Gateway's listeners are not named.",

@@ -24,6 +24,8 @@ export interface ResponseExtrasOptions {
   readonly headerNames: LimitHeaderNames | undefined;
   /** Headers of the tightest limit on the request that goes to the upstream; absent: none. */
   readonly requestHeaderNames?: LimitHeaderNames | undefined;
+  /** Whether refusals carry `retry-after`, unless the rule wants no headers. */
+  readonly tellsWait: boolean;
   /** Whether responses repeat what was asked, and the rules' `metadata`, for later filters. */
   readonly hasDynamicMetadata: boolean;
 }
@@ -58,11 +60,11 @@ export class ResponseExtras {
     return this.#options.hasDynamicMetadata;
   }
 
-  /** Whether the answers to such calls may carry anything; the others are not worth a look. */
-  mayAdd({ isStyled }: PreparedQuery): boolean {
-    const { headerNames, requestHeaderNames, hasDynamicMetadata } = this.#options;
+  /** Whether the answer to such a call may carry anything; the others are not worth a look. */
+  mayAdd({ isStyled }: PreparedQuery, { isDenied }: Verdict): boolean {
+    const { headerNames, requestHeaderNames, hasDynamicMetadata, tellsWait } = this.#options;
     const isNamed = headerNames !== undefined || requestHeaderNames !== undefined;
-    return isStyled || isNamed || hasDynamicMetadata;
+    return isStyled || isNamed || hasDynamicMetadata || (tellsWait && isDenied);
   }
 
   /** The fields of one response: those that it has. */
@@ -126,6 +128,7 @@ export class ResponseExtras {
       isDenied: verdict.isDenied,
       names: this.#options.headerNames,
       requestNames: this.#options.requestHeaderNames,
+      tellsWait: this.#options.tellsWait,
     });
   }
 }

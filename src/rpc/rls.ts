@@ -161,7 +161,7 @@ class RateLimitCall implements DecisionCall {
   #encode(verdict: Verdict): Uint8Array {
     const { encoder, extras } = this.#encoders;
     const { prepared, asked } = this;
-    if (extras.mayAdd(prepared)) {
+    if (extras.mayAdd(prepared, verdict)) {
       return Buffer.concat([encoder.encode(verdict), extras.encode({ prepared, verdict, asked })]);
     }
     return encoder.encode(verdict, verdict.isDenied ? extras.naming(prepared, verdict) : undefined);

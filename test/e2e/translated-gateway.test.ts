@@ -2,16 +2,22 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Envoy } from "../support/envoy.js";
+import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { freePort } from "../support/free-port.js";
+import type { GeneratedCase } from "../support/generated.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
-import { type HttpAsk, HttpClient } from "../support/http-client.js";
+import { type HttpAnswer, type HttpAsk, HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import {
   recordedTranslation,
+  type Translation,
   translatedBootstrap,
   translatedCases,
 } from "../support/translated.js";
-import { startUpstream } from "../support/upstream.js";
+import { limitConfigs, podSettings } from "../support/translated-limits.js";
+import { startUpstream, tokensHeader } from "../support/upstream.js";
+import { waitFor } from "../support/wait.js";
+import { XdsServer } from "../support/xds-server.js";
 
 /**
  * A real Envoy with what Envoy Gateway's own translator made of generated objects and of those
@@ -22,27 +28,57 @@ const stage = useStage("file");
 /** Ports and addresses as the objects around a case have them. */
 const httpPort = 8_080;
 const httpsPort = 8_443;
+/** What Envoy Gateway makes of port 80. */
+const usualPort = 10_080;
 const serviceAddress = "192.0.2.1";
 const headgateAddress = "192.0.2.2";
+const strangerAddress = "192.0.2.3";
 
 async function startTranslated(name: string) {
   const given = translatedCases().find((one) => one.name === name);
   if (given === undefined) throw new Error(`no case ${name}`);
+  const translation = recordedTranslation(given);
   const upstream = await startUpstream(stage);
   const policy = await readFile(join(given.folder, "policy.yaml"), "utf8");
   const headgate = await HostedHeadgate.start(stage, { policy });
+  const limiter = await startLimiter(given, translation);
   const [port, otherPort, adminPort] = [await freePort(), await freePort(), await freePort()];
-  const bootstrap = translatedBootstrap(recordedTranslation(given), {
+  const bootstrap = translatedBootstrap(translation, {
     adminPort,
     listenerPorts: { [httpPort]: port, [httpsPort]: otherPort },
-    endpointPorts: { [serviceAddress]: upstream.port, [headgateAddress]: headgate.grpcPort },
+    endpointPorts: {
+      [serviceAddress]: upstream.port,
+      [strangerAddress]: upstream.port,
+      [headgateAddress]: headgate.grpcPort,
+    },
+    rateLimitPort: limiter?.grpcPort,
   });
   const path = join(stage.folder, `${name.replaceAll("/", "-")}.json`);
   await writeFile(path, JSON.stringify(bootstrap));
   const envoy = await Envoy.startFile(stage, { path, port, adminPort });
   const http = new HttpClient();
   stage.atEnd(() => http.close());
-  return { envoy, http, ports: [port, otherPort] };
+  return { envoy, http, ports: [port, otherPort] as const };
+}
+
+/** The Headgate in the place of Envoy Gateway's rate-limit service, with its settings. */
+async function startLimiter(
+  given: GeneratedCase,
+  of: Translation,
+): Promise<HostedHeadgate | undefined> {
+  const configs = limitConfigs(given, of);
+  if (configs.length === 0) return undefined;
+  const plane = await XdsServer.start(stage);
+  await plane.hold("1", configs);
+  const env = {
+    ...podSettings(given),
+    // There is one here.
+    HEADGATE_REPLICAS: "1",
+    CONFIG_TYPE: "GRPC_XDS_SOTW",
+    CONFIG_GRPC_XDS_SERVER_URL: plane.address,
+    CONFIG_GRPC_XDS_NODE_ID: "envoy-ratelimit",
+  };
+  return HostedHeadgate.start(stage, { env });
 }
 
 describe("Envoy Gateway's own translation, at a real Envoy", () => {
@@ -85,4 +121,82 @@ describe("Envoy Gateway's own translation, at a real Envoy", () => {
     await envoy.setRuntime({ "headgate.shed.orders.low": "100" });
     expect(await statuses(key)).toEqual({ ...all(200), ...restShed, low: 503 });
   });
+
+  it("charges tokens once the response is through, and refuses who has used them up", async () => {
+    const { http, ports } = await startTranslated("gateway/token-budgets");
+    const [port, otherPort] = ports;
+    const host = "chat.example.com";
+    const ask = async (who: HttpAsk["headers"], tokens = 0, at = port): Promise<HttpAnswer> => {
+      const headers = { host, ...who, [tokensHeader]: `${tokens}` };
+      return http.send({ port: at, headers });
+    };
+    const [large, small, team] = [{ "x-user": "large" }, { "x-user": "small" }, { "x-team": "a" }];
+    // More than the budget of 1,000, which nobody knows before; it is charged in a call of its own.
+    expect((await ask(large, 1_600)).status).toBe(200);
+    const refused = await waitFor("the tokens are charged", async () => {
+      const answer = await ask(large);
+      return answer.status === 429 ? answer : undefined;
+    });
+    expect(refused.headers["x-ratelimit-limit"]).toBe("1000, 1000;w=3600");
+    expect(refused.headers["x-ratelimit-remaining"]).toBe("0");
+    // The debt of 600 is paid in 2,160 s; Envoy's own answers say 1 s.
+    const waitSeconds = Number(refused.headers["retry-after"]);
+    expect(refused.headers["retry-after"]).toBe(refused.headers["x-ratelimit-reset"]);
+    expect([waitSeconds > 60, waitSeconds <= 2_160]).toEqual([true, true]);
+
+    // Who stays within the budget is not refused.
+    for (const tokens of [400, 300, 200]) expect((await ask(small, tokens)).status).toBe(200);
+    const remaining = await waitFor("all three are charged", async () => {
+      const { status, headers } = await ask(small);
+      expect(status).toBe(200);
+      const left = Number(headers["x-ratelimit-remaining"]);
+      return left < 300 ? left : undefined;
+    });
+    expect(remaining).toBeGreaterThanOrEqual(100);
+    // Nor is a team, whose limit only counts.
+    expect((await ask(team, 150)).status).toBe(200);
+    await waitFor("the team has nothing left", async () => {
+      const { status, headers } = await ask(team);
+      expect(status).toBe(200);
+      return headers["x-ratelimit-remaining"] === "0";
+    });
+    // Each listener has limits of its own.
+    expect((await ask(large, 0, otherPort)).status).toBe(200);
+  });
+
+  it("protects services, and takes no notice of others behind the same listeners", async () => {
+    const { envoy, http, ports } = await startTranslated("gateway/protections");
+    const ask = async (host: string): Promise<number> => {
+      const headers = { host: `${host}.example.com`, "x-api-key": "the-key" };
+      const answers = await Promise.all(ports.map((port) => http.send({ port, headers })));
+      return answers.filter(({ status }) => status === 200).length;
+    };
+    /** Requests that admission control has looked at. */
+    const seen = () => envoy.stat("http.http-8080.admission_control.rq_success");
+    for (const host of ["stranger", "search"]) expect(await ask(host)).toBe(2);
+    expect(await seen()).toBe(0);
+    expect(await ask("orders")).toBe(2);
+    expect(await seen()).toBe(1);
+  });
+
+  it.each(translatedCases().map((given) => [given.name, given] as const))(
+    "%s: is taken",
+    async (name, given) => {
+      const anywhere = 1;
+      const bootstrap = translatedBootstrap(recordedTranslation(given), {
+        adminPort: 0,
+        listenerPorts: { [httpPort]: 0, [httpsPort]: 0, [usualPort]: 0 },
+        endpointPorts: {
+          [serviceAddress]: anywhere,
+          [strangerAddress]: anywhere,
+          [headgateAddress]: anywhere,
+        },
+        rateLimitPort: anywhere,
+      });
+      const path = join(stage.folder, `${name.replaceAll("/", "-")}-taken.json`);
+      await writeFile(path, JSON.stringify(bootstrap));
+      const { exit, output } = await validateWithEnvoy(stage, ["--config-path", path]);
+      expect(exit, output).toEqual({ code: 0 });
+    },
+  );
 });

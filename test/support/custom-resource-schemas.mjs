@@ -4,9 +4,8 @@
  * again, where Go's module proxy can be reached:
  *
  *   go mod download -json istio.io/api@v1.22.0 istio.io/api@v1.27.0 istio.io/api@v1.31.1 \
- *     github.com/envoyproxy/gateway@v1.2.8 github.com/envoyproxy/gateway@v1.6.0 \
- *     github.com/envoyproxy/gateway@v1.8.0 \
- *     github.com/envoyproxy/gateway@v1.9.1                  (prints the folders, "Dir")
+ *     github.com/envoyproxy/gateway@v1.{2.8,3.0,4.0,5.0,6.0,7.0,8.0,9.1}
+ *                                                           (prints the folders, "Dir")
  *   node test/support/custom-resource-schemas.mjs <Dir of the first>...
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -3,5 +3,6 @@ import { ResponseExtras } from "../../src/rpc/rls-extras.js";
 /** Responses with nothing but statuses, unless a rule wants more. */
 export const plainExtras = new ResponseExtras({
   headerNames: undefined,
+  tellsWait: false,
   hasDynamicMetadata: false,
 });

@@ -104,7 +104,11 @@ export function caseOptions({ folder }: GeneratedCase): GenerateOptions {
   };
 }
 
-const checks = [envoyCheck(readEnvoyApi()), objectCheck(readSchemas())];
+/** All that the product looks at documents with. */
+export const checks: readonly DocumentCheck[] = [
+  envoyCheck(readEnvoyApi()),
+  objectCheck(readSchemas()),
+];
 
 /** What a case gives now, as documents; with the problems that are found in them. */
 export interface CaseOutcome extends Generated {

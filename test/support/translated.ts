@@ -27,7 +27,7 @@ type Json = z.infer<ReturnType<typeof z.json>>;
 
 const mapShape = z.record(z.string(), z.json());
 
-/** The golden cases that are translated. */
+/** The golden cases that are translated: those with what is around them in a cluster. */
 export function translatedCases(): readonly GeneratedCase[] {
   return generatedCases().filter((given) => given.target === "gateway" && isTranslated(given));
 }
@@ -106,6 +106,8 @@ export interface TranslatedPlace {
   readonly listenerPorts: Readonly<Record<number, number>>;
   /** The port of this machine for each address that an endpoint has. */
   readonly endpointPorts: Readonly<Record<string, number>>;
+  /** Where Headgate stands in the place of Envoy Gateway's rate-limit service; absent: nowhere. */
+  readonly rateLimitPort?: number | undefined;
 }
 
 /** A bootstrap with all that would be sent to the proxy, on loopback. */
@@ -128,8 +130,9 @@ export function translatedBootstrap(of: Translation, place: TranslatedPlace): un
           },
         ];
       }),
-      clusters: of.clusters.map((cluster) => {
-        const { edsClusterConfig, ...rest } = plain(cluster);
+      clusters: [...of.clusters, ...rateLimitClusters(place)].map((cluster) => {
+        // Secrets come by ADS, which is not here.
+        const { edsClusterConfig, transportSocketMatches: _tls, ...rest } = plain(cluster);
         if (edsClusterConfig === undefined) return rest;
         const { serviceName } = z.object({ serviceName: z.string() }).parse(edsClusterConfig);
         const assignment = plain(endpointOf.get(serviceName) ?? { clusterName: serviceName });
@@ -138,6 +141,27 @@ export function translatedBootstrap(of: Translation, place: TranslatedPlace): un
       }),
     },
   };
+}
+
+/** The translator makes none, for want of the certificate that Envoys show there. */
+function rateLimitClusters({ rateLimitPort }: TranslatedPlace): readonly XdsMap[] {
+  if (rateLimitPort === undefined) return [];
+  const name = "ratelimit_cluster";
+  const endpoint = { address: socket(rateLimitPort) };
+  const options = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+  return [
+    {
+      name,
+      type: "STATIC",
+      loadAssignment: { clusterName: name, endpoints: [{ lbEndpoints: [{ endpoint }] }] },
+      typedExtensionProtocolOptions: {
+        [options]: {
+          "@type": `type.googleapis.com/${options}`,
+          explicitHttpConfig: { http2ProtocolOptions: {} },
+        },
+      },
+    },
+  ];
 }
 
 function socket(port: number) {
@@ -166,10 +190,12 @@ function inlined(map: XdsMap, routeOf: ReadonlyMap<unknown, XdsMap>): XdsMap {
 }
 
 /**
- * Callers come without TLS here; and a program's output is no file that Envoy could open, where it
- * is read through a pipe.
+ * Callers come without TLS here; a program's output is no file that Envoy could open, where it is
+ * read through a pipe; and the time for a limit's answer, which the translator leaves at Envoy's
+ * own, is enough for a machine that is busy.
  */
 function simplified({ transportSocket: _socket, ...map }: XdsMap): XdsMap {
+  if (map["rateLimitService"] !== undefined) return { ...map, timeout: "10s" };
   return map["path"] === "/dev/stdout" ? { ...map, path: "/dev/null" } : map;
 }
 

@@ -69,7 +69,7 @@ function reportUntold(service: ServicePolicy, context: EnvoyContext): void {
           {
             path: "bypassPaths",
             words: "requests of bypassed paths count against limits",
-            hint: "rateLimit: {inExtProc: true}, and Headgate leaves them out",
+            hint: "rateLimit: {inExtProc: true} beside admission, and Headgate leaves them out",
           },
         ]
       : []),

@@ -1,13 +1,16 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
-import type { Tree } from "../document.js";
+import { noted, type Tree } from "../document.js";
 import { adaptiveConcurrencyFilter } from "../envoy/adaptive-concurrency.js";
 import { admissionControlFilter } from "../envoy/admission-control.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { localRateLimitFilter } from "../envoy/local-rate-limit.js";
 import { quotaFilters } from "../envoy/quota-filter.js";
-import { memberOf } from "../tree-members.js";
+import { memberOf, withMember } from "../tree-members.js";
 
-/** Filters that Envoy Gateway has no kinds for, in the order in which requests meet them. */
+/**
+ * Filters that Envoy Gateway has no kinds for, in the order in which requests meet them. A listener
+ * may serve hosts of others as well: each filter is off, or does nothing, but for its services.
+ */
 export function addedFilters(
   services: readonly ServicePolicy[],
   context: EnvoyContext,
@@ -15,9 +18,34 @@ export function addedFilters(
   return [
     localRateLimitFilter(services, context),
     ...quotaFilters(services, context).map(({ filter }) => filter),
-    adaptiveConcurrencyFilter(services, context),
-    admissionControlFilter(services, context),
+    ...protections.flatMap(({ filterOf }) => offAtFirst(filterOf(services, context))),
   ].filter((filter) => filter !== undefined);
+}
+
+/** What has one setting for all of its services. */
+const protections = [
+  {
+    name: "envoy.filters.http.adaptive_concurrency",
+    block: "adaptiveConcurrency",
+    filterOf: adaptiveConcurrencyFilter,
+  },
+  {
+    name: "envoy.filters.http.admission_control",
+    block: "admissionControl",
+    filterOf: admissionControlFilter,
+  },
+] as const;
+
+function offAtFirst(filter: Tree | undefined): readonly Tree[] {
+  if (filter === undefined) return [];
+  return [withMember(filter, "disabled", noted("On where a virtual host says so.", true))];
+}
+
+/** What is on for the hosts of a service, and the block of the policy that asks for it. */
+export function protectionsOf(
+  service: ServicePolicy,
+): readonly { readonly name: string; readonly block: string }[] {
+  return protections.filter(({ block }) => service[block] !== undefined);
 }
 
 /** What they are called, for routes that they are not to see. */

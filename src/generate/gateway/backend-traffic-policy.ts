@@ -131,7 +131,7 @@ function retry(service: ServicePolicy, context: EnvoyContext): Tree | undefined 
   if (retries === undefined) return undefined;
   const words = retries.on.flatMap((condition) => {
     if (condition === "reset") {
-      return hasGatewayFeature(context, "costs") ? "reset-before-request" : "reset";
+      return hasGatewayFeature(context, "resetBeforeRequest") ? "reset-before-request" : "reset";
     }
     if (condition !== "rateLimited") return triggers[condition];
     context.report({

@@ -59,7 +59,13 @@ function rateLimitDeployment(replicas: number): TreeMap {
     replicas,
     container: {
       image: noted("The one that you have built and pushed.", "registry.example/headgate:0.1.0"),
-      env: [{ name: "HEADGATE_REPLICAS", value: String(replicas) }],
+      env: [
+        { name: "HEADGATE_REPLICAS", value: String(replicas) },
+        noted("Its Envoys do not tell callers when to come back.", {
+          name: "HEADGATE_RETRY_AFTER_HEADER",
+          value: "true",
+        }),
+      ],
     },
   };
 }

@@ -1,28 +1,50 @@
 import type { EnvoyContext } from "../envoy/context.js";
 import { formatMinorVersion, isAtLeastVersion } from "../generate-options.js";
 import type { MinorVersion } from "../generator.js";
+import { envoyGatewayVersion, gatewayGroup } from "./gateway-names.js";
 
 /** Envoy Gateway 1.2 has Envoy 1.32, and each one since the next. Source: its release notes. */
 export const envoyMinorsAhead = 30;
 
+/** Where it can be seen that a version has something. */
+interface GatewayField {
+  /** The first minor version of 1 that has it. */
+  readonly since: number;
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** Names from `spec` down, through lists; `=` is before a word of an enumeration. */
+  readonly field: string;
+}
+
+const trafficField = (since: number, field: string): GatewayField => {
+  return { since, apiVersion: envoyGatewayVersion, kind: "BackendTrafficPolicy", field };
+};
+
+const rules = "rateLimit.global.rules";
+
 /**
- * What not every Envoy Gateway has, by the first minor version of 1 that has it. Where a release
- * between two that were looked at may have it already, the later one stands.
+ * What not every Envoy Gateway has. A test holds each row against the definitions of every version
+ * that is generated for.
  *
- * Source: gateway.envoyproxy.io, its CustomResourceDefinitions by release.
+ * Source: CustomResourceDefinitions of Envoy Gateway's releases, as check/schemas has them.
  */
-const gatewayFeatures = {
-  /** Units of a month and a year; what a request costs; attributes of ext_proc. */
-  costs: 5,
-  /** Gateway API 1.4, and so BackendTLSPolicy v1. */
-  backendTlsV1: 6,
-  /** Conditions on parameters of the query. */
-  queryParams: 7,
-  /** `retryBudget`; a time for streams on which nothing moves; a week. */
-  retryBudget: 8,
-  streamIdleTimeout: 8,
-  weeks: 8,
-} as const satisfies Readonly<Record<string, number>>;
+export const gatewayFeatures = {
+  /** What requests cost, told as they come, or of metadata once their responses are through. */
+  costs: trafficField(3, `${rules}.cost.response.from=Metadata`),
+  months: trafficField(5, `${rules}.limit.unit=Month`),
+  resetBeforeRequest: trafficField(5, "retry.retryOn.triggers=reset-before-request"),
+  backendTlsV1: {
+    since: 6,
+    apiVersion: `${gatewayGroup}/v1`,
+    kind: "BackendTLSPolicy",
+    field: "validation",
+  },
+  queryParams: trafficField(7, `${rules}.clientSelectors.queryParams`),
+  shadowMode: trafficField(7, `${rules}.shadowMode`),
+  retryBudget: trafficField(8, "circuitBreaker.retryBudget"),
+  streamIdleTimeout: trafficField(8, "timeout.http.streamIdleTimeout"),
+  weeks: trafficField(9, `${rules}.limit.unit=Week`),
+} as const satisfies Readonly<Record<string, GatewayField>>;
 
 /** One of `gatewayFeatures`. */
 export type GatewayFeature = keyof typeof gatewayFeatures;
@@ -61,5 +83,5 @@ export function reportOldGateway(
 }
 
 function since(feature: GatewayFeature): MinorVersion {
-  return { major: 1, minor: gatewayFeatures[feature] };
+  return { major: 1, minor: gatewayFeatures[feature].since };
 }

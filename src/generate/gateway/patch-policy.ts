@@ -7,7 +7,8 @@ import { localReplies } from "../envoy/local-replies.js";
 import { priorityHeaderFilters, priorityHeaderPerHost } from "../envoy/priority-header.js";
 import { quotasPerRoute } from "../envoy/quota-filter.js";
 import { shedRoutes } from "../envoy/shed-routes.js";
-import { addedFilterNames, addedFilters } from "./added-filters.js";
+import { typed } from "../envoy/values.js";
+import { addedFilterNames, addedFilters, protectionsOf } from "./added-filters.js";
 import { extProcOf } from "./extension-policy.js";
 import {
   envoyGatewayVersion,
@@ -116,6 +117,7 @@ function servicePatches(service: ServicePolicy, context: EnvoyContext): readonly
     ...priorityPatches(service, context),
     ...bucketPatches(service, context),
     ...quotaPatches(service, context),
+    ...protectionPatches(service, context),
     ...routePatches(service, context),
   ];
 }
@@ -181,6 +183,16 @@ function quotaPatches(service: ServicePolicy, context: EnvoyContext): readonly T
   return hostsOf(service, context, "quotas").flatMap((host) =>
     own.flatMap(([filter, value]) =>
       hostPatches(host, context, { path: `/typed_per_filter_config/${filter}`, value }),
+    ),
+  );
+}
+
+/** Source: envoy.config.route.v3.FilterConfig. */
+function protectionPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
+  const value = typed("envoy.config.route.v3.FilterConfig", { config: {} });
+  return protectionsOf(service).flatMap(({ name, block }) =>
+    hostsOf(service, context, block).flatMap((host) =>
+      hostPatches(host, context, { path: `/typed_per_filter_config/${name}`, value }),
     ),
   );
 }

@@ -1,4 +1,11 @@
-import { isPattern, type Limit, type PathStep, type Rule } from "../../core/limit.js";
+import {
+  denialOf,
+  isPattern,
+  isSettled,
+  type Limit,
+  type PathStep,
+  type Rule,
+} from "../../core/limit.js";
 import type {
   DescriptorPart,
   ServiceDescriptor,
@@ -6,10 +13,7 @@ import type {
 } from "../../policy/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
-import { hasGatewayFeature, reportOldGateway } from "./gateway-version.js";
-
-/** Why a limit is not one that Envoy Gateway has words for; undefined: it is. */
-type Refusal = string | undefined;
+import { hasGatewayFeature, type OldGateway, reportOldGateway } from "./gateway-version.js";
 
 /**
  * The limits of a service as Envoy Gateway has them: it translates them into a policy of its own
@@ -24,25 +28,50 @@ export function globalRateLimit(
   const { rateLimit } = service;
   if (rateLimit === undefined || rateLimit.inExtProc) return undefined;
   const ofDomain = context.policy.rules.filter(({ domain }) => domain === rateLimit.domain);
-  const rules = rateLimit.descriptors.flatMap((descriptor, index) => {
-    const place: DescriptorPlace = { service, context, descriptor, index };
+  const rules = askedLimits(rateLimit.descriptors).flatMap((asked) => {
+    const place: AskedPlace = { service, context, asked };
     return ofDomain
-      .filter((rule) => meets(rule, descriptor))
+      .filter((rule) => meets(rule, asked.parts))
       .flatMap((rule) => rulesOf(rule, ofDomain, place));
   });
   if (rules.length === 0) return undefined;
   return { type: "Global", global: { rules } };
 }
 
-interface DescriptorPlace {
+/**
+ * Descriptors of the same parts: one rule of Envoy Gateway says what a request costs as it comes,
+ * and what once its response is through.
+ */
+interface AskedLimit {
+  readonly parts: readonly DescriptorPart[];
+  /** Where the first of them stands. */
+  readonly index: number;
+  readonly request?: ServiceDescriptor;
+  readonly streamDone?: ServiceDescriptor;
+  /** Whether two of them are for the same time. */
+  readonly isTwice: boolean;
+}
+
+function askedLimits(descriptors: readonly ServiceDescriptor[]): readonly AskedLimit[] {
+  const asked = new Map<string, AskedLimit>();
+  for (const [index, descriptor] of descriptors.entries()) {
+    const { parts, when } = descriptor;
+    const key = JSON.stringify(parts);
+    const known = asked.get(key) ?? { parts, index, isTwice: false };
+    const isTwice = known.isTwice || known[when] !== undefined;
+    asked.set(key, { ...known, [when]: descriptor, isTwice });
+  }
+  return [...asked.values()];
+}
+
+interface AskedPlace {
   readonly service: ServicePolicy;
   readonly context: EnvoyContext;
-  readonly descriptor: ServiceDescriptor;
-  readonly index: number;
+  readonly asked: AskedLimit;
 }
 
 /** Whether a descriptor with these parts can meet a rule that limits. */
-function meets({ path, effect }: Rule, { parts }: ServiceDescriptor): boolean {
+function meets({ path, effect }: Rule, parts: readonly DescriptorPart[]): boolean {
   if (effect.kind === "none" || path.length !== parts.length) return false;
   return parts.every((part, at) => {
     const step = path[at];
@@ -53,8 +82,8 @@ function meets({ path, effect }: Rule, { parts }: ServiceDescriptor): boolean {
   });
 }
 
-function rulesOf(rule: Rule, others: readonly Rule[], place: DescriptorPlace): readonly Tree[] {
-  const refusal = refusalOf(rule, others, place.descriptor);
+function rulesOf(rule: Rule, others: readonly Rule[], place: AskedPlace): readonly Tree[] {
+  const refusal = refusalOf(rule, others, place.asked);
   if (refusal !== undefined || rule.effect.kind !== "limited") {
     if (refusal !== undefined) reportRefusal(refusal, place);
     return [];
@@ -67,23 +96,40 @@ function rulesOf(rule: Rule, others: readonly Rule[], place: DescriptorPlace): r
       clientSelectors: isAll ? undefined : [selector],
       limit: { requests: limit.hits, unit: unitOf(limit, place) },
       cost: costOf(place),
+      shadowMode: denialOf(limit.role) === "shadow" ? shadowMode(place) : undefined,
     }),
   );
+}
+
+/** Why a limit is not one that Envoy Gateway has words for, and what comes nearest to it. */
+interface Refusal {
+  readonly why: string;
+  readonly instead: string;
+  /** Whether ext_proc would say it. */
+  readonly isForExtProc?: boolean;
 }
 
 function refusalOf(
   { path, effect }: Rule,
   others: readonly Rule[],
-  { hits, isRefund }: ServiceDescriptor,
-): Refusal {
-  if (effect.kind !== "limited") return "a descriptor without a limit, beside others with one";
-  if (path.some(isPattern)) return "patterns of keys and values";
+  asked: AskedLimit,
+): Refusal | undefined {
+  if (effect.kind !== "limited") {
+    const why = "a descriptor without a limit, beside others with one";
+    return { why, instead: "leave the exception out" };
+  }
+  if (path.some(isPattern)) {
+    return { why: "patterns of keys and values", instead: "name each value that is limited" };
+  }
   const isShadowed = others.some(
     (other) => other.path !== path && other.effect.kind !== "none" && isMoreExact(other.path, path),
   );
-  if (isShadowed) return "a limit for all values but those that have one of their own";
-  if (isRefund || hits.kind === "format") return "hits that are given back, or found by a format";
-  return effect.limits.map(refusalOfLimit).find((refusal) => refusal !== undefined);
+  if (isShadowed) {
+    const why = "a limit for all values but those that have one of their own";
+    return { why, instead: "leave the limits of single values out" };
+  }
+  const found = effect.limits.map((limit) => refusalOfLimit(limit, asked));
+  return refusalOfCosts(asked) ?? found.find((refusal) => refusal !== undefined);
 }
 
 /** Whether a path stands for some of what another one stands for. */
@@ -95,35 +141,96 @@ function isMoreExact(path: readonly PathStep[], other: readonly PathStep[]): boo
   });
 }
 
-function refusalOfLimit({ role, unitMultiplier, burst, hits, algorithm }: Limit): Refusal {
-  if (role !== "enforce") return `limits that only ${role}`;
-  if (unitMultiplier !== 1) return "periods of more than one unit";
-  if (burst !== hits) return "a burst beside the number of requests";
-  return algorithm?.kind === "fixed_window" ? "windows by a limit's own choice" : undefined;
+function refusalOfCosts({ request, streamDone, isTwice }: AskedLimit): Refusal | undefined {
+  if (isTwice) {
+    const why = "the same descriptor twice";
+    return { why, instead: "write it once, with the hits of both" };
+  }
+  for (const descriptor of [request, streamDone]) {
+    if (descriptor?.isRefund === true) {
+      const why = "hits that are given back";
+      return { why, instead: "bound what is in work at once by admission: {maxInFlight: 100}" };
+    }
+    if (descriptor?.hits.kind === "format" && metadataOf(descriptor.hits.format) === undefined) {
+      const why = "hits that are found by a format, but for one value of metadata";
+      const instead =
+        'hits: {format: "%DYNAMIC_METADATA(namespace:key)%"}, set by a filter of yours';
+      return { why, instead, isForExtProc: false };
+    }
+  }
+  return undefined;
 }
 
+/** Headgate settles such limits when a request has asked with no hits, as Envoy Gateway has it. */
+function refusalOfLimit(
+  { role, unitMultiplier, burst, hits, algorithm, peek }: Limit,
+  { request }: AskedLimit,
+): Refusal | undefined {
+  if (denialOf(role) === "quota") {
+    return { why: "limits that only refuse together", instead: "leave quota_mode out" };
+  }
+  if (isSettled(role) && request !== undefined && !isFree(request)) {
+    const why = "limits that are settled, of requests that cost something as they come";
+    return { why, instead: "hits: 0 there, or leave charge: settle out" };
+  }
+  if (peek === "exhausted") {
+    const why = "that no hits are refused as soon as nothing is left";
+    return { why, instead: "leave peek out: they are refused once there is a debt" };
+  }
+  if (unitMultiplier !== 1) {
+    return { why: "periods of more than one unit", instead: "say it by one unit" };
+  }
+  if (burst !== hits) {
+    return { why: "a burst beside the number of requests", instead: "leave burst out" };
+  }
+  return algorithm?.kind === "fixed_window"
+    ? { why: "windows by a limit's own choice", instead: "leave algorithm and time_zone out" }
+    : undefined;
+}
+
+function isFree({ hits }: ServiceDescriptor): boolean {
+  return hits.kind === "fixed" && hits.count === 0;
+}
+
+/** @param refusal is for ext_proc too, where it can be asked for all that the service asks */
 function reportRefusal(
-  refusal: string,
-  { service, context, index }: DescriptorPlace,
-  hint = "rateLimit: {inExtProc: true}, and the Headgate of this policy is asked in ext_proc",
+  { why, instead, isForExtProc = true }: Refusal,
+  { service, context, asked }: AskedPlace,
 ): void {
+  const descriptors = service.rateLimit?.descriptors ?? [];
+  const hint =
+    isForExtProc && descriptors.every(isAskable)
+      ? `${instead}; or ${inExtProc(service)}, and ext_proc asks the Headgate of this policy`
+      : instead;
   context.report({
     id: "HG353",
-    spot: { service: service.name, path: ["rateLimit", "descriptors", String(index)] },
-    message: `Envoy Gateway's own rate limits cannot say this: ${refusal}`,
+    spot: spotOf({ service, asked }),
+    message: `Envoy Gateway's own rate limits cannot say this: ${why}`,
     hint,
     severity: "error",
   });
 }
 
-const entryHint = "take a header, a parameter of the query, remote_address, or a fixed value";
+function inExtProc({ admission }: ServicePolicy): string {
+  const words = "rateLimit: {inExtProc: true}";
+  return admission === undefined ? `${words} beside admission: {}` : words;
+}
+
+function spotOf({ service, asked }: Pick<AskedPlace, "service" | "asked">) {
+  return { service: service.name, path: ["rateLimit", "descriptors", String(asked.index)] };
+}
+
+function isAskable({ parts, hits, when }: ServiceDescriptor): boolean {
+  if (when !== "request" || hits.kind !== "fixed") return false;
+  return parts.every(({ kind }) => ["remoteAddress", "header", "fixed"].includes(kind));
+}
 
 /** Whom a rule is for; undefined where that cannot be said, which is reported. */
-function selectorOf(path: readonly PathStep[], place: DescriptorPlace): TreeMap | undefined {
+function selectorOf(path: readonly PathStep[], place: AskedPlace): TreeMap | undefined {
   const headers: Tree[] = [];
   const queryParams: Tree[] = [];
   let sourceCIDR: TreeMap | undefined;
-  for (const [at, part] of place.descriptor.parts.entries()) {
+  for (const [at, part] of place.asked.parts.entries()) {
     const value = path[at]?.value;
     switch (part.kind) {
       case "fixed":
@@ -142,7 +249,13 @@ function selectorOf(path: readonly PathStep[], place: DescriptorPlace): TreeMap 
             : { type: "Exact", value: `${value}/${value.includes(":") ? 128 : 32}` };
         break;
       default:
-        reportRefusal(`entries of the kind ${wordOf(part)}`, place, entryHint);
+        reportRefusal(
+          {
+            why: `entries of the kind ${wordOf(part)}`,
+            instead: "take a header, a parameter of the query, remote_address, or a fixed value",
+          },
+          place,
+        );
         return undefined;
     }
   }
@@ -162,15 +275,16 @@ function matchOf(name: string, value: string | undefined): TreeMap {
   return value === undefined ? { name, type: "Distinct" } : { name, type: "Exact", value };
 }
 
-function needsQuery({ service, context, index }: DescriptorPlace): void {
-  if (hasGatewayFeature(context, "queryParams")) return;
-  reportOldGateway(context, {
-    service: service.name,
-    path: ["rateLimit", "descriptors", String(index)],
-    feature: "queryParams",
-    what: "limits by parameters of the query",
-    instead: "limit by a header",
-  });
+function needsQuery(place: AskedPlace): void {
+  const what = "limits by parameters of the query";
+  needs(place, { feature: "queryParams", what, instead: "limit by a header" });
+}
+
+/** Whether this Envoy Gateway has it; where not, it is reported. */
+function needs(place: AskedPlace, old: Pick<OldGateway, "feature" | "what" | "instead">): boolean {
+  if (hasGatewayFeature(place.context, old.feature)) return true;
+  reportOldGateway(place.context, { ...spotOf(place), ...old });
+  return false;
 }
 
 const units: Readonly<Record<Limit["unit"], string>> = {
@@ -183,38 +297,56 @@ const units: Readonly<Record<Limit["unit"], string>> = {
   year: "Year",
 };
 
-function unitOf({ unit }: Limit, { service, context, index }: DescriptorPlace): string {
-  const feature = unit === "week" ? "weeks" : "costs";
-  const isYoung = unit === "week" || unit === "month" || unit === "year";
-  if (isYoung && !hasGatewayFeature(context, feature)) {
-    reportOldGateway(context, {
-      service: service.name,
-      path: ["rateLimit", "descriptors", String(index)],
-      feature,
-      what: `limits by the ${unit}`,
-      instead: "limit by the day",
-    });
+function unitOf({ unit }: Limit, place: AskedPlace): string {
+  if (unit === "week" || unit === "month" || unit === "year") {
+    const feature = unit === "week" ? "weeks" : "months";
+    needs(place, { feature, what: `limits by the ${unit}`, instead: "limit by the day" });
   }
   return units[unit];
 }
 
-/** What a request costs, where that is not 1; told after the response where the policy says so. */
-function costOf({ descriptor, service, context, index }: DescriptorPlace): TreeMap | undefined {
-  const { hits, when } = descriptor;
-  if (hits.kind === "format") return undefined;
-  if (hits.count === 1 && when === "request") return undefined;
-  if (!hasGatewayFeature(context, "costs")) {
-    reportOldGateway(context, {
-      service: service.name,
-      path: ["rateLimit", "descriptors", String(index)],
-      feature: "costs",
-      what: "requests that cost more or less than 1, or are told of after the response",
-      instead: "rateLimit: {inExtProc: true}",
-    });
-    return undefined;
-  }
-  const cost = { from: "Number", number: hits.count };
-  return when === "request"
-    ? { request: cost }
-    : { request: { from: "Number", number: 0 }, response: cost };
+function shadowMode(place: AskedPlace): true | undefined {
+  const instead = "leave the limit and what asks for it out until it is to refuse";
+  const what = "limits that only count";
+  return needs(place, { feature: "shadowMode", what, instead }) ? true : undefined;
+}
+
+/**
+ * What a request costs, where that is not 1 as it comes. What is told after the response alone is
+ * asked for with no hits before: so who is over is refused, and Headgate takes all that is told.
+ */
+function costOf(place: AskedPlace): TreeMap | undefined {
+  const { request, streamDone } = place.asked;
+  const isUsual = request?.hits.kind === "fixed" && request.hits.count === 1;
+  if (isUsual && streamDone === undefined) return undefined;
+  const what = "requests that cost more or less than 1, or are told of after the response";
+  const instead = "leave their hits and times out";
+  if (!needs(place, { feature: "costs", what, instead })) return undefined;
+  return {
+    request: request === undefined ? noHits : costSpecifier(request),
+    response: streamDone && noted(toldLater(streamDone), costSpecifier(streamDone)),
+  };
+}
+
+const noHits = { from: "Number", number: 0 };
+
+function costSpecifier({ hits }: ServiceDescriptor): TreeMap {
+  return hits.kind === "fixed"
+    ? { from: "Number", number: hits.count }
+    : { from: "Metadata", metadata: metadataOf(hits.format) };
+}
+
+function toldLater({ hits }: ServiceDescriptor): string {
+  const when = "Once the response is through";
+  return hits.kind === "fixed"
+    ? `${when}.`
+    : `${when}, of metadata that a filter of yours sets, such as an EnvoyExtensionPolicy's.`;
+}
+
+/** Namespace and key of a command operator of metadata; undefined for all others. */
+function metadataOf(
+  format: string,
+): { readonly namespace: string; readonly key: string } | undefined {
+  const [, namespace, key] = /^%DYNAMIC_METADATA\(([^:()]+):([^:()]+)\)%$/.exec(format) ?? [];
+  return namespace === undefined || key === undefined ? undefined : { namespace, key };
 }

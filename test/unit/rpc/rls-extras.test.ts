@@ -30,6 +30,7 @@ function serviceFor(rules: readonly TestRule[], options: Partial<ResponseExtrasO
   const decider = createTestDecider({ policies: { current: () => policy }, clock, counters });
   const extras = new ResponseExtras({
     headerNames: undefined,
+    tellsWait: false,
     hasDynamicMetadata: false,
     ...options,
   });
@@ -73,6 +74,15 @@ describe("ResponseExtras", () => {
     expect(headersOf(answer)).toEqual([]);
     expect([answer.dynamicMetadata, answer.rawBody.length]).toEqual([undefined, 0]);
     expect(answer.statuses).toMatchObject([{ limitRemaining: 9 }]);
+  });
+
+  it("tells who is refused when to come back, where that is wanted, and nobody else", async () => {
+    const { ask } = serviceFor([{ path: ["user"], effect: [testLimit(1)] }], { tellsWait: true });
+    expect(headersOf(await ask(asking("user")))).toEqual([]);
+    expect(headersOf(await ask(asking("user")))).toEqual(["retry-after: 60"]);
+    const quiet: TestRule = { path: ["user"], effect: [testLimit(0)], fields: { headers: "none" } };
+    const other = serviceFor([quiet], { tellsWait: true });
+    expect(headersOf(await other.ask(asking("user")))).toEqual([]);
   });
 
   it("adds the process's headers behind the statuses", async () => {
