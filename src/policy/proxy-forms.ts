@@ -15,6 +15,7 @@ import {
   written,
 } from "./form.js";
 import {
+  escapedSlashesActions,
   expectedBounds,
   gatewayListenersMax,
   hopBounds,
@@ -36,13 +37,11 @@ import {
   proxiesShape,
 } from "./proxy-shapes.js";
 import { positiveRatioBounds } from "./quantities.js";
-import { label } from "./service-forms.js";
+import { file, label } from "./service-forms.js";
 import { adaptiveConcurrencyForm, admissionControlForm } from "./upstream-forms.js";
 
 /** A host name or IP address. */
 const host = text({ charsMax: 253 });
-
-const file = text({ charsMax: 1_024 }, /^\/.*[^/]$/);
 
 const { headgate, listener } = usualProxies;
 const { heap, cpu, cgroupMemory } = usualOverload;
@@ -98,6 +97,11 @@ const listenerForm = mapForm(
       whole(hopBounds),
       "Proxies of yours before this one, whose x-forwarded-for is believed.",
       listener.trustedHops,
+    ),
+    pathWithEscapedSlashesAction: row(
+      words(...escapedSlashesActions),
+      "What an edge proxy does with %2F and %5C in paths. Left out: unescapeAndRedirect, or as " +
+        "Istio or Envoy Gateway has it by itself.",
     ),
   },
 );

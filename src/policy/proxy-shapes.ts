@@ -34,6 +34,7 @@ export const listenerShape = shape("a listener", [
   "maxConnections",
   "maxConcurrentStreams",
   "trustedHops",
+  "pathWithEscapedSlashesAction",
 ]);
 
 /** `proxies.gateway`. */

@@ -10,6 +10,7 @@ import {
   usualOutlierDetection,
   usualRetries,
   usualTimeouts,
+  usualUpgrades,
 } from "./usual-upstream.js";
 
 /** What holds where a service says nothing: what is written differently may mean the same. */
@@ -19,6 +20,7 @@ const usualService = {
   outlierDetection: usualOutlierDetection,
   retries: usualRetries,
   timeouts: usualTimeouts,
+  upgrades: usualUpgrades,
   localRateLimit: usualLocalRateLimit,
   adaptiveConcurrency: usualAdaptiveConcurrency,
   admissionControl: usualAdmissionControl,
@@ -113,7 +115,7 @@ function effectOf({ name, was, is }: FieldChange): ChangeEffect {
 
 /** Blocks that only Envoy has: an edit of the policy alone does not bring them there. */
 const envoyFields = new RegExp(
-  "^(?:upstream|hosts|circuitBreakers|outlierDetection|retries|timeouts|localRateLimit|" +
+  "^(?:upstream|hosts|circuitBreakers|outlierDetection|retries|timeouts|upgrades|localRateLimit|" +
     "adaptiveConcurrency|admissionControl|direction|rateLimit)\\b",
 );
 

@@ -1,5 +1,6 @@
 import { admissionForm, classWords, headerText } from "./admission-forms.js";
 import { conditionCharsMax } from "./cel.js";
+import { subjectAltNameRule, subjectAltNamesMax, systemCaFile } from "./client-tls.js";
 import { concurrencyForm } from "./concurrency-forms.js";
 import {
   expressionCharsMax,
@@ -47,10 +48,18 @@ import {
   textMatchShape,
   trustShape,
   upstreamShape,
+  upstreamTlsShape,
   workloadShape,
 } from "./service-shapes.js";
 import { describedHeaderPattern, labelPattern } from "./service-texts.js";
-import { clustersMax, directions, hostsMax, workloadLabelsMax } from "./services.js";
+import {
+  clustersMax,
+  directions,
+  hostsMax,
+  upgradePattern,
+  upgradesMax,
+  workloadLabelsMax,
+} from "./services.js";
 import { domainRule, keyRule, valueRule } from "./text-rules.js";
 import {
   adaptiveConcurrencyForm,
@@ -65,14 +74,42 @@ import {
 /** The name of a header, or of a part of the request line. */
 export const describedHeader = text({ charsMax: 128 }, describedHeaderPattern);
 
+/** A file as the proxy sees it. */
+export const file = text({ charsMax: 1_024 }, /^\/.*[^/]$/);
+
 /** A DNS label. */
 export const label = text({ charsMax: 63 }, labelPattern);
+
+const upstreamTls = mapForm(
+  {
+    shape: upstreamTlsShape,
+    docs: "TLS from proxies to a service, validated. {}: by the system's authorities.",
+  },
+  {
+    caFile: row(
+      file,
+      "The authorities that it is trusted by, as a file of the proxy.",
+      systemCaFile,
+    ),
+    certFile: row(file, "The proxy's certificate, where the service asks for one."),
+    keyFile: row(file, "The key of `certFile`."),
+    serverName: row(
+      text({ charsMax: 253 }),
+      "The name that is asked for (SNI). Usually its address.",
+    ),
+    subjectAltNames: row(
+      list(text(subjectAltNameRule), subjectAltNamesMax),
+      "Names of which the certificate has one: hosts, addresses, URIs. Usually `serverName`.",
+    ),
+  },
+);
 
 const upstream = mapForm(
   { shape: upstreamShape, docs: "Where a service listens.", required: ["address", "port"] },
   {
     address: row(text({ charsMax: 253 }), "A host name or an IP address."),
     port: row(whole(portBounds), "The port."),
+    tls: row(orOff(upstreamTls), "TLS to it. Left out: on port 443, and on no other."),
   },
 );
 
@@ -275,6 +312,10 @@ export const serviceForm = mapForm(
     outlierDetection: row(orOff(outlierDetectionForm), "When a host of it is left out."),
     retries: row(map(retriesForm), "What is tried again. Left out: nothing."),
     timeouts: row(map(timeoutsForm), "How long what may take."),
+    upgrades: row(
+      list(text({ charsMax: 64 }, upgradePattern), upgradesMax),
+      "Protocols that a request may change to. Left out: websocket; []: none.",
+    ),
     localRateLimit: row(map(localRateLimitForm), "A backstop in each proxy. Left out: none."),
     adaptiveConcurrency: row(
       orOff(adaptiveConcurrencyForm),

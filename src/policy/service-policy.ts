@@ -21,6 +21,7 @@ import type {
   OutlierDetectionPolicy,
   RetryPolicy,
   TimeoutPolicy,
+  UpstreamPlace,
 } from "./upstream-policy.js";
 
 /** One upstream service as the policy has it: plain data, so it may cross threads. */
@@ -30,7 +31,7 @@ export interface ServicePolicy {
   /** Values of `:authority` that mean it, in lower case, without a port; may be empty. */
   readonly hosts: readonly string[];
   /** Where it listens; undefined where only Envoy knows. */
-  readonly upstream: { readonly address: string; readonly port: number } | undefined;
+  readonly upstream: UpstreamPlace | undefined;
   /** Limits that are asked for in the same call; undefined: none. */
   readonly rateLimit: ServiceRateLimit | undefined;
   readonly priority: PriorityPolicy;
@@ -50,6 +51,8 @@ export interface ServicePolicy {
   /** Undefined: nothing is tried again. Default. */
   readonly retries: RetryPolicy | undefined;
   readonly timeouts: TimeoutPolicy;
+  /** Protocols that a request may change to, in lower case. Default "websocket" alone. */
+  readonly upgrades: readonly string[];
   /** Undefined: none. Default. */
   readonly localRateLimit: LocalRateLimitPolicy | undefined;
   /** Undefined: none. Default what `proxies` says. */

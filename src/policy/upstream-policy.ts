@@ -3,6 +3,29 @@
  * the units that its configuration is made of.
  */
 
+/** Where a service listens. */
+export interface UpstreamPlace {
+  readonly address: string;
+  readonly port: number;
+  /** How proxies speak TLS to it; undefined: plaintext. Default TLS on port 443 alone. */
+  readonly tls?: UpstreamTls | undefined;
+}
+
+/** What proxies know a TLS server by; paths as the proxy sees them. */
+export interface ClientTls {
+  readonly caFile: string;
+  /** Of the proxy, where Headgate asks for one. */
+  readonly certificate: { readonly certFile: string; readonly keyFile: string } | undefined;
+  /** The name that is asked for, and that the certificate has. Default the server's address. */
+  readonly serverName: string;
+}
+
+/** Source: envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext. */
+export interface UpstreamTls extends ClientTls {
+  /** Names of which the certificate has one: hosts, addresses or URIs. Default `serverName`. */
+  readonly subjectAltNames: readonly string[];
+}
+
 /** Which Envoys hold a service's protections: those before it, or those of its callers. */
 export type Direction = "inbound" | "outbound";
 

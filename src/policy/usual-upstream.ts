@@ -37,6 +37,9 @@ export const usualTimeouts: TimeoutPolicy = {
   idleMs: undefined,
 };
 
+/** What a request may change to where a service says nothing of it. */
+export const usualUpgrades: readonly string[] = ["websocket"];
+
 /** What holds in Envoy for a service that says nothing of it. */
 export const usualUpstream: Pick<
   ServicePolicy,
@@ -46,6 +49,7 @@ export const usualUpstream: Pick<
   | "outlierDetection"
   | "retries"
   | "timeouts"
+  | "upgrades"
   | "localRateLimit"
   | "adaptiveConcurrency"
   | "admissionControl"
@@ -56,6 +60,7 @@ export const usualUpstream: Pick<
   outlierDetection: usualOutlierDetection,
   retries: undefined,
   timeouts: usualTimeouts,
+  upgrades: usualUpgrades,
   localRateLimit: undefined,
   adaptiveConcurrency: undefined,
   admissionControl: undefined,

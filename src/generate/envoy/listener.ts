@@ -1,3 +1,4 @@
+import type { EscapedSlashesAction } from "../../policy/proxy-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import { accessLog } from "./access-log.js";
 import type { EnvoyContext } from "./context.js";
@@ -64,13 +65,15 @@ function connectionLimit(name: ListenerParts["name"], { policy }: EnvoyContext):
 function connectionManager(parts: ListenerParts, context: EnvoyContext): TreeMap {
   const { name, virtualHosts, httpFilters } = parts;
   const isEdge = context.role === "edge";
-  const { concurrentStreamsMax } = context.policy.proxies.listener;
+  const { concurrentStreamsMax, escapedSlashes } = context.policy.proxies.listener;
   return {
     stat_prefix: name,
     ...callerAddress(parts, context),
     normalize_path: noted("Routes and the service read the same path.", true),
     merge_slashes: isEdge ? true : undefined,
-    path_with_escaped_slashes_action: isEdge ? "UNESCAPE_AND_REDIRECT" : undefined,
+    path_with_escaped_slashes_action: isEdge
+      ? escapedSlashesWords[escapedSlashes ?? "unescapeAndRedirect"]
+      : undefined,
     request_headers_timeout: "10s",
     http2_protocol_options: {
       max_concurrent_streams: concurrentStreamsMax,
@@ -90,6 +93,14 @@ function connectionManager(parts: ListenerParts, context: EnvoyContext): TreeMap
     http_filters: httpFilters,
   };
 }
+
+/** Envoy's words. Source: HttpConnectionManager.PathWithEscapedSlashesAction. */
+export const escapedSlashesWords: Readonly<Record<EscapedSlashesAction, string>> = {
+  keepUnchanged: "KEEP_UNCHANGED",
+  rejectRequest: "REJECT_REQUEST",
+  unescapeAndRedirect: "UNESCAPE_AND_REDIRECT",
+  unescapeAndForward: "UNESCAPE_AND_FORWARD",
+};
 
 /** Whose address counts as the caller's. The service beside an egress listener is no caller. */
 function callerAddress({ name }: ListenerParts, { policy }: EnvoyContext): TreeMap {

@@ -100,10 +100,17 @@ function route(
       timeout: durationText(requestMs),
       idle_timeout: idleMs === undefined ? undefined : durationText(idleMs),
       priority: isUrgent ? "HIGH" : undefined,
+      upgrade_configs: upgradeConfigs(service),
     },
     typed_per_filter_config: priority === "bypass" ? allOff(filters) : undefined,
   };
   return name === "rest" ? tree : noted(`${words}.`, tree);
+}
+
+function upgradeConfigs({ upgrades }: ServicePolicy): readonly Tree[] | undefined {
+  return upgrades.length === 0
+    ? undefined
+    : upgrades.map((protocol) => ({ upgrade_type: protocol }));
 }
 
 /** What the filters are told about a service; a filter that is not there is told nothing. */

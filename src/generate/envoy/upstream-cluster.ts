@@ -5,6 +5,7 @@ import { circuitBreakers, openBreakers } from "./circuit-breakers.js";
 import type { EnvoyContext } from "./context.js";
 import { outlierDetection } from "./outlier-detection.js";
 import { isHeldHere } from "./sides.js";
+import { tlsSocket } from "./tls-socket.js";
 import { durationText, httpProtocolOptions, loadAssignment, socketAddress } from "./values.js";
 
 /**
@@ -66,6 +67,7 @@ function serviceCluster(name: string, service: ServicePolicy, context: EnvoyCont
       ? circuitBreakers(service, context)
       : noted("Its callers' proxies hold its limits: here are none.", openBreakers()),
     outlier_detection: outliers(service, { isOwn, isHeld }),
+    transport_socket: upstream.tls && tlsSocket(upstream.tls),
     typed_extension_protocol_options: upstreamProtocol(),
     load_assignment: loadAssignment(name, socketAddress(address, upstream.port)),
   };

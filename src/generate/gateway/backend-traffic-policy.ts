@@ -1,6 +1,6 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import type { OutlierDetectionPolicy, RetryCondition } from "../../policy/upstream-policy.js";
-import { usualOutlierDetection } from "../../policy/usual-upstream.js";
+import { usualOutlierDetection, usualUpgrades } from "../../policy/usual-upstream.js";
 import { specObject } from "../custom-object.js";
 import type { Tree, TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
@@ -23,8 +23,24 @@ export function backendTrafficPolicy(service: ServicePolicy, context: EnvoyConte
     healthCheck: outlierDetection && { passive: passive(outlierDetection, service, context) },
     timeout: timeout(service, context),
     retry: retry(service, context),
+    httpUpgrade: upgrades(service, context),
     rateLimit: globalRateLimit(service, context),
   });
+}
+
+/** Envoy Gateway lets websocket through where nothing is said. */
+function upgrades({ name, upgrades: all }: ServicePolicy, { report }: EnvoyContext) {
+  if (all.join() === usualUpgrades.join()) return undefined;
+  if (all.length === 0) {
+    report({
+      id: "HG359",
+      spot: { service: name, path: ["upgrades"] },
+      message: "Envoy Gateway lets websocket through where no protocol is named",
+      hint: "leave upgrades out, or refuse requests with the header upgrade in your HTTPRoute",
+      severity: "error",
+    });
+  }
+  return all.map((type) => ({ type }));
 }
 
 /** The HTTPRoute of a service. */

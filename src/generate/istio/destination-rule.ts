@@ -1,8 +1,9 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
-import type { OutlierDetectionPolicy } from "../../policy/upstream-policy.js";
+import type { OutlierDetectionPolicy, UpstreamTls } from "../../policy/upstream-policy.js";
 import { type ObjectPlace, specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
+import { isAddress } from "../envoy/domains.js";
 import { formatMinorVersion, isAtLeastVersion } from "../generate-options.js";
 import type { MinorVersion } from "../generator.js";
 import { isHeldByCallers, limitedPool, openPool } from "./connection-pool.js";
@@ -35,9 +36,22 @@ export function destinationRule(
           : noted("Its own sidecar holds its limits: here are none.", openPool(service)),
         outlierDetection: outliers && outlierDetection(outliers),
         retryBudget: retryBudget(service, context),
+        tls: service.upstream?.tls && clientTls(service.upstream.tls),
       },
     },
   );
+}
+
+/** As a sidecar or gateway reads files; an address is no name that could be asked for. */
+function clientTls({ caFile, certificate, serverName, subjectAltNames }: UpstreamTls): TreeMap {
+  return {
+    mode: certificate === undefined ? "SIMPLE" : "MUTUAL",
+    sni: isAddress(serverName) ? undefined : serverName,
+    caCertificates: caFile,
+    clientCertificate: certificate?.certFile,
+    privateKey: certificate?.keyFile,
+    subjectAltNames,
+  };
 }
 
 function outlierDetection(policy: OutlierDetectionPolicy): TreeMap {

@@ -1,6 +1,7 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { noted, type Tree } from "../document.js";
 import { type FilterChain, httpFilters } from "../envoy/http-filters.js";
+import { escapedSlashesWords } from "../envoy/listener.js";
 import { localReplies } from "../envoy/local-replies.js";
 import { priorityHeaderFilters } from "../envoy/priority-header.js";
 import { memberOf, withMember } from "../tree-members.js";
@@ -62,13 +63,15 @@ function offByDefault(filter: Tree, { context }: Place): Tree {
 /** What the HTTP connection managers of a place have that Istio does not set. */
 export function connectionPatches(place: Place): readonly Tree[] {
   const { context, envoy } = place;
-  const { concurrentStreamsMax, trustedHops } = envoy.policy.proxies.listener;
+  const { concurrentStreamsMax, trustedHops, escapedSlashes } = envoy.policy.proxies.listener;
   const isEdge = context === "GATEWAY";
   const streams = { max_concurrent_streams: concurrentStreamsMax };
   return [
     connectionPatch(place, {
       http2_protocol_options: context === "SIDECAR_OUTBOUND" ? undefined : streams,
       xff_num_trusted_hops: isEdge && trustedHops > 0 ? trustedHops : undefined,
+      path_with_escaped_slashes_action:
+        isEdge && escapedSlashes !== undefined ? escapedSlashesWords[escapedSlashes] : undefined,
       local_reply_config: noted(
         "Every answer with which this proxy sheds load says when to come back.",
         localReplies(envoy),

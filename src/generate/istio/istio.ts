@@ -5,6 +5,7 @@ import type { Document, Tree } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { isHeldHere } from "../envoy/sides.js";
 import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } from "../generator.js";
+import { reportOptions } from "../option-support.js";
 import { bootstrapConfigMap } from "./bootstrap-override.js";
 import { clusterPatches } from "./cluster-patches.js";
 import { sidecarObject } from "./connection-pool.js";
@@ -34,6 +35,7 @@ export const generateIstio: Generator = (policy, options) => {
     objectsDocument("headgate.yaml", headgateTitle, headgateObjects(envoy)),
     ...policy.services.flatMap((service) => serviceDocuments(service, envoy)),
   ];
+  reportOptions("istio", envoy);
   if (options.roles.includes("sidecar")) {
     documents.push(...sidecarDocuments(policy, envoy));
     reportOwnClusters(policy, envoy);
