@@ -45,6 +45,33 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
     gateway: { by: "BackendTrafficPolicy", since: 6 },
     isSaid: ({ upgrades }) => upgrades.join() !== usualUpgrades.join(),
   },
+  "timeouts.maxStreamDuration": {
+    envoy: "`max_stream_duration` of routes",
+    istio: { by: patch },
+    gateway: { by: "BackendTrafficPolicy", since: 6 },
+    isSaid: ({ timeouts }) => timeouts.maxStreamMs !== undefined,
+  },
+  "timeouts.maxConnectionDuration": {
+    envoy: "`max_connection_duration` of clusters",
+    istio: { by: "DestinationRule" },
+    gateway: { by: "BackendTrafficPolicy" },
+    isSaid: ({ timeouts }) => timeouts.maxConnectionMs !== undefined,
+  },
+  "retries.retriableStatusCodes": {
+    envoy: "`retriable_status_codes`",
+    istio: { by: "VirtualService" },
+    gateway: { by: "BackendTrafficPolicy" },
+    isSaid: ({ retries }) => (retries?.retriableStatusCodes.length ?? 0) > 0,
+  },
+  "retries.perTryIdleTimeout": {
+    envoy: "`per_try_idle_timeout`",
+    istio: { by: patch },
+    gateway: {
+      why: "a try has one time there",
+      instead: "leave it out: perTryTimeout bounds each try",
+    },
+    isSaid: ({ retries }) => retries?.perTryIdleMs !== undefined,
+  },
 };
 
 /** What of the listener can be said, as above; where a target has no words, nothing is said. */
@@ -63,6 +90,21 @@ export const listenerOptionRows: Readonly<Record<string, Omit<OptionRow, "isSaid
     envoy: "`xff_num_trusted_hops`",
     istio: { by: patch },
     gateway: { by: "ClientTrafficPolicy" },
+  },
+  maxRequestHeadersKb: {
+    envoy: "`max_request_headers_kb`",
+    istio: { by: patch },
+    gateway: { by: "EnvoyPatchPolicy" },
+  },
+  maxHeadersCount: {
+    envoy: "`max_headers_count`",
+    istio: { by: patch },
+    gateway: { by: "EnvoyPatchPolicy" },
+  },
+  maxConnectionDuration: {
+    envoy: "`max_connection_duration` of listeners",
+    istio: { by: patch },
+    gateway: { by: "EnvoyPatchPolicy" },
   },
   pathWithEscapedSlashesAction: {
     envoy: "`path_with_escaped_slashes_action`",

@@ -25,6 +25,7 @@ import {
   proxiesShape,
 } from "./proxy-shapes.js";
 import type { DurationBounds } from "./quantities.js";
+import { tryTimeBounds } from "./retries.js";
 import { readAddress, readHostPattern, readLabel, readUrl } from "./service-texts.js";
 
 /** Proxies that share a fleet's limit. */
@@ -53,6 +54,9 @@ export const rateLimitTimeoutBounds: DurationBounds = { minMs: 1, maxMs: rateLim
 
 /** The most streams of a connection. Source: envoy.config.core.v3.Http2ProtocolOptions. */
 const streamsMax = 2_147_483_647;
+
+/** The bounds of `maxRequestHeadersKb`. Source: HttpConnectionManager. */
+export const headersKibBounds = { min: 1, max: 8_192 } as const;
 
 /** The bounds of `maxConcurrentStreams`. */
 export const streamBounds = { min: 1, max: streamsMax } as const;
@@ -154,6 +158,9 @@ function readListener(proxies: Block): ListenerPolicy {
       streamBounds,
     ),
     trustedHops: block.whole("trustedHops", usual.trustedHops, hopBounds),
+    requestHeadersKibMax: block.whole("maxRequestHeadersKb", undefined, headersKibBounds),
+    headersCountMax: block.whole("maxHeadersCount", undefined, thresholdBounds),
+    maxConnectionMs: block.durationMs("maxConnectionDuration", undefined, tryTimeBounds),
     escapedSlashes: readEscapedSlashes(block),
   };
   refuseSharedPorts(block, listener);

@@ -18,6 +18,7 @@ import {
   escapedSlashesActions,
   expectedBounds,
   gatewayListenersMax,
+  headersKibBounds,
   hopBounds,
   portBounds,
   rateLimitTimeoutBounds,
@@ -37,6 +38,7 @@ import {
   proxiesShape,
 } from "./proxy-shapes.js";
 import { positiveRatioBounds } from "./quantities.js";
+import { tryTimeBounds } from "./retries.js";
 import { file, label } from "./service-forms.js";
 import { adaptiveConcurrencyForm, admissionControlForm } from "./upstream-forms.js";
 
@@ -97,6 +99,18 @@ const listenerForm = mapForm(
       whole(hopBounds),
       "Proxies of yours before this one, whose x-forwarded-for is believed.",
       listener.trustedHops,
+    ),
+    maxRequestHeadersKb: row(
+      whole(headersKibBounds),
+      "KiB of a request's headers; more are answered with 431. Left out: 60.",
+    ),
+    maxHeadersCount: row(
+      whole(thresholdBounds),
+      "Headers of a request; more are answered with 431. Left out: 100.",
+    ),
+    maxConnectionDuration: row(
+      duration(tryTimeBounds),
+      "A caller's connection, which is drained then. Left out: no bound.",
     ),
     pathWithEscapedSlashesAction: row(
       words(...escapedSlashesActions),

@@ -56,6 +56,12 @@ export interface ListenerPolicy {
   readonly concurrentStreamsMax: number;
   /** Proxies of ours before this one, whose x-forwarded-for is believed. Default 0. */
   readonly trustedHops: number;
+  /** Headers of a request in KiB; undefined: Envoy's 60. */
+  readonly requestHeadersKibMax: number | undefined;
+  /** Headers of a request; undefined: Envoy's 100. */
+  readonly headersCountMax: number | undefined;
+  /** A caller's connection, which is drained then; undefined: no bound. */
+  readonly maxConnectionMs: number | undefined;
   /**
    * What an edge proxy does with %2F and %5C in paths; undefined: "unescapeAndRedirect" in proxies
    * of ours, and what a mesh or gateway does by itself in theirs.
@@ -150,6 +156,9 @@ export const usualProxies: ProxyPolicy = {
     connectionsMax: 10_000,
     concurrentStreamsMax: 100,
     trustedHops: 0,
+    requestHeadersKibMax: undefined,
+    headersCountMax: undefined,
+    maxConnectionMs: undefined,
     escapedSlashes: undefined,
   },
   gateway: { name: undefined, namespace: undefined, listeners: undefined },

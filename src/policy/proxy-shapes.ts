@@ -34,6 +34,9 @@ export const listenerShape = shape("a listener", [
   "maxConnections",
   "maxConcurrentStreams",
   "trustedHops",
+  "maxRequestHeadersKb",
+  "maxHeadersCount",
+  "maxConnectionDuration",
   "pathWithEscapedSlashesAction",
 ]);
 

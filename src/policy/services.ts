@@ -220,9 +220,10 @@ function readUpgrades(block: Block): readonly string[] {
   const { reader } = block;
   const items = block.items("upgrades", "a list of protocols, [] for none", upgradesMax);
   const read = items.flatMap((item) => {
-    const text = reader.readText(item, upgradeRule)?.toLowerCase();
-    if (text === undefined) return [];
-    if (text !== "connect" && upgradePattern.test(text)) return [text];
+    const text = reader.readText(item, upgradeRule);
+    const name = text?.toLowerCase();
+    if (text === undefined || name === undefined) return [];
+    if (name !== "connect" && upgradePattern.test(name)) return [name];
     const message = `${quoteText(text)} is not a protocol that a request changes to`;
     reader.report(item.key, { id: "HG133", message, expected: upgradeRule.expected });
     return [];

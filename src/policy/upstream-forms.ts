@@ -21,6 +21,8 @@ import {
   connectTimeBounds,
   numRetriesBounds,
   requestTimeBounds,
+  retriableCodeBounds,
+  retriableCodesMax,
   retryConditions,
   tryTimeBounds,
   usualRetryAfterMs,
@@ -171,7 +173,12 @@ export const retriesForm = mapForm(
       list(words(...retryConditions), undefined, 1),
       "What is tried again. Usually connectFailure, refusedStream, reset: surely not begun.",
     ),
+    retriableStatusCodes: row(
+      list(whole(retriableCodeBounds), retriableCodesMax),
+      "What retriableStatus in `retryOn` means, such as 429 or 502.",
+    ),
     perTryTimeout: row(duration(tryTimeBounds), "The longest that one try may take."),
+    perTryIdleTimeout: row(duration(tryTimeBounds), "The longest that nothing moves in one try."),
     backOff: row(map(backOff), "Waits between tries."),
     maxRetryAfter: row(
       duration(tryTimeBounds),
@@ -196,6 +203,14 @@ export const timeoutsForm = mapForm(
       written(usualTimeouts.connectMs),
     ),
     idle: row(duration(requestTimeBounds), "A stream on which nothing moves; 0s: for ever."),
+    maxStreamDuration: row(
+      duration(tryTimeBounds),
+      "A stream, whatever moves on it: upgraded connections, too. Left out: no bound.",
+    ),
+    maxConnectionDuration: row(
+      duration(tryTimeBounds),
+      "A connection to the service, which then takes no more requests. Left out: no bound.",
+    ),
   },
 );
 

@@ -100,6 +100,10 @@ export interface RetryPolicy {
   readonly on: readonly RetryCondition[];
   /** Undefined: only the request's own time bounds a try. */
   readonly perTryMs: number | undefined;
+  /** A try on which nothing moves; shorter than `perTryMs`. Undefined: no bound of its own. */
+  readonly perTryIdleMs: number | undefined;
+  /** What "retriableStatus" means, 400 to 599; empty without it. */
+  readonly retriableStatusCodes: readonly number[];
   /** Jittered, doubling. Default 25. */
   readonly backOffBaseMs: number;
   /** Default 250; at least the base. */
@@ -119,6 +123,10 @@ export interface TimeoutPolicy {
   readonly connectMs: number;
   /** A stream on which nothing moves. */
   readonly idleMs: number | undefined;
+  /** A request or upgraded connection, whatever moves on it; at least `requestMs`. */
+  readonly maxStreamMs: number | undefined;
+  /** A connection to the service, which takes no further requests then. */
+  readonly maxConnectionMs: number | undefined;
 }
 
 /** When a local protection of Envoy acts. */

@@ -30,7 +30,9 @@ export const successRateShape = shape("a successRate", ["minHosts", "minRequests
 export const retriesShape = shape("retries", [
   "numRetries",
   "retryOn",
+  "retriableStatusCodes",
   "perTryTimeout",
+  "perTryIdleTimeout",
   "backOff",
   "maxRetryAfter",
 ]);
@@ -39,7 +41,13 @@ export const retriesShape = shape("retries", [
 export const backOffShape = shape("a backOff", ["base", "max"]);
 
 /** `timeouts` of a service. */
-export const timeoutsShape = shape("timeouts", ["request", "connect", "idle"]);
+export const timeoutsShape = shape("timeouts", [
+  "request",
+  "connect",
+  "idle",
+  "maxStreamDuration",
+  "maxConnectionDuration",
+]);
 
 /** `localRateLimit` of a service. */
 export const localRateLimitShape = shape("a localRateLimit", ["requests", "per", "burst", "when"]);

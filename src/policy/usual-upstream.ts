@@ -35,6 +35,8 @@ export const usualTimeouts: TimeoutPolicy = {
   requestMs: 15_000,
   connectMs: 250,
   idleMs: undefined,
+  maxStreamMs: undefined,
+  maxConnectionMs: undefined,
 };
 
 /** What a request may change to where a service says nothing of it. */
@@ -78,6 +80,8 @@ export const usualRetries: RetryPolicy = {
   retriesMax: 2,
   on: ["connectFailure", "refusedStream", "reset"],
   perTryMs: undefined,
+  perTryIdleMs: undefined,
+  retriableStatusCodes: [],
   backOffBaseMs: 25,
   backOffMsMax: 250,
   retryAfterMsMax: undefined,

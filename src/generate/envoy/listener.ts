@@ -1,9 +1,9 @@
-import type { EscapedSlashesAction } from "../../policy/proxy-policy.js";
+import type { EscapedSlashesAction, ListenerPolicy } from "../../policy/proxy-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import { accessLog } from "./access-log.js";
 import type { EnvoyContext } from "./context.js";
 import { localReplies } from "./local-replies.js";
-import { extension, socketAddress } from "./values.js";
+import { durationText, extension, socketAddress } from "./values.js";
 
 /** What a listener is made of. */
 export interface ListenerParts {
@@ -66,6 +66,7 @@ function connectionManager(parts: ListenerParts, context: EnvoyContext): TreeMap
   const { name, virtualHosts, httpFilters } = parts;
   const isEdge = context.role === "edge";
   const { concurrentStreamsMax, escapedSlashes } = context.policy.proxies.listener;
+  const bounds = name === "egress" ? {} : headerBounds(context.policy.proxies.listener);
   return {
     stat_prefix: name,
     ...callerAddress(parts, context),
@@ -75,6 +76,7 @@ function connectionManager(parts: ListenerParts, context: EnvoyContext): TreeMap
       ? escapedSlashesWords[escapedSlashes ?? "unescapeAndRedirect"]
       : undefined,
     request_headers_timeout: "10s",
+    ...bounds,
     http2_protocol_options: {
       max_concurrent_streams: concurrentStreamsMax,
       initial_stream_window_size: 65_536,
@@ -91,6 +93,24 @@ function connectionManager(parts: ListenerParts, context: EnvoyContext): TreeMap
       virtual_hosts: virtualHosts,
     },
     http_filters: httpFilters,
+  };
+}
+
+/** What of a caller's headers and connection is bounded otherwise than by Envoy itself. */
+export function headerBounds({
+  requestHeadersKibMax,
+  headersCountMax,
+  maxConnectionMs,
+}: ListenerPolicy): TreeMap {
+  const isCommon = headersCountMax !== undefined || maxConnectionMs !== undefined;
+  return {
+    max_request_headers_kb: requestHeadersKibMax,
+    common_http_protocol_options: isCommon
+      ? {
+          max_connection_duration: maxConnectionMs && durationText(maxConnectionMs),
+          max_headers_count: headersCountMax,
+        }
+      : undefined,
   };
 }
 

@@ -89,7 +89,7 @@ function route(
   service: ServicePolicy,
   { context, filters }: { readonly context: EnvoyContext; readonly filters: readonly string[] },
 ): Tree {
-  const { requestMs, idleMs } = service.timeouts;
+  const { requestMs, idleMs, maxStreamMs } = service.timeouts;
   const isHigh = priority === "bypass" || priority === "critical";
   const isUrgent = isHigh && isHeldHere(service, context);
   const tree: TreeMap = {
@@ -99,6 +99,7 @@ function route(
       cluster: clusterName(service, context),
       timeout: durationText(requestMs),
       idle_timeout: idleMs === undefined ? undefined : durationText(idleMs),
+      max_stream_duration: maxStreamMs && { max_stream_duration: durationText(maxStreamMs) },
       priority: isUrgent ? "HIGH" : undefined,
       upgrade_configs: upgradeConfigs(service),
     },

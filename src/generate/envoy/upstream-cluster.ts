@@ -1,5 +1,6 @@
 import { assert } from "../../core/errors.js";
 import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { TimeoutPolicy } from "../../policy/upstream-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import { circuitBreakers, openBreakers } from "./circuit-breakers.js";
 import type { EnvoyContext } from "./context.js";
@@ -68,7 +69,7 @@ function serviceCluster(name: string, service: ServicePolicy, context: EnvoyCont
       : noted("Its callers' proxies hold its limits: here are none.", openBreakers()),
     outlier_detection: outliers(service, { isOwn, isHeld }),
     transport_socket: upstream.tls && tlsSocket(upstream.tls),
-    typed_extension_protocol_options: upstreamProtocol(),
+    typed_extension_protocol_options: upstreamProtocol(timeouts),
     load_assignment: loadAssignment(name, socketAddress(address, upstream.port)),
   };
 }
@@ -87,8 +88,11 @@ function outliers(
 }
 
 /** HTTP/2 for callers that speak it, gRPC among them; HTTP/1.1 for the others. */
-function upstreamProtocol(): TreeMap {
+function upstreamProtocol({ maxConnectionMs }: TimeoutPolicy): TreeMap {
   return httpProtocolOptions({
+    common_http_protocol_options: maxConnectionMs && {
+      max_connection_duration: durationText(maxConnectionMs),
+    },
     use_downstream_protocol_config: {
       http_protocol_options: {},
       http2_protocol_options: {

@@ -114,7 +114,7 @@ function passive(
 }
 
 function timeout(service: ServicePolicy, context: EnvoyContext): TreeMap {
-  const { requestMs, connectMs, idleMs } = service.timeouts;
+  const { requestMs, connectMs, idleMs, maxStreamMs, maxConnectionMs } = service.timeouts;
   const isIdleKnown = hasGatewayFeature(context, "streamIdleTimeout");
   if (idleMs !== undefined && !isIdleKnown) {
     reportOldGateway(context, {
@@ -129,6 +129,8 @@ function timeout(service: ServicePolicy, context: EnvoyContext): TreeMap {
     tcp: { connectTimeout: gatewayDuration(connectMs) },
     http: {
       requestTimeout: gatewayDuration(requestMs),
+      maxConnectionDuration: maxConnectionMs && gatewayDuration(maxConnectionMs),
+      maxStreamDuration: maxStreamMs && gatewayDuration(maxStreamMs),
       streamIdleTimeout: idleMs === undefined || !isIdleKnown ? undefined : gatewayDuration(idleMs),
     },
   };
@@ -145,6 +147,7 @@ const triggers: Readonly<Record<Exclude<RetryCondition, "reset" | "rateLimited">
 function retry(service: ServicePolicy, context: EnvoyContext): Tree | undefined {
   const { retries, name } = service;
   if (retries === undefined) return undefined;
+  const { retriableStatusCodes: codes } = retries;
   const words = retries.on.flatMap((condition) => {
     if (condition === "reset") {
       return hasGatewayFeature(context, "costs") ? "reset-before-request" : "reset";
@@ -161,7 +164,10 @@ function retry(service: ServicePolicy, context: EnvoyContext): Tree | undefined 
   });
   return {
     numRetries: retries.retriesMax,
-    retryOn: { triggers: words },
+    retryOn: {
+      triggers: words,
+      httpStatusCodes: codes.length === 0 ? undefined : codes,
+    },
     perRetry: {
       timeout: retries.perTryMs === undefined ? undefined : gatewayDuration(retries.perTryMs),
       backOff: {

@@ -72,16 +72,17 @@ function reportNoHosts({ name }: ServicePolicy, { context, envoy }: Place): void
 
 /** What neither DestinationRule nor VirtualService can say of a route. */
 function routeExtras(service: ServicePolicy, { context, envoy }: Place): TreeMap | undefined {
-  const { idleMs } = service.timeouts;
+  const { idleMs, maxStreamMs } = service.timeouts;
   const isCaller = context !== "SIDECAR_INBOUND";
   const waits = isCaller ? retryWaits(service, envoy.options.envoyVersion) : undefined;
   const upgrades = upgradeChanges(service.upgrades);
-  if (waits === undefined && idleMs === undefined && upgrades === undefined) return undefined;
-  return {
+  const extras: TreeMap = {
     idle_timeout: idleMs === undefined ? undefined : istioDuration(idleMs),
+    max_stream_duration: maxStreamMs && { max_stream_duration: istioDuration(maxStreamMs) },
     upgrade_configs: upgrades,
     retry_policy: waits && noted("How long is waited, of which Istio knows little.", waits),
   };
+  return Object.values(extras).every((value) => value === undefined) ? undefined : extras;
 }
 
 /** Istio lets websocket through by itself, and nothing else. */
