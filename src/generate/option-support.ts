@@ -1,5 +1,5 @@
 import type { ServicePolicy } from "../policy/service-policy.js";
-import { usualUpgrades } from "../policy/usual-upstream.js";
+import { usualFailurePercentage, usualSlowStart, usualUpgrades } from "../policy/usual-upstream.js";
 import type { EnvoyContext } from "./envoy/context.js";
 import { formatMinorVersion, isAtLeastVersion } from "./generate-options.js";
 import type { MinorVersion } from "./generator.js";
@@ -44,6 +44,88 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
     istio: { by: patch },
     gateway: { by: "BackendTrafficPolicy", since: 6 },
     isSaid: ({ upgrades }) => upgrades.join() !== usualUpgrades.join(),
+  },
+  healthChecks: {
+    envoy: "`health_checks`",
+    istio: { by: patch },
+    gateway: { by: "BackendTrafficPolicy" },
+    isSaid: ({ healthChecks }) => healthChecks !== undefined,
+  },
+  "healthChecks.http.host": {
+    envoy: "`http_health_check`",
+    istio: { by: patch },
+    gateway: { by: "BackendTrafficPolicy", since: 6 },
+    isSaid: ({ healthChecks }) => {
+      return healthChecks?.probe.kind === "http" && healthChecks.probe.host !== undefined;
+    },
+  },
+  "loadBalancing.healthyPanicThreshold": {
+    envoy: "`common_lb_config`",
+    istio: { by: patch },
+    gateway: { by: "BackendTrafficPolicy", since: 6 },
+    isSaid: ({ loadBalancing }) => loadBalancing.panicThresholdPercent !== undefined,
+  },
+  "loadBalancing.consistentHash": {
+    envoy: "`MAGLEV`, and `hash_policy` of routes",
+    istio: { by: "DestinationRule" },
+    gateway: { by: "BackendTrafficPolicy" },
+    isSaid: ({ loadBalancing }) => loadBalancing.hash !== undefined,
+  },
+  "loadBalancing.consistentHash.queryParameter": {
+    envoy: "`hash_policy` of routes",
+    istio: { by: "DestinationRule" },
+    gateway: { by: "BackendTrafficPolicy", since: 8 },
+    isSaid: ({ loadBalancing }) => loadBalancing.hash?.kind === "query",
+  },
+  "loadBalancing.slowStart": {
+    envoy: "`slow_start_config`",
+    istio: { by: "DestinationRule" },
+    gateway: { by: "BackendTrafficPolicy" },
+    isSaid: ({ loadBalancing }) => loadBalancing.slowStart !== undefined,
+  },
+  "loadBalancing.slowStart.minWeightPercent": {
+    envoy: "`min_weight_percent`",
+    istio: { by: "DestinationRule", since: 27 },
+    gateway: { why: "a new host begins with 10 % there", instead: "leave it out" },
+    isSaid: ({ loadBalancing: { slowStart = usualSlowStart } }) => {
+      return slowStart.weightPercentMin !== usualSlowStart.weightPercentMin;
+    },
+  },
+  "circuitBreakers.perEndpoint": {
+    envoy: "`per_host_thresholds`",
+    istio: { by: patch },
+    gateway: { by: "BackendTrafficPolicy", since: 6 },
+    isSaid: ({ circuitBreakers }) => circuitBreakers.hostConnectionsMax !== undefined,
+  },
+  "outlierDetection.consecutiveLocalOriginFailure": {
+    envoy: "`split_external_local_origin_errors`",
+    istio: { by: "DestinationRule" },
+    gateway: { by: "BackendTrafficPolicy" },
+    isSaid: ({ outlierDetection }) => outlierDetection?.localOriginFailures !== undefined,
+  },
+  "outlierDetection.failurePercentage": {
+    envoy: "`failure_percentage_threshold`",
+    istio: { by: patch },
+    gateway: { by: "BackendTrafficPolicy", since: 6 },
+    isSaid: ({ outlierDetection }) => outlierDetection?.failurePercentage !== undefined,
+  },
+  "outlierDetection.failurePercentage.minHosts": {
+    envoy: "`failure_percentage_minimum_hosts`",
+    istio: { by: patch },
+    gateway: { why: "it is always 5 there", instead: "leave it out" },
+    isSaid: ({ outlierDetection }) => {
+      const { hostsMin } = outlierDetection?.failurePercentage ?? usualFailurePercentage;
+      return hostsMin !== usualFailurePercentage.hostsMin;
+    },
+  },
+  "outlierDetection.failurePercentage.minRequests": {
+    envoy: "`failure_percentage_request_volume`",
+    istio: { by: patch },
+    gateway: { why: "it is always 50 there", instead: "leave it out" },
+    isSaid: ({ outlierDetection }) => {
+      const { requestsMin } = outlierDetection?.failurePercentage ?? usualFailurePercentage;
+      return requestsMin !== usualFailurePercentage.requestsMin;
+    },
   },
   "timeouts.maxStreamDuration": {
     envoy: "`max_stream_duration` of routes",

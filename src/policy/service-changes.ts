@@ -6,6 +6,8 @@ import {
   usualAdaptiveConcurrency,
   usualAdmissionControl,
   usualCircuitBreakers,
+  usualHealthChecks,
+  usualLoadBalancing,
   usualLocalRateLimit,
   usualOutlierDetection,
   usualRetries,
@@ -18,6 +20,8 @@ const usualService = {
   direction: "inbound",
   circuitBreakers: usualCircuitBreakers,
   outlierDetection: usualOutlierDetection,
+  healthChecks: usualHealthChecks,
+  loadBalancing: usualLoadBalancing,
   retries: usualRetries,
   timeouts: usualTimeouts,
   upgrades: usualUpgrades,
@@ -115,7 +119,8 @@ function effectOf({ name, was, is }: FieldChange): ChangeEffect {
 
 /** Blocks that only Envoy has: an edit of the policy alone does not bring them there. */
 const envoyFields = new RegExp(
-  "^(?:upstream|hosts|circuitBreakers|outlierDetection|retries|timeouts|upgrades|localRateLimit|" +
+  "^(?:upstream|hosts|circuitBreakers|outlierDetection|healthChecks|" +
+    "loadBalancing|retries|timeouts|upgrades|localRateLimit|" +
     "adaptiveConcurrency|admissionControl|direction|rateLimit)\\b",
 );
 

@@ -65,6 +65,8 @@ import {
   adaptiveConcurrencyForm,
   admissionControlForm,
   circuitBreakersForm,
+  healthChecksForm,
+  loadBalancingForm,
   localRateLimitForm,
   outlierDetectionForm,
   retriesForm,
@@ -310,6 +312,11 @@ export const serviceForm = mapForm(
     concurrency: row(map(concurrencyForm), "The law that sets its limit."),
     circuitBreakers: row(map(circuitBreakersForm), "What one proxy may have open to it."),
     outlierDetection: row(orOff(outlierDetectionForm), "When a host of it is left out."),
+    healthChecks: row(
+      map(healthChecksForm),
+      "How each proxy asks hosts whether they are well. Left out: it does not.",
+    ),
+    loadBalancing: row(map(loadBalancingForm), "How hosts are chosen."),
     retries: row(map(retriesForm), "What is tried again. Left out: nothing."),
     timeouts: row(map(timeoutsForm), "How long what may take."),
     upgrades: row(

@@ -17,6 +17,8 @@ import type {
   AdmissionControlPolicy,
   CircuitBreakerPolicy,
   Direction,
+  HealthCheckPolicy,
+  LoadBalancingPolicy,
   LocalRateLimitPolicy,
   OutlierDetectionPolicy,
   RetryPolicy,
@@ -48,6 +50,9 @@ export interface ServicePolicy {
   readonly circuitBreakers: CircuitBreakerPolicy;
   /** Undefined where the policy says `outlierDetection: off`. */
   readonly outlierDetection: OutlierDetectionPolicy | undefined;
+  /** Undefined: nobody asks hosts whether they are well. Default. */
+  readonly healthChecks: HealthCheckPolicy | undefined;
+  readonly loadBalancing: LoadBalancingPolicy;
   /** Undefined: nothing is tried again. Default. */
   readonly retries: RetryPolicy | undefined;
   readonly timeouts: TimeoutPolicy;

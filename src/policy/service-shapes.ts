@@ -16,6 +16,8 @@ export const serviceShape = shape("a service", [
   "concurrency",
   "circuitBreakers",
   "outlierDetection",
+  "healthChecks",
+  "loadBalancing",
   "retries",
   "timeouts",
   "upgrades",

@@ -3,6 +3,8 @@ import { readAdmissionControl } from "./admission-control.js";
 import { Block } from "./block.js";
 import { readCircuitBreakers } from "./circuit-breakers.js";
 import { readUpstreamTls } from "./client-tls.js";
+import { readHealthChecks } from "./health-checks.js";
+import { readLoadBalancing } from "./load-balancing.js";
 import { readLocalRateLimit } from "./local-rate-limit.js";
 import type { Field, NodeReader } from "./node-reader.js";
 import { readOutlierDetection } from "./outlier-detection.js";
@@ -67,6 +69,8 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
     ...guards,
     circuitBreakers: readCircuitBreakers(block, isLimited || isWritten),
     outlierDetection: readOutlierDetection(block),
+    healthChecks: readHealthChecks(block),
+    loadBalancing: readLoadBalancing(block),
     timeouts,
     upgrades: readUpgrades(block),
     retries: readRetries(block, timeouts),

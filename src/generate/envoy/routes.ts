@@ -5,6 +5,7 @@ import { adaptiveConcurrencyPerRoute } from "./adaptive-concurrency.js";
 import { admissionControlPerRoute } from "./admission-control.js";
 import type { EnvoyContext } from "./context.js";
 import { extProcPerRoute, usesExtProc } from "./ext-proc.js";
+import { hashPolicy } from "./load-balancing.js";
 import { localRateLimitPerRoute } from "./local-rate-limit.js";
 import { priorityHeaderPerHost } from "./priority-header.js";
 import { isInQuota, quotasPerRoute } from "./quota-filter.js";
@@ -101,6 +102,7 @@ function route(
       idle_timeout: idleMs === undefined ? undefined : durationText(idleMs),
       max_stream_duration: maxStreamMs && { max_stream_duration: durationText(maxStreamMs) },
       priority: isUrgent ? "HIGH" : undefined,
+      hash_policy: hashPolicy(service.loadBalancing),
       upgrade_configs: upgradeConfigs(service),
     },
     typed_per_filter_config: priority === "bypass" ? allOff(filters) : undefined,

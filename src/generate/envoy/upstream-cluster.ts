@@ -4,6 +4,8 @@ import type { TimeoutPolicy } from "../../policy/upstream-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import { circuitBreakers, openBreakers } from "./circuit-breakers.js";
 import type { EnvoyContext } from "./context.js";
+import { healthChecks } from "./health-checks.js";
+import { clusterBalancing } from "./load-balancing.js";
 import { outlierDetection } from "./outlier-detection.js";
 import { isHeldHere } from "./sides.js";
 import { tlsSocket } from "./tls-socket.js";
@@ -63,10 +65,11 @@ function serviceCluster(name: string, service: ServicePolicy, context: EnvoyCont
     type: isOwn ? noted("The service runs beside this proxy.", "STATIC") : "STRICT_DNS",
     dns_lookup_family: isOwn ? undefined : "V4_PREFERRED",
     connect_timeout: durationText(timeouts.connectMs),
-    lb_policy: isOwn ? undefined : "LEAST_REQUEST",
+    ...(isOwn ? {} : clusterBalancing(service.loadBalancing)),
     circuit_breakers: isHeld
       ? circuitBreakers(service, context)
       : noted("Its callers' proxies hold its limits: here are none.", openBreakers()),
+    health_checks: isOwn || !isHeld ? undefined : healthChecks(service),
     outlier_detection: outliers(service, { isOwn, isHeld }),
     transport_socket: upstream.tls && tlsSocket(upstream.tls),
     typed_extension_protocol_options: upstreamProtocol(timeouts),

@@ -1,5 +1,12 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
-import type { OutlierDetectionPolicy, RetryCondition } from "../../policy/upstream-policy.js";
+import type {
+  HashSource,
+  HealthCheckPolicy,
+  HealthProbe,
+  LoadBalancingPolicy,
+  OutlierDetectionPolicy,
+  RetryCondition,
+} from "../../policy/upstream-policy.js";
 import { usualOutlierDetection, usualUpgrades } from "../../policy/usual-upstream.js";
 import { specObject } from "../custom-object.js";
 import type { Tree, TreeMap } from "../document.js";
@@ -16,11 +23,11 @@ import { globalRateLimit } from "./rate-limit-rules.js";
  */
 export function backendTrafficPolicy(service: ServicePolicy, context: EnvoyContext): TreeMap {
   const place = routePlace(service, context);
-  const { outlierDetection } = service;
   return specObject({ apiVersion: envoyGatewayVersion, kind: "BackendTrafficPolicy" }, place, {
     targetRefs: [routeTarget(service, context)],
     circuitBreaker: circuitBreaker(service, context),
-    healthCheck: outlierDetection && { passive: passive(outlierDetection, service, context) },
+    loadBalancer: loadBalancer(service.loadBalancing),
+    healthCheck: healthCheck(service, context),
     timeout: timeout(service, context),
     retry: retry(service, context),
     httpUpgrade: upgrades(service, context),
@@ -49,14 +56,71 @@ export function routeTarget(service: ServicePolicy, context: EnvoyContext): Tree
   return { group: gatewayGroup, kind: "HTTPRoute", name };
 }
 
+function healthCheck(service: ServicePolicy, context: EnvoyContext): TreeMap | undefined {
+  const { outlierDetection, healthChecks, loadBalancing } = service;
+  const check: TreeMap = {
+    active: healthChecks && active(healthChecks),
+    passive: outlierDetection && passive(outlierDetection, service, context),
+    panicThreshold: loadBalancing.panicThresholdPercent,
+  };
+  return Object.values(check).every((value) => value === undefined) ? undefined : check;
+}
+
+function active({ probe, ...times }: HealthCheckPolicy): TreeMap {
+  return {
+    timeout: gatewayDuration(times.timeoutMs),
+    interval: gatewayDuration(times.intervalMs),
+    unhealthyThreshold: times.unhealthyThreshold,
+    healthyThreshold: times.healthyThreshold,
+    ...activeProbe(probe),
+  };
+}
+
+function activeProbe(probe: HealthProbe): TreeMap {
+  switch (probe.kind) {
+    case "tcp":
+      return { type: "TCP", tcp: {} };
+    case "grpc":
+      return { type: "GRPC", grpc: { service: probe.service } };
+    case "http": {
+      const { path, host, statuses } = probe;
+      return { type: "HTTP", http: { hostname: host, path, expectedStatuses: statuses } };
+    }
+  }
+}
+
+/** Undefined: what Envoy Gateway does by itself, which is the less busy of two. */
+function loadBalancer({ hash, slowStart }: LoadBalancingPolicy): TreeMap | undefined {
+  if (hash !== undefined) return { type: "ConsistentHash", consistentHash: hashSource(hash) };
+  if (slowStart === undefined) return undefined;
+  return { type: "LeastRequest", slowStart: { window: gatewayDuration(slowStart.windowMs) } };
+}
+
+function hashSource(hash: HashSource): TreeMap {
+  switch (hash.kind) {
+    case "header":
+      return { type: "Header", header: { name: hash.name } };
+    case "query":
+      return { type: "QueryParams", queryParams: [{ name: hash.name }] };
+    case "cookie": {
+      const cookie = { name: hash.name, ttl: gatewayDuration(hash.ttlMs) };
+      return { type: "Cookie", cookie: { ...cookie, attributes: { Path: "/" } } };
+    }
+    case "sourceIp":
+      return { type: "SourceIP" };
+  }
+}
+
 function circuitBreaker(service: ServicePolicy, context: EnvoyContext): TreeMap {
-  const { connectionsMax, pendingRequestsMax, retriesMax } = service.circuitBreakers;
+  const { connectionsMax, pendingRequestsMax, retriesMax, hostConnectionsMax } =
+    service.circuitBreakers;
   return {
     maxConnections: connectionsMax,
     maxPendingRequests: pendingRequestsMax,
     maxParallelRequests: requestsMaxOf(service, context),
     maxParallelRetries: retriesMax,
     retryBudget: retryBudget(service, context),
+    perEndpoint: hostConnectionsMax && { maxConnections: hostConnectionsMax },
   };
 }
 
@@ -107,6 +171,9 @@ function passive(
   return {
     consecutive5XxErrors: policy.consecutive5xx,
     consecutiveGatewayErrors: policy.consecutiveGatewayFailures,
+    splitExternalLocalOriginErrors: policy.localOriginFailures === undefined ? undefined : true,
+    consecutiveLocalOriginFailures: policy.localOriginFailures,
+    failurePercentageThreshold: policy.failurePercentage?.thresholdPercent,
     interval: gatewayDuration(policy.intervalMs),
     baseEjectionTime: gatewayDuration(policy.baseEjectionMs),
     maxEjectionPercent: policy.ejectionPercentMax,
