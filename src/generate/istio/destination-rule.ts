@@ -48,6 +48,9 @@ export function destinationRule(
   );
 }
 
+/** A prime, as Envoy has it by itself; istiod wants to be told. */
+const tableSize = 65_537;
+
 /** From which Istio on `warmup` says more than how long. */
 const warmupSince: MinorVersion = { major: 1, minor: 27 };
 
@@ -56,7 +59,7 @@ function loadBalancer(
   { hash, slowStart }: LoadBalancingPolicy,
   { options }: EnvoyContext,
 ): TreeMap | undefined {
-  if (hash !== undefined) return { consistentHash: { ...hashSource(hash), maglev: {} } };
+  if (hash !== undefined) return { consistentHash: { ...hashSource(hash), maglev: { tableSize } } };
   if (slowStart === undefined) return undefined;
   const duration = istioDuration(slowStart.windowMs);
   return isAtLeastVersion(options.istioVersion, warmupSince)
