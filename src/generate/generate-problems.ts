@@ -87,6 +87,10 @@ const targetProblemRows = {
       "Say in their VirtualServices what the message names: a patch would replace what their " +
       "other routes say.",
   },
+  HG348: {
+    title: "TLS is to be spoken to what is no Service of the cluster.",
+    remedy: "Give your Backend its `tls`, or say `upstream: {tls: off}` where plaintext is meant.",
+  },
   HG350: {
     title: "The Envoy Gateway that is generated for does not have it yet.",
     remedy: "Choose a later `--gateway-version`, or leave it out.",
@@ -117,6 +121,10 @@ const targetProblemRows = {
     title: "A memory limit on a gateway's pods would add a second monitor of the heap.",
     remedy:
       "Set no memory limit in the EnvoyProxy, or leave `overload.heap` out: Envoy refuses both.",
+  },
+  HG359: {
+    title: "Istio, Envoy Gateway or the version of it has no words for an option of Envoy.",
+    remedy: 'See which target has what, under "Options by target"; leave it out, or take another.',
   },
   HG360: {
     title: "A policy is too large for a ConfigMap.",

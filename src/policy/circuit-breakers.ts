@@ -2,7 +2,7 @@ import { isScalar } from "yaml";
 import type { Block } from "./block.js";
 import { positivePercentBounds } from "./quantities.js";
 import type { CircuitBreakerPolicy, RetryBudget } from "./upstream-policy.js";
-import { circuitBreakersShape, retryBudgetShape } from "./upstream-shapes.js";
+import { circuitBreakersShape, perEndpointShape, retryBudgetShape } from "./upstream-shapes.js";
 import { usualCircuitBreakers } from "./usual-upstream.js";
 
 /** The largest threshold: what Envoy's 32 bits hold. */
@@ -36,6 +36,9 @@ export function readCircuitBreakers(service: Block, isLimited: boolean): Circuit
     requestsMax: readRequestsMax(block, isLimited),
     retriesMax: retriesMax ?? usual.retriesMax,
     retryBudget: readRetryBudget(block),
+    hostConnectionsMax: block
+      .block("perEndpoint", perEndpointShape)
+      ?.whole("maxConnections", undefined, thresholdBounds),
   };
 }
 

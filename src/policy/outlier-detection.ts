@@ -1,9 +1,21 @@
 import type { Block } from "./block.js";
 import { thresholdBounds } from "./circuit-breakers.js";
 import { type DurationBounds, type NumberBounds, percentBounds } from "./quantities.js";
-import type { OutlierDetectionPolicy, SuccessRatePolicy } from "./upstream-policy.js";
-import { outlierDetectionShape, successRateShape } from "./upstream-shapes.js";
-import { usualOutlierDetection, usualSuccessRate } from "./usual-upstream.js";
+import type {
+  FailurePercentagePolicy,
+  OutlierDetectionPolicy,
+  SuccessRatePolicy,
+} from "./upstream-policy.js";
+import {
+  failurePercentageShape,
+  outlierDetectionShape,
+  successRateShape,
+} from "./upstream-shapes.js";
+import {
+  usualFailurePercentage,
+  usualOutlierDetection,
+  usualSuccessRate,
+} from "./usual-upstream.js";
 
 /** The longest time that a host may be out, or that hosts are looked at: a day. */
 export const ejectionTimeMsMax = 86_400_000;
@@ -16,6 +28,9 @@ const deviationsMax = 1_000;
 
 /** The bounds of `deviations`. */
 export const deviationsBounds: NumberBounds = { min: 0, max: deviationsMax, isMinExcluded: true };
+
+/** The bounds of `threshold`: at 0 every host would be out. */
+export const failureBounds = { min: 1, max: 100 } as const;
 
 /** Reads `outlierDetection` of a service; undefined where it is off. */
 export function readOutlierDetection(service: Block): OutlierDetectionPolicy | undefined {
@@ -45,7 +60,21 @@ export function readOutlierDetection(service: Block): OutlierDetectionPolicy | u
     ejectionMsMax: writtenMax ?? Math.max(usual.ejectionMsMax, baseEjectionMs),
     ejectionPercentMax: block.whole("maxEjectionPercent", usual.ejectionPercentMax, percentBounds),
     successRate: readSuccessRate(block),
+    failurePercentage: readFailurePercentage(block),
+    localOriginFailures: block.whole("consecutiveLocalOriginFailure", undefined, thresholdBounds),
   };
+}
+
+function readFailurePercentage(detection: Block): FailurePercentagePolicy | undefined {
+  const block = detection.block("failurePercentage", failurePercentageShape);
+  const usual = usualFailurePercentage;
+  return (
+    block && {
+      thresholdPercent: block.whole("threshold", usual.thresholdPercent, failureBounds),
+      hostsMin: block.whole("minHosts", usual.hostsMin, thresholdBounds),
+      requestsMin: block.whole("minRequests", usual.requestsMin, thresholdBounds),
+    }
+  );
 }
 
 function readSuccessRate(detection: Block): SuccessRatePolicy | undefined {

@@ -3,11 +3,12 @@ import { readAdaptiveConcurrency } from "./adaptive-concurrency.js";
 import { readAdmissionControl } from "./admission-control.js";
 import { Block } from "./block.js";
 import { thresholdBounds } from "./circuit-breakers.js";
+import { readClientTls } from "./client-tls.js";
 import type { Field, NodeReader } from "./node-reader.js";
 import { visibleText } from "./problem.js";
 import { readOverload } from "./proxy-overload.js";
 import {
-  type ClientTls,
+  type EscapedSlashesAction,
   type GatewayListener,
   type GatewayPolicy,
   type HeadgatePlace,
@@ -24,7 +25,8 @@ import {
   proxiesShape,
 } from "./proxy-shapes.js";
 import type { DurationBounds } from "./quantities.js";
-import { readAddress, readFilePath, readHostPattern, readLabel, readUrl } from "./service-texts.js";
+import { tryTimeBounds } from "./retries.js";
+import { readAddress, readHostPattern, readLabel, readUrl } from "./service-texts.js";
 
 /** Proxies that share a fleet's limit. */
 const expectedProxiesMax = 1_000_000;
@@ -52,6 +54,9 @@ export const rateLimitTimeoutBounds: DurationBounds = { minMs: 1, maxMs: rateLim
 
 /** The most streams of a connection. Source: envoy.config.core.v3.Http2ProtocolOptions. */
 const streamsMax = 2_147_483_647;
+
+/** The bounds of `maxRequestHeadersKb`. Source: HttpConnectionManager. */
+export const headersKibBounds = { min: 1, max: 8_192 } as const;
 
 /** The bounds of `maxConcurrentStreams`. */
 export const streamBounds = { min: 1, max: streamsMax } as const;
@@ -119,11 +124,14 @@ function readHeadgate(proxies: Block): HeadgatePlace {
     const message = `decisions and control cannot both be on port ${port}`;
     block.refuseOrder(["controlPort", "port"], message, "different ports");
   }
+  const tls = block.block("tls", clientTlsShape);
+  const authorities = "the file of the authorities that Headgate is trusted by";
+  if (tls !== undefined) tls.reader.requiredField(tls.fields, "caFile", authorities);
   return {
     address,
     port,
     controlPort,
-    tls: readTls(block, address),
+    tls: tls && readClientTls(tls, { address, caFile: "" }),
     rateLimitTimeoutMs: block.durationMs(
       "rateLimitTimeout",
       usual.rateLimitTimeoutMs,
@@ -131,33 +139,6 @@ function readHeadgate(proxies: Block): HeadgatePlace {
     ),
     deniesWithoutAnswer: block.flag("failureModeDeny"),
   };
-}
-
-/** A certificate and its key come together. */
-function readTls(headgate: Block, address: string): ClientTls | undefined {
-  const block = headgate.block("tls", clientTlsShape);
-  if (block === undefined) return undefined;
-  const { reader, fields } = block;
-  const file = (name: string): string | undefined => {
-    const field = block.field(name);
-    return field && readFilePath(reader, field);
-  };
-  reader.requiredField(fields, "caFile", "the file of the authorities that Headgate is trusted by");
-  const caFile = file("caFile") ?? "";
-  const certFile = file("certFile");
-  const keyFile = file("keyFile");
-  for (const [name, other] of [
-    ["certFile", "keyFile"],
-    ["keyFile", "certFile"],
-  ] as const) {
-    if (block.field(name) === undefined || !block.isLeftOut(other)) continue;
-    const message = `"${name}" is of no use without "${other}"`;
-    block.report(name, { id: "HG207", message, expected: `${other} beside it` });
-  }
-  const nameField = block.field("serverName");
-  const serverName = (nameField && readAddress(reader, nameField)) ?? address;
-  const hasBoth = certFile !== undefined && keyFile !== undefined;
-  return { caFile, certificate: hasBoth ? { certFile, keyFile } : undefined, serverName };
 }
 
 function readListener(proxies: Block): ListenerPolicy {
@@ -177,9 +158,27 @@ function readListener(proxies: Block): ListenerPolicy {
       streamBounds,
     ),
     trustedHops: block.whole("trustedHops", usual.trustedHops, hopBounds),
+    requestHeadersKibMax: block.whole("maxRequestHeadersKb", undefined, headersKibBounds),
+    headersCountMax: block.whole("maxHeadersCount", undefined, thresholdBounds),
+    maxConnectionMs: block.durationMs("maxConnectionDuration", undefined, tryTimeBounds),
+    escapedSlashes: readEscapedSlashes(block),
   };
   refuseSharedPorts(block, listener);
   return listener;
+}
+
+/** What an edge proxy may do with an escaped slash in a path. */
+export const escapedSlashesActions: readonly EscapedSlashesAction[] = [
+  "keepUnchanged",
+  "rejectRequest",
+  "unescapeAndRedirect",
+  "unescapeAndForward",
+];
+
+function readEscapedSlashes(block: Block): EscapedSlashesAction | undefined {
+  const field = block.field("pathWithEscapedSlashesAction");
+  const finding = { id: "HG133", what: "something to do with escaped slashes" } as const;
+  return field && block.reader.readChoice(field, escapedSlashesActions, finding);
 }
 
 function readGateway(proxies: Block): GatewayPolicy {

@@ -15,8 +15,10 @@ import {
   written,
 } from "./form.js";
 import {
+  escapedSlashesActions,
   expectedBounds,
   gatewayListenersMax,
+  headersKibBounds,
   hopBounds,
   portBounds,
   rateLimitTimeoutBounds,
@@ -36,13 +38,12 @@ import {
   proxiesShape,
 } from "./proxy-shapes.js";
 import { positiveRatioBounds } from "./quantities.js";
-import { label } from "./service-forms.js";
+import { tryTimeBounds } from "./retries.js";
+import { file, label } from "./service-forms.js";
 import { adaptiveConcurrencyForm, admissionControlForm } from "./upstream-forms.js";
 
 /** A host name or IP address. */
 const host = text({ charsMax: 253 });
-
-const file = text({ charsMax: 1_024 }, /^\/.*[^/]$/);
 
 const { headgate, listener } = usualProxies;
 const { heap, cpu, cgroupMemory } = usualOverload;
@@ -98,6 +99,23 @@ const listenerForm = mapForm(
       whole(hopBounds),
       "Proxies of yours before this one, whose x-forwarded-for is believed.",
       listener.trustedHops,
+    ),
+    maxRequestHeadersKb: row(
+      whole(headersKibBounds),
+      "KiB of a request's headers; more are answered with 431. Left out: 60.",
+    ),
+    maxHeadersCount: row(
+      whole(thresholdBounds),
+      "Headers of a request; more are answered with 431. Left out: 100.",
+    ),
+    maxConnectionDuration: row(
+      duration(tryTimeBounds),
+      "A caller's connection, which is drained then. Left out: no bound.",
+    ),
+    pathWithEscapedSlashesAction: row(
+      words(...escapedSlashesActions),
+      "What an edge proxy does with %2F and %5C in paths. Left out: unescapeAndRedirect, or as " +
+        "Istio or Envoy Gateway has it by itself.",
     ),
   },
 );

@@ -1,4 +1,8 @@
-import type { AdaptiveConcurrencyPolicy, AdmissionControlPolicy } from "./upstream-policy.js";
+import type {
+  AdaptiveConcurrencyPolicy,
+  AdmissionControlPolicy,
+  ClientTls,
+} from "./upstream-policy.js";
 
 /** What holds for every proxy of the fleet: `proxies` of a policy. Plain data. */
 export interface ProxyPolicy {
@@ -36,15 +40,6 @@ export interface HeadgatePlace {
   readonly deniesWithoutAnswer: boolean;
 }
 
-/** Paths as the proxy sees them. */
-export interface ClientTls {
-  readonly caFile: string;
-  /** Of the proxy, where Headgate asks for one. */
-  readonly certificate: { readonly certFile: string; readonly keyFile: string } | undefined;
-  /** The name in Headgate's certificate. Default its address. */
-  readonly serverName: string;
-}
-
 /** The listener of generated proxies. */
 export interface ListenerPolicy {
   /** Where callers are listened for, as an IP address. Default 0.0.0.0. */
@@ -61,7 +56,25 @@ export interface ListenerPolicy {
   readonly concurrentStreamsMax: number;
   /** Proxies of ours before this one, whose x-forwarded-for is believed. Default 0. */
   readonly trustedHops: number;
+  /** Headers of a request in KiB; undefined: Envoy's 60. */
+  readonly requestHeadersKibMax: number | undefined;
+  /** Headers of a request; undefined: Envoy's 100. */
+  readonly headersCountMax: number | undefined;
+  /** A caller's connection, which is drained then; undefined: no bound. */
+  readonly maxConnectionMs: number | undefined;
+  /**
+   * What an edge proxy does with %2F and %5C in paths; undefined: "unescapeAndRedirect" in proxies
+   * of ours, and what a mesh or gateway does by itself in theirs.
+   */
+  readonly escapedSlashes: EscapedSlashesAction | undefined;
 }
+
+/** Source: HttpConnectionManager, `path_with_escaped_slashes_action`. */
+export type EscapedSlashesAction =
+  | "keepUnchanged"
+  | "rejectRequest"
+  | "unescapeAndRedirect"
+  | "unescapeAndForward";
 
 /** The Gateway whose proxies `generate gateway` patches. */
 export interface GatewayPolicy {
@@ -143,6 +156,10 @@ export const usualProxies: ProxyPolicy = {
     connectionsMax: 10_000,
     concurrentStreamsMax: 100,
     trustedHops: 0,
+    requestHeadersKibMax: undefined,
+    headersCountMax: undefined,
+    maxConnectionMs: undefined,
+    escapedSlashes: undefined,
   },
   gateway: { name: undefined, namespace: undefined, listeners: undefined },
   overload: undefined,

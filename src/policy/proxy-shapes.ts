@@ -34,6 +34,10 @@ export const listenerShape = shape("a listener", [
   "maxConnections",
   "maxConcurrentStreams",
   "trustedHops",
+  "maxRequestHeadersKb",
+  "maxHeadersCount",
+  "maxConnectionDuration",
+  "pathWithEscapedSlashesAction",
 ]);
 
 /** `proxies.gateway`. */

@@ -26,6 +26,12 @@ export const connectMsMax = 60_000;
 /** The bounds of `connect`. */
 export const connectTimeBounds: DurationBounds = { minMs: 1, maxMs: connectMsMax };
 
+/** Statuses that one service's requests are tried again after. */
+export const retriableCodesMax = 32;
+
+/** The bounds of such a status: of an answer that says that something went wrong. */
+export const retriableCodeBounds = { min: 400, max: 599 } as const;
+
 /** Everything that may be tried again. Source: Envoy, "Router", x-envoy-retry-on. */
 export const retryConditions = [
   "connectFailure",
@@ -41,8 +47,16 @@ export const retryConditions = [
 export function readTimeouts(service: Block): TimeoutPolicy {
   const block = service.block("timeouts", timeoutsShape);
   if (block === undefined) return usualTimeouts;
+  const requestMs = block.durationMs("request", usualTimeouts.requestMs, requestTimeBounds);
+  const maxStreamMs = block.durationMs("maxStreamDuration", undefined, tryTimeBounds);
+  if (maxStreamMs !== undefined && maxStreamMs < requestMs) {
+    const message = "a stream may not last as long as its request";
+    block.refuseOrder(["maxStreamDuration"], message, "at least timeouts.request");
+  }
   return {
-    requestMs: block.durationMs("request", usualTimeouts.requestMs, requestTimeBounds),
+    requestMs,
+    maxStreamMs,
+    maxConnectionMs: block.durationMs("maxConnectionDuration", undefined, tryTimeBounds),
     connectMs: block.durationMs("connect", usualTimeouts.connectMs, connectTimeBounds),
     idleMs: block.durationMs("idle", usualTimeouts.idleMs, requestTimeBounds),
   };
@@ -64,13 +78,37 @@ export function readRetries(service: Block, { requestMs }: TimeoutPolicy): Retry
     const message = "a single try may take longer than the request with all its tries";
     block.refuseOrder(["perTryTimeout"], message, "at most timeouts.request");
   }
+  const perTryIdleMs = block.durationMs("perTryIdleTimeout", undefined, tryTimeBounds);
+  if (perTryIdleMs !== undefined && perTryMs !== undefined && perTryIdleMs >= perTryMs) {
+    const message = "a try may be idle for as long as it may take";
+    block.refuseOrder(["perTryIdleTimeout"], message, "less than perTryTimeout");
+  }
   return {
+    perTryIdleMs,
+    retriableStatusCodes: readStatusCodes(block, on),
     retriesMax: block.whole("numRetries", usualRetries.retriesMax, numRetriesBounds),
     on,
     perTryMs,
     ...readBackOff(block),
     retryAfterMsMax: readRetryAfter(block, on),
   };
+}
+
+/** Statuses are tried again where both the word and the numbers say so. */
+function readStatusCodes(block: Block, on: readonly RetryCondition[]): readonly number[] {
+  const name = "retriableStatusCodes";
+  const items = block.items(name, "a list of HTTP statuses", retriableCodesMax);
+  const codes = items.flatMap((item) => block.reader.readWhole(item, retriableCodeBounds) ?? []);
+  const isAsked = on.includes("retriableStatus");
+  if (isAsked && block.isLeftOut(name)) {
+    const message = '"retryOn" says retriableStatus, and no status is named';
+    block.report("retryOn", { id: "HG207", message, expected: `${name}: [502] beside it` });
+  }
+  if (!isAsked && items.length > 0) {
+    const message = `"${name}" are named, and no status is tried again`;
+    block.report(name, { id: "HG207", message, expected: "retriableStatus in retryOn" });
+  }
+  return [...new Set(codes)];
 }
 
 function readBackOff(retries: Block): Pick<RetryPolicy, "backOffBaseMs" | "backOffMsMax"> {

@@ -6,10 +6,13 @@ import {
   usualAdaptiveConcurrency,
   usualAdmissionControl,
   usualCircuitBreakers,
+  usualHealthChecks,
+  usualLoadBalancing,
   usualLocalRateLimit,
   usualOutlierDetection,
   usualRetries,
   usualTimeouts,
+  usualUpgrades,
 } from "./usual-upstream.js";
 
 /** What holds where a service says nothing: what is written differently may mean the same. */
@@ -17,8 +20,11 @@ const usualService = {
   direction: "inbound",
   circuitBreakers: usualCircuitBreakers,
   outlierDetection: usualOutlierDetection,
+  healthChecks: usualHealthChecks,
+  loadBalancing: usualLoadBalancing,
   retries: usualRetries,
   timeouts: usualTimeouts,
+  upgrades: usualUpgrades,
   localRateLimit: usualLocalRateLimit,
   adaptiveConcurrency: usualAdaptiveConcurrency,
   admissionControl: usualAdmissionControl,
@@ -113,7 +119,8 @@ function effectOf({ name, was, is }: FieldChange): ChangeEffect {
 
 /** Blocks that only Envoy has: an edit of the policy alone does not bring them there. */
 const envoyFields = new RegExp(
-  "^(?:upstream|hosts|circuitBreakers|outlierDetection|retries|timeouts|localRateLimit|" +
+  "^(?:upstream|hosts|circuitBreakers|outlierDetection|healthChecks|" +
+    "loadBalancing|retries|timeouts|upgrades|localRateLimit|" +
     "adaptiveConcurrency|admissionControl|direction|rateLimit)\\b",
 );
 

@@ -1,5 +1,6 @@
 import { admissionForm, classWords, headerText } from "./admission-forms.js";
 import { conditionCharsMax } from "./cel.js";
+import { subjectAltNameRule, subjectAltNamesMax, systemCaFile } from "./client-tls.js";
 import { concurrencyForm } from "./concurrency-forms.js";
 import {
   expressionCharsMax,
@@ -47,15 +48,25 @@ import {
   textMatchShape,
   trustShape,
   upstreamShape,
+  upstreamTlsShape,
   workloadShape,
 } from "./service-shapes.js";
 import { describedHeaderPattern, labelPattern } from "./service-texts.js";
-import { clustersMax, directions, hostsMax, workloadLabelsMax } from "./services.js";
+import {
+  clustersMax,
+  directions,
+  hostsMax,
+  upgradePattern,
+  upgradesMax,
+  workloadLabelsMax,
+} from "./services.js";
 import { domainRule, keyRule, valueRule } from "./text-rules.js";
 import {
   adaptiveConcurrencyForm,
   admissionControlForm,
   circuitBreakersForm,
+  healthChecksForm,
+  loadBalancingForm,
   localRateLimitForm,
   outlierDetectionForm,
   retriesForm,
@@ -65,14 +76,42 @@ import {
 /** The name of a header, or of a part of the request line. */
 export const describedHeader = text({ charsMax: 128 }, describedHeaderPattern);
 
+/** A file as the proxy sees it. */
+export const file = text({ charsMax: 1_024 }, /^\/.*[^/]$/);
+
 /** A DNS label. */
 export const label = text({ charsMax: 63 }, labelPattern);
+
+const upstreamTls = mapForm(
+  {
+    shape: upstreamTlsShape,
+    docs: "TLS from proxies to a service, validated. {}: by the system's authorities.",
+  },
+  {
+    caFile: row(
+      file,
+      "The authorities that it is trusted by, as a file of the proxy.",
+      systemCaFile,
+    ),
+    certFile: row(file, "The proxy's certificate, where the service asks for one."),
+    keyFile: row(file, "The key of `certFile`."),
+    serverName: row(
+      text({ charsMax: 253 }),
+      "The name that is asked for (SNI). Usually its address.",
+    ),
+    subjectAltNames: row(
+      list(text(subjectAltNameRule), subjectAltNamesMax),
+      "Names of which the certificate has one: hosts, addresses, URIs. Usually `serverName`.",
+    ),
+  },
+);
 
 const upstream = mapForm(
   { shape: upstreamShape, docs: "Where a service listens.", required: ["address", "port"] },
   {
     address: row(text({ charsMax: 253 }), "A host name or an IP address."),
     port: row(whole(portBounds), "The port."),
+    tls: row(orOff(upstreamTls), "TLS to it. Left out: on port 443, and on no other."),
   },
 );
 
@@ -273,8 +312,17 @@ export const serviceForm = mapForm(
     concurrency: row(map(concurrencyForm), "The law that sets its limit."),
     circuitBreakers: row(map(circuitBreakersForm), "What one proxy may have open to it."),
     outlierDetection: row(orOff(outlierDetectionForm), "When a host of it is left out."),
+    healthChecks: row(
+      map(healthChecksForm),
+      "How each proxy asks hosts whether they are well. Left out: it does not.",
+    ),
+    loadBalancing: row(map(loadBalancingForm), "How hosts are chosen."),
     retries: row(map(retriesForm), "What is tried again. Left out: nothing."),
     timeouts: row(map(timeoutsForm), "How long what may take."),
+    upgrades: row(
+      list(text({ charsMax: 64 }, upgradePattern), upgradesMax),
+      "Protocols that a request may change to. Left out: websocket; []: none.",
+    ),
     localRateLimit: row(map(localRateLimitForm), "A backstop in each proxy. Left out: none."),
     adaptiveConcurrency: row(
       orOff(adaptiveConcurrencyForm),

@@ -17,10 +17,13 @@ import type {
   AdmissionControlPolicy,
   CircuitBreakerPolicy,
   Direction,
+  HealthCheckPolicy,
+  LoadBalancingPolicy,
   LocalRateLimitPolicy,
   OutlierDetectionPolicy,
   RetryPolicy,
   TimeoutPolicy,
+  UpstreamPlace,
 } from "./upstream-policy.js";
 
 /** One upstream service as the policy has it: plain data, so it may cross threads. */
@@ -30,7 +33,7 @@ export interface ServicePolicy {
   /** Values of `:authority` that mean it, in lower case, without a port; may be empty. */
   readonly hosts: readonly string[];
   /** Where it listens; undefined where only Envoy knows. */
-  readonly upstream: { readonly address: string; readonly port: number } | undefined;
+  readonly upstream: UpstreamPlace | undefined;
   /** Limits that are asked for in the same call; undefined: none. */
   readonly rateLimit: ServiceRateLimit | undefined;
   readonly priority: PriorityPolicy;
@@ -47,9 +50,14 @@ export interface ServicePolicy {
   readonly circuitBreakers: CircuitBreakerPolicy;
   /** Undefined where the policy says `outlierDetection: off`. */
   readonly outlierDetection: OutlierDetectionPolicy | undefined;
+  /** Undefined: nobody asks hosts whether they are well. Default. */
+  readonly healthChecks: HealthCheckPolicy | undefined;
+  readonly loadBalancing: LoadBalancingPolicy;
   /** Undefined: nothing is tried again. Default. */
   readonly retries: RetryPolicy | undefined;
   readonly timeouts: TimeoutPolicy;
+  /** Protocols that a request may change to, in lower case. Default "websocket" alone. */
+  readonly upgrades: readonly string[];
   /** Undefined: none. Default. */
   readonly localRateLimit: LocalRateLimitPolicy | undefined;
   /** Undefined: none. Default what `proxies` says. */

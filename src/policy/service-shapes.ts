@@ -16,8 +16,11 @@ export const serviceShape = shape("a service", [
   "concurrency",
   "circuitBreakers",
   "outlierDetection",
+  "healthChecks",
+  "loadBalancing",
   "retries",
   "timeouts",
+  "upgrades",
   "localRateLimit",
   "adaptiveConcurrency",
   "admissionControl",
@@ -27,7 +30,16 @@ export const serviceShape = shape("a service", [
 export const workloadShape = shape("a workload", ["labels"]);
 
 /** `upstream` of a service. */
-export const upstreamShape = shape("an upstream", ["address", "port"]);
+export const upstreamShape = shape("an upstream", ["address", "port", "tls"]);
+
+/** `upstream.tls` of a service. */
+export const upstreamTlsShape = shape("tls of an upstream", [
+  "caFile",
+  "certFile",
+  "keyFile",
+  "serverName",
+  "subjectAltNames",
+]);
 
 /** `rateLimit` of a service. */
 export const serviceRateLimitShape = shape("a service's rateLimit", [

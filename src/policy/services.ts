@@ -2,9 +2,13 @@ import { readAdaptiveConcurrency } from "./adaptive-concurrency.js";
 import { readAdmissionControl } from "./admission-control.js";
 import { Block } from "./block.js";
 import { readCircuitBreakers } from "./circuit-breakers.js";
+import { readUpstreamTls } from "./client-tls.js";
+import { readHealthChecks } from "./health-checks.js";
+import { readLoadBalancing } from "./load-balancing.js";
 import { readLocalRateLimit } from "./local-rate-limit.js";
 import type { Field, NodeReader } from "./node-reader.js";
 import { readOutlierDetection } from "./outlier-detection.js";
+import { quoteText } from "./problem.js";
 import { portBounds } from "./proxies.js";
 import { readRetries, readTimeouts } from "./retries.js";
 import {
@@ -22,6 +26,7 @@ import { serviceShape, upstreamShape, workloadShape } from "./service-shapes.js"
 import { readAddress, readHost, readLabel, readLabelKey, readLabelValue } from "./service-texts.js";
 import type { TextRule } from "./text-rules.js";
 import type { AdaptiveConcurrencyPolicy } from "./upstream-policy.js";
+import { usualUpgrades } from "./usual-upstream.js";
 
 /** Hosts of one service. */
 export const hostsMax = 64;
@@ -64,7 +69,10 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
     ...guards,
     circuitBreakers: readCircuitBreakers(block, isLimited || isWritten),
     outlierDetection: readOutlierDetection(block),
+    healthChecks: readHealthChecks(block),
+    loadBalancing: readLoadBalancing(block),
     timeouts,
+    upgrades: readUpgrades(block),
     retries: readRetries(block, timeouts),
     localRateLimit: readLocalRateLimit(block),
   };
@@ -198,6 +206,35 @@ function readHosts(block: Block, list: ServiceList): readonly string[] {
   });
 }
 
+/** Protocols that one service's requests may change to. */
+export const upgradesMax = 16;
+
+/** The form of a protocol's name. Source: RFC 9110 section 7.8. */
+export const upgradePattern = /^[\w!#$%&'*+.^`|~-]+(?:\/[\w!#$%&'*+.^`|~-]+)?$/;
+
+const upgradeRule: TextRule = {
+  charsMax: 64,
+  forbidden: /[^!-~]/,
+  expected: "a protocol as Upgrade names it, such as websocket or spdy/3.1",
+};
+
+/** CONNECT is no upgrade of a route: it has a match of its own, which no policy can say. */
+function readUpgrades(block: Block): readonly string[] {
+  if (block.field("upgrades") === undefined) return usualUpgrades;
+  const { reader } = block;
+  const items = block.items("upgrades", "a list of protocols, [] for none", upgradesMax);
+  const read = items.flatMap((item) => {
+    const text = reader.readText(item, upgradeRule);
+    const name = text?.toLowerCase();
+    if (text === undefined || name === undefined) return [];
+    if (name !== "connect" && upgradePattern.test(name)) return [name];
+    const message = `${quoteText(text)} is not a protocol that a request changes to`;
+    reader.report(item.key, { id: "HG133", message, expected: upgradeRule.expected });
+    return [];
+  });
+  return [...new Set(read)];
+}
+
 function readUpstream(service: Block): ServicePolicy["upstream"] {
   const block = service.block("upstream", upstreamShape);
   if (block === undefined) return undefined;
@@ -206,7 +243,8 @@ function readUpstream(service: Block): ServicePolicy["upstream"] {
   const address = addressField && readAddress(reader, addressField);
   const portField = reader.requiredField(fields, "port", "a port, 1 to 65535");
   const port = portField && reader.readWhole(portField, portBounds);
-  return address === undefined || port === undefined ? undefined : { address, port };
+  const tls = readUpstreamTls(block, { address: address ?? "", port: port ?? 0 });
+  return address === undefined || port === undefined ? undefined : { address, port, tls };
 }
 
 /** Limits are only asked for, or only counted, where admission is. */

@@ -4,38 +4,55 @@ import { autoWord, retryBounds, thresholdBounds } from "./circuit-breakers.js";
 import {
   any,
   duration,
+  flag,
   list,
   map,
   mapForm,
   number,
   orOff,
   row,
+  text,
   whole,
   words,
   written,
 } from "./form.js";
+import { expectedStatusBounds, expectedStatusesMax, healthPathPattern } from "./health-checks.js";
+import { cookiePattern, weightBounds } from "./load-balancing.js";
 import { fillBounds, protectionTimes } from "./local-rate-limit.js";
-import { deviationsBounds, ejectionTimeBounds } from "./outlier-detection.js";
+import { deviationsBounds, ejectionTimeBounds, failureBounds } from "./outlier-detection.js";
 import { percentBounds, positivePercentBounds } from "./quantities.js";
 import {
   connectTimeBounds,
   numRetriesBounds,
   requestTimeBounds,
+  retriableCodeBounds,
+  retriableCodesMax,
   retryConditions,
   tryTimeBounds,
   usualRetryAfterMs,
 } from "./retries.js";
 import { permitBounds } from "./service-admission.js";
+import { headerPattern } from "./service-texts.js";
+import { keyRule } from "./text-rules.js";
 import {
   adaptiveConcurrencyShape,
   admissionControlShape,
   backOffShape,
   circuitBreakersShape,
+  consistentHashShape,
+  failurePercentageShape,
+  grpcHealthShape,
+  hashCookieShape,
+  healthChecksShape,
+  httpHealthShape,
+  loadBalancingShape,
   localRateLimitShape,
   minRttShape,
   outlierDetectionShape,
+  perEndpointShape,
   retriesShape,
   retryBudgetShape,
+  slowStartShape,
   successRateShape,
   timeoutsShape,
 } from "./upstream-shapes.js";
@@ -45,8 +62,11 @@ import {
   usualAdmissionControl as control,
   usualOutlierDetection as outliers,
   usualRetries as retries,
+  usualFailurePercentage,
+  usualHealthChecks,
   usualLocalRateLimit,
   usualMinRtt,
+  usualSlowStart,
   usualSuccessRate,
   usualTimeouts,
 } from "./usual-upstream.js";
@@ -65,6 +85,11 @@ const retryBudget = mapForm(
       breakers.retryBudget.retriesMin,
     ),
   },
+);
+
+const perEndpoint = mapForm(
+  { shape: perEndpointShape, docs: "What one proxy may have open to each host of a service." },
+  { maxConnections: row(whole(thresholdBounds), "Connections. Left out: no bound of its own.") },
 );
 
 /** `circuitBreakers`. */
@@ -92,6 +117,7 @@ export const circuitBreakersForm = mapForm(
       breakers.retriesMax,
     ),
     retryBudget: row(orOff(retryBudget), "How many of the requests in work may be retries."),
+    perEndpoint: row(map(perEndpoint), "What one proxy may have open to each host of it."),
   },
 );
 
@@ -112,6 +138,27 @@ const successRate = mapForm(
       number(deviationsBounds),
       "Standard deviations below the mean.",
       usualSuccessRate.deviations,
+    ),
+  },
+);
+
+const failurePercentage = mapForm(
+  { shape: failurePercentageShape, docs: "Ejects hosts of which too large a part fails." },
+  {
+    threshold: row(
+      whole(failureBounds),
+      "Percent of a host's requests in an interval.",
+      usualFailurePercentage.thresholdPercent,
+    ),
+    minHosts: row(
+      whole(thresholdBounds),
+      "Hosts with enough requests before any is judged.",
+      usualFailurePercentage.hostsMin,
+    ),
+    minRequests: row(
+      whole(thresholdBounds),
+      "Requests of a host in an interval before it is judged.",
+      usualFailurePercentage.requestsMin,
     ),
   },
 );
@@ -151,6 +198,115 @@ export const outlierDetectionForm = mapForm(
       outliers.ejectionPercentMax,
     ),
     successRate: row(map(successRate), "Also judges hosts by their success. Left out: not."),
+    failurePercentage: row(
+      map(failurePercentage),
+      "Also judges hosts by the part that fails. Left out: not.",
+    ),
+    consecutiveLocalOriginFailure: row(
+      whole(thresholdBounds),
+      "Connections and time-outs that failed in a row. Left out: they count as answers of 5xx.",
+    ),
+  },
+);
+
+const httpHealth = mapForm(
+  {
+    shape: httpHealthShape,
+    docs: "A GET, and the statuses of a host that is well.",
+    required: ["path"],
+  },
+  {
+    path: row(text({ charsMax: 1_024 }, healthPathPattern), "What is asked for."),
+    host: row(text({ charsMax: 253 }), "Its host. Usually the service's first, else its address."),
+    expectedStatuses: row(
+      list(whole(expectedStatusBounds), expectedStatusesMax),
+      "Statuses of a host that is well. Usually 200.",
+    ),
+  },
+);
+
+const grpcHealth = mapForm(
+  { shape: grpcHealthShape, docs: "A call of grpc.health.v1.Health." },
+  { serviceName: row(text({ charsMax: 256 }), "Of which service. Left out: the whole server.") },
+);
+
+const checks = usualHealthChecks;
+
+/** `healthChecks`. */
+export const healthChecksForm = mapForm(
+  {
+    shape: healthChecksShape,
+    docs: "How each proxy asks hosts whether they are well: {} by a connection.",
+    exclusive: [["http", "grpc"]],
+  },
+  {
+    http: row(map(httpHealth), "By HTTP."),
+    grpc: row(map(grpcHealth), "By gRPC."),
+    timeout: row(duration(tryTimeBounds), "How long a check may take.", written(checks.timeoutMs)),
+    interval: row(duration(tryTimeBounds), "Time between two.", written(checks.intervalMs)),
+    unhealthyThreshold: row(
+      whole(thresholdBounds),
+      "Failures in a row that leave a host out.",
+      checks.unhealthyThreshold,
+    ),
+    healthyThreshold: row(
+      whole(thresholdBounds),
+      "Successes in a row that bring it back.",
+      checks.healthyThreshold,
+    ),
+  },
+);
+
+const cookie = mapForm(
+  { shape: hashCookieShape, docs: "A cookie, made where it is not there.", required: ["name"] },
+  {
+    name: row(text({ charsMax: 128 }, cookiePattern), "Its name."),
+    ttl: row(duration(requestTimeBounds), "How long it lasts; 0s: for the session.", "0s"),
+  },
+);
+
+const consistentHash = mapForm(
+  {
+    shape: consistentHashShape,
+    docs: "Requests that are alike in this go to one host, as long as it is there.",
+    needed: [["header", "cookie", "queryParameter", "sourceIp"]],
+    exclusive: [["header", "cookie", "queryParameter", "sourceIp"]],
+  },
+  {
+    header: row(text({ charsMax: 128 }, headerPattern), "A header's name."),
+    cookie: row(map(cookie), "A cookie."),
+    queryParameter: row(text(keyRule), "A query parameter's name."),
+    sourceIp: row(flag, "The caller's address."),
+  },
+);
+
+const slowStart = mapForm(
+  { shape: slowStartShape, docs: "Hosts that are new get less, and more by and by." },
+  {
+    window: row(duration(tryTimeBounds), "How long.", written(usualSlowStart.windowMs)),
+    minWeightPercent: row(
+      whole(weightBounds),
+      "Percent of its part that a host gets at first.",
+      usualSlowStart.weightPercentMin,
+    ),
+  },
+);
+
+/** `loadBalancing`. */
+export const loadBalancingForm = mapForm(
+  {
+    shape: loadBalancingShape,
+    docs: "How hosts are chosen: the less busy of two, where nothing else is said.",
+    exclusive: [["consistentHash", "slowStart"]],
+  },
+  {
+    healthyPanicThreshold: row(
+      whole({ min: percentBounds.min, max: percentBounds.max }),
+      "Percent of healthy hosts below which all get requests; 0: never. Left out: Envoy's 50, " +
+        "Istio's 0.",
+    ),
+    consistentHash: row(map(consistentHash), "Requests that are alike go to one host."),
+    slowStart: row(map(slowStart), "New hosts get less at first. Left out: not."),
   },
 );
 
@@ -171,7 +327,12 @@ export const retriesForm = mapForm(
       list(words(...retryConditions), undefined, 1),
       "What is tried again. Usually connectFailure, refusedStream, reset: surely not begun.",
     ),
+    retriableStatusCodes: row(
+      list(whole(retriableCodeBounds), retriableCodesMax),
+      "What retriableStatus in `retryOn` means, such as 429 or 502.",
+    ),
     perTryTimeout: row(duration(tryTimeBounds), "The longest that one try may take."),
+    perTryIdleTimeout: row(duration(tryTimeBounds), "The longest that nothing moves in one try."),
     backOff: row(map(backOff), "Waits between tries."),
     maxRetryAfter: row(
       duration(tryTimeBounds),
@@ -196,6 +357,14 @@ export const timeoutsForm = mapForm(
       written(usualTimeouts.connectMs),
     ),
     idle: row(duration(requestTimeBounds), "A stream on which nothing moves; 0s: for ever."),
+    maxStreamDuration: row(
+      duration(tryTimeBounds),
+      "A stream, whatever moves on it: upgraded connections, too. Left out: no bound.",
+    ),
+    maxConnectionDuration: row(
+      duration(tryTimeBounds),
+      "A connection to the service, which then takes no more requests. Left out: no bound.",
+    ),
   },
 );
 

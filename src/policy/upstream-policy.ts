@@ -3,6 +3,29 @@
  * the units that its configuration is made of.
  */
 
+/** Where a service listens. */
+export interface UpstreamPlace {
+  readonly address: string;
+  readonly port: number;
+  /** How proxies speak TLS to it; undefined: plaintext. Default TLS on port 443 alone. */
+  readonly tls?: UpstreamTls | undefined;
+}
+
+/** What proxies know a TLS server by; paths as the proxy sees them. */
+export interface ClientTls {
+  readonly caFile: string;
+  /** Of the proxy, where Headgate asks for one. */
+  readonly certificate: { readonly certFile: string; readonly keyFile: string } | undefined;
+  /** The name that is asked for, and that the certificate has. Default the server's address. */
+  readonly serverName: string;
+}
+
+/** Source: envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext. */
+export interface UpstreamTls extends ClientTls {
+  /** Names of which the certificate has one: hosts, addresses or URIs. Default `serverName`. */
+  readonly subjectAltNames: readonly string[];
+}
+
 /** Which Envoys hold a service's protections: those before it, or those of its callers. */
 export type Direction = "inbound" | "outbound";
 
@@ -21,6 +44,8 @@ export interface CircuitBreakerPolicy {
   readonly retriesMax: number;
   /** Undefined where the policy says `retryBudget: off`. Default 20 %, at least 3. */
   readonly retryBudget: RetryBudget | undefined;
+  /** Connections to each host; undefined: no bound of its own. */
+  readonly hostConnectionsMax: number | undefined;
 }
 
 /** How many of the requests in work may be retries. */
@@ -47,6 +72,77 @@ export interface OutlierDetectionPolicy {
   readonly ejectionPercentMax: number;
   /** Hosts whose success is this far below the others'; undefined: not looked at. */
   readonly successRate: SuccessRatePolicy | undefined;
+  /** Hosts of which too large a part fails; undefined: not looked at. */
+  readonly failurePercentage: FailurePercentagePolicy | undefined;
+  /**
+   * Connections and time-outs that failed in a row, which then count by themselves; undefined: they
+   * count as answers of 5xx.
+   */
+  readonly localOriginFailures: number | undefined;
+}
+
+/** Source: envoy.config.cluster.v3.OutlierDetection, failure_percentage_*. */
+export interface FailurePercentagePolicy {
+  /** Failures of an interval that eject a host, above 0 to 100 percent. Default 85. */
+  readonly thresholdPercent: number;
+  /** Default 5. */
+  readonly hostsMin: number;
+  /** Default 50. */
+  readonly requestsMin: number;
+}
+
+/** How hosts are asked whether they are well. Source: envoy.config.core.v3.HealthCheck. */
+export interface HealthCheckPolicy {
+  readonly probe: HealthProbe;
+  /** At most `intervalMs`. Default 1,000. */
+  readonly timeoutMs: number;
+  /** Default 3,000. */
+  readonly intervalMs: number;
+  /** Failures in a row after which a host is left out. Default 3. */
+  readonly unhealthyThreshold: number;
+  /** Successes in a row after which it is back. Default 1. */
+  readonly healthyThreshold: number;
+}
+
+/** What is asked of a host. */
+export type HealthProbe =
+  /** A connection. */
+  | { readonly kind: "tcp" }
+  | {
+      readonly kind: "http";
+      readonly path: string;
+      /** Undefined: the service's first host, else its address. */
+      readonly host: string | undefined;
+      /** Default 200 alone. */
+      readonly statuses: readonly number[];
+    }
+  /** Of grpc.health.v1; undefined: the server as a whole. */
+  | { readonly kind: "grpc"; readonly service: string | undefined };
+
+/** How hosts of a service are chosen. */
+export interface LoadBalancingPolicy {
+  /** Percent of healthy hosts below which health is not looked at; undefined: the target's own. */
+  readonly panicThresholdPercent: number | undefined;
+  /** What requests to one host have in common; undefined: the less busy of two by chance. */
+  readonly hash: HashSource | undefined;
+  /** Undefined: new hosts get as much as all others. */
+  readonly slowStart: SlowStartPolicy | undefined;
+}
+
+/** By what requests are told apart. Source: envoy.config.route.v3.RouteAction.HashPolicy. */
+export type HashSource =
+  | { readonly kind: "header"; readonly name: string }
+  | { readonly kind: "query"; readonly name: string }
+  /** Made where it is not there; 0: for the session. Whole seconds. */
+  | { readonly kind: "cookie"; readonly name: string; readonly ttlMs: number }
+  | { readonly kind: "sourceIp" };
+
+/** Source: envoy.config.cluster.v3.Cluster.SlowStartConfig. */
+export interface SlowStartPolicy {
+  /** How long a host is new. Default 60,000. */
+  readonly windowMs: number;
+  /** What it gets at first, 1 to 100 percent. Default 10. */
+  readonly weightPercentMin: number;
 }
 
 /** Source: envoy.config.cluster.v3.OutlierDetection, success_rate_*. */
@@ -77,6 +173,10 @@ export interface RetryPolicy {
   readonly on: readonly RetryCondition[];
   /** Undefined: only the request's own time bounds a try. */
   readonly perTryMs: number | undefined;
+  /** A try on which nothing moves; shorter than `perTryMs`. Undefined: no bound of its own. */
+  readonly perTryIdleMs: number | undefined;
+  /** What "retriableStatus" means, 400 to 599; empty without it. */
+  readonly retriableStatusCodes: readonly number[];
   /** Jittered, doubling. Default 25. */
   readonly backOffBaseMs: number;
   /** Default 250; at least the base. */
@@ -96,6 +196,10 @@ export interface TimeoutPolicy {
   readonly connectMs: number;
   /** A stream on which nothing moves. */
   readonly idleMs: number | undefined;
+  /** A request or upgraded connection, whatever moves on it; at least `requestMs`. */
+  readonly maxStreamMs: number | undefined;
+  /** A connection to the service, which takes no further requests then. */
+  readonly maxConnectionMs: number | undefined;
 }
 
 /** When a local protection of Envoy acts. */

@@ -7,7 +7,11 @@ export const circuitBreakersShape = shape("circuitBreakers", [
   "maxRequests",
   "maxRetries",
   "retryBudget",
+  "perEndpoint",
 ]);
+
+/** `circuitBreakers.perEndpoint`. */
+export const perEndpointShape = shape("a perEndpoint", ["maxConnections"]);
 
 /** `circuitBreakers.retryBudget`. */
 export const retryBudgetShape = shape("a retryBudget", ["percent", "minRetries"]);
@@ -21,7 +25,53 @@ export const outlierDetectionShape = shape("an outlierDetection", [
   "maxEjectionTime",
   "maxEjectionPercent",
   "successRate",
+  "failurePercentage",
+  "consecutiveLocalOriginFailure",
 ]);
+
+/** `outlierDetection.failurePercentage`. */
+export const failurePercentageShape = shape("a failurePercentage", [
+  "threshold",
+  "minHosts",
+  "minRequests",
+]);
+
+/** `healthChecks` of a service. */
+export const healthChecksShape = shape("healthChecks", [
+  "http",
+  "grpc",
+  "timeout",
+  "interval",
+  "unhealthyThreshold",
+  "healthyThreshold",
+]);
+
+/** `healthChecks.http`. */
+export const httpHealthShape = shape("a check by HTTP", ["path", "host", "expectedStatuses"]);
+
+/** `healthChecks.grpc`. */
+export const grpcHealthShape = shape("a check by gRPC", ["serviceName"]);
+
+/** `loadBalancing` of a service. */
+export const loadBalancingShape = shape("a loadBalancing", [
+  "healthyPanicThreshold",
+  "consistentHash",
+  "slowStart",
+]);
+
+/** `loadBalancing.consistentHash`. */
+export const consistentHashShape = shape("a consistentHash", [
+  "header",
+  "cookie",
+  "queryParameter",
+  "sourceIp",
+]);
+
+/** `loadBalancing.consistentHash.cookie`. */
+export const hashCookieShape = shape("a cookie", ["name", "ttl"]);
+
+/** `loadBalancing.slowStart`. */
+export const slowStartShape = shape("a slowStart", ["window", "minWeightPercent"]);
 
 /** `outlierDetection.successRate`. */
 export const successRateShape = shape("a successRate", ["minHosts", "minRequests", "deviations"]);
@@ -30,7 +80,9 @@ export const successRateShape = shape("a successRate", ["minHosts", "minRequests
 export const retriesShape = shape("retries", [
   "numRetries",
   "retryOn",
+  "retriableStatusCodes",
   "perTryTimeout",
+  "perTryIdleTimeout",
   "backOff",
   "maxRetryAfter",
 ]);
@@ -39,7 +91,13 @@ export const retriesShape = shape("retries", [
 export const backOffShape = shape("a backOff", ["base", "max"]);
 
 /** `timeouts` of a service. */
-export const timeoutsShape = shape("timeouts", ["request", "connect", "idle"]);
+export const timeoutsShape = shape("timeouts", [
+  "request",
+  "connect",
+  "idle",
+  "maxStreamDuration",
+  "maxConnectionDuration",
+]);
 
 /** `localRateLimit` of a service. */
 export const localRateLimitShape = shape("a localRateLimit", ["requests", "per", "burst", "when"]);

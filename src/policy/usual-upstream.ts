@@ -3,9 +3,13 @@ import type {
   AdaptiveConcurrencyPolicy,
   AdmissionControlPolicy,
   CircuitBreakerPolicy,
+  FailurePercentagePolicy,
+  HealthCheckPolicy,
+  LoadBalancingPolicy,
   LocalRateLimitPolicy,
   OutlierDetectionPolicy,
   RetryPolicy,
+  SlowStartPolicy,
   SuccessRatePolicy,
   TimeoutPolicy,
 } from "./upstream-policy.js";
@@ -17,6 +21,7 @@ export const usualCircuitBreakers = {
   requestsMax: "auto",
   retriesMax: 3,
   retryBudget: { percent: 20, retriesMin: 3 },
+  hostConnectionsMax: undefined,
 } as const satisfies CircuitBreakerPolicy;
 
 /** What holds where a service says nothing of hosts that fail. */
@@ -28,6 +33,8 @@ export const usualOutlierDetection: OutlierDetectionPolicy = {
   ejectionMsMax: 300_000,
   ejectionPercentMax: 50,
   successRate: undefined,
+  failurePercentage: undefined,
+  localOriginFailures: undefined,
 };
 
 /** What holds where a service says nothing of times. */
@@ -35,7 +42,19 @@ export const usualTimeouts: TimeoutPolicy = {
   requestMs: 15_000,
   connectMs: 250,
   idleMs: undefined,
+  maxStreamMs: undefined,
+  maxConnectionMs: undefined,
 };
+
+/** How hosts are chosen where a service says nothing of it. */
+export const usualLoadBalancing: LoadBalancingPolicy = {
+  panicThresholdPercent: undefined,
+  hash: undefined,
+  slowStart: undefined,
+};
+
+/** What a request may change to where a service says nothing of it. */
+export const usualUpgrades: readonly string[] = ["websocket"];
 
 /** What holds in Envoy for a service that says nothing of it. */
 export const usualUpstream: Pick<
@@ -44,8 +63,11 @@ export const usualUpstream: Pick<
   | "clusters"
   | "circuitBreakers"
   | "outlierDetection"
+  | "healthChecks"
+  | "loadBalancing"
   | "retries"
   | "timeouts"
+  | "upgrades"
   | "localRateLimit"
   | "adaptiveConcurrency"
   | "admissionControl"
@@ -54,12 +76,34 @@ export const usualUpstream: Pick<
   clusters: [],
   circuitBreakers: usualCircuitBreakers,
   outlierDetection: usualOutlierDetection,
+  healthChecks: undefined,
+  loadBalancing: usualLoadBalancing,
   retries: undefined,
   timeouts: usualTimeouts,
+  upgrades: usualUpgrades,
   localRateLimit: undefined,
   adaptiveConcurrency: undefined,
   admissionControl: undefined,
 };
+
+/** When too large a part of a host's requests fails, where the policy only asks for it. */
+export const usualFailurePercentage: FailurePercentagePolicy = {
+  thresholdPercent: 85,
+  hostsMin: 5,
+  requestsMin: 50,
+};
+
+/** How hosts are asked where the policy only says that they are. */
+export const usualHealthChecks: HealthCheckPolicy = {
+  probe: { kind: "tcp" },
+  timeoutMs: 1_000,
+  intervalMs: 3_000,
+  unhealthyThreshold: 3,
+  healthyThreshold: 1,
+};
+
+/** What a new host gets where the policy only asks for it. */
+export const usualSlowStart: SlowStartPolicy = { windowMs: 60_000, weightPercentMin: 10 };
 
 /** What a success rate is judged by where the policy only asks for it. */
 export const usualSuccessRate: SuccessRatePolicy = {
@@ -73,6 +117,8 @@ export const usualRetries: RetryPolicy = {
   retriesMax: 2,
   on: ["connectFailure", "refusedStream", "reset"],
   perTryMs: undefined,
+  perTryIdleMs: undefined,
+  retriableStatusCodes: [],
   backOffBaseMs: 25,
   backOffMsMax: 250,
   retryAfterMsMax: undefined,

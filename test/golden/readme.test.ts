@@ -20,6 +20,11 @@ import { ExchangeCounts } from "../../src/decide/exchange-counts.js";
 import { RefusalLog } from "../../src/decide/refusal-log.js";
 import { doctorProblemRows } from "../../src/doctor/doctor-problems.js";
 import { generateProblemRows } from "../../src/generate/generate-problems.js";
+import {
+  listenerOptionRows,
+  type OptionSupport,
+  serviceOptionRows,
+} from "../../src/generate/option-support.js";
 import type { DifferenceRow } from "../../src/policy/difference-row.js";
 import { differenceRows } from "../../src/policy/differences.js";
 import { parsePolicy } from "../../src/policy/parse.js";
@@ -67,6 +72,25 @@ function renderDifferences(): string {
     return [id, row.kind, row.reference, row.headgate, row.choice ?? ""].map(escapeCell);
   });
   return table(["id", "is", "envoyproxy/ratelimit", "Headgate", "switch"], rows);
+}
+
+/** What stands in a target's cell: whose words say it, and since when; or why nothing does. */
+function supportCell(support: OptionSupport): string {
+  if ("why" in support) return `no: ${support.why}`;
+  return support.since === undefined ? support.by : `${support.by}, 1.${support.since}`;
+}
+
+function renderOptionSupport(): string {
+  const listener = Object.entries(listenerOptionRows).map(
+    ([name, row]) => [`proxies.listener.${name}`, row] as const,
+  );
+  const rows = [...Object.entries(serviceOptionRows), ...listener];
+  return table(
+    ["option", "Envoy", "Istio", "Envoy Gateway"],
+    rows.map(([name, { envoy, istio, gateway }]) =>
+      [`\`${name}\``, envoy, supportCell(istio), supportCell(gateway)].map(escapeCell),
+    ),
+  );
 }
 
 /** A bar would end the cell. */
@@ -163,6 +187,7 @@ async function renderMetrics(): Promise<string> {
 const generated: Readonly<Record<string, () => string | Promise<string>>> = {
   problems: renderProblems,
   "generate problems": renderGenerateProblems,
+  "options by target": renderOptionSupport,
   "doctor problems": renderDoctorProblems,
   differences: renderDifferences,
   metrics: renderMetrics,

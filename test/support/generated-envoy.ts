@@ -22,7 +22,7 @@ export interface GeneratedWish {
   /** Lines of `proxies` beside its listener, from the margin. */
   readonly proxies?: string;
   /** More fields of `proxies.listener`. */
-  readonly listener?: Readonly<Record<string, number>>;
+  readonly listener?: Readonly<Record<string, number | string>>;
   /** More lines of `spec`, from the margin. */
   readonly more?: string;
   /** Which of its documents runs. Default `edge/envoy.yaml`. */

@@ -1,5 +1,6 @@
 import { configuredRequestsMax, isBackstop } from "../../policy/configured-share.js";
 import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { CircuitBreakerPolicy } from "../../policy/upstream-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "./context.js";
 
@@ -30,7 +31,17 @@ export function circuitBreakers(service: ServicePolicy, context: EnvoyContext): 
   });
   const usual = explanation === undefined ? requestsMax : noted(explanation, requestsMax);
   const high = noted("For critical requests, which the number above never refuses.", requestsMax);
-  return { thresholds: [threshold("DEFAULT", usual), threshold("HIGH", high)] };
+  return {
+    thresholds: [threshold("DEFAULT", usual), threshold("HIGH", high)],
+    per_host_thresholds: hostThresholds(policy),
+  };
+}
+
+/** Source: CircuitBreakers, `per_host_thresholds`: of connections, and of nothing else. */
+export function hostThresholds({
+  hostConnectionsMax,
+}: CircuitBreakerPolicy): readonly Tree[] | undefined {
+  return hostConnectionsMax === undefined ? undefined : [{ max_connections: hostConnectionsMax }];
 }
 
 /** Where the number of requests comes from; undefined where the policy says it as it is. */

@@ -1,6 +1,7 @@
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "./context.js";
-import { extension, httpProtocolOptions, loadAssignment, socketAddress } from "./values.js";
+import { tlsSocket } from "./tls-socket.js";
+import { httpProtocolOptions, loadAssignment, socketAddress } from "./values.js";
 
 /**
  * The clusters that lead to Headgate: decisions (rate limits, admission), and control (runtime
@@ -8,6 +9,7 @@ import { extension, httpProtocolOptions, loadAssignment, socketAddress } from ".
  */
 export function headgateClusters(context: EnvoyContext): readonly Tree[] {
   const { headgate } = context.policy.proxies;
+  const { tls } = headgate;
   const { decisions, control } = context.headgateClusters;
   const common = (name: string, port: number): TreeMap => ({
     load_assignment: loadAssignment(name, socketAddress(headgate.address, port)),
@@ -46,13 +48,13 @@ export function headgateClusters(context: EnvoyContext): readonly Tree[] {
         base_ejection_time: replicaEjection.baseTime,
         max_ejection_percent: replicaEjection.percentMax,
       }),
-      transport_socket: tlsSocket(context),
+      transport_socket: tls && tlsSocket({ ...tls, subjectAltNames: [tls.serverName] }),
       typed_extension_protocol_options: http2("1s"),
       ...common(decisions, headgate.port),
     },
     {
       ...begin(control),
-      transport_socket: tlsSocket(context),
+      transport_socket: tls && tlsSocket({ ...tls, subjectAltNames: [tls.serverName] }),
       typed_extension_protocol_options: http2("2s"),
       ...common(control, headgate.controlPort),
     },
@@ -108,31 +110,4 @@ function http2(timeout: string): TreeMap {
       },
     },
   });
-}
-
-/** Undefined: plaintext. Source: envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext. */
-function tlsSocket({ policy }: EnvoyContext): TreeMap | undefined {
-  const { tls } = policy.proxies.headgate;
-  if (tls === undefined) return undefined;
-  const { caFile, certificate, serverName } = tls;
-  return extension(
-    "envoy.transport_sockets.tls",
-    "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
-    {
-      sni: serverName,
-      common_tls_context: {
-        tls_params: { tls_minimum_protocol_version: "TLSv1_2" },
-        tls_certificates: certificate && [
-          {
-            certificate_chain: { filename: certificate.certFile },
-            private_key: { filename: certificate.keyFile },
-          },
-        ],
-        validation_context: {
-          trusted_ca: { filename: caFile },
-          match_typed_subject_alt_names: [{ san_type: "DNS", matcher: { exact: serverName } }],
-        },
-      },
-    },
-  );
 }

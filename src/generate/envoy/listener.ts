@@ -1,8 +1,9 @@
+import type { EscapedSlashesAction, ListenerPolicy } from "../../policy/proxy-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import { accessLog } from "./access-log.js";
 import type { EnvoyContext } from "./context.js";
 import { localReplies } from "./local-replies.js";
-import { extension, socketAddress } from "./values.js";
+import { durationText, extension, socketAddress } from "./values.js";
 
 /** What a listener is made of. */
 export interface ListenerParts {
@@ -64,14 +65,18 @@ function connectionLimit(name: ListenerParts["name"], { policy }: EnvoyContext):
 function connectionManager(parts: ListenerParts, context: EnvoyContext): TreeMap {
   const { name, virtualHosts, httpFilters } = parts;
   const isEdge = context.role === "edge";
-  const { concurrentStreamsMax } = context.policy.proxies.listener;
+  const { concurrentStreamsMax, escapedSlashes } = context.policy.proxies.listener;
+  const bounds = name === "egress" ? {} : headerBounds(context.policy.proxies.listener);
   return {
     stat_prefix: name,
     ...callerAddress(parts, context),
     normalize_path: noted("Routes and the service read the same path.", true),
     merge_slashes: isEdge ? true : undefined,
-    path_with_escaped_slashes_action: isEdge ? "UNESCAPE_AND_REDIRECT" : undefined,
+    path_with_escaped_slashes_action: isEdge
+      ? escapedSlashesWords[escapedSlashes ?? "unescapeAndRedirect"]
+      : undefined,
     request_headers_timeout: "10s",
+    ...bounds,
     http2_protocol_options: {
       max_concurrent_streams: concurrentStreamsMax,
       initial_stream_window_size: 65_536,
@@ -90,6 +95,32 @@ function connectionManager(parts: ListenerParts, context: EnvoyContext): TreeMap
     http_filters: httpFilters,
   };
 }
+
+/** What of a caller's headers and connection is bounded otherwise than by Envoy itself. */
+export function headerBounds({
+  requestHeadersKibMax,
+  headersCountMax,
+  maxConnectionMs,
+}: ListenerPolicy): TreeMap {
+  const isCommon = headersCountMax !== undefined || maxConnectionMs !== undefined;
+  return {
+    max_request_headers_kb: requestHeadersKibMax,
+    common_http_protocol_options: isCommon
+      ? {
+          max_connection_duration: maxConnectionMs && durationText(maxConnectionMs),
+          max_headers_count: headersCountMax,
+        }
+      : undefined,
+  };
+}
+
+/** Envoy's words. Source: HttpConnectionManager.PathWithEscapedSlashesAction. */
+export const escapedSlashesWords: Readonly<Record<EscapedSlashesAction, string>> = {
+  keepUnchanged: "KEEP_UNCHANGED",
+  rejectRequest: "REJECT_REQUEST",
+  unescapeAndRedirect: "UNESCAPE_AND_REDIRECT",
+  unescapeAndForward: "UNESCAPE_AND_FORWARD",
+};
 
 /** Whose address counts as the caller's. The service beside an egress listener is no caller. */
 function callerAddress({ name }: ListenerParts, { policy }: EnvoyContext): TreeMap {

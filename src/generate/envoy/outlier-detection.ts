@@ -8,7 +8,8 @@ import { durationText } from "./values.js";
  * on success rates that nobody asked for.
  */
 export function outlierDetection(policy: OutlierDetectionPolicy): TreeMap {
-  const { successRate } = policy;
+  const { successRate, failurePercentage, localOriginFailures } = policy;
+  const isSplit = localOriginFailures !== undefined;
   return {
     consecutive_5xx: policy.consecutive5xx,
     consecutive_gateway_failure: policy.consecutiveGatewayFailures,
@@ -24,5 +25,13 @@ export function outlierDetection(policy: OutlierDetectionPolicy): TreeMap {
     // A factor of 1.9 is written 1900.
     success_rate_stdev_factor:
       successRate === undefined ? undefined : Math.round(successRate.deviations * 1_000),
+    enforcing_failure_percentage: failurePercentage && 100,
+    failure_percentage_threshold: failurePercentage?.thresholdPercent,
+    failure_percentage_minimum_hosts: failurePercentage?.hostsMin,
+    failure_percentage_request_volume: failurePercentage?.requestsMin,
+    split_external_local_origin_errors: isSplit ? true : undefined,
+    consecutive_local_origin_failure: localOriginFailures,
+    enforcing_consecutive_local_origin_failure: isSplit ? 100 : undefined,
+    enforcing_local_origin_success_rate: isSplit ? 0 : undefined,
   };
 }

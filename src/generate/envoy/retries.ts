@@ -28,10 +28,13 @@ const usualWaitMsMax = 1_000;
  * Source: envoy.config.route.v3.RetryPolicy.
  */
 export function retryPolicy(policy: RetryPolicy, envoyVersion: MinorVersion): TreeMap {
+  const { retriableStatusCodes: codes, perTryMs, perTryIdleMs } = policy;
   return {
     retry_on: policy.on.map((condition) => wordOf(condition, envoyVersion)).join(","),
+    retriable_status_codes: codes.length === 0 ? undefined : codes,
     num_retries: policy.retriesMax,
-    per_try_timeout: policy.perTryMs === undefined ? undefined : durationText(policy.perTryMs),
+    per_try_timeout: perTryMs && durationText(perTryMs),
+    per_try_idle_timeout: perTryIdleMs && durationText(perTryIdleMs),
     // Envoy draws each wait between 0 and these, doubling.
     retry_back_off: {
       base_interval: durationText(policy.backOffBaseMs),

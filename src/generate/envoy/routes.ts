@@ -5,6 +5,7 @@ import { adaptiveConcurrencyPerRoute } from "./adaptive-concurrency.js";
 import { admissionControlPerRoute } from "./admission-control.js";
 import type { EnvoyContext } from "./context.js";
 import { extProcPerRoute, usesExtProc } from "./ext-proc.js";
+import { hashPolicy } from "./load-balancing.js";
 import { localRateLimitPerRoute } from "./local-rate-limit.js";
 import { priorityHeaderPerHost } from "./priority-header.js";
 import { isInQuota, quotasPerRoute } from "./quota-filter.js";
@@ -89,7 +90,7 @@ function route(
   service: ServicePolicy,
   { context, filters }: { readonly context: EnvoyContext; readonly filters: readonly string[] },
 ): Tree {
-  const { requestMs, idleMs } = service.timeouts;
+  const { requestMs, idleMs, maxStreamMs } = service.timeouts;
   const isHigh = priority === "bypass" || priority === "critical";
   const isUrgent = isHigh && isHeldHere(service, context);
   const tree: TreeMap = {
@@ -99,11 +100,20 @@ function route(
       cluster: clusterName(service, context),
       timeout: durationText(requestMs),
       idle_timeout: idleMs === undefined ? undefined : durationText(idleMs),
+      max_stream_duration: maxStreamMs && { max_stream_duration: durationText(maxStreamMs) },
       priority: isUrgent ? "HIGH" : undefined,
+      hash_policy: hashPolicy(service.loadBalancing),
+      upgrade_configs: upgradeConfigs(service),
     },
     typed_per_filter_config: priority === "bypass" ? allOff(filters) : undefined,
   };
   return name === "rest" ? tree : noted(`${words}.`, tree);
+}
+
+function upgradeConfigs({ upgrades }: ServicePolicy): readonly Tree[] | undefined {
+  return upgrades.length === 0
+    ? undefined
+    : upgrades.map((protocol) => ({ upgrade_type: protocol }));
 }
 
 /** What the filters are told about a service; a filter that is not there is told nothing. */

@@ -1,10 +1,14 @@
 import { assert } from "../../core/errors.js";
 import type { ServicePolicy } from "../../policy/service-policy.js";
+import type { TimeoutPolicy } from "../../policy/upstream-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import { circuitBreakers, openBreakers } from "./circuit-breakers.js";
 import type { EnvoyContext } from "./context.js";
+import { healthChecks } from "./health-checks.js";
+import { clusterBalancing } from "./load-balancing.js";
 import { outlierDetection } from "./outlier-detection.js";
 import { isHeldHere } from "./sides.js";
+import { tlsSocket } from "./tls-socket.js";
 import { durationText, httpProtocolOptions, loadAssignment, socketAddress } from "./values.js";
 
 /**
@@ -61,12 +65,14 @@ function serviceCluster(name: string, service: ServicePolicy, context: EnvoyCont
     type: isOwn ? noted("The service runs beside this proxy.", "STATIC") : "STRICT_DNS",
     dns_lookup_family: isOwn ? undefined : "V4_PREFERRED",
     connect_timeout: durationText(timeouts.connectMs),
-    lb_policy: isOwn ? undefined : "LEAST_REQUEST",
+    ...(isOwn ? {} : clusterBalancing(service.loadBalancing)),
     circuit_breakers: isHeld
       ? circuitBreakers(service, context)
       : noted("Its callers' proxies hold its limits: here are none.", openBreakers()),
+    health_checks: isOwn || !isHeld ? undefined : healthChecks(service),
     outlier_detection: outliers(service, { isOwn, isHeld }),
-    typed_extension_protocol_options: upstreamProtocol(),
+    transport_socket: upstream.tls && tlsSocket(upstream.tls),
+    typed_extension_protocol_options: upstreamProtocol(timeouts),
     load_assignment: loadAssignment(name, socketAddress(address, upstream.port)),
   };
 }
@@ -85,8 +91,11 @@ function outliers(
 }
 
 /** HTTP/2 for callers that speak it, gRPC among them; HTTP/1.1 for the others. */
-function upstreamProtocol(): TreeMap {
+function upstreamProtocol({ maxConnectionMs }: TimeoutPolicy): TreeMap {
   return httpProtocolOptions({
+    common_http_protocol_options: maxConnectionMs && {
+      max_connection_duration: durationText(maxConnectionMs),
+    },
     use_downstream_protocol_config: {
       http_protocol_options: {},
       http2_protocol_options: {

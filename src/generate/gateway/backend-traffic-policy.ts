@@ -1,6 +1,13 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
-import type { OutlierDetectionPolicy, RetryCondition } from "../../policy/upstream-policy.js";
-import { usualOutlierDetection } from "../../policy/usual-upstream.js";
+import type {
+  HashSource,
+  HealthCheckPolicy,
+  HealthProbe,
+  LoadBalancingPolicy,
+  OutlierDetectionPolicy,
+  RetryCondition,
+} from "../../policy/upstream-policy.js";
+import { usualOutlierDetection, usualUpgrades } from "../../policy/usual-upstream.js";
 import { specObject } from "../custom-object.js";
 import type { Tree, TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
@@ -16,15 +23,31 @@ import { globalRateLimit } from "./rate-limit-rules.js";
  */
 export function backendTrafficPolicy(service: ServicePolicy, context: EnvoyContext): TreeMap {
   const place = routePlace(service, context);
-  const { outlierDetection } = service;
   return specObject({ apiVersion: envoyGatewayVersion, kind: "BackendTrafficPolicy" }, place, {
     targetRefs: [routeTarget(service, context)],
     circuitBreaker: circuitBreaker(service, context),
-    healthCheck: outlierDetection && { passive: passive(outlierDetection, service, context) },
+    loadBalancer: loadBalancer(service.loadBalancing),
+    healthCheck: healthCheck(service, context),
     timeout: timeout(service, context),
     retry: retry(service, context),
+    httpUpgrade: upgrades(service, context),
     rateLimit: globalRateLimit(service, context),
   });
+}
+
+/** Envoy Gateway lets websocket through where nothing is said. */
+function upgrades({ name, upgrades: all }: ServicePolicy, { report }: EnvoyContext) {
+  if (all.join() === usualUpgrades.join()) return undefined;
+  if (all.length === 0) {
+    report({
+      id: "HG359",
+      spot: { service: name, path: ["upgrades"] },
+      message: "Envoy Gateway lets websocket through where no protocol is named",
+      hint: "leave upgrades out, or refuse requests with the header upgrade in your HTTPRoute",
+      severity: "error",
+    });
+  }
+  return all.map((type) => ({ type }));
 }
 
 /** The HTTPRoute of a service. */
@@ -33,14 +56,71 @@ export function routeTarget(service: ServicePolicy, context: EnvoyContext): Tree
   return { group: gatewayGroup, kind: "HTTPRoute", name };
 }
 
+function healthCheck(service: ServicePolicy, context: EnvoyContext): TreeMap | undefined {
+  const { outlierDetection, healthChecks, loadBalancing } = service;
+  const check: TreeMap = {
+    active: healthChecks && active(healthChecks),
+    passive: outlierDetection && passive(outlierDetection, service, context),
+    panicThreshold: loadBalancing.panicThresholdPercent,
+  };
+  return Object.values(check).every((value) => value === undefined) ? undefined : check;
+}
+
+function active({ probe, ...times }: HealthCheckPolicy): TreeMap {
+  return {
+    timeout: gatewayDuration(times.timeoutMs),
+    interval: gatewayDuration(times.intervalMs),
+    unhealthyThreshold: times.unhealthyThreshold,
+    healthyThreshold: times.healthyThreshold,
+    ...activeProbe(probe),
+  };
+}
+
+function activeProbe(probe: HealthProbe): TreeMap {
+  switch (probe.kind) {
+    case "tcp":
+      return { type: "TCP", tcp: {} };
+    case "grpc":
+      return { type: "GRPC", grpc: { service: probe.service } };
+    case "http": {
+      const { path, host, statuses } = probe;
+      return { type: "HTTP", http: { hostname: host, path, expectedStatuses: statuses } };
+    }
+  }
+}
+
+/** Undefined: what Envoy Gateway does by itself, which is the less busy of two. */
+function loadBalancer({ hash, slowStart }: LoadBalancingPolicy): TreeMap | undefined {
+  if (hash !== undefined) return { type: "ConsistentHash", consistentHash: hashSource(hash) };
+  if (slowStart === undefined) return undefined;
+  return { type: "LeastRequest", slowStart: { window: gatewayDuration(slowStart.windowMs) } };
+}
+
+function hashSource(hash: HashSource): TreeMap {
+  switch (hash.kind) {
+    case "header":
+      return { type: "Header", header: { name: hash.name } };
+    case "query":
+      return { type: "QueryParams", queryParams: [{ name: hash.name }] };
+    case "cookie": {
+      const cookie = { name: hash.name, ttl: gatewayDuration(hash.ttlMs) };
+      return { type: "Cookie", cookie: { ...cookie, attributes: { Path: "/" } } };
+    }
+    case "sourceIp":
+      return { type: "SourceIP" };
+  }
+}
+
 function circuitBreaker(service: ServicePolicy, context: EnvoyContext): TreeMap {
-  const { connectionsMax, pendingRequestsMax, retriesMax } = service.circuitBreakers;
+  const { connectionsMax, pendingRequestsMax, retriesMax, hostConnectionsMax } =
+    service.circuitBreakers;
   return {
     maxConnections: connectionsMax,
     maxPendingRequests: pendingRequestsMax,
     maxParallelRequests: requestsMaxOf(service, context),
     maxParallelRetries: retriesMax,
     retryBudget: retryBudget(service, context),
+    perEndpoint: hostConnectionsMax && { maxConnections: hostConnectionsMax },
   };
 }
 
@@ -91,6 +171,9 @@ function passive(
   return {
     consecutive5XxErrors: policy.consecutive5xx,
     consecutiveGatewayErrors: policy.consecutiveGatewayFailures,
+    splitExternalLocalOriginErrors: policy.localOriginFailures === undefined ? undefined : true,
+    consecutiveLocalOriginFailures: policy.localOriginFailures,
+    failurePercentageThreshold: policy.failurePercentage?.thresholdPercent,
     interval: gatewayDuration(policy.intervalMs),
     baseEjectionTime: gatewayDuration(policy.baseEjectionMs),
     maxEjectionPercent: policy.ejectionPercentMax,
@@ -98,7 +181,7 @@ function passive(
 }
 
 function timeout(service: ServicePolicy, context: EnvoyContext): TreeMap {
-  const { requestMs, connectMs, idleMs } = service.timeouts;
+  const { requestMs, connectMs, idleMs, maxStreamMs, maxConnectionMs } = service.timeouts;
   const isIdleKnown = hasGatewayFeature(context, "streamIdleTimeout");
   if (idleMs !== undefined && !isIdleKnown) {
     reportOldGateway(context, {
@@ -113,6 +196,8 @@ function timeout(service: ServicePolicy, context: EnvoyContext): TreeMap {
     tcp: { connectTimeout: gatewayDuration(connectMs) },
     http: {
       requestTimeout: gatewayDuration(requestMs),
+      maxConnectionDuration: maxConnectionMs && gatewayDuration(maxConnectionMs),
+      maxStreamDuration: maxStreamMs && gatewayDuration(maxStreamMs),
       streamIdleTimeout: idleMs === undefined || !isIdleKnown ? undefined : gatewayDuration(idleMs),
     },
   };
@@ -129,6 +214,7 @@ const triggers: Readonly<Record<Exclude<RetryCondition, "reset" | "rateLimited">
 function retry(service: ServicePolicy, context: EnvoyContext): Tree | undefined {
   const { retries, name } = service;
   if (retries === undefined) return undefined;
+  const { retriableStatusCodes: codes } = retries;
   const words = retries.on.flatMap((condition) => {
     if (condition === "reset") {
       return hasGatewayFeature(context, "resetBeforeRequest") ? "reset-before-request" : "reset";
@@ -145,7 +231,10 @@ function retry(service: ServicePolicy, context: EnvoyContext): Tree | undefined 
   });
   return {
     numRetries: retries.retriesMax,
-    retryOn: { triggers: words },
+    retryOn: {
+      triggers: words,
+      httpStatusCodes: codes.length === 0 ? undefined : codes,
+    },
     perRetry: {
       timeout: retries.perTryMs === undefined ? undefined : gatewayDuration(retries.perTryMs),
       backOff: {

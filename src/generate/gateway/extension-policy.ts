@@ -71,7 +71,11 @@ interface ServiceName {
 
 /** Headgate's Service; undefined where its address is not one. */
 function headgateService({ policy }: EnvoyContext): ServiceName | undefined {
-  const { address } = policy.proxies.headgate;
+  return serviceOf(policy.proxies.headgate.address);
+}
+
+/** The Service of the cluster that a full host name is of; undefined where it is none. */
+export function serviceOf(address: string): ServiceName | undefined {
   const [, name, namespace] = /^([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\.|$)/.exec(address) ?? [];
   return name === undefined || namespace === undefined ? undefined : { name, namespace };
 }

@@ -5,6 +5,7 @@ import type { Document, Tree } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { filterDescriptors } from "../envoy/rate-limit-actions.js";
 import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } from "../generator.js";
+import { reportOptions } from "../option-support.js";
 import { backendTrafficPolicy } from "./backend-traffic-policy.js";
 import { controllerConfig } from "./controller-config.js";
 import { backendTlsPolicy, extensionPolicy, referenceGrant } from "./extension-policy.js";
@@ -12,6 +13,7 @@ import { gatewayListeners, gatewayPlace, routePlace, xdsCluster } from "./gatewa
 import { envoyMinorsAhead } from "./gateway-version.js";
 import { patchPolicy } from "./patch-policy.js";
 import { clientTrafficPolicy, envoyProxy } from "./proxy-objects.js";
+import { serviceTlsPolicy } from "./service-tls.js";
 
 const bringer: EnvoyBringer = { flag: "--gateway-version", minorsAhead: envoyMinorsAhead };
 
@@ -24,6 +26,7 @@ export const generateGateway: Generator = (policy, options) => {
   const problems: GenerateProblem[] = [];
   const context = gatewayContext(policy, options, problems);
   for (const service of policy.services) reportCluster(service, context);
+  reportOptions("gateway", context);
   const documents: readonly Document[] = [
     objectsDocument("envoy-gateway.yaml", controllerTitle, [
       controllerConfig(context, { isLimiting: policy.services.some(isLimited) }),
@@ -111,6 +114,7 @@ function serviceDocument(service: ServicePolicy, context: EnvoyContext): Documen
     "service.";
   return objectsDocument(`services/${objectName(service.name)}.yaml`, title, [
     backendTrafficPolicy(service, context),
+    ...present(serviceTlsPolicy(service, context)),
     ...present(extensionPolicy(service, context)),
   ]);
 }

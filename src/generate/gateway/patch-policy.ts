@@ -2,12 +2,14 @@ import type { ServicePolicy } from "../../policy/service-policy.js";
 import { specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
+import { headerBounds } from "../envoy/listener.js";
 import { localRateLimitPerRoute } from "../envoy/local-rate-limit.js";
 import { localReplies } from "../envoy/local-replies.js";
 import { priorityHeaderFilters, priorityHeaderPerHost } from "../envoy/priority-header.js";
 import { quotasPerRoute } from "../envoy/quota-filter.js";
 import { shedRoutes } from "../envoy/shed-routes.js";
 import { typed } from "../envoy/values.js";
+import { asMap } from "../tree-members.js";
 import { addedFilterNames, addedFilters, protectionsOf } from "./added-filters.js";
 import { extProcOf } from "./extension-policy.js";
 import {
@@ -30,6 +32,7 @@ const manager = "envoy.filters.network.http_connection_manager";
 export function patchPolicy(context: EnvoyContext): TreeMap | undefined {
   const { services } = context.policy;
   const patches = [
+    ...headerPatches(context),
     ...priorityFilterPatches(services, context),
     ...filterPatches(services, context),
     ...services.flatMap((service) => servicePatches(service, context)),
@@ -95,6 +98,29 @@ function repliesPatches(context: EnvoyContext): readonly Tree[] {
       path: "/local_reply_config",
       value: localReplies(context),
     }),
+  );
+}
+
+/** Envoy Gateway always has `common_http_protocol_options`. */
+function headerPatches(context: EnvoyContext): readonly Tree[] {
+  const { max_request_headers_kb, common_http_protocol_options: common } = headerBounds(
+    context.policy.proxies.listener,
+  );
+  const fields = [
+    ["/max_request_headers_kb", max_request_headers_kb],
+    ...Object.entries(asMap(common) ?? {}).map(
+      ([name, value]) => [`/common_http_protocol_options/${name}`, value] as const,
+    ),
+  ] as const;
+  return fields.flatMap(([path, value]) =>
+    value === undefined
+      ? []
+      : listenerPatches(context, {
+          op: "add",
+          jsonPath: `..filters[?(@.name=='${manager}')].typed_config`,
+          path,
+          value,
+        }),
   );
 }
 

@@ -85,13 +85,18 @@ function reportConnections({ policy, report }: EnvoyContext): void {
  * Bounds of the Gateway's listeners. Source: Envoy Gateway, ClientTrafficPolicy.
  */
 export function clientTrafficPolicy(context: EnvoyContext): Tree {
-  const { connectionsMax, concurrentStreamsMax, trustedHops } = context.policy.proxies.listener;
+  const { connectionsMax, concurrentStreamsMax, trustedHops, escapedSlashes } =
+    context.policy.proxies.listener;
   const gateway = gatewayPlace(context);
   const type = { apiVersion: envoyGatewayVersion, kind: "ClientTrafficPolicy" };
   return specObject(type, gateway, {
     targetRefs: [{ group: gatewayGroup, kind: "Gateway", name: gateway.name }],
     connection: { connectionLimit: { value: connectionsMax } },
     http2: { maxConcurrentStreams: concurrentStreamsMax },
+    path:
+      escapedSlashes === undefined
+        ? undefined
+        : { escapedSlashesAction: capitalized(escapedSlashes) },
     clientIPDetection:
       trustedHops === 0
         ? undefined
@@ -99,4 +104,9 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
             xForwardedFor: { numTrustedHops: noted("Proxies of ours before these.", trustedHops) },
           },
   });
+}
+
+/** As Envoy Gateway has words: `UnescapeAndRedirect`. */
+function capitalized(word: string): string {
+  return `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 }

@@ -1,5 +1,8 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
+import { hostThresholds } from "../envoy/circuit-breakers.js";
+import { healthChecks } from "../envoy/health-checks.js";
+import { panicThreshold } from "../envoy/load-balancing.js";
 import { outlierDetection } from "../envoy/outlier-detection.js";
 import { criticalThreshold } from "../requests-max.js";
 import { clusterPatch } from "./envoy-filter.js";
@@ -19,19 +22,29 @@ export function clusterPatches(place: Place): readonly Tree[] {
     // A sidecar's own cluster has the container's port in its name, and one host.
     const isOwn = place.context === "SIDECAR_INBOUND";
     const isUrgent = isOwn && hasUrgentRoutes(service, place);
-    const breaker = isUrgent ? criticalBreaker(service, place) : undefined;
-    const outliers = isOwn ? undefined : outlierExtras(service);
-    if (breaker === undefined && outliers === undefined) return [];
+    const urgent = isUrgent ? criticalBreaker(service, place) : undefined;
+    const perHost = isOwn ? undefined : hostThresholds(service.circuitBreakers);
+    const settings: TreeMap = {
+      circuit_breakers:
+        urgent === undefined && perHost === undefined
+          ? undefined
+          : { ...urgent, per_host_thresholds: perHost },
+      outlier_detection: isOwn ? undefined : outlierExtras(service),
+      health_checks: isOwn ? undefined : healthChecks(service),
+      common_lb_config: isOwn ? undefined : panicThreshold(service.loadBalancing),
+    };
+    if (Object.values(settings).every((value) => value === undefined)) return [];
     return [
-      clusterPatch(place.context, isOwn ? { service: mesh.host, portNumber: place.port } : match, {
-        circuit_breakers: breaker,
-        outlier_detection: outliers,
-      }),
+      clusterPatch(
+        place.context,
+        isOwn ? { service: mesh.host, portNumber: place.port } : match,
+        settings,
+      ),
     ];
   });
 }
 
-function criticalBreaker(service: ServicePolicy, { envoy }: Place): Tree {
+function criticalBreaker(service: ServicePolicy, { envoy }: Place): TreeMap {
   return {
     thresholds: noted("Added to the row that Istio makes, which is of all other requests.", [
       criticalThreshold(service, envoy),
@@ -46,15 +59,19 @@ const envoyEjectionMsMax = 300_000;
 function outlierExtras({ outlierDetection: policy }: ServicePolicy): TreeMap | undefined {
   if (policy === undefined) return undefined;
   // As Istio and Envoy have it by themselves.
-  if (policy.successRate === undefined && policy.ejectionMsMax === envoyEjectionMsMax) {
-    return undefined;
-  }
+  const { successRate, failurePercentage, ejectionMsMax } = policy;
+  const isUsual = successRate === undefined && failurePercentage === undefined;
+  if (isUsual && ejectionMsMax === envoyEjectionMsMax) return undefined;
   const {
     max_ejection_time,
     enforcing_success_rate,
     success_rate_minimum_hosts,
     success_rate_request_volume,
     success_rate_stdev_factor,
+    enforcing_failure_percentage,
+    failure_percentage_threshold,
+    failure_percentage_minimum_hosts,
+    failure_percentage_request_volume,
   } = outlierDetection(policy);
   return {
     max_ejection_time,
@@ -62,5 +79,9 @@ function outlierExtras({ outlierDetection: policy }: ServicePolicy): TreeMap | u
     success_rate_minimum_hosts,
     success_rate_request_volume,
     success_rate_stdev_factor,
+    enforcing_failure_percentage,
+    failure_percentage_threshold,
+    failure_percentage_minimum_hosts,
+    failure_percentage_request_volume,
   };
 }

@@ -27,6 +27,7 @@ export function limitedPool(service: ServicePolicy, context: EnvoyContext): Tree
     tcp: {
       maxConnections: circuitBreakers.connectionsMax,
       connectTimeout: istioDuration(timeouts.connectMs),
+      maxConnectionDuration: timeouts.maxConnectionMs && istioDuration(timeouts.maxConnectionMs),
     },
     http: {
       http1MaxPendingRequests: circuitBreakers.pendingRequestsMax,
@@ -39,7 +40,10 @@ export function limitedPool(service: ServicePolicy, context: EnvoyContext): Tree
 /** No limits but of retries, which are always callers', and a time for connections. */
 export function openPool({ circuitBreakers, timeouts }: ServicePolicy): TreeMap {
   return {
-    tcp: { connectTimeout: istioDuration(timeouts.connectMs) },
+    tcp: {
+      connectTimeout: istioDuration(timeouts.connectMs),
+      maxConnectionDuration: timeouts.maxConnectionMs && istioDuration(timeouts.maxConnectionMs),
+    },
     http: { maxRetries: circuitBreakers.retriesMax },
   };
 }

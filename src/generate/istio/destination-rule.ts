@@ -1,8 +1,14 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
-import type { OutlierDetectionPolicy } from "../../policy/upstream-policy.js";
+import type {
+  HashSource,
+  LoadBalancingPolicy,
+  OutlierDetectionPolicy,
+  UpstreamTls,
+} from "../../policy/upstream-policy.js";
 import { type ObjectPlace, specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
+import { isAddress } from "../envoy/domains.js";
 import { formatMinorVersion, isAtLeastVersion } from "../generate-options.js";
 import type { MinorVersion } from "../generator.js";
 import { isHeldByCallers, limitedPool, openPool } from "./connection-pool.js";
@@ -33,17 +39,68 @@ export function destinationRule(
         connectionPool: isHeldByCallers(service, context.options)
           ? limitedPool(service, context)
           : noted("Its own sidecar holds its limits: here are none.", openPool(service)),
+        loadBalancer: loadBalancer(service.loadBalancing, context),
         outlierDetection: outliers && outlierDetection(outliers),
         retryBudget: retryBudget(service, context),
+        tls: service.upstream?.tls && clientTls(service.upstream.tls),
       },
     },
   );
+}
+
+/** A prime, as Envoy has it by itself; istiod wants to be told. */
+const tableSize = 65_537;
+
+/** From which Istio on `warmup` says more than how long. */
+const warmupSince: MinorVersion = { major: 1, minor: 27 };
+
+/** Istio adds to routes by what requests are told apart. Undefined: what Istio does by itself. */
+function loadBalancer(
+  { hash, slowStart }: LoadBalancingPolicy,
+  { options }: EnvoyContext,
+): TreeMap | undefined {
+  if (hash !== undefined) return { consistentHash: { ...hashSource(hash), maglev: { tableSize } } };
+  if (slowStart === undefined) return undefined;
+  const duration = istioDuration(slowStart.windowMs);
+  return isAtLeastVersion(options.istioVersion, warmupSince)
+    ? {
+        simple: "LEAST_REQUEST",
+        warmup: { duration, minimumPercent: slowStart.weightPercentMin },
+      }
+    : { simple: "LEAST_REQUEST", warmupDurationSecs: duration };
+}
+
+function hashSource(hash: HashSource): TreeMap {
+  switch (hash.kind) {
+    case "header":
+      return { httpHeaderName: hash.name };
+    case "query":
+      return { httpQueryParameterName: hash.name };
+    case "cookie":
+      return { httpCookie: { name: hash.name, ttl: istioDuration(hash.ttlMs), path: "/" } };
+    case "sourceIp":
+      return { useSourceIp: true };
+  }
+}
+
+/** As a sidecar or gateway reads files; an address is no name that could be asked for. */
+function clientTls({ caFile, certificate, serverName, subjectAltNames }: UpstreamTls): TreeMap {
+  return {
+    mode: certificate === undefined ? "SIMPLE" : "MUTUAL",
+    sni: isAddress(serverName) ? undefined : serverName,
+    caCertificates: caFile,
+    clientCertificate: certificate?.certFile,
+    privateKey: certificate?.keyFile,
+    subjectAltNames,
+  };
 }
 
 function outlierDetection(policy: OutlierDetectionPolicy): TreeMap {
   return {
     consecutive5xxErrors: policy.consecutive5xx,
     consecutiveGatewayErrors: policy.consecutiveGatewayFailures,
+    splitExternalLocalOriginErrors: policy.localOriginFailures === undefined ? undefined : true,
+    consecutiveLocalOriginFailures: policy.localOriginFailures,
     interval: istioDuration(policy.intervalMs),
     baseEjectionTime: istioDuration(policy.baseEjectionMs),
     maxEjectionPercent: policy.ejectionPercentMax,

@@ -2,6 +2,7 @@ import type { ServicePolicy } from "../../policy/service-policy.js";
 import { noted, type Tree } from "../document.js";
 import { reportSharedPins } from "../envoy/adaptive-concurrency.js";
 import { askingFilters, learningFilters, type NamedFilter } from "../envoy/http-filters.js";
+import { escapedSlashesWords, headerBounds } from "../envoy/listener.js";
 import { localReplies } from "../envoy/local-replies.js";
 import { priorityHeaderFilters } from "../envoy/priority-header.js";
 import { memberOf, withMember } from "../tree-members.js";
@@ -99,13 +100,17 @@ function offByDefault(filter: Tree, { context }: Place): Tree {
 /** What the HTTP connection managers of a place have that Istio does not set. */
 export function connectionPatches(place: Place): readonly Tree[] {
   const { context, envoy } = place;
-  const { concurrentStreamsMax, trustedHops } = envoy.policy.proxies.listener;
+  const { listener } = envoy.policy.proxies;
+  const { concurrentStreamsMax, trustedHops, escapedSlashes } = listener;
   const isEdge = context === "GATEWAY";
   const streams = { max_concurrent_streams: concurrentStreamsMax };
   return [
     connectionPatch(place, {
       http2_protocol_options: context === "SIDECAR_OUTBOUND" ? undefined : streams,
+      ...(context === "SIDECAR_OUTBOUND" ? {} : headerBounds(listener)),
       xff_num_trusted_hops: isEdge && trustedHops > 0 ? trustedHops : undefined,
+      path_with_escaped_slashes_action:
+        isEdge && escapedSlashes !== undefined ? escapedSlashesWords[escapedSlashes] : undefined,
       local_reply_config: noted(
         "Every answer with which this proxy sheds load says when to come back.",
         localReplies(envoy),

@@ -1,4 +1,4 @@
-import type { ClientTls } from "../../policy/proxy-policy.js";
+import type { ClientTls } from "../../policy/upstream-policy.js";
 import { specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";

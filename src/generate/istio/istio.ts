@@ -3,8 +3,10 @@ import { broughtEnvoy, type EnvoyBringer, reportOnce } from "../brought-envoy.js
 import { filledDocuments, objectName, objectsDocument } from "../custom-object.js";
 import type { Document, Tree } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
+import { headerBounds } from "../envoy/listener.js";
 import { isHeldHere } from "../envoy/sides.js";
 import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } from "../generator.js";
+import { reportOptions } from "../option-support.js";
 import { bootstrapConfigMap } from "./bootstrap-override.js";
 import { clusterPatches } from "./cluster-patches.js";
 import { sidecarObject } from "./connection-pool.js";
@@ -41,6 +43,7 @@ export const generateIstio: Generator = (policy, options) => {
     objectsDocument("headgate.yaml", headgateTitle, headgateObjects(envoy)),
     ...policy.services.flatMap((service) => serviceDocuments(service, envoy)),
   ];
+  reportOptions("istio", envoy);
   if (options.roles.includes("sidecar")) {
     documents.push(...sidecarDocuments(policy, envoy));
     reportOwnClusters(policy, envoy);
@@ -168,7 +171,7 @@ const gatewayBootstrapTitle =
 function filterObject(place: Place): readonly Tree[] {
   const patches = [...filterPatches(place), ...routePatches(place), ...clusterPatches(place)];
   if (patches.length > 0) reportPort(place);
-  else if (!holdsBreaker(place)) return [];
+  else if (!holdsBreaker(place) && !boundsListeners(place)) return [];
   const all = [...connectionPatches(place), ...patches];
   return [envoyFilter(place.object, place.labels, all)];
 }
@@ -176,6 +179,14 @@ function filterObject(place: Place): readonly Tree[] {
 /** What its Sidecar's breaker refuses says when to come back, too. */
 function holdsBreaker({ context, services, envoy }: Place): boolean {
   return context === "SIDECAR_INBOUND" && services.some((service) => isHeldHere(service, envoy));
+}
+
+/** What the policy says of listeners holds whatever else a place has. */
+function boundsListeners({ context, envoy }: Place): boolean {
+  const { listener } = envoy.policy.proxies;
+  if (context === "SIDECAR_OUTBOUND") return false;
+  const isBounded = Object.values(headerBounds(listener)).some((bound) => bound !== undefined);
+  return isBounded || (context === "GATEWAY" && listener.escapedSlashes !== undefined);
 }
 
 /** Pods may serve more than one port, and only a cluster's name says which one is the service's. */

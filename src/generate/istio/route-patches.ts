@@ -1,4 +1,5 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
+import { usualUpgrades } from "../../policy/usual-upstream.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import { virtualHost } from "../envoy/routes.js";
 import { shedRoutes } from "../envoy/shed-routes.js";
@@ -78,14 +79,28 @@ function reportNoHosts({ name }: ServicePolicy, { context, envoy }: Place): void
 
 /** What neither DestinationRule nor VirtualService can say of a route. */
 function routeExtras(service: ServicePolicy, { context, envoy }: Place): TreeMap | undefined {
-  const { idleMs } = service.timeouts;
+  const { idleMs, maxStreamMs } = service.timeouts;
   const isCaller = context !== "SIDECAR_INBOUND";
   const waits = isCaller ? retryWaits(service, envoy.options.envoyVersion) : undefined;
-  if (waits === undefined && idleMs === undefined) return undefined;
-  return {
+  const upgrades = upgradeChanges(service.upgrades);
+  const extras: TreeMap = {
     idle_timeout: idleMs === undefined ? undefined : istioDuration(idleMs),
+    max_stream_duration: maxStreamMs && { max_stream_duration: istioDuration(maxStreamMs) },
+    upgrade_configs: upgrades,
     retry_policy: waits && noted("How long is waited, of which Istio knows little.", waits),
   };
+  return Object.values(extras).every((value) => value === undefined) ? undefined : extras;
+}
+
+/** Istio lets websocket through by itself, and nothing else. */
+function upgradeChanges(upgrades: readonly string[]): readonly Tree[] | undefined {
+  const further = upgrades.filter((protocol) => !usualUpgrades.includes(protocol));
+  const refused = usualUpgrades.filter((protocol) => !upgrades.includes(protocol));
+  if (further.length + refused.length === 0) return undefined;
+  return [
+    ...further.map((protocol) => ({ upgrade_type: protocol })),
+    ...refused.map((protocol) => ({ upgrade_type: protocol, enabled: false })),
+  ];
 }
 
 /**

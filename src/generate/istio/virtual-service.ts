@@ -92,9 +92,9 @@ export function retryWaits(
   envoyVersion: MinorVersion,
 ): TreeMap | undefined {
   if (service.retries === undefined) return undefined;
-  const { retry_back_off: backOff, rate_limited_retry_back_off: told } = retryPolicy(
+  const { per_try_idle_timeout, retry_back_off, rate_limited_retry_back_off } = retryPolicy(
     service.retries,
     envoyVersion,
   );
-  return { retry_back_off: backOff, rate_limited_retry_back_off: told };
+  return { per_try_idle_timeout, retry_back_off, rate_limited_retry_back_off };
 }

@@ -3,6 +3,7 @@ import type { QueueSettings } from "../../../src/core/admission-settings.js";
 import { tickMs } from "../../../src/decide/admission.js";
 import { permitLeaseMs, permitLeaseMsMin } from "../../../src/decide/permit-lease.js";
 import type { ServicePolicy } from "../../../src/policy/service-policy.js";
+import { usualTimeouts } from "../../../src/policy/usual-upstream.js";
 import { AdmissionRig, testService } from "../../support/admission.js";
 
 describe("permitLeaseMs()", () => {
@@ -28,7 +29,7 @@ describe("permitLeaseMs()", () => {
 
 /** Two permits of a service whose requests may take ten minutes. */
 function startRig(fields: Partial<ServicePolicy> = {}): AdmissionRig {
-  const timeouts = { requestMs: 600_000, connectMs: 250, idleMs: undefined };
+  const timeouts = { ...usualTimeouts, requestMs: 600_000 };
   return new AdmissionRig([testService({ maxInFlight: 2 }, { timeouts, ...fields })]);
 }
 
@@ -94,7 +95,7 @@ describe("the lease of a permit", () => {
 
   it("lets in who waits when it ends", () => {
     const queue = { sizeMax: 1, waitMsMax: 600_000, order: "fifo", codel: undefined } as const;
-    const timeouts = { requestMs: 120_000, connectMs: 250, idleMs: undefined };
+    const timeouts = { ...usualTimeouts, requestMs: 120_000 };
     const rig = new AdmissionRig([testService({ maxInFlight: 1, queue }, { timeouts })]);
     rig.ask(silent);
     const waiting = rig.ask(honest);

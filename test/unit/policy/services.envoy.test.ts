@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { measureMsMax } from "../../../src/policy/adaptive-concurrency.js";
 import { samplingMsMax } from "../../../src/policy/admission-control.js";
+import { subjectAltNamesMax } from "../../../src/policy/client-tls.js";
 import { formatDuration } from "../../../src/policy/duration.js";
 import { fillMsMax, fillMsMin } from "../../../src/policy/local-rate-limit.js";
 import { ejectionTimeMsMax } from "../../../src/policy/outlier-detection.js";
@@ -10,7 +11,7 @@ import { memoryBytesMax, memoryBytesMin } from "../../../src/policy/proxy-overlo
 import { formatBytes } from "../../../src/policy/quantities.js";
 import { connectMsMax, requestMsMax } from "../../../src/policy/retries.js";
 import type { ServicePolicy } from "../../../src/policy/service-policy.js";
-import { clustersMax, workloadLabelsMax } from "../../../src/policy/services.js";
+import { clustersMax, upgradesMax, workloadLabelsMax } from "../../../src/policy/services.js";
 
 function parse(spec: string): ParsedPolicy {
   const head = "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: a}\n";
@@ -69,6 +70,12 @@ describe("parsePolicy(), of durations and bytes at their bounds", () => {
 
   it.each<readonly [string, number, (count: number) => string]>([
     ["clusters", clustersMax, (n) => `clusters: [${names(n)}]`],
+    ["upgrades", upgradesMax, (n) => `upgrades: [${names(n)}]`],
+    [
+      "names",
+      subjectAltNamesMax,
+      (n) => `upstream: {address: a, port: 1, tls: {subjectAltNames: [${names(n)}]}}`,
+    ],
     ["labels", workloadLabelsMax, (n) => `workload: {labels: {${names(n, ": x")}}}`],
   ])("takes %s up to %d", (_, max, fields) => {
     expect(idsOf(service(fields(max)))).toEqual([]);
@@ -112,6 +119,19 @@ describe("parsePolicy(), of what Envoy holds", () => {
       percent: 20,
       retriesMin: 3,
     });
+  });
+
+  it.each([
+    [443, "", "orders.bank.example"],
+    [443, ", tls: off", undefined],
+    [8443, "", undefined],
+    [8443, ", tls: {}", "orders.bank.example"],
+    [8443, ", tls: {serverName: orders.internal}", "orders.internal"],
+  ])("speaks TLS to port %d%s as %s", (port, tls, name) => {
+    const { upstream } = serviceOf(`upstream: {address: orders.bank.example, port: ${port}${tls}}`);
+    expect(upstream?.tls?.serverName).toBe(name);
+    expect(upstream?.tls?.subjectAltNames).toEqual(name && [name]);
+    expect(upstream?.tls?.caFile).toBe(name && "/etc/ssl/certs/ca-certificates.crt");
   });
 
   it("waits for refusals only where they are tried again", () => {

@@ -59,6 +59,8 @@ const retries = {
   retriesMax: 2,
   on: ["reset"],
   perTryMs: undefined,
+  perTryIdleMs: undefined,
+  retriableStatusCodes: [],
   backOffBaseMs: 25,
   backOffMsMax: 250,
   retryAfterMsMax: undefined,

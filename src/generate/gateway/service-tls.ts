@@ -1,0 +1,78 @@
+import { systemCaFile } from "../../policy/client-tls.js";
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import { objectName, specObject } from "../custom-object.js";
+import { noted, type TreeMap } from "../document.js";
+import type { EnvoyContext } from "../envoy/context.js";
+import { isAddress } from "../envoy/domains.js";
+import { serviceOf } from "./extension-policy.js";
+import { gatewayGroup } from "./gateway-names.js";
+import { hasGatewayFeature } from "./gateway-version.js";
+
+/**
+ * TLS to a service. Envoy Gateway takes it of the Service that an HTTPRoute leads to, and no files:
+ * authorities are the system's. Undefined in plaintext, and where the policy names no Service,
+ * which is reported.
+ *
+ * Source: Gateway API, BackendTLSPolicy; v1 since 1.4, which Envoy Gateway 1.6 has.
+ */
+export function serviceTlsPolicy(
+  { name, upstream }: ServicePolicy,
+  context: EnvoyContext,
+): TreeMap | undefined {
+  if (upstream?.tls === undefined) return undefined;
+  const service = serviceOf(upstream.address);
+  if (service === undefined) {
+    context.report({
+      id: "HG348",
+      spot: { service: name, path: ["upstream", "address"] },
+      message:
+        "the service is none of the cluster: nothing here makes Envoy Gateway speak TLS to it",
+      hint: "give your Backend a tls, or a BackendTLSPolicy; or say tls: off",
+      severity: "warning",
+    });
+    return undefined;
+  }
+  const { caFile, certificate, serverName, subjectAltNames } = upstream.tls;
+  const reportAt = (path: readonly string[], message: string, hint: string): void => {
+    context.report({
+      id: "HG359",
+      spot: { service: name, path },
+      message,
+      hint,
+      severity: "error",
+    });
+  };
+  if (caFile !== systemCaFile) {
+    const hint = "leave it out, and write a BackendTLSPolicy with caCertificateRefs of your own";
+    reportAt(["upstream", "tls", "caFile"], "Envoy Gateway takes no files of authorities", hint);
+  }
+  if (certificate !== undefined) {
+    const hint =
+      "leave it out, and name a Secret in the EnvoyProxy: backendTLS.clientCertificateRef";
+    reportAt(["upstream", "tls", "certFile"], "Envoy Gateway takes no files of certificates", hint);
+  }
+  if (isAddress(serverName)) {
+    const hint = "name the service's host: tls: {serverName: orders.example.com}, or say tls: off";
+    reportAt(["upstream", "tls"], "Envoy Gateway knows certificates by host names", hint);
+  }
+  const version = hasGatewayFeature(context, "backendTlsV1") ? "v1" : "v1alpha3";
+  const names = subjectAltNames.filter((one) => one !== serverName);
+  return specObject(
+    { apiVersion: `${gatewayGroup}/${version}`, kind: "BackendTLSPolicy" },
+    { name: objectName(`${name}-tls`), namespace: service.namespace },
+    {
+      targetRefs: noted("Of all its ports, unless sectionName names one as the Service does.", [
+        { group: "", kind: "Service", name: service.name },
+      ]),
+      validation: {
+        wellKnownCACertificates: "System",
+        hostname: serverName,
+        subjectAltNames: names.length === 0 ? undefined : subjectAltNames.map(subjectAltName),
+      },
+    },
+  );
+}
+
+function subjectAltName(name: string): TreeMap {
+  return name.includes("://") ? { type: "URI", uri: name } : { type: "Hostname", hostname: name };
+}

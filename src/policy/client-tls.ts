@@ -1,0 +1,73 @@
+import type { Block } from "./block.js";
+import { upstreamTlsShape } from "./service-shapes.js";
+import { readAddress, readFilePath } from "./service-texts.js";
+import type { TextRule } from "./text-rules.js";
+import type { ClientTls, UpstreamPlace, UpstreamTls } from "./upstream-policy.js";
+
+/** The port on which TLS is spoken unless the policy says `tls: off`. */
+const tlsPort = 443;
+
+/**
+ * The system's own trust store, as Envoy's image, Istio's and Envoy Gateway's have it. Source:
+ * Debian, ca-certificates.
+ */
+export const systemCaFile = "/etc/ssl/certs/ca-certificates.crt";
+
+/** The most names of which a certificate has to have one. */
+export const subjectAltNamesMax = 16;
+
+/** A name in a certificate: a host, an address, or a URI such as `spiffe://mesh/ns/shop/sa/a`. */
+export const subjectAltNameRule: TextRule = {
+  charsMax: 1_024,
+  forbidden: /[^!-~]/,
+  expected: "a name in the certificate: a host, an IP address or a URI",
+};
+
+/**
+ * Reads what proxies know a TLS server by; a certificate and its key come together.
+ *
+ * @param usual what holds where `serverName` or `caFile` is left out
+ */
+export function readClientTls(
+  block: Block,
+  usual: { readonly address: string; readonly caFile: string },
+): ClientTls {
+  const { reader } = block;
+  const file = (name: string): string | undefined => {
+    const field = block.field(name);
+    return field && readFilePath(reader, field);
+  };
+  const caFile = file("caFile") ?? usual.caFile;
+  const certFile = file("certFile");
+  const keyFile = file("keyFile");
+  for (const [name, other] of [
+    ["certFile", "keyFile"],
+    ["keyFile", "certFile"],
+  ] as const) {
+    if (block.field(name) === undefined || !block.isLeftOut(other)) continue;
+    const message = `"${name}" is of no use without "${other}"`;
+    block.report(name, { id: "HG207", message, expected: `${other} beside it` });
+  }
+  const nameField = block.field("serverName");
+  const serverName = (nameField && readAddress(reader, nameField)) ?? usual.address;
+  const hasBoth = certFile !== undefined && keyFile !== undefined;
+  return { caFile, certificate: hasBoth ? { certFile, keyFile } : undefined, serverName };
+}
+
+/** Reads `tls` of an upstream: on where it stands, and by itself on port 443. */
+export function readUpstreamTls(
+  upstream: Block,
+  { address, port }: Pick<UpstreamPlace, "address" | "port">,
+): UpstreamTls | undefined {
+  const block = upstream.blockOrOff("tls", upstreamTlsShape);
+  if (block === "off") return undefined;
+  const usual = { caFile: systemCaFile, certificate: undefined, serverName: address };
+  if (block === undefined) {
+    return port === tlsPort ? { ...usual, subjectAltNames: [address] } : undefined;
+  }
+  const tls = readClientTls(block, { address, caFile: systemCaFile });
+  const expected = "a list of names of which the certificate has one";
+  const items = block.items("subjectAltNames", expected, subjectAltNamesMax);
+  const names = items.flatMap((item) => block.reader.readText(item, subjectAltNameRule) ?? []);
+  return { ...tls, subjectAltNames: names.length === 0 ? [tls.serverName] : names };
+}
