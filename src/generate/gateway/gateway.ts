@@ -10,7 +10,7 @@ import { controllerConfig } from "./controller-config.js";
 import { backendTlsPolicy, extensionPolicy, referenceGrant } from "./extension-policy.js";
 import { gatewayListeners, gatewayPlace, routePlace, xdsCluster } from "./gateway-names.js";
 import { envoyMinorsAhead } from "./gateway-version.js";
-import { patchPolicy } from "./patch-policy.js";
+import { patchPolicy, servicePatchPolicy } from "./patch-policy.js";
 import { clientTrafficPolicy, envoyProxy } from "./proxy-objects.js";
 
 const bringer: EnvoyBringer = { flag: "--gateway-version", minorsAhead: envoyMinorsAhead };
@@ -112,5 +112,6 @@ function serviceDocument(service: ServicePolicy, context: EnvoyContext): Documen
   return objectsDocument(`services/${objectName(service.name)}.yaml`, title, [
     backendTrafficPolicy(service, context),
     ...present(extensionPolicy(service, context)),
+    ...present(servicePatchPolicy(service, context)),
   ]);
 }

@@ -11,24 +11,22 @@ import { hasUrgentRoutes } from "./route-patches.js";
  * What a DestinationRule cannot say of a service's cluster: the breaker of critical requests, and
  * how hosts are judged beside failures in a row.
  */
-export function clusterPatches(place: Place): readonly Tree[] {
-  return place.services.flatMap((service) => {
-    const mesh = meshName(service);
-    if (mesh === undefined) return [];
-    const match = { service: mesh.host, portNumber: mesh.port };
-    // A sidecar's own cluster has the container's port in its name, and one host.
-    const isOwn = place.context === "SIDECAR_INBOUND";
-    const isUrgent = isOwn && hasUrgentRoutes(service, place);
-    const breaker = isUrgent ? criticalBreaker(service, place) : undefined;
-    const outliers = isOwn ? undefined : outlierExtras(service);
-    if (breaker === undefined && outliers === undefined) return [];
-    return [
-      clusterPatch(place.context, isOwn ? { service: mesh.host, portNumber: place.port } : match, {
-        circuit_breakers: breaker,
-        outlier_detection: outliers,
-      }),
-    ];
-  });
+export function clusterPatches(service: ServicePolicy, place: Place): readonly Tree[] {
+  const mesh = meshName(service);
+  if (mesh === undefined) return [];
+  const match = { service: mesh.host, portNumber: mesh.port };
+  // A sidecar's own cluster has the container's port in its name, and one host.
+  const isOwn = place.context === "SIDECAR_INBOUND";
+  const isUrgent = isOwn && hasUrgentRoutes(service, place);
+  const breaker = isUrgent ? criticalBreaker(service, place) : undefined;
+  const outliers = isOwn ? undefined : outlierExtras(service);
+  if (breaker === undefined && outliers === undefined) return [];
+  return [
+    clusterPatch(place.context, isOwn ? { service: mesh.host, portNumber: place.port } : match, {
+      circuit_breakers: breaker,
+      outlier_detection: outliers,
+    }),
+  ];
 }
 
 function criticalBreaker(service: ServicePolicy, { envoy }: Place): Tree {

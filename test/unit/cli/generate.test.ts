@@ -41,7 +41,7 @@ async function run(...args: readonly string[]) {
       said += text;
     },
     err: (text: string) => {
-      complained += text;
+      complained += `${text}\n`;
     },
   };
   const code = await runCli(["generate", ...args], output, { envoyApi: readEnvoyApi() });
@@ -83,6 +83,12 @@ describe("headgate generate", () => {
     const again = await run("envoy", policy, "--out", out);
     expect(again.err).toContain("0 files added, 0 changed, 0 removed, 2 as they were");
     expect(filesIn(out)).toEqual(files);
+  });
+
+  it("says how objects are applied, of which some are too large for `kubectl apply` alone", async () => {
+    expect((await run("envoy", policy, "--out", out)).err).not.toContain("kubectl");
+    const { err } = await run("gateway", policy, "--out", out);
+    expect(err).toContain("\nApply objects with `kubectl apply --server-side`.");
   });
 
   it("writes to standard output, several YAML files as one stream", async () => {
