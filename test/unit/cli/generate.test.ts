@@ -85,7 +85,7 @@ describe("headgate generate", () => {
     expect(filesIn(out)).toEqual(files);
   });
 
-  it("says how objects are applied, of which some are too large for `kubectl apply` alone", async () => {
+  it("says how objects are applied: some are too large for `kubectl apply` alone", async () => {
     expect((await run("envoy", policy, "--out", out)).err).not.toContain("kubectl");
     const { err } = await run("gateway", policy, "--out", out);
     expect(err).toContain("\nApply objects with `kubectl apply --server-side`.");
