@@ -23,6 +23,7 @@ import {
 import { listName, planFolder, renderList, type WantedFile } from "./generated-folder.js";
 import { many } from "./many.js";
 import { verifyWithEnvoy } from "./verify-envoy.js";
+import { verifyObjects } from "./verify-objects.js";
 import { writeFolder } from "./write-folder.js";
 
 /** Adds `headgate generate`: configuration of others, made from a policy and checked. */
@@ -145,7 +146,18 @@ function refuseMade(made: Made): number {
 /** Also where nobody asked, or no Envoy is there; the latter is said. */
 async function isVerified({ run, documents }: Made): Promise<boolean> {
   if (run.flags.verify !== true) return true;
-  const { output } = run.context;
+  const { output, env } = run.context;
+  const objects = await verifyObjects(run.target, documents, env["PATH"] ?? "");
+  if (objects?.kind === "missing") {
+    output.err(`Not verified: ${objects.command} is not on PATH.`);
+    return true;
+  }
+  if (objects?.kind === "asked") {
+    const { command, refusal } = objects;
+    if (refusal === undefined) output.err(`Verified by ${command}.`);
+    else output.err(`${command} refuses it: ${visibleLines(refusal)}\nNothing was written.`);
+    return refusal === undefined;
+  }
   const envoy = await lookUp("envoy", thisMachine());
   if (envoy.kind === "missing") {
     output.err(`Not verified: ${envoy.why}; ${envoy.hint}.`);
