@@ -1,11 +1,10 @@
 import { access, constants, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, isAbsolute, join } from "node:path";
-import { stringify } from "yaml";
 import { hasObjects } from "../generate/check/check-objects.js";
 import type { Document } from "../generate/document.js";
 import type { Target } from "../generate/generator.js";
-import { plainTree } from "../generate/plain-tree.js";
+import { renderYaml } from "../generate/render.js";
 import { runVerifier } from "./verify-envoy.js";
 
 /** A program of another project that reads objects of a target. */
@@ -52,7 +51,7 @@ export async function verifyObjects(
   const folder = await mkdtemp(join(tmpdir(), "headgate-verify-"));
   try {
     const texts = documents.filter(hasObjects).map((document) => {
-      return [document.path, document.parts.map((part) => stringify(plainTree(part)))] as const;
+      return [document.path, document.parts.map(renderYaml)] as const;
     });
     const files: string[] = [];
     for (const [name, parts] of texts) {

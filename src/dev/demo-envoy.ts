@@ -21,8 +21,8 @@ export type EnvoyPorts = Readonly<
 >;
 
 /**
- * The demo's Envoy configuration with other ports. The admin port is a free one, and so nobody finds
- * statistics at their own.
+ * The demo's Envoy configuration with other ports. The admin port is a free one, so that nobody
+ * finds statistics at theirs.
  */
 export function renderEnvoyConfig(text: string, ports: EnvoyPorts): string {
   const wanted: Readonly<Record<string, number>> = { ...ports, admin: 0, statistics: 0 };

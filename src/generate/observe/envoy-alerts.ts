@@ -37,7 +37,9 @@ const limitErrors = "envoy_cluster_ratelimit_headgate_error";
 
 const rateLimitAlert: AlertRule<AlertName> = {
   alert: "EnvoyRateLimitFails",
-  expr: `${by("sum", ofCluster)} (${withEnvoyLabel(`rate(${limitErrors}[5m])`, "envoy_cluster_name")}) > 0.1`,
+  expr:
+    `${by("sum", ofCluster)} ` +
+    `(${withEnvoyLabel(`rate(${limitErrors}[5m])`, "envoy_cluster_name")}) > 0.1`,
   forMinutes: 2,
   trial: counterTrial(limitErrors, { series: { envoy_cluster_name: "orders" } }),
 };

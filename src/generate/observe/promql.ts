@@ -30,8 +30,8 @@ export function series(metric: string, matchers: Matchers = {}): string {
 }
 
 /**
- * Matchers of clusters of these names. Istio's Envoys call labels without `envoy_`: where one of the
- * two is not there, it counts as empty.
+ * Matchers of clusters of these names. Istio's Envoys call labels without `envoy_`: where one of
+ * the two is not there, it counts as empty.
  *
  * Source: Istio, envoy_bootstrap.json, `stats_tags`.
  */
