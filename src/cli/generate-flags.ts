@@ -50,7 +50,10 @@ export function addGenerateFlags(command: Command): void {
     new Option("--out <DIR>", "the folder that takes the files; standard output without it"),
     new Option("--check", "compare with the folder of --out, and write nothing"),
     new Option("--force", "write over files that were not generated, or were changed since"),
-    new Option("--verify", "let a real Envoy look at it as well, where there is one"),
+    new Option(
+      "--verify",
+      "let Envoy, istioctl or egctl look at it as well, where they are on PATH",
+    ),
     version("--envoy-version", "envoyVersion", "Envoy"),
     version("--istio-version", "istioVersion", "Istio"),
     version("--gateway-version", "gatewayVersion", "Envoy Gateway"),

@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { exitCodes } from "../app/failure.js";
 import { policyVersion, readErrorWords, readPolicyFiles } from "../app/policy-files.js";
 import { lookUp, thisMachine } from "../dev/provision.js";
+import { hasObjects } from "../generate/check/check-objects.js";
 import type { Document } from "../generate/document.js";
 import { generate } from "../generate/generate.js";
 import { generatedPolicy } from "../generate/generated-policy.js";
@@ -22,6 +23,7 @@ import {
 import { listName, planFolder, renderList, type WantedFile } from "./generated-folder.js";
 import { many } from "./many.js";
 import { verifyWithEnvoy } from "./verify-envoy.js";
+import { verifyObjects } from "./verify-objects.js";
 import { writeFolder } from "./write-folder.js";
 
 /** Adds `headgate generate`: configuration of others, made from a policy and checked. */
@@ -54,7 +56,7 @@ const examplesText = `Examples:
   headgate generate envoy policy.yaml --role edge --verify
   headgate generate istio policy.yaml --namespace shop --out istio/
   headgate generate kubernetes policy.yaml --out k8s/ --check
-  headgate generate gateway policy.yaml | kubectl apply -f -
+  headgate generate gateway policy.yaml | kubectl apply --server-side -f -
 `;
 
 const helpText = `
@@ -66,7 +68,13 @@ Files go into the folder of --out together or not at all. A file that was not ge
 changed since, stays as it is unless --force says otherwise; one that is no longer generated goes.
 The folder's .headgate-TARGET.sha256 lists what was generated.
 
+Objects are applied by \`kubectl apply --server-side\`: without it, those of more than 262,144 bytes
+are refused. A cluster takes 1.5 MiB; what is larger is an error here.
+
 Exit codes: 0 ok, 1 failure, 2 usage, 3 invalid, 4 the files of --check are stale.`;
+
+/** Objects that are applied in another way are kept once more, in an annotation of 256 KiB. */
+const applyText = "Apply objects with `kubectl apply --server-side`.";
 
 /** What one run of the command is given. */
 interface Run {
@@ -138,7 +146,18 @@ function refuseMade(made: Made): number {
 /** Also where nobody asked, or no Envoy is there; the latter is said. */
 async function isVerified({ run, documents }: Made): Promise<boolean> {
   if (run.flags.verify !== true) return true;
-  const { output } = run.context;
+  const { output, env } = run.context;
+  const objects = await verifyObjects(run.target, documents, env["PATH"] ?? "");
+  if (objects?.kind === "missing") {
+    output.err(`Not verified: ${objects.command} is not on PATH.`);
+    return true;
+  }
+  if (objects?.kind === "asked") {
+    const { command, refusal } = objects;
+    if (refusal === undefined) output.err(`Verified by ${command}.`);
+    else output.err(`${command} refuses it: ${visibleLines(refusal)}\nNothing was written.`);
+    return refusal === undefined;
+  }
   const envoy = await lookUp("envoy", thisMachine());
   if (envoy.kind === "missing") {
     output.err(`Not verified: ${envoy.why}; ${envoy.hint}.`);
@@ -209,7 +228,10 @@ async function handOutToFolder(made: Made, folder: string): Promise<number> {
   }
   if (flags.output === "json") {
     context.output.out(asJson(made, { ok: true, files: stepsAsJson(steps) }));
-  } else context.output.err(`${countSteps(steps)} in ${visibleText(folder)}.`);
+  } else {
+    context.output.err(`${countSteps(steps)} in ${visibleText(folder)}.`);
+    if (made.documents.some(hasObjects)) context.output.err(applyText);
+  }
   return exitCodes.ok;
 }
 

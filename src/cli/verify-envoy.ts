@@ -7,7 +7,7 @@ import { bootstrapMessage } from "../generate/check/find-messages.js";
 import type { Document } from "../generate/document.js";
 import { plainTree } from "../generate/plain-tree.js";
 
-/** How long Envoy may take for one file, in milliseconds; it takes a tenth of a second. */
+/** How long a program may take, in milliseconds; Envoy takes a tenth of a second for a file. */
 const verifyMsMax = 30_000;
 
 /** Most of what Envoy says that is kept, in characters. */
@@ -33,7 +33,8 @@ export async function verifyWithEnvoy(
         continue;
       const file = join(folder, `${verdicts.length}.json`);
       await writeFile(file, JSON.stringify(parts[0] === undefined ? {} : plainTree(parts[0])));
-      verdicts.push({ path, refusal: await validate(envoy.path, file) });
+      const words = ["--mode", "validate", "--config-path", file, "--log-level", "critical"];
+      verdicts.push({ path, refusal: await runVerifier(envoy.path, words, file) });
     }
     return verdicts;
   } finally {
@@ -41,10 +42,18 @@ export async function verifyWithEnvoy(
   }
 }
 
-function validate(program: string, file: string): Promise<string | undefined> {
+/**
+ * Lets a program look at files, and answers what it refuses, in its words; undefined: nothing.
+ *
+ * @param place the file or folder of ours, which would be nothing to whoever reads the words
+ */
+export function runVerifier(
+  program: string,
+  args: readonly string[],
+  place: string,
+): Promise<string | undefined> {
   return new Promise((resolve) => {
-    const words = ["--mode", "validate", "--config-path", file, "--log-level", "critical"];
-    const child = spawn(program, words, {
+    const child = spawn(program, args, {
       stdio: ["ignore", "pipe", "pipe"],
       timeout: verifyMsMax,
       killSignal: "SIGKILL",
@@ -57,8 +66,7 @@ function validate(program: string, file: string): Promise<string | undefined> {
     child.stderr.on("data", take);
     child.once("error", (error) => resolve(error.message));
     child.once("close", (code, signal) => {
-      // Paths of ours would be nothing to whoever reads it.
-      const words = said.replaceAll(file, "it").trim();
+      const words = said.replaceAll(`${place}/`, "").replaceAll(place, "it").trim();
       resolve(code === 0 ? undefined : `${signal ?? `exit code ${code}`}: ${words}`);
     });
   });

@@ -5,19 +5,32 @@ import { join } from "node:path";
 import type { Clock } from "../core/clock.js";
 import { assert } from "../core/errors.js";
 
-/** The ports as they stand in envoy/demo/edge/envoy.yaml, each exactly once. */
-const filePorts = { envoy: 10_000, upstream: 10_080, headgate: 8_081, admin: 9_901 } as const;
+/** The ports as they stand in envoy/demo/edge/envoy.yaml, and how often each. */
+const filePorts = {
+  envoy: { port: 10_000, count: 1 },
+  upstream: { port: 10_080, count: 1 },
+  headgate: { port: 8_081, count: 1 },
+  // Its own address, and where the listener of statistics finds them.
+  admin: { port: 9_901, count: 2 },
+  statistics: { port: 9_902, count: 1 },
+} as const;
 
 /** Where the demo's Envoy listens and whom it calls. */
-export type EnvoyPorts = Readonly<Record<Exclude<keyof typeof filePorts, "admin">, number>>;
+export type EnvoyPorts = Readonly<
+  Record<Exclude<keyof typeof filePorts, "admin" | "statistics">, number>
+>;
 
-/** The demo's Envoy configuration with other ports; the admin port is a free one. */
+/**
+ * The demo's Envoy configuration with other ports. The admin port is a free one, so that nobody
+ * finds statistics at theirs.
+ */
 export function renderEnvoyConfig(text: string, ports: EnvoyPorts): string {
-  const wanted: Readonly<Record<string, number>> = { ...ports, admin: 0 };
+  const wanted: Readonly<Record<string, number>> = { ...ports, admin: 0, statistics: 0 };
   let rendered = text;
-  for (const [name, port] of Object.entries(filePorts)) {
+  for (const [name, { port, count }] of Object.entries(filePorts)) {
     const pattern = new RegExp(`(?<=port_value: )${port}\\b`, "g");
-    assert([...text.matchAll(pattern)].length === 1, `one port_value ${port} in envoy.yaml`);
+    const found = [...text.matchAll(pattern)].length;
+    assert(found === count, `port_value ${port} is ${found} times in envoy.yaml, not ${count}`);
     // A mark in between, since a wanted port may be one that another name has in the file.
     rendered = rendered.replace(pattern, `@${name}`);
   }

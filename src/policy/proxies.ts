@@ -151,6 +151,7 @@ function readListener(proxies: Block): ListenerPolicy {
     port: block.whole("port", usual.port, portBounds),
     outboundPort: block.whole("outboundPort", usual.outboundPort, portBounds),
     adminPort: block.whole("adminPort", usual.adminPort, portBounds),
+    statisticsPort: block.whole("statisticsPort", usual.statisticsPort, portBounds),
     connectionsMax: block.whole("maxConnections", usual.connectionsMax, thresholdBounds),
     concurrentStreamsMax: block.whole(
       "maxConcurrentStreams",
@@ -213,7 +214,7 @@ function readGatewayListener(reader: NodeReader, node: ParsedNode): GatewayListe
 }
 
 function refuseSharedPorts(block: Block, listener: ListenerPolicy): void {
-  const names = ["port", "outboundPort", "adminPort"] as const;
+  const names = ["port", "outboundPort", "adminPort", "statisticsPort"] as const;
   names.forEach((name, i) => {
     const other = names.slice(0, i).find((each) => listener[each] === listener[name]);
     if (other === undefined) return;

@@ -85,6 +85,11 @@ const listenerForm = mapForm(
       listener.outboundPort,
     ),
     adminPort: row(whole(portBounds), "Envoy's admin port, on loopback only.", listener.adminPort),
+    statisticsPort: row(
+      whole(portBounds),
+      "Where Prometheus finds /stats/prometheus, and nothing else of the admin port.",
+      listener.statisticsPort,
+    ),
     maxConnections: row(
       whole(thresholdBounds),
       "Open connections of one listener.",

@@ -50,6 +50,8 @@ export interface ListenerPolicy {
   readonly outboundPort: number;
   /** Default 9901; on loopback only. */
   readonly adminPort: number;
+  /** Where Prometheus finds the metrics of a whole proxy. Default 9902. */
+  readonly statisticsPort: number;
   /** Open connections of one listener. Default 10,000. */
   readonly connectionsMax: number;
   /** Streams of one HTTP/2 connection. Default 100. */
@@ -153,6 +155,7 @@ export const usualProxies: ProxyPolicy = {
     port: 10_000,
     outboundPort: 10_001,
     adminPort: 9_901,
+    statisticsPort: 9_902,
     connectionsMax: 10_000,
     concurrentStreamsMax: 100,
     trustedHops: 0,

@@ -31,6 +31,7 @@ export const listenerShape = shape("a listener", [
   "port",
   "outboundPort",
   "adminPort",
+  "statisticsPort",
   "maxConnections",
   "maxConcurrentStreams",
   "trustedHops",

@@ -33,13 +33,8 @@ export class ServiceList {
   readonly #hostPlaces = new Map<string, string>();
   readonly #doubted = new Set<string>();
   #isEachDoubted = false;
-  #compiler: ConditionCompiler | undefined;
-
-  /** Reads conditions of all services; made for the first one. */
-  get compiler(): ConditionCompiler {
-    this.#compiler ??= new ConditionCompiler();
-    return this.#compiler;
-  }
+  /** Reads conditions of all services. */
+  readonly compiler = new ConditionCompiler();
 
   /** Names of services, right or wrong for the rest. */
   get names(): readonly string[] {

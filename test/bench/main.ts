@@ -10,6 +10,7 @@ import { tellFeedback } from "./feedback.js";
 import { tellFleets } from "./fleet-loop.js";
 import { runFuzz } from "./fuzz.js";
 import { measureGateways } from "./gateway-rows.js";
+import { tellGenerate } from "./generate.js";
 import { type InProcessRow, inProcessScenarios, measureWithRedis } from "./in-process.js";
 import { type InTurn, measureInTurn } from "./in-turn.js";
 import { tellLaws } from "./laws.js";
@@ -61,6 +62,7 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
   --decoders      instead of all this: what the worst message of each decoder costs
   --replay N      instead of all this: headgate replay over logs of N lines, in each format
+  --generate N    instead of all this: headgate generate for N services, for each target
   --quotas N      instead of all this: N seeds of quotas in foul weather, big fleets, and their cost
   --first SEED    the first seed of --simulation, --fuzz, --fleet and --quotas (default 1)
   -h, --help      this text`;
@@ -78,6 +80,7 @@ interface InsteadValues {
   readonly overload?: string;
   readonly rlqs?: string;
   readonly replay?: string;
+  readonly generate?: string;
   readonly decoders?: boolean;
   readonly first: string;
   readonly profile?: string;
@@ -101,6 +104,7 @@ async function main(): Promise<void> {
       overload: { type: "string" },
       rlqs: { type: "string" },
       replay: { type: "string" },
+      generate: { type: "string" },
       decoders: { type: "boolean" },
       first: { type: "string", default: "1" },
       help: { type: "boolean", short: "h", default: false },
@@ -199,6 +203,8 @@ async function runInstead(values: InsteadValues): Promise<boolean> {
     await rlqs(Number(values.rlqs) * 1_000);
   } else if (values.replay !== undefined) {
     await replay(Number(values.replay));
+  } else if (values.generate !== undefined) {
+    process.stdout.write(`${tellGenerate(Number(values.generate))}\n`);
   } else if (values.decoders) {
     process.stdout.write(`${await tellDecoders()}\n`);
   } else return false;

@@ -34,7 +34,8 @@ async function startExample() {
   });
   const ports = { listener: await freePort(), admin: await freePort() };
   const text = readFileSync("envoy/admission/edge/envoy.yaml", "utf8")
-    .replace("port_value: 9901", `port_value: ${ports.admin}`)
+    .replaceAll("port_value: 9901", `port_value: ${ports.admin}`)
+    .replace("port_value: 9902", `port_value: ${await freePort()}`)
     .replace("port_value: 10000", `port_value: ${ports.listener}`)
     .replace("port_value: 10080", `port_value: ${(upstream.address() as AddressInfo).port}`)
     .replace("port_value: 8081", `port_value: ${headgate.grpcPort}`);

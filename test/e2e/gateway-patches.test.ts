@@ -6,7 +6,7 @@ import { plainTree } from "../../src/generate/plain-tree.js";
 import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { freePort } from "../support/free-port.js";
 import {
-  applyPatchPolicy,
+  applyPatchPolicies,
   gatewayBootstrap,
   gatewayResources,
 } from "../support/gateway-patches.js";
@@ -58,8 +58,8 @@ describe("generateGateway() and Envoy", () => {
             return `envoyextensionpolicy/${metadata.namespace}/${metadata.name}/extproc/0`;
           }),
       });
-      const patches = objects.find(({ kind }) => kind === "EnvoyPatchPolicy");
-      const patched = patches === undefined ? resources : applyPatchPolicy(patches, resources);
+      const patches = objects.filter(({ kind }) => kind === "EnvoyPatchPolicy");
+      const patched = applyPatchPolicies(patches, resources);
       const file = join(stage.folder, `${name.replaceAll("/", "-")}.json`);
       await writeFile(file, JSON.stringify(gatewayBootstrap(patched)));
       const proxy = objects.find(({ kind }) => kind === "EnvoyProxy");

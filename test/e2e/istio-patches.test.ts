@@ -104,10 +104,10 @@ describe("generateIstio() and Envoy", () => {
       const documents = generatedOf(name);
       const filters = documents.filter(({ path }) => /sidecars|callers|gateway\.yaml/.test(path));
       for (const { path, parts } of filters) {
-        const object = parts.find((part) => memberOf(part, "kind") === "EnvoyFilter");
-        if (object === undefined) continue;
+        const objects = parts.filter((part) => memberOf(part, "kind") === "EnvoyFilter");
+        if (objects.length === 0) continue;
         const proxy = await proxyFor(path);
-        const patched = applyEnvoyFilter(plainTree(object), proxy);
+        const patched = applyEnvoyFilter(objects.map(plainTree), proxy);
         const others = patched.unused.filter((one) => !/"portNumber":9090|:9090"/.test(one));
         expect(others, `${name} ${path}`).toEqual([]);
         const file = join(stage.folder, `${name}-${path}`.replaceAll("/", "-"));
@@ -124,13 +124,12 @@ describe("generateIstio() and Envoy", () => {
   );
 
   it("asks about the policy's hosts at a gateway, and about no others", async () => {
-    const [object] = partsOf("istio/admission-of-one", "gateway.yaml");
-    if (object === undefined) throw new Error("there is no EnvoyFilter");
+    const objects = partsOf("istio/admission-of-one", "gateway.yaml");
     const proxy = await proxyFor("gateway.yaml");
     const adminPort = await freePort();
     const admin = { address: { socket_address: { address: "127.0.0.1", port_value: adminPort } } };
     const { stats_config: _, ...bootstrap } = meshBootstrap(
-      applyEnvoyFilter(plainTree(object), proxy),
+      applyEnvoyFilter(objects.map(plainTree), proxy),
     );
     const file = join(stage.folder, "asking.json");
     await writeFile(file, JSON.stringify({ ...bootstrap, admin }));

@@ -6,7 +6,7 @@ import { parse, stringify } from "yaml";
 import { z } from "zod";
 import { TestAuthority } from "../support/certificates.js";
 import { freePort } from "../support/free-port.js";
-import { startPolicyEnvoy } from "../support/generated-envoy.js";
+import { freePorts, startPolicyEnvoy } from "../support/generated-envoy.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { HttpClient } from "../support/http-client.js";
 import { startRedis } from "../support/redis.js";
@@ -89,8 +89,7 @@ async function localPolicy(changes: {
 describe("k8s/", { timeout: 120_000 }, () => {
   it("makes pods that decide for the proxies of its policy, over TLS on both sides", async () => {
     const upstream = await startUpstream(stage);
-    const [port, outboundPort, adminPort] = [await freePort(), await freePort(), await freePort()];
-    const ports = { port, outboundPort, adminPort };
+    const ports = await freePorts();
     const controlPort = await freePort();
     const { headgate, monitoringPort } = await startPod("domain: shop\n", controlPort);
     const policy = await localPolicy({
@@ -101,7 +100,7 @@ describe("k8s/", { timeout: 120_000 }, () => {
         rateLimitTimeout: "1s",
       },
       upstreamPort: upstream.port,
-      listener: ports,
+      listener: { ...ports },
     });
     await writeFile(join(headgate.policyPath, "policy.yaml"), policy);
     await headgate.restart();

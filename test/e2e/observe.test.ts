@@ -38,8 +38,8 @@ function add(pages: Pages, text: string): void {
   }
 }
 
-/** What Prometheus itself puts on every series that it scrapes. */
-const scraped = ["job", "instance", "namespace", "pod"];
+/** What Prometheus itself puts on every series that it scrapes; and a label of Istio's Envoys. */
+const scraped = ["job", "instance", "namespace", "pod", "cluster_name"];
 
 /** What is wrong with a query, given what there is. */
 function faultsOf(expr: string, pages: Pages): readonly string[] {
@@ -229,7 +229,7 @@ function queriesOf(text: string): readonly string[] {
     return parts.flatMap((part) => dashboardShape.parse(plainTree(part)).panels);
   });
   return [
-    ...alertRules(policy, { replicas: 2 }).map(({ expr }) => expr),
+    ...alertRules(policy, { replicas: 2, namespace: "headgate" }).map(({ expr }) => expr),
     ...panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
   ];
 }

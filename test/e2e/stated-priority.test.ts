@@ -12,7 +12,7 @@ import { TestAuthority, type TestCertificate } from "../support/certificates.js"
 import { Envoy } from "../support/envoy.js";
 import { freePort } from "../support/free-port.js";
 import {
-  applyPatchPolicy,
+  applyPatchPolicies,
   gatewayBootstrap,
   gatewayResources,
 } from "../support/gateway-patches.js";
@@ -254,10 +254,10 @@ function objectsOf(generate: Generator, more: Partial<GenerateOptions> = {}) {
 /** Istio's gateway, as it patches it; with sidecars it asks nobody. */
 const istioGateway = (roles: GenerateOptions["roles"]) => (port: number, upstreamPort: number) => {
   const objects = objectsOf(generateIstio, { roles });
-  const filter = objects.find(({ metadata }) => metadata.name === "headgate-gateway");
+  const filters = objects.filter(({ metadata }) => metadata.name.startsWith("headgate-gateway"));
   const cluster = "outbound|8080||upstream";
   const names = [cluster, "outbound|8081||headgate.headgate.svc.cluster.local"];
-  const patched = applyEnvoyFilter(filter, {
+  const patched = applyEnvoyFilter(filters, {
     context: "GATEWAY",
     listenerPort: port,
     hosts: hosts.map((host) => ({ name: `${host}:80`, cluster })),
@@ -282,8 +282,8 @@ function envoyGateway(port: number, upstreamPort: number): object {
     hosts: hosts.map((host) => ({ host, cluster })),
     extProcs,
   });
-  const patches = objects.find(({ kind }) => kind === "EnvoyPatchPolicy");
-  const patched = gatewayBootstrap(applyPatchPolicy(patches, resources));
+  const patches = objects.filter(({ kind }) => kind === "EnvoyPatchPolicy");
+  const patched = gatewayBootstrap(applyPatchPolicies(patches, resources));
   return finished(JSON.stringify(patched), { cluster, upstreamPort });
 }
 

@@ -155,7 +155,6 @@ export class ComposeTopology {
       await writeFile(file, await this.#onLoopback(name, readFileSync(onHost(own, path), "utf8")));
       return file;
     });
-    await this.#replace(args, "--config-yaml", (text) => this.#onLoopback(name, text));
     args.push("--use-dynamic-base-id", "--log-level", "warning");
     const file = await requireProgram("envoy");
     const program = this.#stage.spawn({ name, file, args });

@@ -36,10 +36,14 @@ const policyShape = z.object({
   }),
 });
 
-/** Applies an EnvoyPatchPolicy; throws where a patch finds nothing to act on. */
-export function applyPatchPolicy(object: unknown, resources: XdsResources): XdsResources {
+/** Applies EnvoyPatchPolicies; throws where a patch finds nothing to act on. */
+export function applyPatchPolicies(
+  objects: readonly unknown[],
+  resources: XdsResources,
+): XdsResources {
   const patched = structuredClone(resources);
-  for (const { type, name, operation } of policyShape.parse(object).spec.jsonPatches) {
+  const patches = objects.flatMap((object) => policyShape.parse(object).spec.jsonPatches);
+  for (const { type, name, operation } of patches) {
     const resource = resourceOf(type, name, patched);
     const { jsonPath, path = "", op, value } = operation;
     const bases = jsonPath === undefined ? [[]] : find(resource, jsonPath);

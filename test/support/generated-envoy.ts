@@ -13,6 +13,7 @@ export interface ProxyPorts {
   readonly port: number;
   readonly outboundPort: number;
   readonly adminPort: number;
+  readonly statisticsPort: number;
 }
 
 /** What is generated. */
@@ -43,10 +44,15 @@ export async function startGeneratedEnvoy(
   stage: Stage,
   wish: GeneratedWish,
 ): Promise<GeneratedEnvoy> {
-  const [port, outboundPort, adminPort] = [await freePort(), await freePort(), await freePort()];
-  const ports = { port, outboundPort, adminPort };
+  const ports = await freePorts();
   const policy = policyText(wish, ports);
   return { envoy: await startPolicyEnvoy(stage, { policy, ports, ...wish }), ports, policy };
+}
+
+/** Free ports for a generated proxy. */
+export async function freePorts(): Promise<ProxyPorts> {
+  const [port, outboundPort] = [await freePort(), await freePort()];
+  return { port, outboundPort, adminPort: await freePort(), statisticsPort: await freePort() };
 }
 
 /** Starts an Envoy of what is generated for a policy whose listener has these ports. */

@@ -71,9 +71,10 @@ export interface PatchedProxy {
   readonly unused: readonly string[];
 }
 
-/** Applies an EnvoyFilter to a proxy, in Istio's order. */
-export function applyEnvoyFilter(object: unknown, proxy: MeshProxy): PatchedProxy {
-  const { configPatches } = filterShape.parse(object).spec;
+/** Applies an EnvoyFilter, or several, to a proxy, in Istio's order. */
+export function applyEnvoyFilter(objects: unknown, proxy: MeshProxy): PatchedProxy {
+  const filters = [objects].flat().map((object) => filterShape.parse(object));
+  const configPatches = filters.flatMap(({ spec }) => spec.configPatches);
   const mine = configPatches.filter(({ match }) => {
     const { destinationPort } = match.listener?.filterChain ?? {};
     const port = destinationPort ?? match.routeConfiguration?.portNumber ?? proxy.podPort;

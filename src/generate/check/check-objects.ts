@@ -7,33 +7,86 @@ import type { ObjectSchemas, ObjectVersions } from "./object-schemas.js";
 
 /** Checks all objects of Kubernetes in documents against what their projects publish. */
 export function objectCheck(schemas: ObjectSchemas): DocumentCheck {
-  return (documents, options) =>
-    documents.flatMap((document) => {
-      const { kind } = document;
-      const hasObjects = kind.format === "yaml" && kind.is === "kubernetes";
-      return hasObjects ? checkObjects(document, { schemas, versions: options }) : [];
+  return (documents, options) => {
+    const titles = new Set<string>();
+    return documents.filter(hasObjects).flatMap((document) => {
+      return checkObjects(document, { schemas, versions: options, titles });
     });
+  };
+}
+
+/** Whether a document's parts are objects of Kubernetes. */
+export function hasObjects({ kind }: Document): boolean {
+  return kind.format === "yaml" && kind.is === "kubernetes";
 }
 
 /** What objects are held against. */
 interface Against {
   readonly schemas: ObjectSchemas;
   readonly versions: ObjectVersions;
+  /** Of those before. */
+  readonly titles: Set<string>;
 }
 
 function checkObjects(
   { path: file, parts }: Document,
-  { schemas, versions }: Against,
+  { schemas, versions, titles }: Against,
 ): readonly GenerateProblem[] {
-  return parts.map(plainTree).flatMap((object) =>
-    schemas.problems(object, versions).map(({ id, path, message, hint, severity }) => ({
+  return parts.map(plainTree).flatMap((object) => [
+    ...titleProblems(file, titleOf(object), titles),
+    ...sizeProblems(file, object),
+    ...schemas.problems(object, versions).map(({ id, path, message, hint, severity }) => ({
       id,
       spot: { service: undefined, path: [] },
       message: `${file}: ${titleOf(object)}: ${formatJsonPath(path)}: ${message}`,
       hint,
       severity,
     })),
-  );
+  ]);
+}
+
+/**
+ * Most of one object, in bytes of JSON: what etcd takes in a request, less 64 KiB for what a
+ * cluster notes in it.
+ *
+ * Source: etcd, `--max-request-bytes`, 1.5 MiB by default.
+ */
+const objectBytesMax = 1_507_328;
+
+/** Names are made of services' names, and are shorter. */
+function titleProblems(
+  file: string,
+  title: string,
+  titles: Set<string>,
+): readonly GenerateProblem[] {
+  const isTaken = titles.has(title);
+  titles.add(title);
+  if (!isTaken) return [];
+  return [
+    {
+      id: "HG458",
+      spot: { service: undefined, path: [] },
+      message: `${file}: ${title} is there twice`,
+      hint: "give services names that differ in their first 40 characters",
+      severity: "error",
+    },
+  ];
+}
+
+function sizeProblems(file: string, object: PlainValue): readonly GenerateProblem[] {
+  const bytes = new TextEncoder().encode(JSON.stringify(object)).length;
+  if (bytes <= objectBytesMax) return [];
+  return [
+    {
+      id: "HG459",
+      spot: { service: undefined, path: [] },
+      message:
+        `${file}: ${titleOf(object)} has ${bytes} bytes, and a cluster takes no more than ` +
+        String(objectBytesMax),
+      hint: "give its services fewer limits, or put some of them into a policy of their own",
+      severity: "error",
+    },
+  ];
 }
 
 /** As people name objects: `DestinationRule shop/orders`. */

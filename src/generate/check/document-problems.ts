@@ -210,4 +210,12 @@ export const documentProblemRows = {
     title: "An object of Kubernetes is not as its API has it.",
     remedy: "Correct what the message names; where it comes of the policy, names above all.",
   },
+  HG458: {
+    title: "Two objects of Kubernetes have one name.",
+    remedy: "Give services names that differ in their first 40 characters.",
+  },
+  HG459: {
+    title: "An object of Kubernetes is larger than a cluster takes.",
+    remedy: "Give its services fewer limits, or put some of them into a policy of their own.",
+  },
 } as const satisfies Record<string, ProblemRow>;

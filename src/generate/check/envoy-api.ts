@@ -20,6 +20,7 @@ export type FieldRules = JsonObject;
 export class EnvoyApi {
   readonly registry: FileRegistry;
   readonly #rules = new Map<DescField, FieldRules | undefined>();
+  readonly #required = new Map<DescOneof, boolean>();
 
   /** @param image Envoy's API as a `google.protobuf.FileDescriptorSet` */
   constructor(image: Uint8Array) {
@@ -42,7 +43,11 @@ export class EnvoyApi {
 
   /** Whether one member of it has to be there. */
   isRequired(oneof: DescOneof): boolean {
-    return hasOption(oneof, required) && getOption(oneof, required);
+    const known = this.#required.get(oneof);
+    if (known !== undefined) return known;
+    const found = hasOption(oneof, required) && getOption(oneof, required);
+    this.#required.set(oneof, found);
+    return found;
   }
 }
 

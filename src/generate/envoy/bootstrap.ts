@@ -11,6 +11,7 @@ import { overload } from "./overload.js";
 import { priorityHeaderFilters } from "./priority-header.js";
 import type { ProxyPlan, ProxySide } from "./proxies.js";
 import { virtualHost } from "./routes.js";
+import { adminCluster, statisticsListener } from "./statistics.js";
 import { telemetry } from "./telemetry.js";
 import { serviceClusters } from "./upstream-cluster.js";
 import { socketAddress } from "./values.js";
@@ -59,7 +60,11 @@ export function bootstrap(plan: ProxyPlan): Document {
     return listener({ name, port, httpFilters: filters, virtualHosts }, side.context);
   });
   const used = referredClusters([told, { listeners }]);
-  const clusters = [...parts.flatMap((part) => part.clusters), ...usedClusters(context, used)];
+  const clusters = [
+    ...parts.flatMap((part) => part.clusters),
+    ...usedClusters(context, used),
+    adminCluster(context),
+  ];
   return {
     path: `${folder}/envoy.yaml`,
     kind: { format: "yaml", is: "envoy", message: "envoy.config.bootstrap.v3.Bootstrap" },
@@ -71,7 +76,7 @@ export function bootstrap(plan: ProxyPlan): Document {
           address: socketAddress("127.0.0.1", ports.adminPort),
         }),
         ...told,
-        static_resources: { listeners, clusters },
+        static_resources: { listeners: [...listeners, statisticsListener(context)], clusters },
       },
     ],
   };

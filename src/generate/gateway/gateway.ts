@@ -11,7 +11,7 @@ import { controllerConfig } from "./controller-config.js";
 import { backendTlsPolicy, extensionPolicy, referenceGrant } from "./extension-policy.js";
 import { gatewayListeners, gatewayPlace, routePlace, xdsCluster } from "./gateway-names.js";
 import { envoyMinorsAhead } from "./gateway-version.js";
-import { patchPolicy } from "./patch-policy.js";
+import { patchPolicy, servicePatchPolicy } from "./patch-policy.js";
 import { clientTrafficPolicy, envoyProxy } from "./proxy-objects.js";
 import { serviceTlsPolicy } from "./service-tls.js";
 
@@ -116,5 +116,6 @@ function serviceDocument(service: ServicePolicy, context: EnvoyContext): Documen
     backendTrafficPolicy(service, context),
     ...present(serviceTlsPolicy(service, context)),
     ...present(extensionPolicy(service, context)),
+    ...present(servicePatchPolicy(service, context)),
   ]);
 }

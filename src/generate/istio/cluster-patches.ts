@@ -14,34 +14,32 @@ import { hasUrgentRoutes } from "./route-patches.js";
  * What a DestinationRule cannot say of a service's cluster: the breaker of critical requests, and
  * how hosts are judged beside failures in a row.
  */
-export function clusterPatches(place: Place): readonly Tree[] {
-  return place.services.flatMap((service) => {
-    const mesh = meshName(service);
-    if (mesh === undefined) return [];
-    const match = { service: mesh.host, portNumber: mesh.port };
-    // A sidecar's own cluster has the container's port in its name, and one host.
-    const isOwn = place.context === "SIDECAR_INBOUND";
-    const isUrgent = isOwn && hasUrgentRoutes(service, place);
-    const urgent = isUrgent ? criticalBreaker(service, place) : undefined;
-    const perHost = isOwn ? undefined : hostThresholds(service.circuitBreakers);
-    const settings: TreeMap = {
-      circuit_breakers:
-        urgent === undefined && perHost === undefined
-          ? undefined
-          : { ...urgent, per_host_thresholds: perHost },
-      outlier_detection: isOwn ? undefined : outlierExtras(service),
-      health_checks: isOwn ? undefined : healthChecks(service),
-      common_lb_config: isOwn ? undefined : panicThreshold(service.loadBalancing),
-    };
-    if (Object.values(settings).every((value) => value === undefined)) return [];
-    return [
-      clusterPatch(
-        place.context,
-        isOwn ? { service: mesh.host, portNumber: place.port } : match,
-        settings,
-      ),
-    ];
-  });
+export function clusterPatches(service: ServicePolicy, place: Place): readonly Tree[] {
+  const mesh = meshName(service);
+  if (mesh === undefined) return [];
+  const match = { service: mesh.host, portNumber: mesh.port };
+  // A sidecar's own cluster has the container's port in its name, and one host.
+  const isOwn = place.context === "SIDECAR_INBOUND";
+  const isUrgent = isOwn && hasUrgentRoutes(service, place);
+  const urgent = isUrgent ? criticalBreaker(service, place) : undefined;
+  const perHost = isOwn ? undefined : hostThresholds(service.circuitBreakers);
+  const settings: TreeMap = {
+    circuit_breakers:
+      urgent === undefined && perHost === undefined
+        ? undefined
+        : { ...urgent, per_host_thresholds: perHost },
+    outlier_detection: isOwn ? undefined : outlierExtras(service),
+    health_checks: isOwn ? undefined : healthChecks(service),
+    common_lb_config: isOwn ? undefined : panicThreshold(service.loadBalancing),
+  };
+  if (Object.values(settings).every((value) => value === undefined)) return [];
+  return [
+    clusterPatch(
+      place.context,
+      isOwn ? { service: mesh.host, portNumber: place.port } : match,
+      settings,
+    ),
+  ];
 }
 
 function criticalBreaker(service: ServicePolicy, { envoy }: Place): TreeMap {

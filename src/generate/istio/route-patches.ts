@@ -12,22 +12,20 @@ import { type Place, virtualHostsAt } from "./place.js";
 import { notSkipped } from "./skipping-filter.js";
 import { retryWaits } from "./virtual-service.js";
 
-/** What the routes of a place have beside those that Istio makes. */
-export function routePatches(place: Place): readonly Tree[] {
-  return place.services.flatMap((service) => {
-    const names = filterNamesAt(service, place);
-    const told = toldTo(service, place, names);
-    const extras = routeExtras(service, place);
-    const first = firstRoutes(service, place, names);
-    if (told === undefined && extras === undefined && first.length === 0) return [];
-    const hosts = virtualHostsAt(service, place);
-    if (hosts.length === 0) reportNoHosts(service, place);
-    return hosts.flatMap((host) => [
-      ...(told === undefined ? [] : [virtualHostPatch(place, host, told)]),
-      ...(extras === undefined ? [] : [routeMergePatch(place, host, { route: extras })]),
-      ...firstRoutePatches(place, host, first),
-    ]);
-  });
+/** What the routes of a service at a place have beside those that Istio makes. */
+export function routePatches(service: ServicePolicy, place: Place): readonly Tree[] {
+  const names = filterNamesAt(service, place);
+  const told = toldTo(service, place, names);
+  const extras = routeExtras(service, place);
+  const first = firstRoutes(service, place, names);
+  if (told === undefined && extras === undefined && first.length === 0) return [];
+  const hosts = virtualHostsAt(service, place);
+  if (hosts.length === 0) reportNoHosts(service, place);
+  return hosts.flatMap((host) => [
+    ...(told === undefined ? [] : [virtualHostPatch(place, host, told)]),
+    ...(extras === undefined ? [] : [routeMergePatch(place, host, { route: extras })]),
+    ...firstRoutePatches(place, host, first),
+  ]);
 }
 
 /** As it would be in a proxy of ours; its last route is the one that Istio has itself. */

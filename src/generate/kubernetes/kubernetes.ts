@@ -94,7 +94,7 @@ function kustomizationFile(names: readonly string[], values: KubernetesValues): 
   const secret = String(values.get("redis.secretName"));
   const needsRedis = holds({ name: "redis.enabled" }, values);
   const first = [
-    "kubectl apply -k .",
+    "kubectl apply --server-side -k .",
     "It needs an image of yours, named below, and label headgate.dev/client=true on the " +
       "namespaces whose proxies may ask.",
   ];

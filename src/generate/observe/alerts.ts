@@ -75,15 +75,15 @@ const rulesFile = "rules/headgate.yaml";
 /** Every rule that the policy gives a reason for. */
 export function alertRules(
   policy: GeneratedPolicy,
-  { replicas }: Pick<GenerateOptions, "replicas">,
+  options: Pick<GenerateOptions, "replicas" | "namespace">,
 ): readonly AlertRule<AlertName>[] {
   return [
-    ...processAlerts(policy, { replicas }),
+    ...processAlerts(policy, options),
     ...limitAlerts(policy),
     ...quotaAlerts(policy),
     ...serviceAlerts(policy),
     ...loopAlerts(policy),
-    ...envoyAlerts(policy),
+    ...envoyAlerts(policy, options),
   ];
 }
 

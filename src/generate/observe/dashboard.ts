@@ -48,6 +48,8 @@ export interface Choice {
   readonly label: string;
   /** Example: `label_values(headgate_build_info, job)`. */
   readonly query: string;
+  /** What of each result is offered: the first group. Undefined: all of it. */
+  readonly regex?: string;
 }
 
 /** One dashboard. */
@@ -122,7 +124,7 @@ const datasourceVariable: TreeMap = {
   multi: false,
 };
 
-function choiceVariable({ name, label, query }: Choice): TreeMap {
+function choiceVariable({ name, label, query, regex }: Choice): TreeMap {
   return {
     name,
     label,
@@ -130,6 +132,7 @@ function choiceVariable({ name, label, query }: Choice): TreeMap {
     datasource,
     query: { query, refId: name },
     definition: query,
+    regex,
     refresh: 2,
     sort: 1,
     multi: true,

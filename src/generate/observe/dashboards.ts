@@ -2,9 +2,10 @@ import type { Document } from "../document.js";
 import type { Generated, GeneratedPolicy, GenerateOptions } from "../generator.js";
 import { type Choice, renderDashboard, type Section } from "./dashboard.js";
 import { domainSections } from "./domain-dashboard.js";
+import { watchedClusters } from "./envoy-alerts.js";
 import { clusterChoice, envoySections } from "./envoy-dashboard.js";
 import { fleetSections } from "./fleet-dashboard.js";
-import { envoyChoice, headgateChoice } from "./panels.js";
+import { envoyChoices, headgateChoices } from "./panels.js";
 import { serviceSections } from "./service-dashboard.js";
 import { dashboardUid, slug } from "./slug.js";
 
@@ -20,18 +21,18 @@ interface Page {
 
 /** Dashboards for Grafana: the fleet, each domain, each service, and Envoys themselves. */
 export function generateDashboards(policy: GeneratedPolicy, options: GenerateOptions): Generated {
-  const documents = pagesOf(policy).map((page) => document(page, policy, options));
+  const documents = pagesOf(policy, options).map((page) => document(page, policy, options));
   return { documents, problems: [] };
 }
 
-function pagesOf(policy: GeneratedPolicy): readonly Page[] {
+function pagesOf(policy: GeneratedPolicy, options: GenerateOptions): readonly Page[] {
   const { domains, rules, services } = policy;
-  const [headgate, both] = [[headgateChoice], [headgateChoice, envoyChoice]];
+  const both = [...headgateChoices, ...envoyChoices];
   const fleet: Page = {
     file: "fleet",
     title: "Headgate",
     about: "All replicas: decisions, the store, admission, the processes.",
-    choices: headgate,
+    choices: headgateChoices,
     sections: fleetSections(policy),
   };
   const ofDomains = domains.map((domain): Page => {
@@ -40,7 +41,7 @@ function pagesOf(policy: GeneratedPolicy): readonly Page[] {
       file: `domain-${slug(domain)}`,
       title: `Limits of ${domain}`,
       about: "What is asked of each limit, and what becomes of it.",
-      choices: headgate,
+      choices: headgateChoices,
       sections: domainSections(domain, own),
     };
   });
@@ -50,14 +51,14 @@ function pagesOf(policy: GeneratedPolicy): readonly Page[] {
       title: `Service ${service.name}`,
       about: "Its limit, what waits for it, and who is turned away.",
       choices: both,
-      sections: serviceSections(service),
+      sections: serviceSections(service, watchedClusters(service, options.namespace)),
     };
   });
   const envoy: Page = {
     file: "envoy",
     title: "Envoys",
     about: "What Envoys refuse, eject and try again, and how their filters do.",
-    choices: [envoyChoice, clusterChoice],
+    choices: [...envoyChoices, clusterChoice],
     sections: envoySections(policy),
   };
   return [fleet, ...ofDomains, ...ofServices, ...(services.length === 0 ? [] : [envoy])];

@@ -1,22 +1,28 @@
-import type { GeneratedPolicy } from "../generator.js";
+import { clusterNames } from "../../policy/service-clusters.js";
+import type { ServicePolicy } from "../../policy/service-policy.js";
+import { objectName } from "../custom-object.js";
+import type { GeneratedPolicy, GenerateOptions } from "../generator.js";
 import type { AlertRule } from "./alert.js";
 import { by, grows } from "./alert-queries.js";
-import { counterTrial, gaugeTrial } from "./alert-trials.js";
+import { counterTrial, gaugeTrial, steady } from "./alert-trials.js";
 import type { AlertName } from "./alert-words.js";
-import { series } from "./promql.js";
+import { clustersNamed, series, withEnvoyLabel } from "./promql.js";
 
 const ofCluster: readonly string[] = ["envoy_cluster_name"];
 
 /** What Envoys' own statistics tell: also where no Headgate is left to tell anything. */
-export function envoyAlerts({
-  services,
-  proxies,
-}: GeneratedPolicy): readonly AlertRule<AlertName>[] {
+export function envoyAlerts(
+  { services, proxies }: GeneratedPolicy,
+  { namespace }: Pick<GenerateOptions, "namespace">,
+): readonly AlertRule<AlertName>[] {
   if (services.length === 0) return [];
   const asksLimits = services.some(({ rateLimit }) => rateLimit?.inExtProc === false);
   const admits = services.some(({ admission }) => admission !== undefined);
   const ejects = services.some(({ outlierDetection }) => outlierDetection !== undefined);
-  const clusters = services.map(({ name }) => name);
+  const clusters = services
+    .flatMap((service) => watchedClusters(service, namespace))
+    // Of any service on that port, and without hosts before the first request.
+    .filter((cluster) => !cluster.startsWith("inbound|"));
   return [
     ...(asksLimits ? [rateLimitAlert] : []),
     ...(admits ? [admissionAlert] : []),
@@ -31,7 +37,9 @@ const limitErrors = "envoy_cluster_ratelimit_headgate_error";
 
 const rateLimitAlert: AlertRule<AlertName> = {
   alert: "EnvoyRateLimitFails",
-  expr: `${grows(limitErrors, ofCluster)} > 0.1`,
+  expr:
+    `${by("sum", ofCluster)} ` +
+    `(${withEnvoyLabel(`rate(${limitErrors}[5m])`, "envoy_cluster_name")}) > 0.1`,
   forMinutes: 2,
   trial: counterTrial(limitErrors, { series: { envoy_cluster_name: "orders" } }),
 };
@@ -52,7 +60,7 @@ const highOpen = "envoy_cluster_circuit_breakers_high_rq_open";
 
 const breakerAlert: AlertRule<AlertName> = {
   alert: "EnvoyCriticalOverflow",
-  expr: `${by("max", ofCluster)} (${highOpen}) == 1`,
+  expr: `${by("max", ofCluster)} (${withEnvoyLabel(highOpen, "envoy_cluster_name")}) == 1`,
   forMinutes: 1,
   trial: gaugeTrial(
     highOpen,
@@ -65,7 +73,7 @@ const ejected = "envoy_cluster_outlier_detection_ejections_active";
 
 const ejectedAlert: AlertRule<AlertName> = {
   alert: "EnvoyHostsEjected",
-  expr: `${by("max", ofCluster)} (${ejected}) > 0`,
+  expr: `${by("max", ofCluster)} (${withEnvoyLabel(ejected, "envoy_cluster_name")}) > 0`,
   forMinutes: 10,
   trial: gaugeTrial(
     ejected,
@@ -74,19 +82,31 @@ const ejectedAlert: AlertRule<AlertName> = {
   ),
 };
 
+/** Names that a service's cluster has in Envoys of ours, Istio's and Envoy Gateway's. */
+export function watchedClusters(service: ServicePolicy, namespace: string): readonly string[] {
+  const { name, namespace: own = namespace } = service;
+  const names = [...clusterNames(service), `httproute/${own}/${objectName(name)}/rule/0`];
+  return [...new Set(names)];
+}
+
 /** Of the policy's services: an Envoy has other clusters, and theirs are their owners'. */
 function hostsAlert(clusters: readonly string[]): AlertRule<AlertName> {
   const metric = "envoy_cluster_membership_healthy";
   const [cluster = ""] = clusters;
+  const healthy = withEnvoyLabel(series(metric, clustersNamed(clusters)), "envoy_cluster_name");
+  const inMesh = { cluster_name: clusters.find((name) => name.startsWith("outbound|")) ?? cluster };
   return {
     alert: "EnvoyNoHealthyHosts",
-    expr: `${by("min", ofCluster)} (${series(metric, { envoy_cluster_name: clusters })}) == 0`,
+    expr: `${by("min", ofCluster)} (${healthy}) == 0`,
     forMinutes: 1,
-    trial: gaugeTrial(
-      metric,
-      { raising: 0, quiet: 1 },
-      { series: { envoy_cluster_name: cluster } },
-    ),
+    trial: {
+      raising: [
+        steady(metric, inMesh, 0),
+        steady(metric, { envoy_cluster_name: `${cluster}-of-others` }, 0),
+      ],
+      labels: { job: "headgate", envoy_cluster_name: inMesh.cluster_name },
+      quiet: [steady(metric, inMesh, 1), steady(metric, { envoy_cluster_name: cluster }, 1)],
+    },
   };
 }
 

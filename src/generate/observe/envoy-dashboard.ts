@@ -1,13 +1,18 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import type { GeneratedPolicy } from "../generator.js";
 import type { Choice, Panel, Section } from "./dashboard.js";
-import { envoys, lines, stacked, sumRate } from "./panels.js";
+import { byClass, envoys, lines, rate, stacked, sumRate } from "./panels.js";
+import { withEnvoyLabel } from "./promql.js";
 
 /** Which clusters are looked at. */
 export const clusterChoice: Choice = {
   name: "cluster",
   label: "Cluster",
-  query: "label_values(envoy_cluster_upstream_rq_active, envoy_cluster_name)",
+  query: `query_result(count by (envoy_cluster_name) (${withEnvoyLabel(
+    "envoy_cluster_upstream_rq_active",
+    "envoy_cluster_name",
+  )}))`,
+  regex: '/envoy_cluster_name="([^"]+)"/',
 };
 
 /** What Envoys themselves do and refuse, as far as the policy gives them something to do. */
@@ -31,17 +36,25 @@ export function envoySections({ services, proxies }: GeneratedPolicy): readonly 
   ];
 }
 
-/** The chosen clusters. */
+/** The chosen clusters: Istio's Envoys call the label otherwise, and lack the other. */
 function clusters(metric: string): string {
-  return envoys(metric).replace("}", ',envoy_cluster_name=~"$cluster"}');
+  const chosen = 'envoy_cluster_name=~"$cluster|",cluster_name=~"$cluster|"';
+  return envoys(metric).replace("}", `,${chosen}}`);
 }
 
 /** A gauge of all Envoys, by cluster. */
 function ofEach(how: "sum" | "min", metric: string): string {
-  return `${how} by (envoy_cluster_name) (${clusters(metric)})`;
+  return byCluster(how, clusters(metric));
 }
 
-const byCluster = ["envoy_cluster_name"];
+/** What a counter of all Envoys grows by in a second, by cluster. */
+function rateOfEach(metric: string): string {
+  return byCluster("sum", rate(clusters(metric)));
+}
+
+function byCluster(how: "sum" | "min", vector: string): string {
+  return `${how} by (envoy_cluster_name) (${withEnvoyLabel(vector, "envoy_cluster_name")})`;
+}
 
 const breakers: readonly Panel[] = [
   lines(
@@ -82,13 +95,9 @@ const breakers: readonly Panel[] = [
   stacked(
     { title: "Overflow", about: "Requests that a breaker refused.", unit: "reqps" },
     {
-      "{{envoy_cluster_name}}": sumRate(
-        clusters("envoy_cluster_upstream_rq_active_overflow"),
-        byCluster,
-      ),
-      "{{envoy_cluster_name}} waiting for a connection": sumRate(
-        clusters("envoy_cluster_upstream_rq_pending_overflow"),
-        byCluster,
+      "{{envoy_cluster_name}}": rateOfEach("envoy_cluster_upstream_rq_active_overflow"),
+      "{{envoy_cluster_name}} waiting for a connection": rateOfEach(
+        "envoy_cluster_upstream_rq_pending_overflow",
       ),
     },
   ),
@@ -113,13 +122,11 @@ const hosts: readonly Panel[] = [
       unit: "reqps",
     },
     {
-      "{{envoy_cluster_name}}": sumRate(
-        clusters("envoy_cluster_outlier_detection_ejections_enforced_total"),
-        byCluster,
+      "{{envoy_cluster_name}}": rateOfEach(
+        "envoy_cluster_outlier_detection_ejections_enforced_total",
       ),
-      "{{envoy_cluster_name}} too many": sumRate(
-        clusters("envoy_cluster_outlier_detection_ejections_overflow"),
-        byCluster,
+      "{{envoy_cluster_name}} too many": rateOfEach(
+        "envoy_cluster_outlier_detection_ejections_overflow",
       ),
     },
   ),
@@ -136,15 +143,9 @@ const hosts: readonly Panel[] = [
       unit: "reqps",
     },
     {
-      "{{envoy_cluster_name}}": sumRate(clusters("envoy_cluster_upstream_rq_retry"), byCluster),
-      "{{envoy_cluster_name}} helped": sumRate(
-        clusters("envoy_cluster_upstream_rq_retry_success"),
-        byCluster,
-      ),
-      "{{envoy_cluster_name}} no room": sumRate(
-        clusters("envoy_cluster_upstream_rq_retry_overflow"),
-        byCluster,
-      ),
+      "{{envoy_cluster_name}}": rateOfEach("envoy_cluster_upstream_rq_retry"),
+      "{{envoy_cluster_name}} helped": rateOfEach("envoy_cluster_upstream_rq_retry_success"),
+      "{{envoy_cluster_name}} no room": rateOfEach("envoy_cluster_upstream_rq_retry_overflow"),
     },
   ),
 ];
@@ -301,9 +302,7 @@ const processes: readonly Panel[] = [
   stacked(
     { title: "Answers to callers", about: "By class of their status.", unit: "reqps" },
     {
-      "{{envoy_response_code_class}}xx": sumRate(envoys("envoy_http_downstream_rq_xx"), [
-        "envoy_response_code_class",
-      ]),
+      "{{envoy_response_code_class}}xx": byClass(envoys("envoy_http_downstream_rq_xx")),
     },
   ),
 ];

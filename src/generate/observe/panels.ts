@@ -1,46 +1,59 @@
 import type { Choice, Mark, Panel, Query, Unit } from "./dashboard.js";
-import { type Matchers, matchersText } from "./promql.js";
+import { type Matchers, matchersText, withEnvoyLabel } from "./promql.js";
 
-/** Which Headgates a dashboard looks at, as their scrape's job is called. */
-export const headgateChoice: Choice = {
-  name: "job",
-  label: "Headgate",
-  query: "label_values(headgate_build_info, job)",
-};
+/** Which Headgates a dashboard looks at: as their scrape's job is called, and which of them. */
+export const headgateChoices: readonly Choice[] = [
+  { name: "job", label: "Headgate", query: "label_values(headgate_build_info, job)" },
+  {
+    name: "instance",
+    label: "Instance",
+    query: 'label_values(headgate_build_info{job=~"$job"}, instance)',
+  },
+];
 
 /** Which Envoys. */
-export const envoyChoice: Choice = {
-  name: "envoy",
-  label: "Envoy",
-  query: "label_values(envoy_server_live, job)",
-};
+export const envoyChoices: readonly Choice[] = [
+  { name: "envoy", label: "Envoy", query: "label_values(envoy_server_live, job)" },
+  {
+    name: "proxy",
+    label: "Envoy instance",
+    query: 'label_values(envoy_server_live{job=~"$envoy"}, instance)',
+  },
+];
 
 /** Series of the chosen Headgates. */
 export function own(metric: string, matchers: Matchers = {}): string {
-  return chosen(metric, { job: "job", matchers });
+  return chosen(metric, { job: "job", instance: "instance", matchers });
 }
 
 /** Series of the chosen Envoys. */
 export function envoys(metric: string, matchers: Matchers = {}): string {
-  return chosen(metric, { job: "envoy", matchers });
+  return chosen(metric, { job: "envoy", instance: "proxy", matchers });
 }
 
 function chosen(
   metric: string,
-  { job, matchers }: { readonly job: string; readonly matchers: Matchers },
+  of: { readonly job: string; readonly instance: string; readonly matchers: Matchers },
 ): string {
-  const more = matchersText(matchers);
-  return `${metric}{job=~"$${job}"${more === "" ? "" : `,${more}`}}`;
+  const more = matchersText(of.matchers);
+  const variables = `job=~"$${of.job}",instance=~"$${of.instance}"`;
+  return `${metric}{${variables}${more === "" ? "" : `,${more}`}}`;
 }
 
 /** What a counter grows by in a second. */
-function rate(series: string): string {
+export function rate(series: string): string {
   return `rate(${series}[$__rate_interval])`;
 }
 
 /** A sum of what counters grow by in a second, by labels. */
 export function sumRate(series: string, labels: readonly string[] = []): string {
   return `${sumBy(labels)}(${rate(series)})`;
+}
+
+/** Answers in a second, by the class of their status. */
+export function byClass(series: string): string {
+  const label = "envoy_response_code_class";
+  return `${sumBy([label])}(${withEnvoyLabel(rate(series), label)})`;
 }
 
 /** The beginning of a sum over all series, or over those of the same labels. */

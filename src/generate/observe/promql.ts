@@ -29,6 +29,22 @@ export function series(metric: string, matchers: Matchers = {}): string {
   return `${metric}{${matchersText(matchers)}}`.replace(/\{\}$/, "");
 }
 
+/**
+ * Matchers of clusters of these names. Istio's Envoys call labels without `envoy_`: where one of
+ * the two is not there, it counts as empty.
+ *
+ * Source: Istio, envoy_bootstrap.json, `stats_tags`.
+ */
+export function clustersNamed(names: readonly string[]): Matchers {
+  return { envoy_cluster_name: [...names, ""], cluster_name: [...names, ""] };
+}
+
+/** Series with a label of Envoy's, also those of Istio's Envoys, which call it otherwise. */
+export function withEnvoyLabel(vector: string, label: `envoy_${string}`): string {
+  const ofIstio = label.slice("envoy_".length);
+  return `label_replace(${vector}, "${label}", "$1", "${ofIstio}", "(.+)")`;
+}
+
 /** Matchers as they stand between braces. */
 export function matchersText(matchers: Matchers): string {
   return Object.entries(matchers)

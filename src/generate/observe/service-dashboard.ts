@@ -1,17 +1,24 @@
-import { clusterNames } from "../../policy/service-clusters.js";
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { isWatched } from "../envoy/telemetry.js";
 import { admissionPanels, decided, mostBy, permitPanels } from "./admission-panels.js";
 import type { Mark, Panel, Section } from "./dashboard.js";
-import { envoys, lines, number, own, stacked, sumRate } from "./panels.js";
+import { byClass, envoys, lines, number, own, stacked, sumRate } from "./panels.js";
+import { clustersNamed } from "./promql.js";
 
 /** Keys of a signal that have a panel of their own. */
 export const keyPanelsMax = 24;
 
-/** One service: what it takes, what waits, and who is turned away. */
-export function serviceSections(service: ServicePolicy): readonly Section[] {
+/**
+ * One service: what it takes, what waits, and who is turned away.
+ *
+ * @param clusters that lead to it, as Envoys call them
+ */
+export function serviceSections(
+  service: ServicePolicy,
+  clusters: readonly string[],
+): readonly Section[] {
   const { admission, concurrency } = service;
-  const sections: Section[] = [{ title: "At a glance", panels: glance(service) }];
+  const sections: Section[] = [{ title: "At a glance", panels: glance(service, clusters) }];
   if (isWatched(service)) sections.push({ title: "The fleet's limit", panels: fleet(service) });
   if (concurrency?.signal !== undefined) {
     sections.push({ title: "The signal", panels: signal(service) });
@@ -20,7 +27,7 @@ export function serviceSections(service: ServicePolicy): readonly Section[] {
     sections.push({ title: "Admission", panels: admissionPanels(service) });
     sections.push({ title: "Permits and queue", panels: permitPanels(service) });
   }
-  sections.push({ title: "At its Envoys", panels: atEnvoys(service) });
+  sections.push({ title: "At its Envoys", panels: atEnvoys(clusters) });
   return sections;
 }
 
@@ -29,7 +36,7 @@ function newest(metric: string, service: string): string {
   return `max(${own(metric, { service })})`;
 }
 
-function glance(policy: ServicePolicy): readonly Panel[] {
+function glance(policy: ServicePolicy, clusters: readonly string[]): readonly Panel[] {
   const { name: service, admission } = policy;
   const panels: Panel[] = [];
   if (isWatched(policy)) {
@@ -94,7 +101,7 @@ function glance(policy: ServicePolicy): readonly Panel[] {
   return [
     number(
       { title: "In work", about: "Requests at its Envoys.", unit: "short" },
-      `sum(${envoys("envoy_cluster_upstream_rq_active", clusterOf(policy))})`,
+      `sum(${envoys("envoy_cluster_upstream_rq_active", clustersNamed(clusters))})`,
     ),
   ];
 }
@@ -236,13 +243,8 @@ function marksOf({
   ];
 }
 
-/** The clusters that lead to it, as Envoys call them. */
-function clusterOf(service: ServicePolicy): { readonly envoy_cluster_name: readonly string[] } {
-  return { envoy_cluster_name: clusterNames(service) };
-}
-
-function atEnvoys(service: ServicePolicy): readonly Panel[] {
-  const cluster = clusterOf(service);
+function atEnvoys(clusters: readonly string[]): readonly Panel[] {
+  const cluster = clustersNamed(clusters);
   return [
     lines(
       {
@@ -258,10 +260,7 @@ function atEnvoys(service: ServicePolicy): readonly Panel[] {
     stacked(
       { title: "Answers", about: "By class of their status.", unit: "reqps" },
       {
-        "{{envoy_response_code_class}}xx": sumRate(
-          envoys("envoy_cluster_upstream_rq_xx", cluster),
-          ["envoy_response_code_class"],
-        ),
+        "{{envoy_response_code_class}}xx": byClass(envoys("envoy_cluster_upstream_rq_xx", cluster)),
       },
     ),
     lines(

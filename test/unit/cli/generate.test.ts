@@ -34,17 +34,25 @@ function writePolicy(services: string): void {
 }
 
 /** Runs a command line and answers all that it did. */
-async function run(...args: readonly string[]) {
+function run(...args: readonly string[]) {
+  return runIn({}, ...args);
+}
+
+/** The same, with other variables. */
+async function runIn(env: Readonly<Record<string, string>>, ...args: readonly string[]) {
   let [said, complained] = ["", ""];
   const output = {
     out: (text: string) => {
       said += text;
     },
     err: (text: string) => {
-      complained += text;
+      complained += `${text}\n`;
     },
   };
-  const code = await runCli(["generate", ...args], output, { envoyApi: readEnvoyApi() });
+  const code = await runCli(["generate", ...args], output, {
+    envoyApi: readEnvoyApi(),
+    env: { ...process.env, ...env },
+  });
   return { code, out: said, err: complained };
 }
 
@@ -83,6 +91,12 @@ describe("headgate generate", () => {
     const again = await run("envoy", policy, "--out", out);
     expect(again.err).toContain("0 files added, 0 changed, 0 removed, 2 as they were");
     expect(filesIn(out)).toEqual(files);
+  });
+
+  it("says how objects are applied: some are too large for `kubectl apply` alone", async () => {
+    expect((await run("envoy", policy, "--out", out)).err).not.toContain("kubectl");
+    const { err } = await run("gateway", policy, "--out", out);
+    expect(err).toContain("\nApply objects with `kubectl apply --server-side`.");
   });
 
   it("writes to standard output, several YAML files as one stream", async () => {
@@ -287,6 +301,33 @@ describe("headgate generate", () => {
     expect(JSON.parse(unread.out)).toMatchObject({ ok: false, files: [], unreportedCount: 0 });
     const missing = await run("envoy", join(folder, "none.yaml"));
     expect(missing).toMatchObject({ code: 1, err: expect.stringContaining("no such file") });
+  });
+
+  it.each([
+    ["istio", "istioctl", "exit 0", 0, "Verified by istioctl.\n"],
+    ["istio", "istioctl", 'echo "no $3" >&2; exit 1', 3, "istioctl refuses it: exit code 1: no "],
+    [
+      "gateway",
+      "egctl",
+      "echo 'Error: the GatewayClass resource is required'; exit 1",
+      0,
+      "Verified by egctl.\n",
+    ],
+    ["gateway", "egctl", "echo 'unknown field'; exit 1", 3, "exit code 1: unknown field\nNothing"],
+  ] as const)("%s --verify asks %s: %s", async (target, command, script, code, told) => {
+    const at = "upstream: {address: orders.shop.svc.cluster.local, port: 8080}";
+    writePolicy(`    - {name: orders, ${at}, clusters: ["inbound|8080||"]}`);
+    const bin = join(folder, "bin");
+    mkdirSync(bin);
+    const words = ["--verify", "--out", out];
+    const without = await runIn({ PATH: bin }, target, policy, ...words);
+    expect(without.err).toContain(`Not verified: ${command} is not on PATH.`);
+    rmSync(out, { recursive: true });
+    writeFileSync(join(bin, command), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    const asked = await runIn({ PATH: bin }, target, policy, ...words);
+    expect(asked).toMatchObject({ code, err: expect.stringContaining(told) });
+    expect(asked.err).not.toContain("headgate-verify-");
+    expect(existsSync(out)).toBe(code === 0);
   });
 
   it.each([

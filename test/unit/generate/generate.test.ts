@@ -1,10 +1,13 @@
 import { describe, expect, it } from "vitest";
+import { hasObjects } from "../../../src/generate/check/check-objects.js";
 import type { Document } from "../../../src/generate/document.js";
 import { isSafePath, pathCharsMax } from "../../../src/generate/document-path.js";
 import { generate } from "../../../src/generate/generate.js";
 import { usualGenerateOptions } from "../../../src/generate/generate-options.js";
 import type { GenerateProblem } from "../../../src/generate/generator.js";
+import { plainTree } from "../../../src/generate/plain-tree.js";
 import { policyOf } from "../../support/generated.js";
+import { manyServices } from "../../support/many-services.js";
 
 const text = `apiVersion: headgate.dev/v1alpha1
 kind: Policy
@@ -35,6 +38,22 @@ describe("the hash of a policy", () => {
       expect(hashOf(text + limits(other)), other).not.toBe(usual);
     }
     expect(hashOf((text + limits(minute)).replace("port: 80", "port: 81"))).not.toBe(usual);
+  });
+});
+
+describe("generated objects of 100 services", () => {
+  /** What `kubectl apply` keeps of an object in an annotation, in bytes at most. */
+  const appliedBytesMax = 262_144;
+  const many = policyOf([{ file: "policy.yaml", text: manyServices(100) }]);
+
+  it.each(["istio", "gateway"] as const)("of %s go through kubectl apply", (target) => {
+    const options = { ...usualGenerateOptions, gatewayVersion: { major: 1, minor: 8 } };
+    const { documents, problems } = generate({ target, policy: many, options }, []);
+    expect(problems.filter(({ severity }) => severity === "error")).toEqual([]);
+    const objects = documents.filter(hasObjects).flatMap(({ parts }) => parts.map(plainTree));
+    const sizes = objects.map((object) => JSON.stringify(object).length);
+    expect(objects.length).toBeGreaterThan(200);
+    expect(Math.max(...sizes)).toBeLessThan(appliedBytesMax);
   });
 });
 

@@ -43,6 +43,7 @@ const treacherous = [
     "a\r\nb",
     "\r",
     "---",
+    "a\n---\n...",
     "...",
     "?",
   ],
@@ -147,6 +148,12 @@ describe("renderDocument()", () => {
     const text = renderDocument(yaml({ a: noted("b\rc\u2028d\u0085e", 1) }), made);
     expect(parse(text)).toEqual({ a: 1 });
     expect(text.split(/[\n\r\u0085\u2028\u2029]/)).toHaveLength(6);
+  });
+
+  it.each(treacherous)("gives a document that is %j, which ends no other one", (text) => {
+    const read = parseAllDocuments(body(text, { [text]: text }, [text]));
+    const meant = Array.from(read, (document): unknown => document.toJS());
+    expect(meant).toEqual([text, { [text]: text }, [text]]);
   });
 
   it("gives text that every YAML reads as what was meant", () => {

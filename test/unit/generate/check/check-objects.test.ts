@@ -15,6 +15,13 @@ function messagesOf(kind: DocumentKind, ...parts: readonly Tree[]): readonly str
 
 const kubernetes: DocumentKind = { format: "yaml", is: "kubernetes" };
 
+const mapOf = (name: string, text: string) => {
+  return { apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data: { text } };
+};
+const problemsOf = (...parts: ReturnType<typeof mapOf>[]) => {
+  return check([{ path: "a.yaml", kind: kubernetes, parts, title: "" }], usualGenerateOptions);
+};
+
 describe("objectCheck()", () => {
   it("names the file, the object and the place of what is wrong", () => {
     const spec = { ports: [{ port: "http" }] };
@@ -30,5 +37,26 @@ describe("objectCheck()", () => {
   it("leaves what is no object of Kubernetes alone", () => {
     expect(messagesOf({ format: "yaml", is: "values" }, { kind: "Service" })).toEqual([]);
     expect(messagesOf({ format: "text" }, "a")).toEqual([]);
+  });
+
+  it("refuses an object that no cluster takes, and says what to do", () => {
+    const spare = JSON.stringify(mapOf("a", "")).length;
+    expect(problemsOf(mapOf("a", "x".repeat(1_507_328 - spare)))).toEqual([]);
+    expect(problemsOf(mapOf("a", "ä".repeat((1_507_328 - spare) / 2 + 1)))).toEqual([
+      {
+        id: "HG459",
+        spot: { service: undefined, path: [] },
+        message: "a.yaml: ConfigMap a has 1507329 bytes, and a cluster takes no more than 1507328",
+        hint: "give its services fewer limits, or put some of them into a policy of their own",
+        severity: "error",
+      },
+    ]);
+  });
+
+  it("refuses two objects of one name, of which a cluster would keep the last", () => {
+    expect(problemsOf(mapOf("a", "x"), mapOf("b", "x"))).toEqual([]);
+    expect(problemsOf(mapOf("a", "x"), mapOf("a", "y"))).toMatchObject([
+      { id: "HG458", message: "a.yaml: ConfigMap a is there twice" },
+    ]);
   });
 });

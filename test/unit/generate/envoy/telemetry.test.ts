@@ -62,7 +62,7 @@ function readMetrics(): readonly string[] {
     return parts.flatMap((part) => dashboardShape.parse(plainTree(part)).panels);
   });
   const queries = [
-    ...alertRules(fullPolicy, { replicas: 2 }).map(({ expr }) => expr),
+    ...alertRules(fullPolicy, { replicas: 2, namespace: "headgate" }).map(({ expr }) => expr),
     ...panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
   ];
   const metrics = queries.flatMap((expr) => readQuery(expr).selectors.map(({ metric }) => metric));

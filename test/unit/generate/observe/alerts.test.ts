@@ -5,14 +5,16 @@ import { readGenerateOptions } from "../../../../src/cli/generate-flags.js";
 import { usualGenerateOptions } from "../../../../src/generate/generate-options.js";
 import { alertWords } from "../../../../src/generate/observe/alert-words.js";
 import { alertRules, generateAlerts } from "../../../../src/generate/observe/alerts.js";
+import { watchedClusters } from "../../../../src/generate/observe/envoy-alerts.js";
 import { inhibitRules } from "../../../../src/generate/observe/inhibition.js";
 import { sectionOf } from "../../../../src/generate/observe/runbook.js";
-import { policyOf } from "../../../support/generated.js";
+import { caseOptions, casePolicy, policyOf } from "../../../support/generated.js";
 import { readQuery } from "../../../support/promql.js";
+import { recordedTranslation, translatedCases } from "../../../support/translated.js";
 
 const text = readFileSync("test/golden/generate/alerts/everything/policy.yaml", "utf8");
 const policy = policyOf([{ file: "policy.yaml", text }]);
-const rules = alertRules(policy, { replicas: 3 });
+const rules = alertRules(policy, { replicas: 3, namespace: "headgate" });
 
 function exprOf(alert: string): string {
   return rules.find((rule) => rule.alert === alert)?.expr ?? "";
@@ -38,6 +40,31 @@ describe("alertRules()", () => {
       }
     }
   });
+
+  it("knows clusters by the names that they have in each kind of Envoy", () => {
+    const upstream = "upstream: {address: orders.shop.svc.cluster.local, port: 8080}";
+    const bare = text.replace(/ {2}services:[^]*/, `  services: [{name: orders, ${upstream}}]\n`);
+    const [orders] = policyOf([{ file: "policy.yaml", text: bare }]).services;
+    expect(orders && watchedClusters(orders, "headgate")).toEqual([
+      "orders",
+      "outbound|8080||orders.shop.svc.cluster.local",
+      "httproute/headgate/orders/rule/0",
+    ]);
+  });
+
+  it.each(translatedCases().map((given) => [given.name, given] as const))(
+    "knows the clusters that Envoy Gateway makes of %s",
+    (_, given) => {
+      const { namespace } = caseOptions(given);
+      const names = casePolicy(given).services.flatMap((service) => {
+        return watchedClusters({ ...service, clusters: [] }, namespace);
+      });
+      const made = recordedTranslation(given).clusters.map((cluster) => String(cluster["name"]));
+      const routed = made.filter((name) => /^httproute\/.*\/rule\/0$/.test(name));
+      expect(routed.length).toBeGreaterThan(0);
+      expect(names).toEqual(expect.arrayContaining(routed));
+    },
+  );
 
   it("names in the runbook only lines that the log has", () => {
     const folder = "src/app";
@@ -101,7 +128,9 @@ describe("alertRules()", () => {
 
   it("raises nothing about what the policy does not have", () => {
     const bare = policyOf([{ file: "policy.yaml", text: "domain: shop\n" }]);
-    const names = alertRules(bare, { replicas: 1 }).map(({ alert }) => alert);
+    const names = alertRules(bare, { replicas: 1, namespace: "headgate" }).map(
+      ({ alert }) => alert,
+    );
     expect(names.filter((name) => name.startsWith("Envoy"))).toEqual([]);
     expect(names).not.toContain("HeadgateNearLimit");
     expect(names).not.toContain("HeadgateReplicasMissing");
