@@ -43,7 +43,7 @@ describe("alertRules()", () => {
 
   it("knows clusters by the names that they have in each kind of Envoy", () => {
     const upstream = "upstream: {address: orders.shop.svc.cluster.local, port: 8080}";
-    const bare = text.replace(/ {2}services:[^]*/, `  services: [{name: orders, ${upstream}}]\n`);
+    const bare = text.replace(/ {2}services:[\s\S]*/, `  services: [{name: orders, ${upstream}}]\n`);
     const [orders] = policyOf([{ file: "policy.yaml", text: bare }]).services;
     expect(orders && watchedClusters(orders, "headgate")).toEqual([
       "orders",
