@@ -169,7 +169,7 @@ function withoutComments(tree: Tree): Exclude<Tree, Noted> {
 /** Texts that no reader of YAML takes for anything else; the second ones are durations. */
 const plainWord = new RegExp(
   [
-    "^(?!(?:y|n|yes|no|on|off|true|false|null|nan|inf|infinity)$)",
+    "^(?!(?:y|n|yes|no|on|off|true|false|null|nan|inf|infinity|e-?\\d+)$)",
     "(?:[a-z][-\\w./|]{0,99}|\\d+(?:\\.\\d+)?m?s)$",
   ].join(""),
   "i",

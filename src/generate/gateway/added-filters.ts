@@ -1,6 +1,6 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { noted, type Tree } from "../document.js";
-import { adaptiveConcurrencyFilter } from "../envoy/adaptive-concurrency.js";
+import { adaptiveConcurrencyFilter, reportSharedPins } from "../envoy/adaptive-concurrency.js";
 import { admissionControlFilter } from "../envoy/admission-control.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { localRateLimitFilter } from "../envoy/local-rate-limit.js";
@@ -15,6 +15,7 @@ export function addedFilters(
   services: readonly ServicePolicy[],
   context: EnvoyContext,
 ): readonly Tree[] {
+  reportSharedPins(services, context);
   return [
     localRateLimitFilter(services, context),
     ...quotaFilters(services, context).map(({ filter }) => filter),

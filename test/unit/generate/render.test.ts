@@ -27,7 +27,7 @@ function body(...parts: readonly Tree[]): string {
 
 /** Texts that one reader or another takes for something else. */
 const treacherous = [
-  ...["y", "n", "Y", "yes", "no", "on", "off", "true", "False", "null", "~", ""],
+  ...["y", "n", "Y", "e0", "E-12", "yes", "no", "on", "off", "true", "False", "null", "~", ""],
   ...["1e3", "0123", "0o17", "0x1F", "0b11", "1_000", "1:30", "190:20:30.15", "+12", "-0", ".5"],
   ...[".inf", "-.INF", ".NaN", "inf", "2001-12-14", "2001-12-14t21:59:43.10-05:00", "=", "<<"],
   ...["- a", "a: b", "a #b", "# a", "*a", "&a", "!a", "%a", "@a", "`a", "{a}", "[a]", "a,b", ": "],

@@ -256,6 +256,18 @@ const others: readonly Remedy[] = [
     edit: [/feedback: \[adaptiveConcurrency\]/g, "feedback: [circuitBreakers]"],
   },
   {
+    id: "HG348",
+    spec: "services: [{name: orders, upstream: {address: api.example.com, port: 443}}]",
+    hint: "tls: off",
+    edit: ["port: 443", "port: 443, tls: off"],
+  },
+  {
+    id: "HG359",
+    spec: serving("{name: orders, upgrades: []}"),
+    hint: "leave upgrades out",
+    edit: ["upgrades: []", "timeouts: {}"],
+  },
+  {
     id: "HG343",
     about: "localRateLimit",
     spec: serving("{name: orders, localRateLimit: {requests: 5}}"),
