@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -186,11 +187,7 @@ describe("Envoy Gateway's own translation, at a real Envoy", () => {
       const bootstrap = translatedBootstrap(recordedTranslation(given), {
         adminPort: 0,
         listenerPorts: { [httpPort]: 0, [httpsPort]: 0, [usualPort]: 0 },
-        endpointPorts: {
-          [serviceAddress]: anywhere,
-          [strangerAddress]: anywhere,
-          [headgateAddress]: anywhere,
-        },
+        endpointPorts: Object.fromEntries(addressesIn(given).map((one) => [one, anywhere])),
         rateLimitPort: anywhere,
       });
       const path = join(stage.folder, `${name.replaceAll("/", "-")}-taken.json`);
@@ -200,3 +197,8 @@ describe("Envoy Gateway's own translation, at a real Envoy", () => {
     },
   );
 });
+
+/** The addresses of Services around a case. */
+function addressesIn({ folder }: GeneratedCase): readonly string[] {
+  return readFileSync(join(folder, "around.yaml"), "utf8").match(/\b192\.0\.2\.\d+\b/g) ?? [];
+}

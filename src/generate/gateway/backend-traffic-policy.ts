@@ -9,7 +9,7 @@ import type {
 } from "../../policy/upstream-policy.js";
 import { usualOutlierDetection, usualUpgrades } from "../../policy/usual-upstream.js";
 import { specObject } from "../custom-object.js";
-import type { Tree, TreeMap } from "../document.js";
+import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { requestsMaxOf } from "../requests-max.js";
 import { envoyGatewayVersion, gatewayDuration, gatewayGroup, routePlace } from "./gateway-names.js";
@@ -76,12 +76,15 @@ function active({ probe, ...times }: HealthCheckPolicy): TreeMap {
   };
 }
 
+/** Else Envoy takes the whole cluster for wrong; what hosts speak is said beside the Service. */
+const grpcProbeNote = "Needs appProtocol kubernetes.io/h2c at the Service's port.";
+
 function activeProbe(probe: HealthProbe): TreeMap {
   switch (probe.kind) {
     case "tcp":
       return { type: "TCP", tcp: {} };
     case "grpc":
-      return { type: "GRPC", grpc: { service: probe.service } };
+      return { type: noted(grpcProbeNote, "GRPC"), grpc: { service: probe.service } };
     case "http": {
       const { path, host, statuses } = probe;
       return { type: "HTTP", http: { hostname: host, path, expectedStatuses: statuses } };
