@@ -1,6 +1,6 @@
 import { ServiceError } from "../core/errors.js";
 import type { JsonObject } from "../core/json.js";
-import { isLeanJson } from "../core/json-count.js";
+import { isJsonWithin, isLeanJson, type JsonBounds } from "../core/json-count.js";
 import type { RecordKind, SharedRecord } from "./shared-records.js";
 
 /**
@@ -36,13 +36,16 @@ class TextRecord implements SharedRecord {
   }
 }
 
+/** What a record may have: many times what one has, of which a policy's files are the most. */
+const recordMax: JsonBounds = { containersMax: 8_192, valuesMax: 16_384 };
+
 /**
  * A JSON object from a text.
  *
  * @throws ServiceError STORE_PROTOCOL for anything else
  */
 export function parseObject(text: string): JsonObject {
-  if (!isLeanJson(text)) throw new ServiceError("STORE_PROTOCOL");
+  if (!isJsonWithin(text, recordMax) || !isLeanJson(text)) throw new ServiceError("STORE_PROTOCOL");
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -1,5 +1,5 @@
 import { ServiceError } from "../core/errors.js";
-import { isLeanJson } from "../core/json-count.js";
+import { isJsonWithin, isLeanJson, type JsonBounds } from "../core/json-count.js";
 import { followJsonPointer } from "../core/json-pointer.js";
 import { ReadingSum, type SignalReadings } from "./signal-readings.js";
 
@@ -94,8 +94,14 @@ function sampleValue(sample: unknown): number {
   return typeof value === "string" ? parseReading(value) : Number.NaN;
 }
 
+/**
+ * What an answer may have. Two thousand series with one label each have as many; members with names
+ * of their own are what `JSON.parse` takes longest for.
+ */
+const answerMax: JsonBounds = { containersMax: 8_192, valuesMax: 12_288 };
+
 function parseJson(text: string): unknown {
-  if (!isLeanJson(text)) {
+  if (!isJsonWithin(text, answerMax) || !isLeanJson(text)) {
     throw new ServiceError("SIGNAL_TOO_LARGE", "It has too many lists and objects for its length.");
   }
   try {
