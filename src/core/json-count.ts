@@ -32,9 +32,11 @@ const leanMax: JsonBounds = { containersMax: 32_768, valuesMax: 131_072 };
 /**
  * Whether a JSON text has so few lists and objects that it takes no more than ten times its bytes:
  * one for each eight characters, and 64. `[[],[],...]` would take twenty times.
+ *
+ * @param max the most of any text, however long. Default 32,768 lists and objects, 131,072 values
  */
-export function isLeanJson(text: string): boolean {
-  const { containersMax, valuesMax } = leanMax;
+export function isLeanJson(text: string, max: JsonBounds = leanMax): boolean {
+  const { containersMax, valuesMax } = max;
   const ownMax = containersFree + text.length / charsPerContainer;
   return isJsonWithin(text, { containersMax: Math.min(containersMax, ownMax), valuesMax });
 }

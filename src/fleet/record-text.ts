@@ -1,6 +1,6 @@
 import { ServiceError } from "../core/errors.js";
 import type { JsonObject } from "../core/json.js";
-import { isJsonWithin, isLeanJson, type JsonBounds } from "../core/json-count.js";
+import { isLeanJson, type JsonBounds } from "../core/json-count.js";
 import type { RecordKind, SharedRecord } from "./shared-records.js";
 
 /**
@@ -45,7 +45,7 @@ const recordMax: JsonBounds = { containersMax: 8_192, valuesMax: 16_384 };
  * @throws ServiceError STORE_PROTOCOL for anything else
  */
 export function parseObject(text: string): JsonObject {
-  if (!isJsonWithin(text, recordMax) || !isLeanJson(text)) throw new ServiceError("STORE_PROTOCOL");
+  if (!isLeanJson(text, recordMax)) throw new ServiceError("STORE_PROTOCOL");
   let value: unknown;
   try {
     value = JSON.parse(text);

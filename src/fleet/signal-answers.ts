@@ -1,5 +1,5 @@
 import { ServiceError } from "../core/errors.js";
-import { isJsonWithin, isLeanJson, type JsonBounds } from "../core/json-count.js";
+import { isLeanJson, type JsonBounds } from "../core/json-count.js";
 import { followJsonPointer } from "../core/json-pointer.js";
 import { ReadingSum, type SignalReadings } from "./signal-readings.js";
 
@@ -101,7 +101,7 @@ function sampleValue(sample: unknown): number {
 const answerMax: JsonBounds = { containersMax: 8_192, valuesMax: 12_288 };
 
 function parseJson(text: string): unknown {
-  if (!isJsonWithin(text, answerMax) || !isLeanJson(text)) {
+  if (!isLeanJson(text, answerMax)) {
     throw new ServiceError("SIGNAL_TOO_LARGE", "It has too many lists and objects for its length.");
   }
   try {
