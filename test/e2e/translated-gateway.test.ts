@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { classRequests, everyClass } from "../support/class-requests.js";
 import { Envoy } from "../support/envoy.js";
 import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { freePort } from "../support/free-port.js";
@@ -93,34 +94,22 @@ describe("Envoy Gateway's own translation, at a real Envoy", () => {
       expect(others).toEqual([first]);
       return first ?? 0;
     };
-    const ways: Readonly<Record<string, Omit<HttpAsk, "port">>> = {
-      rest: { path: "/orders" },
-      auth: { path: "/auth/x" },
-      login: { path: "/login/y?z=1" },
-      oauth: { path: "/oauth2/y" },
-      bypass: { path: "/healthz/z" },
-      critical: { path: "/admin/delete", method: "DELETE", headers: { "x-team": "payments" } },
-      "half critical": { path: "/admin/delete", method: "DELETE" },
-      low: { path: "/orders", headers: { "x-batch": "1" } },
-    };
     const statuses = async (headers: Readonly<Record<string, string>>) => {
-      const entries = Object.entries(ways).map(async ([way, ask]) => {
+      const entries = Object.entries(classRequests).map(async ([way, ask]) => {
         return [way, await statusOf({ ...ask, headers: { ...ask.headers, ...headers } })];
       });
       return Object.fromEntries(await Promise.all(entries));
     };
     const key = { "x-api-key": "the-key" };
-    const all = (status: number) =>
-      Object.fromEntries(Object.keys(ways).map((way) => [way, status]));
-    expect(await statuses({})).toEqual(all(401));
-    expect(await statuses(key)).toEqual(all(200));
+    expect(await statuses({})).toEqual(everyClass(401));
+    expect(await statuses(key)).toEqual(everyClass(200));
 
     await envoy.setRuntime({ "headgate.shed.orders.normal": "100" });
     const restShed = { rest: 503, "half critical": 503 };
-    expect(await statuses(key)).toEqual({ ...all(200), ...restShed });
-    expect(await statuses({})).toEqual({ ...all(401), ...restShed });
+    expect(await statuses(key)).toEqual({ ...everyClass(200), ...restShed });
+    expect(await statuses({})).toEqual({ ...everyClass(401), ...restShed });
     await envoy.setRuntime({ "headgate.shed.orders.low": "100" });
-    expect(await statuses(key)).toEqual({ ...all(200), ...restShed, low: 503 });
+    expect(await statuses(key)).toEqual({ ...everyClass(200), ...restShed, low: 503 });
   });
 
   it("charges tokens once the response is through, and refuses who has used them up", async () => {

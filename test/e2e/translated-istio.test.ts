@@ -1,6 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { classRequests, everyClass } from "../support/class-requests.js";
 import { Envoy } from "../support/envoy.js";
 import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { freePort } from "../support/free-port.js";
@@ -121,20 +122,6 @@ const token = [
   "Q",
 ].join("");
 
-/** Requests of every class that the policy of the cases knows. */
-const ways: Readonly<Record<string, Omit<HttpAsk, "port">>> = {
-  rest: { path: "/orders" },
-  auth: { path: "/auth/x" },
-  login: { path: "/login/y?z=1" },
-  oauth: { path: "/oauth2/y" },
-  bypass: { path: "/healthz/z" },
-  critical: { path: "/admin/delete", method: "DELETE", headers: { "x-team": "payments" } },
-  "half critical": { path: "/admin/delete", method: "DELETE" },
-  low: { path: "/orders", headers: { "x-batch": "1" } },
-};
-const allWays = (status: number) =>
-  Object.fromEntries(Object.keys(ways).map((way) => [way, status]));
-
 async function startWithHeadgate(
   name: string,
   proxy: string,
@@ -190,7 +177,7 @@ describe("istiod's own translation of authentication, at a real Envoy", () => {
     async ({ name, proxy, listeners, host }) => {
       const { envoy, http, ports } = await startWithHeadgate(name, proxy, listeners);
       const statuses = async (port: number, headers: Readonly<Record<string, string>>) => {
-        const entries = Object.entries(ways).map(async ([way, ask]) => {
+        const entries = Object.entries(classRequests).map(async ([way, ask]) => {
           const sent = { ...ask, port, headers: { host, ...ask.headers, ...headers } };
           return [way, (await http.send(sent)).status] as const;
         });
@@ -208,16 +195,16 @@ describe("istiod's own translation of authentication, at a real Envoy", () => {
           "headgate.shed.orders.normal": "",
           "headgate.shed.orders.low": "",
         });
-        expect(await statuses(port, {})).toEqual(allWays(403));
-        expect(await statuses(port, forged)).toEqual(allWays(401));
-        expect(await statuses(port, known)).toEqual(allWays(200));
+        expect(await statuses(port, {})).toEqual(everyClass(403));
+        expect(await statuses(port, forged)).toEqual(everyClass(401));
+        expect(await statuses(port, known)).toEqual(everyClass(200));
 
         await envoy.setRuntime({
           "headgate.shed.orders.normal": "100",
           "headgate.shed.orders.low": "100",
         });
-        expect(await statuses(port, {})).toEqual(allWays(403));
-        expect(await statuses(port, known)).toEqual({ ...allWays(200), ...shedOf });
+        expect(await statuses(port, {})).toEqual(everyClass(403));
+        expect(await statuses(port, known)).toEqual({ ...everyClass(200), ...shedOf });
         await envoy.setRuntime({
           "headgate.shed.orders.normal": "",
           "headgate.shed.orders.low": "",

@@ -1,12 +1,19 @@
 import { spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parse, stringify } from "yaml";
+import { stringify } from "yaml";
 import { z } from "zod";
 import { type GeneratedCase, generatedCases } from "./generated.js";
-import { isTranslated, mapTree, translationInput, type XdsMap } from "./translated.js";
+import {
+  inputDigest,
+  isTranslated,
+  mapTree,
+  readRecord,
+  recordOf,
+  translationInput,
+  type XdsMap,
+} from "./translated.js";
 
 /**
  * What istiod makes of a golden case, of the objects that a mesh has beside it (`around.yaml`) and
@@ -38,8 +45,7 @@ export function meshCases(): readonly GeneratedCase[] {
 
 /** A digest of what the translator of a case is given. */
 export function meshDigest(given: GeneratedCase): string {
-  const input = translationInput(given) + readFileSync(proxiesOf(given), "utf8");
-  return createHash("sha256").update(input).digest("hex").slice(0, 16);
+  return inputDigest(translationInput(given) + readFileSync(proxiesOf(given), "utf8"));
 }
 
 /** Runs istiod's translator, which has to be on PATH, and keeps what it makes. */
@@ -71,17 +77,12 @@ export function recordMesh(given: GeneratedCase): void {
 
 /** What was recorded of a case. */
 export function recordedMesh(given: GeneratedCase): MeshTranslation {
-  const text = readFileSync(recordOf(given), "utf8");
-  const [, madeOf = ""] = /^# Made by .* of (\w+)\.$/m.exec(text) ?? [];
-  return { madeOf, proxies: proxiesShape.parse(parse(text)) };
+  const { madeOf, made } = readRecord(given);
+  return { madeOf, proxies: proxiesShape.parse(made) };
 }
 
 function proxiesOf({ folder }: GeneratedCase): string {
   return join(folder, "proxies.json");
-}
-
-function recordOf({ folder }: GeneratedCase): string {
-  return join(folder, "translated.yaml");
 }
 
 /** Tags of traces are a third of all that istiod writes. */

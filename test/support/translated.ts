@@ -46,7 +46,12 @@ export function translationInput(given: GeneratedCase): string {
 
 /** A digest of what the translator of a case is given. */
 export function translationDigest(given: GeneratedCase): string {
-  return createHash("sha256").update(translationInput(given)).digest("hex").slice(0, 16);
+  return inputDigest(translationInput(given));
+}
+
+/** A digest of what a translator is given. */
+export function inputDigest(input: string): string {
+  return createHash("sha256").update(input).digest("hex").slice(0, 16);
 }
 
 /** Runs the translator, which has to be on PATH, and keeps what it makes. */
@@ -72,9 +77,8 @@ function certified(text: string): string {
 
 /** What was recorded of a case. */
 export function recordedTranslation(given: GeneratedCase): Translation {
-  const text = readFileSync(recordOf(given), "utf8");
-  const [, madeOf = ""] = /^# Made by .* of (\w+)\.$/m.exec(text) ?? [];
-  const gateways = z.object({ xds: z.record(z.string(), dumpShape) }).parse(parse(text)).xds;
+  const { madeOf, made } = readRecord(given);
+  const gateways = z.object({ xds: z.record(z.string(), dumpShape) }).parse(made).xds;
   const configs = Object.values(gateways).flatMap((dump) => dump.configs);
   const dump: z.infer<typeof configShape> = Object.assign({}, ...configs);
   return {
@@ -95,8 +99,19 @@ const configShape = z.object({
 });
 const dumpShape = z.object({ configs: z.array(configShape) });
 
-function recordOf({ folder }: GeneratedCase): string {
+/** Where it is kept what a translator made of a case. */
+export function recordOf({ folder }: GeneratedCase): string {
   return join(folder, "translated.yaml");
+}
+
+/** What a translator made of a case, and the digest of what it was given. */
+export function readRecord(given: GeneratedCase): {
+  readonly madeOf: string;
+  readonly made: unknown;
+} {
+  const text = readFileSync(recordOf(given), "utf8");
+  const [, madeOf = ""] = /^# Made by .* of (\w+)\.$/m.exec(text) ?? [];
+  return { madeOf, made: parse(text) };
 }
 
 /** Where a translated proxy stands on this machine. */
