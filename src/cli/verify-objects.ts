@@ -1,6 +1,7 @@
-import { access, constants, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, isAbsolute, join } from "node:path";
+import { dirname, join } from "node:path";
+import { onPath } from "../dev/provision.js";
 import { hasObjects } from "../generate/check/check-objects.js";
 import type { Document } from "../generate/document.js";
 import type { Target } from "../generate/generator.js";
@@ -46,7 +47,7 @@ export async function verifyObjects(
   const verifier = verifiers[target];
   if (verifier === undefined) return undefined;
   const { command, args, taken } = verifier;
-  const program = await findOnPath(command, path);
+  const [program] = onPath(command, { PATH: path });
   if (program === undefined) return { kind: "missing", command };
   const folder = await mkdtemp(join(tmpdir(), "headgate-verify-"));
   try {
@@ -68,17 +69,4 @@ export async function verifyObjects(
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-/** The first file of that name that may be run; a relative folder of PATH is nobody's. */
-async function findOnPath(command: string, path: string): Promise<string | undefined> {
-  for (const folder of path.split(delimiter).filter(isAbsolute)) {
-    const file = join(folder, command);
-    const isProgram = await access(file, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (isProgram) return file;
-  }
-  return undefined;
 }

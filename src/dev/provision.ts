@@ -123,7 +123,8 @@ async function versionOf(
   return parseVersion(name, output);
 }
 
-function onPath(command: string, env: Surroundings["env"]): readonly string[] {
+/** Programs of that name on PATH, the first one first; a relative folder of PATH is nobody's. */
+export function onPath(command: string, env: Surroundings["env"]): readonly string[] {
   return (env["PATH"] ?? "")
     .split(delimiter)
     .filter(isAbsolute)
