@@ -1,8 +1,9 @@
+import type { ListenerPolicy } from "../policy/proxy-policy.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
 import { usualFailurePercentage, usualSlowStart, usualUpgrades } from "../policy/usual-upstream.js";
 import type { EnvoyContext } from "./envoy/context.js";
 import { formatMinorVersion, isAtLeastVersion } from "./generate-options.js";
-import type { MinorVersion } from "./generator.js";
+import type { GenerateProblem, MinorVersion } from "./generator.js";
 
 /** What a target makes of an option. */
 export type OptionSupport =
@@ -21,6 +22,12 @@ export interface OptionRow {
   readonly gateway: OptionSupport;
   /** Whether a service says it, so that the target has to be told. */
   readonly isSaid: (service: ServicePolicy) => boolean;
+}
+
+/** An option of the listener. */
+export interface ListenerOptionRow extends Omit<OptionRow, "isSaid"> {
+  /** As above, where proxies without it would let in whom the policy keeps out. */
+  readonly isSaid?: (listener: ListenerPolicy) => boolean;
 }
 
 const patch = "EnvoyFilter";
@@ -156,8 +163,16 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
   },
 };
 
-/** What of the listener can be said, as above; where a target has no words, nothing is said. */
-export const listenerOptionRows: Readonly<Record<string, Omit<OptionRow, "isSaid">>> = {
+const istioTls = {
+  why: "its gateway's listeners are not ours",
+  instead: "leave it out, and say tls at the servers of your Gateway (mode, credentialName)",
+} as const;
+
+/**
+ * What of the listener can be said, as above; where a target has no words, nothing is said, but for
+ * TLS.
+ */
+export const listenerOptionRows: Readonly<Record<string, ListenerOptionRow>> = {
   maxConnections: {
     envoy: "`connection_limit`",
     istio: { why: "its gateway's listeners are not ours", instead: "bound it at the Service" },
@@ -193,16 +208,50 @@ export const listenerOptionRows: Readonly<Record<string, Omit<OptionRow, "isSaid
     istio: { by: patch },
     gateway: { by: "ClientTrafficPolicy" },
   },
+  tls: {
+    envoy: "`DownstreamTlsContext`",
+    istio: istioTls,
+    gateway: { by: "ClientTrafficPolicy" },
+    isSaid: ({ tls }) => tls !== undefined,
+  },
+  "tls.certFile": {
+    envoy: "`tls_certificates`",
+    istio: istioTls,
+    gateway: {
+      why: "certificates are Secrets, which the Gateway's listeners name",
+      instead: "tls: {secret: NAME}, and the same in certificateRefs of your Gateway",
+    },
+    isSaid: ({ tls }) => tls?.kind === "files",
+  },
+  "tls.secret": {
+    envoy: "SDS, `path_config_source`",
+    istio: istioTls,
+    gateway: { by: "ClientTrafficPolicy" },
+  },
+  "tls.subjectAltNames": {
+    envoy: "`match_typed_subject_alt_names`",
+    istio: istioTls,
+    gateway: { by: "ClientTrafficPolicy", since: 5 },
+    isSaid: ({ tls }) => (tls?.subjectAltNames.length ?? 0) > 0,
+  },
 };
 
-/** Reports what services say that a target, or its version, has no words for. */
+/** Reports what a policy says that a target, or its version, has no words for. */
 export function reportOptions(target: OtherTarget, context: EnvoyContext): void {
+  const { services, proxies } = context.policy;
   for (const [option, row] of Object.entries(serviceOptionRows)) {
-    const support = row[target];
-    for (const service of context.policy.services) {
-      if (!row.isSaid(service)) continue;
-      reportOption({ target, service, option, support }, context);
+    for (const { name } of services.filter(row.isSaid)) {
+      const spot = { service: name, path: option.split(".") };
+      reportOption({ target, option, spot, support: row[target] }, context);
     }
+  }
+  for (const [name, row] of Object.entries(listenerOptionRows)) {
+    if (row.isSaid?.(proxies.listener) !== true) continue;
+    const wider = listenerOptionRows[name.split(".")[0] ?? ""];
+    if (wider !== row && wider?.[target] === row[target]) continue;
+    const path = ["proxies", "listener", ...name.split(".")];
+    const spot = { service: undefined, path };
+    reportOption({ target, option: path.join("."), spot, support: row[target] }, context);
   }
 }
 
@@ -211,19 +260,19 @@ const titles = { istio: "Istio", gateway: "Envoy Gateway" } as const;
 function reportOption(
   {
     target,
-    service,
     option,
+    spot,
     support,
   }: {
     readonly target: OtherTarget;
-    readonly service: ServicePolicy;
     readonly option: string;
+    readonly spot: GenerateProblem["spot"];
     readonly support: OptionSupport;
   },
   { options, report }: EnvoyContext,
 ): void {
   const version = target === "istio" ? options.istioVersion : options.gatewayVersion;
-  const problem = { id: "HG359", spot: { service: service.name, path: option.split(".") } };
+  const problem = { id: "HG359", spot } as const;
   const severity = "error";
   if ("why" in support) {
     const message = `${titles[target]} has no ${option}: ${support.why}`;

@@ -33,13 +33,22 @@ export function readClientTls(
   usual: { readonly address: string; readonly caFile: string },
 ): ClientTls {
   const { reader } = block;
-  const file = (name: string): string | undefined => {
-    const field = block.field(name);
-    return field && readFilePath(reader, field);
-  };
-  const caFile = file("caFile") ?? usual.caFile;
-  const certFile = file("certFile");
-  const keyFile = file("keyFile");
+  const caFile = readFile(block, "caFile") ?? usual.caFile;
+  const certificate = readCertificateFiles(block);
+  const nameField = block.field("serverName");
+  const serverName = (nameField && readAddress(reader, nameField)) ?? usual.address;
+  return { caFile, certificate, serverName };
+}
+
+function readFile(block: Block, name: string): string | undefined {
+  const field = block.field(name);
+  return field && readFilePath(block.reader, field);
+}
+
+/** Reads a certificate and its key, which come together. */
+export function readCertificateFiles(block: Block): ClientTls["certificate"] {
+  const certFile = readFile(block, "certFile");
+  const keyFile = readFile(block, "keyFile");
   for (const [name, other] of [
     ["certFile", "keyFile"],
     ["keyFile", "certFile"],
@@ -48,10 +57,14 @@ export function readClientTls(
     const message = `"${name}" is of no use without "${other}"`;
     block.report(name, { id: "HG207", message, expected: `${other} beside it` });
   }
-  const nameField = block.field("serverName");
-  const serverName = (nameField && readAddress(reader, nameField)) ?? usual.address;
-  const hasBoth = certFile !== undefined && keyFile !== undefined;
-  return { caFile, certificate: hasBoth ? { certFile, keyFile } : undefined, serverName };
+  return certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile };
+}
+
+/** Reads names of which a certificate has to have one; none where they are left out. */
+export function readSubjectAltNames(block: Block): readonly string[] {
+  const expected = "a list of names of which the certificate has one";
+  const items = block.items("subjectAltNames", expected, subjectAltNamesMax);
+  return items.flatMap((item) => block.reader.readText(item, subjectAltNameRule) ?? []);
 }
 
 /** Reads `tls` of an upstream: on where it stands, and by itself on port 443. */
@@ -66,8 +79,6 @@ export function readUpstreamTls(
     return port === tlsPort ? { ...usual, subjectAltNames: [address] } : undefined;
   }
   const tls = readClientTls(block, { address, caFile: systemCaFile });
-  const expected = "a list of names of which the certificate has one";
-  const items = block.items("subjectAltNames", expected, subjectAltNamesMax);
-  const names = items.flatMap((item) => block.reader.readText(item, subjectAltNameRule) ?? []);
+  const names = readSubjectAltNames(block);
   return { ...tls, subjectAltNames: names.length === 0 ? [tls.serverName] : names };
 }

@@ -4,6 +4,7 @@ import { readAdmissionControl } from "./admission-control.js";
 import { Block } from "./block.js";
 import { thresholdBounds } from "./circuit-breakers.js";
 import { readClientTls } from "./client-tls.js";
+import { readListenerTls } from "./listener-tls.js";
 import type { Field, NodeReader } from "./node-reader.js";
 import { visibleText } from "./problem.js";
 import { readOverload } from "./proxy-overload.js";
@@ -26,7 +27,7 @@ import {
 } from "./proxy-shapes.js";
 import type { DurationBounds } from "./quantities.js";
 import { tryTimeBounds } from "./retries.js";
-import { readAddress, readHostPattern, readLabel, readUrl } from "./service-texts.js";
+import { readAddress, readFilePath, readHostPattern, readLabel, readUrl } from "./service-texts.js";
 
 /** Proxies that share a fleet's limit. */
 const expectedProxiesMax = 1_000_000;
@@ -64,6 +65,7 @@ export const streamBounds = { min: 1, max: streamsMax } as const;
 /** What is left out is as usual. */
 function readProxies(block: Block): ProxyPolicy {
   const usual = usualProxies;
+  const folderField = block.field("secretsFolder");
   return {
     expectedCount: block.whole("expected", usual.expectedCount, expectedBounds),
     headgate: readHeadgate(block),
@@ -73,6 +75,7 @@ function readProxies(block: Block): ProxyPolicy {
     adaptiveConcurrency: readAdaptiveConcurrency(block, undefined),
     admissionControl: readAdmissionControl(block, undefined),
     runbookUrl: readRunbookUrl(block),
+    secretsFolder: folderField && readFilePath(block.reader, folderField),
   };
 }
 
@@ -163,6 +166,7 @@ function readListener(proxies: Block): ListenerPolicy {
     headersCountMax: block.whole("maxHeadersCount", undefined, thresholdBounds),
     maxConnectionMs: block.durationMs("maxConnectionDuration", undefined, tryTimeBounds),
     escapedSlashes: readEscapedSlashes(block),
+    tls: readListenerTls(block),
   };
   refuseSharedPorts(block, listener);
   return listener;

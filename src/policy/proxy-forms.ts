@@ -1,4 +1,5 @@
 import { thresholdBounds } from "./circuit-breakers.js";
+import { subjectAltNameRule, subjectAltNamesMax } from "./client-tls.js";
 import {
   bytes,
   duration,
@@ -14,6 +15,7 @@ import {
   words,
   written,
 } from "./form.js";
+import { tlsVersions } from "./listener-tls.js";
 import {
   escapedSlashesActions,
   expectedBounds,
@@ -34,12 +36,14 @@ import {
   gatewayShape,
   headgatePlaceShape,
   listenerShape,
+  listenerTlsShape,
   overloadShape,
   proxiesShape,
 } from "./proxy-shapes.js";
 import { positiveRatioBounds } from "./quantities.js";
 import { tryTimeBounds } from "./retries.js";
 import { file, label } from "./service-forms.js";
+import { secretPattern } from "./service-texts.js";
 import { adaptiveConcurrencyForm, admissionControlForm } from "./upstream-forms.js";
 
 /** A host name or IP address. */
@@ -71,6 +75,36 @@ const headgateForm = mapForm(
       written(headgate.rateLimitTimeoutMs),
     ),
     failureModeDeny: row(flag, "Whether no answer means refused.", headgate.deniesWithoutAnswer),
+  },
+);
+
+/** `proxies.listener.tls`. */
+const listenerTlsForm = mapForm(
+  {
+    shape: listenerTlsShape,
+    docs: "TLS at what callers reach; with authorities, callers have to show a certificate.",
+    needed: [["certFile", "secret"]],
+    exclusive: [
+      ["secret", "certFile"],
+      ["secret", "keyFile"],
+      ["secret", "clientCaFile"],
+      ["mutual", "certFile"],
+    ],
+  },
+  {
+    certFile: row(file, "The proxy's certificate, as a file of the proxy."),
+    keyFile: row(file, "The key of `certFile`."),
+    clientCaFile: row(file, "The authorities of callers, who then need a certificate."),
+    secret: row(
+      text({ charsMax: 253 }, secretPattern),
+      "A secret with the certificate and its key, instead of files.",
+    ),
+    mutual: row(flag, "Whether callers need a certificate of the secret's authorities.", false),
+    subjectAltNames: row(
+      list(text(subjectAltNameRule), subjectAltNamesMax),
+      "Names of which a caller's certificate has one: hosts, addresses, URIs. Left out: any.",
+    ),
+    minVersion: row(words(...tlsVersions), "The oldest version that is spoken.", "TLSv1_2"),
   },
 );
 
@@ -122,6 +156,7 @@ const listenerForm = mapForm(
       "What an edge proxy does with %2F and %5C in paths. Left out: unescapeAndRedirect, or as " +
         "Istio or Envoy Gateway has it by itself.",
     ),
+    tls: row(map(listenerTlsForm), "TLS to it. Left out: plaintext."),
   },
 );
 
@@ -230,6 +265,11 @@ export const proxiesForm = mapForm(
       text({ charsMax: 2_048 }, /^https?:\/\/[^#{}]+$/),
       "Where people find the generated runbook: alerts link to its sections, unless " +
         "`--runbook-url` says where. Left out: the file beside the rules.",
+    ),
+    secretsFolder: row(
+      file,
+      "Where Envoys find the files of secrets, of which `NAME.yaml` has a certificate and " +
+        "`NAME-cacert.yaml` authorities. Left out: /etc/envoy/secrets.",
     ),
   },
 );

@@ -22,6 +22,8 @@ export interface ProxyPolicy {
   readonly admissionControl: AdmissionControlPolicy | undefined;
   /** Where people find the runbook of the alerts, without a fragment; undefined: beside them. */
   readonly runbookUrl: string | undefined;
+  /** Where Envoys of ours find the files of secrets. Undefined: `/etc/envoy/secrets`. */
+  readonly secretsFolder: string | undefined;
 }
 
 /** Where proxies find Headgate. */
@@ -69,7 +71,35 @@ export interface ListenerPolicy {
    * of ours, and what a mesh or gateway does by itself in theirs.
    */
   readonly escapedSlashes: EscapedSlashesAction | undefined;
+  /** Of what callers reach; undefined: plaintext. The egress listener is on loopback, without. */
+  readonly tls: ListenerTls | undefined;
 }
+
+/** Where the certificate of a listener comes from, and what vouches for callers' certificates. */
+export type CertificateSource =
+  /** Files as the proxy sees them, read as it starts. */
+  | {
+      readonly kind: "files";
+      readonly certFile: string;
+      readonly keyFile: string;
+      /** Undefined: callers need no certificate. */
+      readonly clientCaFile: string | undefined;
+    }
+  /** A secret by its name, which a proxy follows as it changes. */
+  | {
+      readonly kind: "secret";
+      readonly secret: string;
+      /** Whether callers have to show a certificate that the secret's authorities vouch for. */
+      readonly isMutual: boolean;
+    };
+
+/** Source: envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext. */
+export type ListenerTls = CertificateSource & {
+  /** Names of which a caller's certificate has one: hosts, addresses or URIs. Empty: any. */
+  readonly subjectAltNames: readonly string[];
+  /** Default "TLSv1_2". */
+  readonly versionMin: "TLSv1_2" | "TLSv1_3";
+};
 
 /** Source: HttpConnectionManager, `path_with_escaped_slashes_action`. */
 export type EscapedSlashesAction =
@@ -163,10 +193,12 @@ export const usualProxies: ProxyPolicy = {
     headersCountMax: undefined,
     maxConnectionMs: undefined,
     escapedSlashes: undefined,
+    tls: undefined,
   },
   gateway: { name: undefined, namespace: undefined, listeners: undefined },
   overload: undefined,
   adaptiveConcurrency: undefined,
   admissionControl: undefined,
   runbookUrl: undefined,
+  secretsFolder: undefined,
 };

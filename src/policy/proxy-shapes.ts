@@ -10,6 +10,7 @@ export const proxiesShape = shape("proxies", [
   "adaptiveConcurrency",
   "admissionControl",
   "runbookUrl",
+  "secretsFolder",
 ]);
 
 /** `proxies.headgate`. */
@@ -39,6 +40,18 @@ export const listenerShape = shape("a listener", [
   "maxHeadersCount",
   "maxConnectionDuration",
   "pathWithEscapedSlashesAction",
+  "tls",
+]);
+
+/** `proxies.listener.tls`. */
+export const listenerTlsShape = shape("tls of a listener", [
+  "certFile",
+  "keyFile",
+  "clientCaFile",
+  "secret",
+  "mutual",
+  "subjectAltNames",
+  "minVersion",
 ]);
 
 /** `proxies.gateway`. */

@@ -5,6 +5,7 @@ import { bootstrap } from "./bootstrap.js";
 import { isAddress } from "./domains.js";
 import { fragments } from "./fragments.js";
 import { planProxies } from "./proxies.js";
+import { secretFiles } from "./secrets.js";
 
 /** Whole Envoys, or pieces for ones that are there, of everything that a policy says of proxies. */
 export const generateEnvoy: Generator = (policy, options) => {
@@ -35,7 +36,9 @@ export const generateEnvoy: Generator = (policy, options) => {
   const plans = planProxies(policy, options, report);
   const isWhole = options.form === "bootstrap";
   if (isWhole) for (const service of policy.services) reportMetadata(service, report);
-  const documents = plans.flatMap((plan) => (isWhole ? [bootstrap(plan)] : fragments(plan)));
+  const documents = plans.flatMap((plan) =>
+    isWhole ? [bootstrap(plan), ...secretFiles(plan)] : fragments(plan),
+  );
   return { documents, problems: [...problems.values()] };
 };
 

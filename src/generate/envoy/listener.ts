@@ -3,6 +3,7 @@ import { noted, type Tree, type TreeMap } from "../document.js";
 import { accessLog } from "./access-log.js";
 import type { EnvoyContext } from "./context.js";
 import { localReplies } from "./local-replies.js";
+import { listenerTlsSocket } from "./tls-socket.js";
 import { durationText, extension, socketAddress } from "./values.js";
 
 /** What a listener is made of. */
@@ -21,6 +22,8 @@ export interface ListenerParts {
 export function listener(parts: ListenerParts, context: EnvoyContext): Tree {
   const { name, port } = parts;
   const isEgress = name === "egress";
+  const { proxies } = context.policy;
+  const { tls } = proxies.listener;
   return {
     name,
     address: isEgress
@@ -28,7 +31,7 @@ export function listener(parts: ListenerParts, context: EnvoyContext): Tree {
           "For the service beside this proxy, and for nobody else.",
           socketAddress("127.0.0.1", port),
         )
-      : socketAddress(context.policy.proxies.listener.address, port),
+      : socketAddress(proxies.listener.address, port),
     enable_reuse_port: noted(
       "With the default, a second proxy would quietly share the port and take half of the " +
         "requests.",
@@ -45,6 +48,8 @@ export function listener(parts: ListenerParts, context: EnvoyContext): Tree {
             connectionManager(parts, context),
           ),
         ],
+        transport_socket:
+          isEgress || tls === undefined ? undefined : listenerTlsSocket(tls, proxies),
       },
     ],
   };

@@ -1,6 +1,8 @@
+import type { ListenerTls } from "../../policy/proxy-policy.js";
 import { specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
+import { sanType } from "../envoy/tls-socket.js";
 import { isEmptyBootstrap, mergedBootstrap } from "../merged-bootstrap.js";
 import { renderYaml } from "../render.js";
 import { clientSecret, showsCertificate } from "./extension-policy.js";
@@ -85,7 +87,7 @@ function reportConnections({ policy, report }: EnvoyContext): void {
  * Bounds of the Gateway's listeners. Source: Envoy Gateway, ClientTrafficPolicy.
  */
 export function clientTrafficPolicy(context: EnvoyContext): Tree {
-  const { connectionsMax, concurrentStreamsMax, trustedHops, escapedSlashes } =
+  const { connectionsMax, concurrentStreamsMax, trustedHops, escapedSlashes, tls } =
     context.policy.proxies.listener;
   const gateway = gatewayPlace(context);
   const type = { apiVersion: envoyGatewayVersion, kind: "ClientTrafficPolicy" };
@@ -93,6 +95,7 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
     targetRefs: [{ group: gatewayGroup, kind: "Gateway", name: gateway.name }],
     connection: { connectionLimit: { value: connectionsMax } },
     http2: { maxConcurrentStreams: concurrentStreamsMax },
+    tls: tls && callerTls(tls),
     path:
       escapedSlashes === undefined
         ? undefined
@@ -104,6 +107,35 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
             xForwardedFor: { numTrustedHops: noted("Proxies of ours before these.", trustedHops) },
           },
   });
+}
+
+/** What callers have to show; the certificate that they are shown is the Gateway's. */
+function callerTls(tls: ListenerTls): TreeMap {
+  const note =
+    "Its ca.crt vouches for callers; your Gateway's listener names the certificate that they are " +
+    "shown.";
+  return {
+    minVersion: gatewayTlsVersions[tls.versionMin],
+    clientValidation:
+      tls.kind === "secret" && tls.isMutual
+        ? {
+            caCertificateRefs: noted(note, [{ group: "", kind: "Secret", name: tls.secret }]),
+            subjectAltNames: callerNames(tls.subjectAltNames),
+          }
+        : undefined,
+  };
+}
+
+/** Envoy Gateway's words. Source: ClientTrafficPolicy, TLSVersion. */
+const gatewayTlsVersions = { TLSv1_2: "1.2", TLSv1_3: "1.3" } as const;
+
+function callerNames(names: readonly string[]): TreeMap | undefined {
+  if (names.length === 0) return undefined;
+  const namesOf = (kind: string): readonly Tree[] | undefined => {
+    const found = names.filter((name) => sanType(name) === kind);
+    return found.length === 0 ? undefined : found.map((value) => ({ type: "Exact", value }));
+  };
+  return { dnsNames: namesOf("DNS"), uris: namesOf("URI"), ipAddresses: namesOf("IP_ADDRESS") };
 }
 
 /** As Envoy Gateway has words: `UnescapeAndRedirect`. */
