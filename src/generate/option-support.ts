@@ -46,6 +46,12 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
     gateway: { by: "BackendTLSPolicy" },
     isSaid: ({ upstream }) => upstream?.tls !== undefined,
   },
+  "upstream.tls.secret": {
+    envoy: "SDS, `path_config_source`",
+    istio: { by: "DestinationRule, at gateways" },
+    gateway: { by: "BackendTLSPolicy" },
+    isSaid: ({ upstream }) => upstream?.tls?.kind === "secret",
+  },
   upgrades: {
     envoy: "`upgrade_configs` of routes",
     istio: { by: patch },

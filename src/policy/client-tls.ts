@@ -1,6 +1,6 @@
 import type { Block } from "./block.js";
 import { upstreamTlsShape } from "./service-shapes.js";
-import { readAddress, readFilePath } from "./service-texts.js";
+import { readAddress, readFilePath, readSecretName } from "./service-texts.js";
 import type { TextRule } from "./text-rules.js";
 import type { ClientTls, UpstreamPlace, UpstreamTls } from "./upstream-policy.js";
 
@@ -74,11 +74,35 @@ export function readUpstreamTls(
 ): UpstreamTls | undefined {
   const block = upstream.blockOrOff("tls", upstreamTlsShape);
   if (block === "off") return undefined;
-  const usual = { caFile: systemCaFile, certificate: undefined, serverName: address };
   if (block === undefined) {
-    return port === tlsPort ? { ...usual, subjectAltNames: [address] } : undefined;
+    if (port !== tlsPort) return undefined;
+    const usual = { caFile: systemCaFile, certificate: undefined, serverName: address };
+    return { kind: "files", ...usual, subjectAltNames: [address] };
   }
-  const tls = readClientTls(block, { address, caFile: systemCaFile });
+  const files = readClientTls(block, { address, caFile: systemCaFile });
+  const secret = readSecret(block);
+  const tls =
+    secret === undefined
+      ? ({ kind: "files", ...files } as const)
+      : { ...secret, serverName: files.serverName };
   const names = readSubjectAltNames(block);
   return { ...tls, subjectAltNames: names.length === 0 ? [tls.serverName] : names };
+}
+
+/** A secret that is named, which stands instead of files; undefined where none is. */
+export function readSecret(
+  block: Block,
+): Pick<Extract<UpstreamTls, { kind: "secret" }>, "kind" | "secret" | "isMutual"> | undefined {
+  const isMutual = block.flag("mutual");
+  const field = block.field("secret");
+  if (field === undefined) {
+    if (block.field("mutual") === undefined) return undefined;
+    const message = '"mutual" is of a secret, and none is named';
+    return block.report("mutual", { id: "HG207", message, expected: "a secret beside it" });
+  }
+  const files = ["caFile", "clientCaFile", "certFile", "keyFile"];
+  const other = files.find((name) => block.field(name) !== undefined);
+  if (other !== undefined) return block.refusePair(other, "secret");
+  const secret = readSecretName(block.reader, field);
+  return secret === undefined ? undefined : { kind: "secret", secret, isMutual };
 }

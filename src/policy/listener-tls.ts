@@ -1,8 +1,8 @@
 import type { Block } from "./block.js";
-import { readCertificateFiles, readSubjectAltNames } from "./client-tls.js";
+import { readCertificateFiles, readSecret, readSubjectAltNames } from "./client-tls.js";
 import type { CertificateSource, ListenerTls } from "./proxy-policy.js";
 import { listenerTlsShape } from "./proxy-shapes.js";
-import { readFilePath, readSecretName } from "./service-texts.js";
+import { readFilePath } from "./service-texts.js";
 
 /** The oldest version of TLS that callers may be held to. Source: TlsParameters.TlsProtocol. */
 export const tlsVersions = ["TLSv1_2", "TLSv1_3"] as const;
@@ -30,18 +30,8 @@ export function asksForCertificate(source: CertificateSource): boolean {
 
 function readSource(block: Block): CertificateSource | undefined {
   const { reader } = block;
-  const isMutual = block.flag("mutual");
-  const secretField = block.field("secret");
-  if (secretField !== undefined) {
-    const other = ["certFile", "keyFile", "clientCaFile"].find((name) => block.field(name));
-    if (other !== undefined) return block.refusePair(other, "secret");
-    const secret = readSecretName(reader, secretField);
-    return secret === undefined ? undefined : { kind: "secret", secret, isMutual };
-  }
-  if (block.field("mutual") !== undefined) {
-    const message = '"mutual" is of a secret, and none is named';
-    block.report("mutual", { id: "HG207", message, expected: "clientCaFile, or a secret" });
-  }
+  const secret = readSecret(block);
+  if (block.field("secret") !== undefined) return secret;
   const caField = block.field("clientCaFile");
   const clientCaFile = caField && readFilePath(reader, caField);
   const files = readCertificateFiles(block);

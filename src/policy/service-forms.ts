@@ -51,7 +51,7 @@ import {
   upstreamTlsShape,
   workloadShape,
 } from "./service-shapes.js";
-import { describedHeaderPattern, labelPattern } from "./service-texts.js";
+import { describedHeaderPattern, labelPattern, secretPattern } from "./service-texts.js";
 import {
   clustersMax,
   directions,
@@ -86,6 +86,11 @@ const upstreamTls = mapForm(
   {
     shape: upstreamTlsShape,
     docs: "TLS from proxies to a service, validated. {}: by the system's authorities.",
+    exclusive: [
+      ["secret", "caFile"],
+      ["secret", "certFile"],
+      ["secret", "keyFile"],
+    ],
   },
   {
     caFile: row(
@@ -95,6 +100,11 @@ const upstreamTls = mapForm(
     ),
     certFile: row(file, "The proxy's certificate, where the service asks for one."),
     keyFile: row(file, "The key of `certFile`."),
+    secret: row(
+      text({ charsMax: 253 }, secretPattern),
+      "A secret with the authorities that it is trusted by, instead of files.",
+    ),
+    mutual: row(flag, "Whether the proxy shows the secret's certificate.", false),
     serverName: row(
       text({ charsMax: 253 }),
       "The name that is asked for (SNI). Usually its address.",

@@ -37,6 +37,8 @@ export const upstreamTlsShape = shape("tls of an upstream", [
   "caFile",
   "certFile",
   "keyFile",
+  "secret",
+  "mutual",
   "serverName",
   "subjectAltNames",
 ]);

@@ -21,10 +21,21 @@ export interface ClientTls {
 }
 
 /** Source: envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext. */
-export interface UpstreamTls extends ClientTls {
+export type UpstreamTls = (
+  | (ClientTls & { readonly kind: "files" })
+  | {
+      readonly kind: "secret";
+      /** A secret of authorities, by its name; a proxy follows it as it changes. */
+      readonly secret: string;
+      /** Whether the proxy shows the secret's certificate. */
+      readonly isMutual: boolean;
+      /** As of `ClientTls`. */
+      readonly serverName: string;
+    }
+) & {
   /** Names of which the certificate has one: hosts, addresses or URIs. Default `serverName`. */
   readonly subjectAltNames: readonly string[];
-}
+};
 
 /** Which Envoys hold a service's protections: those before it, or those of its callers. */
 export type Direction = "inbound" | "outbound";

@@ -36,9 +36,10 @@ export const generateEnvoy: Generator = (policy, options) => {
   const plans = planProxies(policy, options, report);
   const isWhole = options.form === "bootstrap";
   if (isWhole) for (const service of policy.services) reportMetadata(service, report);
-  const documents = plans.flatMap((plan) =>
-    isWhole ? [bootstrap(plan), ...secretFiles(plan)] : fragments(plan),
-  );
+  const documents = plans.flatMap((plan) => [
+    ...(isWhole ? [bootstrap(plan)] : fragments(plan)),
+    ...secretFiles(plan),
+  ]);
   return { documents, problems: [...problems.values()] };
 };
 

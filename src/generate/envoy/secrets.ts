@@ -30,7 +30,7 @@ function folderOf({ secretsFolder = usualFolder }: ProxyPolicy): string {
 }
 
 /** A secret, and what a proxy takes of it. */
-interface UsedSecret {
+export interface UsedSecret {
   readonly secret: string;
   readonly hasCertificate: boolean;
   readonly hasAuthorities: boolean;
@@ -38,13 +38,18 @@ interface UsedSecret {
 
 /** The files that a proxy finds its secrets by: one for a certificate, and one for authorities. */
 export function secretFiles({ folder, context }: ProxyPlan): readonly Document[] {
-  const { proxies } = context.policy;
+  const { proxies, services } = context.policy;
   const { tls } = proxies.listener;
-  const used: readonly UsedSecret[] = [
-    ...(tls?.kind === "secret"
-      ? [{ secret: tls.secret, hasCertificate: true, hasAuthorities: tls.isMutual }]
-      : []),
-  ];
+  const isWhole = context.options.form === "bootstrap";
+  const used: UsedSecret[] = [];
+  if (tls?.kind === "secret" && isWhole) {
+    used.push({ secret: tls.secret, hasCertificate: true, hasAuthorities: tls.isMutual });
+  }
+  for (const { upstream } of services) {
+    if (upstream?.tls?.kind !== "secret") continue;
+    const { secret, isMutual } = upstream.tls;
+    used.push({ secret, hasCertificate: isMutual, hasAuthorities: true });
+  }
   const contents = new Map<string, TreeMap>();
   for (const { secret, hasCertificate, hasAuthorities } of used) {
     const mounted = `${folderOf(proxies)}/${secret}`;
@@ -52,7 +57,7 @@ export function secretFiles({ folder, context }: ProxyPlan): readonly Document[]
     if (hasAuthorities) contents.set(authoritiesOf(secret), authorities(mounted));
   }
   return [...contents].map(([name, fields]) => ({
-    path: `${folder}/secrets/${name}.yaml`,
+    path: `${isWhole ? "" : "fragments/"}${folder}/secrets/${name}.yaml`,
     kind: { format: "yaml", is: "envoy", message: "envoy.service.discovery.v3.DiscoveryResponse" },
     title: `Put it into ${folderOf(proxies)}, beside the secret's own folder of files.`,
     parts: [{ resources: [typed(secretMessage, { name, ...fields })] }],

@@ -3,7 +3,7 @@ import type { ListenerTls, ProxyPolicy } from "../../policy/proxy-policy.js";
 import type { ClientTls, UpstreamTls } from "../../policy/upstream-policy.js";
 import type { Tree, TreeMap } from "../document.js";
 import { isAddress } from "./domains.js";
-import { authoritiesOf, secretConfig } from "./secrets.js";
+import { authoritiesOf, secretConfig, type UsedSecret } from "./secrets.js";
 import { extension } from "./values.js";
 
 /**
@@ -12,12 +12,8 @@ import { extension } from "./values.js";
  *
  * Source: envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext.
  */
-export function tlsSocket({
-  caFile,
-  certificate,
-  serverName,
-  subjectAltNames,
-}: UpstreamTls): TreeMap {
+export function tlsSocket(tls: UpstreamTls, proxies: ProxyPolicy): TreeMap {
+  const { serverName, subjectAltNames } = tls;
   return extension(
     "envoy.transport_sockets.tls",
     "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
@@ -25,11 +21,12 @@ export function tlsSocket({
       sni: isAddress(serverName) ? undefined : serverName,
       common_tls_context: {
         tls_params: { tls_minimum_protocol_version: "TLSv1_2" },
-        tls_certificates: certificate && [certificateFiles(certificate)],
-        validation_context: {
-          trusted_ca: { filename: caFile },
-          match_typed_subject_alt_names: nameMatchers(subjectAltNames),
-        },
+        ...(tls.kind === "secret"
+          ? fromSecret({ ...tls, hasCertificate: tls.isMutual, hasAuthorities: true }, proxies)
+          : {
+              tls_certificates: tls.certificate && [certificateFiles(tls.certificate)],
+              validation_context: authorityFile(tls.caFile, subjectAltNames),
+            }),
       },
     },
   );
@@ -48,39 +45,43 @@ export function listenerTlsSocket(tls: ListenerTls, proxies: ProxyPolicy): TreeM
       require_client_certificate: asksForCertificate(tls) ? true : undefined,
       common_tls_context: {
         tls_params: { tls_minimum_protocol_version: tls.versionMin },
-        ...(tls.kind === "files" ? fromFiles(tls) : fromSecret(tls, proxies)),
+        ...(tls.kind === "secret"
+          ? fromSecret({ ...tls, hasCertificate: true, hasAuthorities: tls.isMutual }, proxies)
+          : {
+              tls_certificates: [certificateFiles(tls)],
+              validation_context:
+                tls.clientCaFile && authorityFile(tls.clientCaFile, tls.subjectAltNames),
+            }),
         alpn_protocols: ["h2", "http/1.1"],
       },
     },
   );
 }
 
-function fromFiles(tls: Extract<ListenerTls, { readonly kind: "files" }>): TreeMap {
-  const { clientCaFile, subjectAltNames } = tls;
-  return {
-    tls_certificates: [certificateFiles(tls)],
-    validation_context: clientCaFile && {
-      trusted_ca: { filename: clientCaFile },
-      match_typed_subject_alt_names: nameMatchers(subjectAltNames),
-    },
-  };
+function authorityFile(filename: string, names: readonly string[]): TreeMap {
+  return { trusted_ca: { filename }, match_typed_subject_alt_names: nameMatchers(names) };
 }
 
+/** Names stand here, and the authorities in a file that is followed. */
 function fromSecret(
-  { secret, isMutual, subjectAltNames }: Extract<ListenerTls, { readonly kind: "secret" }>,
+  { secret, hasCertificate, hasAuthorities, subjectAltNames: names }: SecretParts,
   proxies: ProxyPolicy,
 ): TreeMap {
   return {
-    tls_certificate_sds_secret_configs: [secretConfig(secret, proxies)],
-    combined_validation_context: isMutual
+    tls_certificate_sds_secret_configs: hasCertificate
+      ? [secretConfig(secret, proxies)]
+      : undefined,
+    combined_validation_context: hasAuthorities
       ? {
-          default_validation_context: {
-            match_typed_subject_alt_names: nameMatchers(subjectAltNames),
-          },
+          default_validation_context: { match_typed_subject_alt_names: nameMatchers(names) },
           validation_context_sds_secret_config: secretConfig(authoritiesOf(secret), proxies),
         }
       : undefined,
   };
+}
+
+interface SecretParts extends UsedSecret {
+  readonly subjectAltNames: readonly string[];
 }
 
 function certificateFiles({ certFile, keyFile }: NonNullable<ClientTls["certificate"]>): TreeMap {

@@ -71,7 +71,7 @@ function serviceCluster(name: string, service: ServicePolicy, context: EnvoyCont
       : noted("Its callers' proxies hold its limits: here are none.", openBreakers()),
     health_checks: isOwn || !isHeld ? undefined : healthChecks(service),
     outlier_detection: outliers(service, { isOwn, isHeld }),
-    transport_socket: upstream.tls && tlsSocket(upstream.tls),
+    transport_socket: upstream.tls && tlsSocket(upstream.tls, context.policy.proxies),
     typed_extension_protocol_options: upstreamProtocol(timeouts),
     load_assignment: loadAssignment(name, socketAddress(address, upstream.port)),
   };

@@ -42,7 +42,7 @@ export function destinationRule(
         loadBalancer: loadBalancer(service.loadBalancing, context),
         outlierDetection: outliers && outlierDetection(outliers),
         retryBudget: retryBudget(service, context),
-        tls: service.upstream?.tls && clientTls(service.upstream.tls),
+        tls: upstreamTls(service, context),
       },
     },
   );
@@ -83,14 +83,38 @@ function hashSource(hash: HashSource): TreeMap {
   }
 }
 
+/** Sidecars take secrets of a DestinationRule for their own pods alone. Source: ClientTLSSettings. */
+function upstreamTls(
+  { name, upstream }: ServicePolicy,
+  { options, report }: EnvoyContext,
+): TreeMap | undefined {
+  const tls = upstream?.tls;
+  if (tls?.kind === "secret" && options.roles.includes("sidecar")) {
+    report({
+      id: "HG359",
+      spot: { service: name, path: ["upstream", "tls", "secret"] },
+      message: "Istio's sidecars take no secret of whom they call: its gateways do",
+      hint: "--role edge where gateways alone call it, or caFile with files that sidecars have",
+      severity: "error",
+    });
+  }
+  return tls && clientTls(tls);
+}
+
 /** As a sidecar or gateway reads files; an address is no name that could be asked for. */
-function clientTls({ caFile, certificate, serverName, subjectAltNames }: UpstreamTls): TreeMap {
+function clientTls(tls: UpstreamTls): TreeMap {
+  const { serverName, subjectAltNames } = tls;
+  const isMutual = tls.kind === "secret" ? tls.isMutual : tls.certificate !== undefined;
   return {
-    mode: certificate === undefined ? "SIMPLE" : "MUTUAL",
+    mode: isMutual ? "MUTUAL" : "SIMPLE",
     sni: isAddress(serverName) ? undefined : serverName,
-    caCertificates: caFile,
-    clientCertificate: certificate?.certFile,
-    privateKey: certificate?.keyFile,
+    ...(tls.kind === "secret"
+      ? { credentialName: noted("In the namespace of each gateway that calls.", tls.secret) }
+      : {
+          caCertificates: tls.caFile,
+          clientCertificate: tls.certificate?.certFile,
+          privateKey: tls.certificate?.keyFile,
+        }),
     subjectAltNames,
   };
 }

@@ -131,7 +131,18 @@ describe("parsePolicy(), of what Envoy holds", () => {
     const { upstream } = serviceOf(`upstream: {address: orders.bank.example, port: ${port}${tls}}`);
     expect(upstream?.tls?.serverName).toBe(name);
     expect(upstream?.tls?.subjectAltNames).toEqual(name && [name]);
-    expect(upstream?.tls?.caFile).toBe(name && "/etc/ssl/certs/ca-certificates.crt");
+    const caFile = "/etc/ssl/certs/ca-certificates.crt";
+    if (name !== undefined) expect(upstream?.tls).toMatchObject({ kind: "files", caFile });
+  });
+
+  it.each<readonly [string, readonly string[]]>([
+    ["{secret: shop.tls, serverName: a}", []],
+    ["{secret: shop, mutual: true}", []],
+    ["{secret: shop, caFile: /a}", ["HG126"]],
+    ["{secret: shop, certFile: /a, keyFile: /b}", ["HG126"]],
+    ["{mutual: true}", ["HG207"]],
+  ])("looks at TLS of %s", (tls, ids) => {
+    expect(idsOf(service(`upstream: {address: a, port: 1, tls: ${tls}}`))).toEqual(ids);
   });
 
   it("waits for refusals only where they are tried again", () => {
