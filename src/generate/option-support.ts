@@ -32,6 +32,11 @@ export interface ListenerOptionRow extends Omit<OptionRow, "isSaid"> {
 
 const patch = "EnvoyFilter";
 
+const servicePort = {
+  why: "it asks the Service's port",
+  instead: "leave it out, and say appProtocol at the Service's port (kubernetes.io/h2c for http2)",
+} as const;
+
 /**
  * What a service can be given, by its path in the policy; the docs' table is these rows. A version
  * is the first of those looked at that has it: Envoy Gateway's 1.2, 1.6, 1.8 and 1.9, Istio's 1.22,
@@ -51,6 +56,12 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
     istio: { by: "DestinationRule, at gateways" },
     gateway: { by: "BackendTLSPolicy" },
     isSaid: ({ upstream }) => upstream?.tls?.kind === "secret",
+  },
+  "upstream.protocol": {
+    envoy: "`explicit_http_config`",
+    istio: servicePort,
+    gateway: servicePort,
+    isSaid: ({ upstream }) => upstream?.protocol !== undefined,
   },
   upgrades: {
     envoy: "`upgrade_configs` of routes",
@@ -219,6 +230,12 @@ export const listenerOptionRows: Readonly<Record<string, ListenerOptionRow>> = {
     istio: istioTls,
     gateway: { by: "ClientTrafficPolicy" },
     isSaid: ({ tls }) => tls !== undefined,
+  },
+  http3: {
+    envoy: "`udp_listener_config`, `alt-svc`",
+    istio: { why: "its gateway's listeners are not ours", instead: "leave it out" },
+    gateway: { by: "ClientTrafficPolicy" },
+    isSaid: ({ http3 }) => http3 !== undefined,
   },
   "tls.certFile": {
     envoy: "`tls_certificates`",

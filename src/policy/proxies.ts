@@ -13,6 +13,7 @@ import {
   type GatewayListener,
   type GatewayPolicy,
   type HeadgatePlace,
+  type Http3Policy,
   type ListenerPolicy,
   type ProxyPolicy,
   usualProxies,
@@ -22,6 +23,7 @@ import {
   gatewayListenerShape,
   gatewayShape,
   headgatePlaceShape,
+  http3Shape,
   listenerShape,
   proxiesShape,
 } from "./proxy-shapes.js";
@@ -167,9 +169,21 @@ function readListener(proxies: Block): ListenerPolicy {
     maxConnectionMs: block.durationMs("maxConnectionDuration", undefined, tryTimeBounds),
     escapedSlashes: readEscapedSlashes(block),
     tls: readListenerTls(block),
+    http3: readHttp3(block),
   };
   refuseSharedPorts(block, listener);
   return listener;
+}
+
+/** There is no HTTP/3 without TLS. */
+function readHttp3(listener: Block): Http3Policy | undefined {
+  const block = listener.block("http3", http3Shape);
+  if (block === undefined) return undefined;
+  if (listener.isLeftOut("tls")) {
+    const message = '"http3" is always over TLS, and the listener speaks plaintext';
+    listener.report("http3", { id: "HG207", message, expected: "tls beside it" });
+  }
+  return { advertisedPort: block.whole("advertisedPort", undefined, portBounds) };
 }
 
 /** What an edge proxy may do with an escaped slash in a path. */

@@ -35,6 +35,7 @@ import {
   gatewayListenerShape,
   gatewayShape,
   headgatePlaceShape,
+  http3Shape,
   listenerShape,
   listenerTlsShape,
   overloadShape,
@@ -108,6 +109,16 @@ const listenerTlsForm = mapForm(
   },
 );
 
+const http3Form = mapForm(
+  { shape: http3Shape, docs: "HTTP/3 at an edge proxy, on the UDP port of the listener's number." },
+  {
+    advertisedPort: row(
+      whole(portBounds),
+      "The port that callers are told (alt-svc), where others reach it. Left out: the listener's.",
+    ),
+  },
+);
+
 const listenerForm = mapForm(
   { shape: listenerShape, docs: "The listener of generated proxies." },
   {
@@ -157,6 +168,7 @@ const listenerForm = mapForm(
         "Istio or Envoy Gateway has it by itself.",
     ),
     tls: row(map(listenerTlsForm), "TLS to it. Left out: plaintext."),
+    http3: row(map(http3Form), "HTTP/3 beside HTTP/2 and HTTP/1.1; needs tls. Left out: none."),
   },
 );
 

@@ -73,6 +73,14 @@ export interface ListenerPolicy {
   readonly escapedSlashes: EscapedSlashesAction | undefined;
   /** Of what callers reach; undefined: plaintext. The egress listener is on loopback, without. */
   readonly tls: ListenerTls | undefined;
+  /** HTTP/3 beside TCP at an edge proxy, which needs `tls`; undefined: none. */
+  readonly http3: Http3Policy | undefined;
+}
+
+/** HTTP/3, by QUIC on the listener's port. */
+export interface Http3Policy {
+  /** The port that callers are told, where others reach them; undefined: the listener's own. */
+  readonly advertisedPort: number | undefined;
 }
 
 /** Where the certificate of a listener comes from, and what vouches for callers' certificates. */
@@ -194,6 +202,7 @@ export const usualProxies: ProxyPolicy = {
     maxConnectionMs: undefined,
     escapedSlashes: undefined,
     tls: undefined,
+    http3: undefined,
   },
   gateway: { name: undefined, namespace: undefined, listeners: undefined },
   overload: undefined,

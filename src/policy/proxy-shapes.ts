@@ -41,7 +41,11 @@ export const listenerShape = shape("a listener", [
   "maxConnectionDuration",
   "pathWithEscapedSlashesAction",
   "tls",
+  "http3",
 ]);
+
+/** `proxies.listener.http3`. */
+export const http3Shape = shape("http3", ["advertisedPort"]);
 
 /** `proxies.listener.tls`. */
 export const listenerTlsShape = shape("tls of a listener", [

@@ -58,6 +58,7 @@ import {
   hostsMax,
   upgradePattern,
   upgradesMax,
+  upstreamProtocols,
   workloadLabelsMax,
 } from "./services.js";
 import { domainRule, keyRule, valueRule } from "./text-rules.js";
@@ -122,6 +123,11 @@ const upstream = mapForm(
     address: row(text({ charsMax: 253 }), "A host name or an IP address."),
     port: row(whole(portBounds), "The port."),
     tls: row(orOff(upstreamTls), "TLS to it. Left out: on port 443, and on no other."),
+    protocol: row(
+      words(...upstreamProtocols),
+      "What it speaks; gRPC needs http2. Left out: as its callers do, and behind a listener of " +
+        "TLS http1, or what both sides of its own TLS agree on.",
+    ),
   },
 );
 

@@ -9,7 +9,15 @@ export interface UpstreamPlace {
   readonly port: number;
   /** How proxies speak TLS to it; undefined: plaintext. Default TLS on port 443 alone. */
   readonly tls?: UpstreamTls | undefined;
+  /**
+   * What it speaks. Undefined: as its callers do behind a plaintext listener; behind one of TLS,
+   * where most callers speak HTTP/2, what both sides of its TLS agree on, else HTTP/1.1.
+   */
+  readonly protocol?: UpstreamProtocol | undefined;
 }
+
+/** Which HTTP a service speaks. */
+export type UpstreamProtocol = "http1" | "http2";
 
 /** What proxies know a TLS server by; paths as the proxy sees them. */
 export interface ClientTls {

@@ -2,7 +2,9 @@ import { asksForCertificate } from "../../policy/listener-tls.js";
 import type { ListenerTls, ProxyPolicy } from "../../policy/proxy-policy.js";
 import type { ClientTls, UpstreamTls } from "../../policy/upstream-policy.js";
 import type { Tree, TreeMap } from "../document.js";
+import type { EnvoyContext } from "./context.js";
 import { isAddress } from "./domains.js";
+import { hasFeature, reportOld } from "./envoy-features.js";
 import { authoritiesOf, secretConfig, type UsedSecret } from "./secrets.js";
 import { extension } from "./values.js";
 
@@ -41,21 +43,43 @@ export function listenerTlsSocket(tls: ListenerTls, proxies: ProxyPolicy): TreeM
   return extension(
     "envoy.transport_sockets.tls",
     "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
-    {
-      require_client_certificate: asksForCertificate(tls) ? true : undefined,
-      common_tls_context: {
-        tls_params: { tls_minimum_protocol_version: tls.versionMin },
-        ...(tls.kind === "secret"
-          ? fromSecret({ ...tls, hasCertificate: true, hasAuthorities: tls.isMutual }, proxies)
-          : {
-              tls_certificates: [certificateFiles(tls)],
-              validation_context:
-                tls.clientCaFile && authorityFile(tls.clientCaFile, tls.subjectAltNames),
-            }),
-        alpn_protocols: ["h2", "http/1.1"],
-      },
-    },
+    downstreamContext(tls, proxies, { alpn_protocols: ["h2", "http/1.1"] }),
   );
+}
+
+/** The same over QUIC. Source: envoy.extensions.transport_sockets.quic.v3.QuicDownstreamTransport. */
+export function quicSocket(tls: ListenerTls, context: EnvoyContext): TreeMap {
+  if (asksForCertificate(tls) && !hasFeature(context, "quicClientCertificates")) {
+    reportOld(context, {
+      service: undefined,
+      path: ["proxies", "listener", "http3"],
+      feature: "quicClientCertificates",
+      what: "asking callers over HTTP/3 for a certificate",
+      instead: "leave http3 out",
+    });
+  }
+  return extension(
+    "envoy.transport_sockets.quic",
+    "envoy.extensions.transport_sockets.quic.v3.QuicDownstreamTransport",
+    { downstream_tls_context: downstreamContext(tls, context.policy.proxies, {}) },
+  );
+}
+
+function downstreamContext(tls: ListenerTls, proxies: ProxyPolicy, more: TreeMap): TreeMap {
+  return {
+    require_client_certificate: asksForCertificate(tls) ? true : undefined,
+    common_tls_context: {
+      tls_params: { tls_minimum_protocol_version: tls.versionMin },
+      ...(tls.kind === "secret"
+        ? fromSecret({ ...tls, hasCertificate: true, hasAuthorities: tls.isMutual }, proxies)
+        : {
+            tls_certificates: [certificateFiles(tls)],
+            validation_context:
+              tls.clientCaFile && authorityFile(tls.clientCaFile, tls.subjectAltNames),
+          }),
+      ...more,
+    },
+  };
 }
 
 function authorityFile(filename: string, names: readonly string[]): TreeMap {

@@ -1,3 +1,4 @@
+import { asksForCertificate } from "../../policy/listener-tls.js";
 import type { ListenerTls } from "../../policy/proxy-policy.js";
 import { specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
@@ -87,7 +88,7 @@ function reportConnections({ policy, report }: EnvoyContext): void {
  * Bounds of the Gateway's listeners. Source: Envoy Gateway, ClientTrafficPolicy.
  */
 export function clientTrafficPolicy(context: EnvoyContext): Tree {
-  const { connectionsMax, concurrentStreamsMax, trustedHops, escapedSlashes, tls } =
+  const { connectionsMax, concurrentStreamsMax, trustedHops, escapedSlashes, tls, http3 } =
     context.policy.proxies.listener;
   const gateway = gatewayPlace(context);
   const type = { apiVersion: envoyGatewayVersion, kind: "ClientTrafficPolicy" };
@@ -96,6 +97,7 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
     connection: { connectionLimit: { value: connectionsMax } },
     http2: { maxConcurrentStreams: concurrentStreamsMax },
     tls: tls && callerTls(tls),
+    http3: http3 && callersOverQuic(context),
     path:
       escapedSlashes === undefined
         ? undefined
@@ -107,6 +109,21 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
             xForwardedFor: { numTrustedHops: noted("Proxies of ours before these.", trustedHops) },
           },
   });
+}
+
+/** At Envoy Gateway HTTP/3 has no settings; it takes it away where callers show certificates. */
+function callersOverQuic({ policy, report }: EnvoyContext): TreeMap {
+  const { tls } = policy.proxies.listener;
+  if (tls !== undefined && asksForCertificate(tls)) {
+    report({
+      id: "HG359",
+      spot: { service: undefined, path: ["proxies", "listener", "http3"] },
+      message: "Envoy Gateway has no HTTP/3 where callers have to show a certificate",
+      hint: "leave http3 out, or tls.mutual",
+      severity: "error",
+    });
+  }
+  return {};
 }
 
 /** What callers have to show; the certificate that they are shown is the Gateway's. */

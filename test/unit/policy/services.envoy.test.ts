@@ -145,6 +145,15 @@ describe("parsePolicy(), of what Envoy holds", () => {
     expect(idsOf(service(`upstream: {address: a, port: 1, tls: ${tls}}`))).toEqual(ids);
   });
 
+  it.each<readonly [string, readonly string[]]>([
+    ["protocol: http2}, healthChecks: {grpc: {}}", []],
+    ["protocol: http1}, healthChecks: {http: {path: /}}", []],
+    ["protocol: http1}, healthChecks: {grpc: {}}", ["HG207"]],
+    ["protocol: h2c}", ["HG133"]],
+  ])("looks at an upstream of %s", (fields, ids) => {
+    expect(idsOf(service(`upstream: {address: a, port: 1, ${fields}`))).toEqual(ids);
+  });
+
   it("waits for refusals only where they are tried again", () => {
     expect(serviceOf("retries: {}").retries?.retryAfterMsMax).toBeUndefined();
     expect(serviceOf("retries: {retryOn: [rateLimited]}").retries?.retryAfterMsMax).toBe(1_000);
