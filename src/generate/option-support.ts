@@ -178,6 +178,12 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
     },
     isSaid: ({ retries }) => retries?.perTryIdleMs !== undefined,
   },
+  "retries.hedging": {
+    envoy: "`hedge_policy` of routes",
+    istio: { by: patch },
+    gateway: { why: "a try that takes too long ends there", instead: "leave it out" },
+    isSaid: ({ retries }) => retries?.hedging !== undefined,
+  },
 };
 
 const istioTls = {

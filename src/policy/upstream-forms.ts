@@ -23,6 +23,7 @@ import { deviationsBounds, ejectionTimeBounds, failureBounds } from "./outlier-d
 import { percentBounds, positivePercentBounds } from "./quantities.js";
 import {
   connectTimeBounds,
+  hedgingWords,
   numRetriesBounds,
   requestTimeBounds,
   retriableCodeBounds,
@@ -333,6 +334,10 @@ export const retriesForm = mapForm(
     ),
     perTryTimeout: row(duration(tryTimeBounds), "The longest that one try may take."),
     perTryIdleTimeout: row(duration(tryTimeBounds), "The longest that nothing moves in one try."),
+    hedging: row(
+      words(...hedgingWords),
+      "A try that takes longer than perTryTimeout goes on beside the next: the service does both.",
+    ),
     backOff: row(map(backOff), "Waits between tries."),
     maxRetryAfter: row(
       duration(tryTimeBounds),

@@ -194,6 +194,8 @@ export interface RetryPolicy {
   readonly perTryMs: number | undefined;
   /** A try on which nothing moves; shorter than `perTryMs`. Undefined: no bound of its own. */
   readonly perTryIdleMs: number | undefined;
+  /** A try that takes longer than `perTryMs` goes on, beside the next one; undefined: it ends. */
+  readonly hedging: "onPerTryTimeout" | undefined;
   /** What "retriableStatus" means, 400 to 599; empty without it. */
   readonly retriableStatusCodes: readonly number[];
   /** Jittered, doubling. Default 25. */

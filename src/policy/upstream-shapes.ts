@@ -83,6 +83,7 @@ export const retriesShape = shape("retries", [
   "retriableStatusCodes",
   "perTryTimeout",
   "perTryIdleTimeout",
+  "hedging",
   "backOff",
   "maxRetryAfter",
 ]);

@@ -118,6 +118,7 @@ export const usualRetries: RetryPolicy = {
   on: ["connectFailure", "refusedStream", "reset"],
   perTryMs: undefined,
   perTryIdleMs: undefined,
+  hedging: undefined,
   retriableStatusCodes: [],
   backOffBaseMs: 25,
   backOffMsMax: 250,
