@@ -1,6 +1,11 @@
 import type { ListenerPolicy } from "../policy/proxy-policy.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
-import { usualFailurePercentage, usualSlowStart, usualUpgrades } from "../policy/usual-upstream.js";
+import {
+  usualFailurePercentage,
+  usualSlowStart,
+  usualUpgrades,
+  usualZoneAware,
+} from "../policy/usual-upstream.js";
 import type { EnvoyContext } from "./envoy/context.js";
 import { formatMinorVersion, isAtLeastVersion } from "./generate-options.js";
 import type { GenerateProblem, MinorVersion } from "./generator.js";
@@ -113,6 +118,23 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
     gateway: { why: "a new host begins with 10 % there", instead: "leave it out" },
     isSaid: ({ loadBalancing: { slowStart = usualSlowStart } }) => {
       return slowStart.weightPercentMin !== usualSlowStart.weightPercentMin;
+    },
+  },
+  "loadBalancing.zoneAware": {
+    envoy: "`zone_aware_lb_config`, in fragments",
+    istio: { by: "DestinationRule" },
+    gateway: { by: "BackendTrafficPolicy", since: 5 },
+    isSaid: ({ loadBalancing }) => loadBalancing.zoneAware !== undefined,
+  },
+  "loadBalancing.zoneAware.minClusterSize": {
+    envoy: "`min_cluster_size`",
+    istio: {
+      why: "requests stay in their zone there while its hosts are well",
+      instead: "leave it out",
+    },
+    gateway: { by: "BackendTrafficPolicy", since: 5 },
+    isSaid: ({ loadBalancing: { zoneAware = usualZoneAware } }) => {
+      return zoneAware.clusterSizeMin !== usualZoneAware.clusterSizeMin;
     },
   },
   "circuitBreakers.perEndpoint": {

@@ -56,6 +56,7 @@ import {
   slowStartShape,
   successRateShape,
   timeoutsShape,
+  zoneAwareShape,
 } from "./upstream-shapes.js";
 import {
   usualAdaptiveConcurrency as adaptive,
@@ -70,6 +71,7 @@ import {
   usualSlowStart,
   usualSuccessRate,
   usualTimeouts,
+  usualZoneAware,
 } from "./usual-upstream.js";
 
 const retryBudget = mapForm(
@@ -293,12 +295,29 @@ const slowStart = mapForm(
   },
 );
 
+const zoneAware = mapForm(
+  {
+    shape: zoneAwareShape,
+    docs: "Hosts of the proxy's own zone come first, as far as they can take its part.",
+  },
+  {
+    minClusterSize: row(
+      whole(thresholdBounds),
+      "Hosts of the service below which zones are not looked at.",
+      usualZoneAware.clusterSizeMin,
+    ),
+  },
+);
+
 /** `loadBalancing`. */
 export const loadBalancingForm = mapForm(
   {
     shape: loadBalancingShape,
     docs: "How hosts are chosen: the less busy of two, where nothing else is said.",
-    exclusive: [["consistentHash", "slowStart"]],
+    exclusive: [
+      ["consistentHash", "slowStart"],
+      ["consistentHash", "zoneAware"],
+    ],
   },
   {
     healthyPanicThreshold: row(
@@ -308,6 +327,7 @@ export const loadBalancingForm = mapForm(
     ),
     consistentHash: row(map(consistentHash), "Requests that are alike go to one host."),
     slowStart: row(map(slowStart), "New hosts get less at first. Left out: not."),
+    zoneAware: row(map(zoneAware), "Hosts of the same zone come first. Left out: not."),
   },
 );
 

@@ -146,6 +146,14 @@ export interface LoadBalancingPolicy {
   readonly hash: HashSource | undefined;
   /** Undefined: new hosts get as much as all others. */
   readonly slowStart: SlowStartPolicy | undefined;
+  /** Hosts of the proxy's own zone first; undefined: all zones alike. */
+  readonly zoneAware: ZoneAwarePolicy | undefined;
+}
+
+/** Source: envoy.config.cluster.v3.Cluster.CommonLbConfig.ZoneAwareLbConfig. */
+export interface ZoneAwarePolicy {
+  /** Hosts of a service below which zones are not looked at. Default 6. */
+  readonly clusterSizeMin: number;
 }
 
 /** By what requests are told apart. Source: envoy.config.route.v3.RouteAction.HashPolicy. */

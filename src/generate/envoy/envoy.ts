@@ -35,7 +35,12 @@ export const generateEnvoy: Generator = (policy, options) => {
   }
   const plans = planProxies(policy, options, report);
   const isWhole = options.form === "bootstrap";
-  if (isWhole) for (const service of policy.services) reportMetadata(service, report);
+  if (isWhole) {
+    for (const service of policy.services) {
+      reportMetadata(service, report);
+      reportZones(service, report);
+    }
+  }
   const documents = plans.flatMap((plan) => [
     ...(isWhole ? [bootstrap(plan)] : fragments(plan)),
     ...secretFiles(plan),
@@ -61,4 +66,19 @@ function reportMetadata(service: ServicePolicy, report: (problem: GenerateProble
       });
     }
   }
+}
+
+/** Hosts of a DNS name have no zones, and proxies of ours know no others of their kind. */
+function reportZones(
+  { name, loadBalancing }: ServicePolicy,
+  report: (problem: GenerateProblem) => void,
+): void {
+  if (loadBalancing.zoneAware === undefined) return;
+  report({
+    id: "HG307",
+    spot: { service: name, path: ["loadBalancing", "zoneAware"] },
+    message: "hosts of a DNS name have no zones: the setting would never act in a whole proxy",
+    hint: "--form fragments, for a cluster of EDS in a proxy that knows its own zone",
+    severity: "error",
+  });
 }
