@@ -73,8 +73,16 @@ function xdsName(listener: GatewayListener, context: EnvoyContext): string {
 
 /** What it calls the cluster of an HTTPRoute's first rule. */
 export function xdsCluster(service: ServicePolicy, context: EnvoyContext): string {
-  const { name, namespace } = routePlace(service, context);
-  return `httproute/${namespace}/${name}/rule/0`;
+  return ruleCluster(service, routePlace(service, context));
+}
+
+/** The same of an HTTPRoute that is found; a backend has a cluster of its own where zones count. */
+export function ruleCluster(
+  { loadBalancing }: Pick<ServicePolicy, "loadBalancing">,
+  { name, namespace }: { readonly name: string; readonly namespace: string },
+): string {
+  const rule = `httproute/${namespace}/${name}/rule/0`;
+  return loadBalancing.zoneAware === undefined ? rule : `${rule}/backend/0`;
 }
 
 /** What it calls the ext_proc of an EnvoyExtensionPolicy: of its cluster, and of its filter. */
