@@ -25,6 +25,7 @@ import {
   words,
 } from "./form.js";
 import { portBounds } from "./proxies.js";
+import { retriesForm, timeoutsForm } from "./retry-forms.js";
 import { priorityItemsMax, priorityRulesMax } from "./service-priority.js";
 import {
   askTimes,
@@ -70,8 +71,6 @@ import {
   loadBalancingForm,
   localRateLimitForm,
   outlierDetectionForm,
-  retriesForm,
-  timeoutsForm,
 } from "./upstream-forms.js";
 
 /** The name of a header, or of a part of the request line. */

@@ -147,8 +147,9 @@ describe("a service behind a generated listener of TLS", () => {
     await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
     stage.atEnd(() => service.close());
     const { port } = service.address() as AddressInfo;
+    const place = JSON.stringify({ address: "127.0.0.1", port, ...upstream });
     const { envoy } = await startGeneratedEnvoy(stage, {
-      services: `- {name: orders, upstream: ${JSON.stringify({ address: "127.0.0.1", port, ...upstream })}}`,
+      services: `- {name: orders, upstream: ${place}}`,
       listener: { tls: files() },
     });
     const status = await askHttp2(envoy.port);

@@ -47,7 +47,7 @@ export function listenerTlsSocket(tls: ListenerTls, proxies: ProxyPolicy): TreeM
   );
 }
 
-/** The same over QUIC. Source: envoy.extensions.transport_sockets.quic.v3.QuicDownstreamTransport. */
+/** The same over QUIC. Source: envoy.extensions.transport_sockets.quic.v3. */
 export function quicSocket(tls: ListenerTls, context: EnvoyContext): TreeMap {
   if (asksForCertificate(tls) && !hasFeature(context, "quicClientCertificates")) {
     reportOld(context, {

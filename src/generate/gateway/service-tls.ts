@@ -10,8 +10,8 @@ import { hasGatewayFeature } from "./gateway-version.js";
 
 /**
  * TLS to a service. Envoy Gateway takes it of the Service that an HTTPRoute leads to, and no files:
- * authorities are the system's, or a secret's. Undefined in plaintext, and where the policy names no Service,
- * which is reported.
+ * authorities are the system's, or a secret's. Undefined in plaintext, and where the policy names
+ * no Service, which is reported.
  *
  * Source: Gateway API, BackendTLSPolicy; v1 since 1.4, which Envoy Gateway 1.6 has.
  */

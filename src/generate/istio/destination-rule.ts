@@ -102,7 +102,7 @@ function hashSource(hash: HashSource): TreeMap {
   }
 }
 
-/** Sidecars take secrets of a DestinationRule for their own pods alone. Source: ClientTLSSettings. */
+/** Sidecars take no secrets of a DestinationRule for all callers. Source: ClientTLSSettings. */
 function upstreamTls(
   { name, upstream }: ServicePolicy,
   { options, report }: EnvoyContext,
