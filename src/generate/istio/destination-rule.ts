@@ -112,13 +112,17 @@ function upstreamTls(
     report({
       id: "HG359",
       spot: { service: name, path: ["upstream", "tls", "secret"] },
-      message: "Istio's sidecars take no secret of whom they call: its gateways do",
+      message: "Istio's sidecars take no secret here, and would speak plaintext: its gateways do",
       hint: "--role edge where gateways alone call it, or caFile with files that sidecars have",
       severity: "error",
     });
   }
   return tls && clientTls(tls);
 }
+
+const secretNote =
+  "In the namespace of each gateway that calls. A sidecar that calls takes no notice of it, and " +
+  "speaks no TLS.";
 
 /** As a sidecar or gateway reads files; an address is no name that could be asked for. */
 function clientTls(tls: UpstreamTls): TreeMap {
@@ -128,7 +132,7 @@ function clientTls(tls: UpstreamTls): TreeMap {
     mode: isMutual ? "MUTUAL" : "SIMPLE",
     sni: isAddress(serverName) ? undefined : serverName,
     ...(tls.kind === "secret"
-      ? { credentialName: noted("In the namespace of each gateway that calls.", tls.secret) }
+      ? { credentialName: noted(secretNote, tls.secret) }
       : {
           caCertificates: tls.caFile,
           clientCertificate: tls.certificate?.certFile,
