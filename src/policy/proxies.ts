@@ -218,6 +218,9 @@ function readGateway(proxies: Block): GatewayPolicy {
   };
 }
 
+/** Protocols of a Gateway's listener that serve HTTP. Source: Gateway API, ProtocolType. */
+export const gatewayProtocols = ["HTTP", "HTTPS"] as const;
+
 function readGatewayListener(reader: NodeReader, node: ParsedNode): GatewayListener | undefined {
   const block = Block.at(reader, node, gatewayListenerShape);
   if (block === undefined) return undefined;
@@ -228,7 +231,10 @@ function readGatewayListener(reader: NodeReader, node: ParsedNode): GatewayListe
   const port = block.whole("port", undefined, portBounds);
   const hostField = block.field("hostname");
   const hostname = hostField && readHostPattern(reader, hostField);
-  return name === undefined || port === undefined ? undefined : { name, port, hostname };
+  const protocolField = block.field("protocol");
+  const finding = { id: "HG133", what: "a protocol of a Gateway's listener" } as const;
+  const protocol = protocolField && reader.readChoice(protocolField, gatewayProtocols, finding);
+  return name === undefined || port === undefined ? undefined : { name, port, hostname, protocol };
 }
 
 function refuseSharedPorts(block: Block, listener: ListenerPolicy): void {

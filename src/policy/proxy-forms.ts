@@ -20,6 +20,7 @@ import {
   escapedSlashesActions,
   expectedBounds,
   gatewayListenersMax,
+  gatewayProtocols,
   headersKibBounds,
   hopBounds,
   portBounds,
@@ -182,6 +183,7 @@ const gatewayListenerForm = mapForm(
     name: row(label, "Its name in the Gateway."),
     port: row(whole(portBounds), "Its port in the Gateway."),
     hostname: row(host, "Its hostname in the Gateway. Left out: all hosts."),
+    protocol: row(words(...gatewayProtocols), "Its protocol in the Gateway; http3 needs it."),
   },
 );
 

@@ -132,6 +132,8 @@ export interface GatewayListener {
   readonly port: number;
   /** Such as `*.example.com`. Undefined: all hosts. */
   readonly hostname: string | undefined;
+  /** Needed where HTTP/3 is spoken: each HTTPS listener has one of its own. */
+  readonly protocol?: "HTTP" | "HTTPS" | undefined;
 }
 
 /** Envoy's overload manager. Source: envoy.config.overload.v3.OverloadManager. */

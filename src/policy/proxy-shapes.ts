@@ -62,7 +62,12 @@ export const listenerTlsShape = shape("tls of a listener", [
 export const gatewayShape = shape("a gateway", ["name", "namespace", "listeners"]);
 
 /** `proxies.gateway.listeners[]`. */
-export const gatewayListenerShape = shape("a listener of a Gateway", ["name", "port", "hostname"]);
+export const gatewayListenerShape = shape("a listener of a Gateway", [
+  "name",
+  "port",
+  "hostname",
+  "protocol",
+]);
 
 /** `proxies.overload`. */
 export const overloadShape = shape("an overload", [

@@ -35,14 +35,18 @@ export function routePlace(service: ServicePolicy, { options }: EnvoyContext): O
 
 /**
  * What Envoy Gateway calls the listeners of Envoy: one for each port, called as the first of the
- * Gateway's listeners on it.
+ * Gateway's listeners on it, and another for HTTP/3 where that speaks HTTPS.
  */
 export function xdsListeners(context: EnvoyContext): readonly string[] {
   const all = gatewayListeners(context);
   const first = all.filter(({ port }, index) => {
     return all.findIndex((other) => other.port === port) === index;
   });
-  return first.map((listener) => xdsName(listener, context));
+  const { http3 } = context.policy.proxies.listener;
+  return first.flatMap((listener) => {
+    const name = xdsName(listener, context);
+    return http3 !== undefined && listener.protocol === "HTTPS" ? [name, `${name}-quic`] : [name];
+  });
 }
 
 /** A virtual host of Envoy, and the routes of which it is a part. */

@@ -114,6 +114,18 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
 /** At Envoy Gateway HTTP/3 has no settings; it takes it away where callers show certificates. */
 function callersOverQuic({ policy, report }: EnvoyContext): TreeMap {
   const { tls } = policy.proxies.listener;
+  const { listeners = [] } = policy.proxies.gateway;
+  if (!listeners.some(({ protocol }) => protocol === "HTTPS")) {
+    report({
+      id: "HG367",
+      spot: { service: undefined, path: ["proxies", "gateway", "listeners"] },
+      message:
+        "HTTP/3 has a listener of its own beside each of HTTPS, which is patched where the policy " +
+        "says which these are",
+      hint: "listeners: [{name: https, port: 443, protocol: HTTPS}], as the Gateway has them",
+      severity: "error",
+    });
+  }
   if (tls !== undefined && asksForCertificate(tls)) {
     report({
       id: "HG359",
