@@ -106,6 +106,14 @@ describe("gatewayInvariants", () => {
       '"otherConfig"',
       "has no local replies",
     ],
+    // HTTP/3 beside HTTPS, of which only one is patched.
+    [
+      "every listener has what is generated",
+      "gateway/http3",
+      /"localReplyConfig"(?!.*"localReplyConfig")/,
+      '"otherConfig"',
+      "headgate/shop/https: it has no local replies",
+    ],
     [
       "every listener has what is generated",
       "gateway/protections",
