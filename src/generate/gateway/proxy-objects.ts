@@ -120,8 +120,8 @@ function callersOverQuic({ policy, report }: EnvoyContext): TreeMap {
       id: "HG367",
       spot: { service: undefined, path: ["proxies", "gateway", "listeners"] },
       message:
-        "HTTP/3 has a listener of its own beside each of HTTPS, which is patched where the policy " +
-        "says which these are",
+        "HTTP/3 has a listener of its own beside each of HTTPS, and the policy does not say which " +
+        "these are",
       hint: "listeners: [{name: https, port: 443, protocol: HTTPS}], as the Gateway has them",
       severity: "error",
     });
