@@ -322,9 +322,8 @@ const optionRows = {
     max: 1_048_576,
     defaultValue: 262_144,
     docs:
-      "The largest message on the gRPC port, in bytes, after decompression: what is larger is " +
-      "over the limit. Raise it where `max_request_headers_kb` of your Envoys is above 60, to " +
-      "four times as much.",
+      "The largest message on the gRPC port, in bytes: what is larger is over the limit. Raise it " +
+      "where `max_request_headers_kb` of your Envoys is above 60, to four times as much.",
   }),
   drainDelayMs: wholeNumberOption({
     section: "Stopping",

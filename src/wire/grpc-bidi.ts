@@ -2,10 +2,20 @@ import type { Cancel } from "../core/clock.js";
 import type { Peer } from "../core/peer.js";
 import { AnswerStream } from "./grpc-answers.js";
 import { type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
-import { decompress, tooLarge } from "./grpc-encoding.js";
-import { isOneMessage, MessageReader, messageHeadBytes } from "./grpc-message.js";
+import {
+  isOneMessage,
+  type MessageProblem,
+  MessageReader,
+  messageHeadBytes,
+} from "./grpc-message.js";
 import { metadataOf } from "./grpc-metadata.js";
-import { malformedMessage, noRoom, tooSlow } from "./grpc-request.js";
+import {
+  compressed,
+  malformedMessage,
+  noRoom,
+  tooLarge,
+  tooSlow,
+} from "./grpc-request-failures.js";
 import { protocolStatuses } from "./grpc-status.js";
 import type { HeaderFields, ServerStream, StreamReader } from "./http2.js";
 import { schedulePartialEnd } from "./partial-bytes.js";
@@ -142,12 +152,11 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   #advance(): void {
     while (!this.#isWorking && !this.#answers.isOver) {
       const read = this.#waiting?.read() ?? "partial";
-      if (read === "message" && this.#waiting !== undefined) {
-        const { message, isCompressed } = this.#waiting;
+      if (read === "message") {
+        const message = this.#waiting?.message ?? new Uint8Array();
         this.#count();
         this.#forgetPartial();
-        if (isCompressed) this.#decompress(message);
-        else this.#handOver(message);
+        this.#handOver(message);
       } else if (read === "partial") {
         // What was read may have been large, and the call may stay open for long.
         if (this.#waitingBytes === 0) this.#waiting = undefined;
@@ -156,11 +165,14 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
         if (this.#hasEnded) this.#tellEnd();
         return;
       } else {
-        this.#refuse(
-          read === "malformed" ? malformedMessage : tooLarge(this.connection.receivedBytesMax),
-        );
+        this.#refuse(this.#problemOf(read));
       }
     }
+  }
+
+  #problemOf(read: MessageProblem): CallFailure {
+    if (read === "compressed") return compressed(this.#encoding);
+    return read === "malformed" ? malformedMessage : tooLarge(this.connection.receivedBytesMax);
   }
 
   /** A message that has begun has its time to end. */
@@ -180,22 +192,6 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
     this.#isHandingOver = true;
     this.#reader.onMessage(message);
     this.#isHandingOver = false;
-  }
-
-  #decompress(message: Uint8Array): void {
-    this.#isWorking = true;
-    // What comes meanwhile would move the bytes.
-    const bytes = new Uint8Array(message);
-    const bytesMax = this.connection.receivedBytesMax;
-    decompress({ encoding: this.#encoding, bytes, bytesMax }, (result) => {
-      if (this.#answers.isOver) return;
-      if (result.kind === "failure") {
-        this.#refuse(result.failure);
-        return;
-      }
-      this.#handOver(result.bytes);
-      this.#advance();
-    });
   }
 
   #tellEnd(): void {

@@ -1,11 +1,18 @@
 import type { Cancel } from "../core/clock.js";
 import { type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
-import { decompress, tooLarge } from "./grpc-encoding.js";
 import { isOneMessage, MessageReader, messageHeadBytes } from "./grpc-message.js";
 import { metadataOf } from "./grpc-metadata.js";
+import {
+  compressed,
+  malformedMessage,
+  noRoom,
+  secondRequest,
+  tooLarge,
+  tooSlow,
+} from "./grpc-request-failures.js";
 import { failureAnswer, protocolStatuses } from "./grpc-status.js";
 import type { HeaderFields, ServerStream, StreamReader } from "./http2.js";
-import { partialMsMax, schedulePartialEnd } from "./partial-bytes.js";
+import { schedulePartialEnd } from "./partial-bytes.js";
 import type { CallContext, CallFailure } from "./service.js";
 
 /**
@@ -72,10 +79,9 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
       return;
     }
     this.#phase = "working";
-    const { message, isCompressed } = this.#partial;
+    const { message } = this.#partial;
     this.#dropPartial();
-    if (isCompressed) this.#decompress(message);
-    else this.begin(message);
+    this.begin(message);
   }
 
   onReset(): void {
@@ -130,6 +136,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     const read = this.#partial.read();
     if (read === "partial") return undefined;
     if (read === "tooLarge") return tooLarge(connection.receivedBytesMax);
+    if (read === "compressed") return compressed(this.#encoding);
     if (read === "malformed") return malformedMessage;
     this.#isWhole = true;
     return this.#partial.unreadBytes > 0 ? secondRequest : undefined;
@@ -146,36 +153,4 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     this.#partialBytes = 0;
     this.#partial = undefined;
   }
-
-  #decompress(bytes: Uint8Array): void {
-    const bytesMax = this.connection.receivedBytesMax;
-    decompress({ encoding: this.#encoding, bytes, bytesMax }, (result) => {
-      if (this.#isGone) this.leave();
-      else if (result.kind === "failure") this.#refuseFor(result.failure);
-      else this.begin(result.bytes);
-    });
-  }
 }
-
-/** What callers are told where there is no room for more of what has begun and not ended. */
-export const noRoom: CallFailure = {
-  grpcStatus: protocolStatuses.resourceExhausted,
-  message: "There are too many bytes of unfinished requests.",
-};
-
-/** What callers are told who begin a request and do not end it. */
-export const tooSlow: CallFailure = {
-  grpcStatus: protocolStatuses.deadlineExceeded,
-  message: `A request was not whole within ${partialMsMax / 1_000} s.`,
-};
-
-const secondRequest: CallFailure = {
-  grpcStatus: protocolStatuses.unimplemented,
-  message: "This method takes one request, and there is more.",
-};
-
-/** What callers are told of a message whose head is none. */
-export const malformedMessage: CallFailure = {
-  grpcStatus: protocolStatuses.internal,
-  message: "A message begins with 0, or with 1 where it is compressed.",
-};

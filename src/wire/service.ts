@@ -144,7 +144,7 @@ export interface MappedThrow extends CallFailure {
 export const concurrentStreamsMax = 1_000;
 
 /**
- * The largest message in bytes after decompression: of those that are sent, and of those that are
+ * The largest message in bytes: of those that are sent, and of those that are
  * received where no other bound is said.
  */
 export const messageBytesMax = 1_048_576;
