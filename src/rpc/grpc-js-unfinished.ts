@@ -33,8 +33,11 @@ export interface UnfinishedParts {
   readonly hasOneRequest: boolean;
   /** By its identity. */
   readonly peerOf: (stream: Duplex) => string;
-  /** Answers the call where there is no room. Undefined: it fails as RESOURCE_EXHAUSTED. */
-  readonly answerNoRoom: (() => void) | undefined;
+  /**
+   * Answers the call where a message is larger than is read, or there is no room for it; answers
+   * whether it did. If not, the call fails as RESOURCE_EXHAUSTED.
+   */
+  readonly onTooLarge: (stream: Duplex) => boolean;
 }
 
 /**
@@ -92,7 +95,7 @@ class BoundedDecoder {
   write(bytes: Buffer): Buffer[] {
     if (this.#isOver) return [];
     if (!this.#hasRoom(bytes.length)) {
-      this.#refuse();
+      this.#refuseLarge(noRoom);
       return [];
     }
     this.#reader ??= new MessageReader(this.#parts.bytesMax);
@@ -107,13 +110,14 @@ class BoundedDecoder {
       read = this.#reader.read();
     }
     if (read === "partial") this.#count();
-    else this.#fail(this.#problemOf(read));
+    else this.#refuseFor(read);
     return messages;
   }
 
-  #problemOf(read: MessageProblem): CallFailure {
-    if (read === "compressed") return compressed(encodingOf(this.#call));
-    return read === "malformed" ? malformedMessage : tooLarge(this.#parts.bytesMax);
+  #refuseFor(problem: MessageProblem): void {
+    if (problem === "tooLarge") this.#refuseLarge(tooLarge(this.#parts.bytesMax));
+    else if (problem === "malformed") this.#fail(malformedMessage);
+    else this.#fail(compressed(encodingOf(this.#call)));
   }
 
   #hasRoom(byteCount: number): boolean {
@@ -148,11 +152,9 @@ class BoundedDecoder {
     this.#cancel = undefined;
   }
 
-  #refuse(): void {
-    const { answerNoRoom } = this.#parts;
+  #refuseLarge(failure: CallFailure): void {
     this.#leave();
-    if (answerNoRoom === undefined) this.#fail(noRoom);
-    else answerNoRoom();
+    if (!this.#parts.onTooLarge(this.#stream)) this.#fail(failure);
   }
 
   #fail({ grpcStatus, message }: CallFailure): void {

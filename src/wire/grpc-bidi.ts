@@ -141,6 +141,12 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
     this.#tellCancel();
   }
 
+  /** Ends the call for a message larger than is taken, in the handler's way where it has one. */
+  #refuseLarge(failure: CallFailure): void {
+    if (!this.#isSettled) this.#reader.onTooLarge?.();
+    if (!this.#answers.isOver) this.#refuse(failure);
+  }
+
   /** Nobody hears the handler any more, though the caller may still be there. */
   #tellCancel(): void {
     this.#drop();
@@ -165,14 +171,14 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
         if (this.#hasEnded) this.#tellEnd();
         return;
       } else {
-        this.#refuse(this.#problemOf(read));
+        this.#refuseFor(read);
       }
     }
   }
 
-  #problemOf(read: MessageProblem): CallFailure {
-    if (read === "compressed") return compressed(this.#encoding);
-    return read === "malformed" ? malformedMessage : tooLarge(this.connection.receivedBytesMax);
+  #refuseFor(problem: MessageProblem): void {
+    if (problem === "tooLarge") this.#refuseLarge(tooLarge(this.connection.receivedBytesMax));
+    else this.#refuse(problem === "compressed" ? compressed(this.#encoding) : malformedMessage);
   }
 
   /** A message that has begun has its time to end. */
@@ -209,7 +215,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   #keep(bytes: Uint8Array): boolean {
     this.#waiting ??= new MessageReader(this.connection.receivedBytesMax);
     if (!this.connection.hasRoom(bytes.length)) {
-      this.#refuse(noRoom);
+      this.#refuseLarge(noRoom);
       return false;
     }
     this.#waiting.feed(bytes);

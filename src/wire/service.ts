@@ -88,6 +88,11 @@ export interface BidiReader {
   onCancel(): void;
   /** More may be sent, after `BidiAnswers.send` has said to wait. */
   onDrain(): void;
+  /**
+   * The next message is larger than is taken, or more than there is room for: nothing more is read.
+   * It ends the answers before it returns. Absent: the call fails as RESOURCE_EXHAUSTED.
+   */
+  onTooLarge?(): void;
 }
 
 /** Where the answers of such a call go. */
