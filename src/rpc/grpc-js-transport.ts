@@ -150,7 +150,7 @@ export class GrpcJsTransport {
 
   /** Bounds unfinished requests, of each peer and of all. */
   #boundUnfinished(): ServerInterceptor {
-    const { services, clock, onBug, receivedBytesMax: bytesMax = messageBytesMax } = this.#parts;
+    const { services, clock, onBug, receivedBytesMax = messageBytesMax } = this.#parts;
     const methods = new Map<string, MethodHandler>();
     for (const { name, methods: own } of services) {
       for (const method of own) methods.set(`/${name}/${method.name}`, method);
@@ -158,7 +158,6 @@ export class GrpcJsTransport {
     const shared = {
       partialBytes: new PartialBytes(),
       clock,
-      bytesMax,
       peerOf: (stream: object) => this.#peers.ofStream(stream).identity,
     };
     return ({ path, requestStream }, call) => {
@@ -169,7 +168,9 @@ export class GrpcJsTransport {
         method.onTooLarge(new GrpcJsAnswer(answerTo(call), onBug));
         return true;
       };
-      return boundUnfinished(call, { ...shared, hasOneRequest: !requestStream, onTooLarge });
+      const bytesMax = Math.min(method?.bytesMax ?? receivedBytesMax, receivedBytesMax);
+      const hasOneRequest = !requestStream;
+      return boundUnfinished(call, { ...shared, bytesMax, hasOneRequest, onTooLarge });
     };
   }
 

@@ -1,7 +1,7 @@
 import type { Cancel } from "../core/clock.js";
 import type { Peer } from "../core/peer.js";
 import { AnswerStream } from "./grpc-answers.js";
-import { type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
+import { bytesMaxOf, type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
 import {
   isOneMessage,
   type MessageProblem,
@@ -31,6 +31,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   readonly #stream: ServerStream;
   readonly #fields: HeaderFields;
   readonly #encoding: string | undefined;
+  readonly #bytesMax: number;
   readonly #answers: AnswerStream;
   #reader: BidiReader = absentReader;
   /** What came in pieces, or while a message was in work. */
@@ -52,6 +53,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
     this.connection = call.connection;
     this.#fields = call.fields;
     this.#encoding = call.head.encoding;
+    this.#bytesMax = bytesMaxOf(call);
     this.deadlineMs = deadlineMsOf(call);
     this.#answers = new AnswerStream(call.stream, call.connection);
   }
@@ -177,7 +179,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   }
 
   #refuseFor(problem: MessageProblem): void {
-    if (problem === "tooLarge") this.#refuseLarge(tooLarge(this.connection.receivedBytesMax));
+    if (problem === "tooLarge") this.#refuseLarge(tooLarge(this.#bytesMax));
     else this.#refuse(problem === "compressed" ? compressed(this.#encoding) : malformedMessage);
   }
 
@@ -208,12 +210,12 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   }
 
   #isWhole(bytes: Uint8Array): boolean {
-    return isOneMessage(bytes, this.connection.receivedBytesMax);
+    return isOneMessage(bytes, this.#bytesMax);
   }
 
   /** Keeps what cannot be handed over yet; answers false when that ended the call. */
   #keep(bytes: Uint8Array): boolean {
-    this.#waiting ??= new MessageReader(this.connection.receivedBytesMax);
+    this.#waiting ??= new MessageReader(this.#bytesMax);
     if (!this.connection.hasRoom(bytes.length)) {
       this.#refuseLarge(noRoom);
       return false;

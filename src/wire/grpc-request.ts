@@ -1,5 +1,5 @@
 import type { Cancel } from "../core/clock.js";
-import { type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
+import { bytesMaxOf, type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
 import { isOneMessage, MessageReader, messageHeadBytes } from "./grpc-message.js";
 import { metadataOf } from "./grpc-metadata.js";
 import {
@@ -25,6 +25,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   protected readonly connection: GrpcConnection;
   readonly #fields: HeaderFields;
   readonly #encoding: string | undefined;
+  readonly #bytesMax: number;
   #phase: "reading" | "working" | "over" = "reading";
   #isGone = false;
   /** What came so far of a request that did not come in one piece. */
@@ -38,6 +39,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     this.connection = call.connection;
     this.#fields = call.fields;
     this.#encoding = call.head.encoding;
+    this.#bytesMax = bytesMaxOf(call);
     this.deadlineMs = deadlineMsOf(call);
   }
 
@@ -59,11 +61,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   onData(bytes: Uint8Array, isEnd: boolean): void {
     this.stream.consumed(bytes.length);
     if (this.#phase !== "reading") return;
-    if (
-      isEnd &&
-      this.#partial === undefined &&
-      isOneMessage(bytes, this.connection.receivedBytesMax)
-    ) {
+    if (isEnd && this.#partial === undefined && isOneMessage(bytes, this.#bytesMax)) {
       this.#phase = "working";
       this.begin(bytes.subarray(messageHeadBytes));
       return;
@@ -129,13 +127,13 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     this.#partialBytes += bytes.length;
     if (this.#isWhole) return secondRequest;
     if (this.#partial === undefined) {
-      this.#partial = new MessageReader(connection.receivedBytesMax);
+      this.#partial = new MessageReader(this.#bytesMax);
       this.#cancelPartial = schedulePartialEnd(connection.parts.clock, () => this.#giveUp());
     }
     this.#partial.feed(bytes);
     const read = this.#partial.read();
     if (read === "partial") return undefined;
-    if (read === "tooLarge") return tooLarge(connection.receivedBytesMax);
+    if (read === "tooLarge") return tooLarge(this.#bytesMax);
     if (read === "compressed") return compressed(this.#encoding);
     if (read === "malformed") return malformedMessage;
     this.#isWhole = true;

@@ -16,13 +16,19 @@ export interface ServiceHandlers {
 /** One method. The path on the wire is `/<service name>/<method name>`. */
 export type MethodHandler =
   | UnaryMethod
-  | { readonly kind: "serverStream"; readonly name: string; readonly handle: ServerStreamHandler }
-  | { readonly kind: "bidi"; readonly name: string; readonly open: BidiHandler };
+  | (NamedMethod & { readonly kind: "serverStream"; readonly handle: ServerStreamHandler })
+  | (NamedMethod & { readonly kind: "bidi"; readonly open: BidiHandler });
+
+/** What methods of any kind have. */
+interface NamedMethod {
+  readonly name: string;
+  /** The largest message that it takes, in bytes. Absent, or above the port's: the port's. */
+  readonly bytesMax?: number;
+}
 
 /** A method with one request and one answer. */
-export interface UnaryMethod {
+export interface UnaryMethod extends NamedMethod {
   readonly kind: "unary";
-  readonly name: string;
   readonly handle: UnaryHandler;
   /**
    * Answers a request that is larger than is taken, unread. Absent: it fails as RESOURCE_EXHAUSTED.

@@ -1,7 +1,7 @@
 import type { ClientHttp2Session } from "node:http2";
 import { deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { createHealthService, Health } from "../../src/rpc/health.js";
+import { createHealthService, Health, healthRequestBytesMax } from "../../src/rpc/health.js";
 import { messageBytesMax } from "../../src/wire/service.js";
 import { framed } from "../support/recorded-stream.js";
 import {
@@ -195,6 +195,16 @@ describe.each(portNames)("%s", (name) => {
     const path = "/grpc.health.v1.Health/Check";
     const check = async () => sendRaw(session, [framed("")], { ":path": path });
     expect((await check()).body).toEqual(framed(Buffer.from([8, 2])));
+    const [largest, larger] = [0, 1].map((more) =>
+      framed(Buffer.alloc(healthRequestBytesMax + more)),
+    );
+    for (const [message, status] of [
+      [largest, 3],
+      [larger, 8],
+    ] as const) {
+      const answer = await sendRaw(session, [message ?? framed("")], { ":path": path });
+      expect(grpcStatusOf(answer)).toBe(status);
+    }
     health.serve();
     expect((await check()).body).toEqual(framed(Buffer.from([8, 1])));
     const unknown = framed(Buffer.from([10, 1, 97]));
