@@ -323,8 +323,8 @@ const optionRows = {
     max: requestBytesBounds.max,
     defaultValue: requestBytesBounds.usual,
     docs:
-      "The largest message on the gRPC port, in bytes: what is larger is over the limit. Raise it " +
-      "where `max_request_headers_kb` of your Envoys is above 60, to four times as much.",
+      "The largest message on the gRPC port, in bytes: what is larger is over the limit. Raise " +
+      "it where `max_request_headers_kb` of your Envoys is above 60, to four times as much.",
   }),
   drainDelayMs: wholeNumberOption({
     section: "Stopping",

@@ -226,8 +226,8 @@ function refuse({ isObserved }: StateOf<"deciding">, refusal: Refusal): Exchange
 }
 
 /**
- * An error would let the request pass where Envoy fails open. One that was let in goes on by itself:
- * a stream that ends well is no failure.
+ * An error would let the request pass where Envoy fails open. One that was let in goes on by
+ * itself: a stream that ends well is no failure.
  */
 function refuseUnread(state: OpenState, refusal: Refusal): ExchangeStep {
   const isRefused = state.kind === "new" || (state.kind === "deciding" && !state.isObserved);

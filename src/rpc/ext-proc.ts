@@ -42,8 +42,9 @@ export interface ExternalProcessorParts {
 
 /**
  * Envoy's ExternalProcessor: one stream an HTTP request, headers only. A stream that breaks the
- * protocol ends with a status that says what to change, and a request larger than is read is refused: a
- * caller can send one, and Envoy could let it pass after an error. Envoy's resets are no failures.
+ * protocol ends with a status that says what to change, and a request larger than is read is
+ * refused: a caller can send one, and Envoy could let it pass after an error. Envoy's resets are no
+ * failures.
  */
 export function createExternalProcessorService(parts: ExternalProcessorParts): ServiceHandlers {
   const open = (call: BidiContext, answers: BidiAnswers): BidiReader =>

@@ -42,8 +42,8 @@ export interface UnfinishedParts {
 
 /**
  * Bounds what a call keeps of requests that have begun and not ended: the library keeps up to its
- * largest message of each call, for ever, and decompresses what it gets. Its decoder is a private field, met with doubt: where
- * there is none to replace, the call is served with the library's own bounds.
+ * largest message of each call, for ever, and decompresses what it gets. Its decoder is a private
+ * field, met with doubt: where there is none to replace, the call has the library's own bounds.
  */
 export function boundUnfinished(
   call: ServerInterceptingCallInterface,

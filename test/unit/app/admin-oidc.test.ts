@@ -8,6 +8,7 @@ import {
 } from "../../../src/app/admin-oidc.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { startIdentityProvider } from "../../support/identity-provider.js";
+import { realClock } from "../../support/real-clock.js";
 import { useStage } from "../../support/stage.js";
 import { waitFor } from "../../support/wait.js";
 
@@ -32,7 +33,7 @@ describe("createTokenReader()", () => {
 
   /** Reads a token whose provider answers so, when its time is up. */
   async function readWith(answer: (response: ServerResponse, keys: string) => void) {
-    const clock = new FakeClock({ epochUs: Date.now() * 1_000 });
+    const clock = new FakeClock({ epochUs: realClock.epochUs() });
     let hasAsked = false;
     const provider = await startIdentityProvider(stage, (response, keys) => {
       answer(response, keys);

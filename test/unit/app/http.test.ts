@@ -36,6 +36,16 @@ let port: number;
 let parts: HttpParts;
 let closeServer: () => Promise<void>;
 
+const loadedStatus: PolicyStatus = {
+  version: "v7",
+  ruleCount: 1,
+  limitCount: 2,
+  domainCount: 1,
+  serviceCount: 2,
+  loadedCount: 1,
+  refusedCount: 0,
+};
+
 const place = {
   host: "127.0.0.1",
   port: 0,
@@ -47,15 +57,7 @@ const place = {
 beforeEach(async () => {
   health = new Health();
   health.serve();
-  status = {
-    version: "v7",
-    ruleCount: 1,
-    limitCount: 2,
-    domainCount: 1,
-    serviceCount: 2,
-    loadedCount: 1,
-    refusedCount: 0,
-  };
+  status = loadedStatus;
   isDegraded = false;
   isStoreAway = false;
   hasJson = true;

@@ -106,7 +106,7 @@ describe("unfinished requests on grpc-js", () => {
     expect(text()).toBe("over");
   });
 
-  it("are answered by it also where the message is larger than is taken, however large", async () => {
+  it("are answered by it also where a message is larger than is taken, however large", async () => {
     const { raw } = await open(answered);
     const large = framed(Buffer.alloc(5 * messageBytesMax));
     for (const part of [framed(Buffer.alloc(messageBytesMax + 1)), large]) {
