@@ -16,8 +16,8 @@ export interface HpackDecoderBounds {
 }
 
 /**
- * The bytes of a header list that we take, counted as RFC 9113, section 6.5.2, does: a trace context
- * of a caller is as long as Envoy lets headers be (60 KiB), and Envoy repeats it in its own calls.
+ * The bytes of a header list that we take, counted as RFC 9113, section 6.5.2, does: a caller's
+ * trace context is as long as Envoy lets headers be (60 KiB), and Envoy repeats it in its calls.
  */
 export const headerListBytesMax = 65_536;
 

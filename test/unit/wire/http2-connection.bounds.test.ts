@@ -160,8 +160,8 @@ describe("Http2Connection, header blocks", () => {
     expect(peer.requests.map(({ stream }) => stream.id)).toEqual([3]);
   });
 
-  // Envoy repeats a caller's in its own calls: one of 17 KB made each of them fail, and each request
-  // pass every limit.
+  // Envoy repeats a caller's in its own calls: one of 17 KB made each of them fail, and each
+  // request pass every limit.
   it("takes a trace context as long as Envoy lets headers be", () => {
     const peer = Http2Peer.greeted();
     sendInFrames(peer, [...requestFields, ["tracestate", `a=${"x".repeat(61_438)}`]]);
