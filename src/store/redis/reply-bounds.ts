@@ -9,10 +9,8 @@ const depthMax = 16;
 
 const [zero, nine, minus, carriageReturn, lineFeed] = [0x30, 0x39, 0x2d, 0x0d, 0x0a];
 
-const [textKind, listKind] = [0x24, 0x2a];
-
 /** Those of version 2 of the protocol, which is the one that we ask for. */
-const kinds = new Set(Buffer.from("+-:$*"));
+const [textKind, listKind, wordKind, errorKind, numberKind] = [0x24, 0x2a, 0x2b, 0x2d, 0x3a];
 
 /**
  * Follows replies before the client library reads them: it makes room for lists by the length that
@@ -30,7 +28,8 @@ export class ReplyBounds {
   #textBytes = 0;
   /** Of the line that is read; 0: it begins. */
   #kind = 0;
-  /** The length that the line says, if it is of a text or a list. */
+  /** Whether it is the length of a text or a list. */
+  #hasLength = false;
   #length = 0;
   #digitCount = 0;
   /** Whether the length begins with a minus: -1 stands for no value. */
@@ -61,17 +60,14 @@ export class ReplyBounds {
     return true;
   }
 
-  get #hasLength(): boolean {
-    return this.#kind === textKind || this.#kind === listKind;
-  }
-
   #beginLine(kind: number): boolean {
     this.#kind = kind;
+    this.#hasLength = kind === textKind || kind === listKind;
     this.#length = 0;
     this.#digitCount = 0;
     this.#isNull = false;
     this.#isEnding = false;
-    return kinds.has(kind);
+    return this.#hasLength || kind === wordKind || kind === errorKind || kind === numberKind;
   }
 
   #takeLength(byte: number): boolean {
@@ -87,10 +83,9 @@ export class ReplyBounds {
 
   #endLine(): boolean {
     const isText = this.#kind === textKind;
-    const hasLength = this.#hasLength;
     this.#kind = 0;
-    if (hasLength && this.#digitCount === 0) return false;
-    if (!hasLength || this.#isNull || (!isText && this.#length === 0)) {
+    if (this.#hasLength && this.#digitCount === 0) return false;
+    if (!this.#hasLength || this.#isNull || (!isText && this.#length === 0)) {
       this.#endPart();
       return true;
     }
