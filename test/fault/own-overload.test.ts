@@ -153,9 +153,9 @@ describe("a Headgate that stays late", () => {
 const rollOutCount = trueTimes ? 4 : 1;
 const decidedCount = trueTimes ? 2_500 : 500;
 
-/** How long each runs, and then not, as a limit of a fifth of a CPU lets it; in milliseconds. */
-const runMs = 20;
-const throttledMs = 80;
+/** How long each runs, and then not: a fifth of a CPU, and late above its own bound each time. */
+const runMs = 40;
+const throttledMs = 160;
 
 /**
  * Keeps Headgates on a fifth of a CPU, those that are restarted as well. Programs that spin would
