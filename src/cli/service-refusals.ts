@@ -131,7 +131,8 @@ export function drawRefusals(
     if (own.length === 0) return [];
     const rows = own.map((one) => {
       const rate = rateOf(one);
-      return `  ${style.bad(rate)}  ${cutText(safeText(one.service), columnsMax - rate.length - 4)}`;
+      const name = cutText(safeText(one.service), columnsMax - rate.length - 4);
+      return `  ${style.bad(rate)}  ${name}`;
     });
     return ["", cutText(titles[by], columnsMax), ...rows];
   });

@@ -122,7 +122,7 @@ describe("differences in what limits do", () => {
     }
   });
 
-  it("later-costs: what is above the limit comes back at its rate; or all where a window ends", async () => {
+  it("later-costs: a debt comes back at the rate; or all of it where a window ends", async () => {
     const next: number[] = [];
     for (const service of [usual, switched]) {
       const ask = { entries: ["other=debt"] };

@@ -176,7 +176,7 @@ describe("migration day", () => {
     ]);
   });
 
-  it("plays the token-quota script the same before its file moves to kind: Policy and after", async () => {
+  it("plays the token-quota script before a file moves to kind: Policy, and after", async () => {
     expect(await askSettled(4, "before")).toBe("200 200 200 429");
     await move("tokens.yaml", tokensHere);
     expect(await askSettled(1, "before")).toBe("429");

@@ -223,7 +223,7 @@ describe("the integration scripts of envoyproxy/ratelimit, against Headgate behi
     expect(await statuses(5, "/two", asked)).toBe("200 200 200 429 429");
   });
 
-  it("trigger-shadow-mode-key: a key in shadow mode refuses nobody, and has nothing left", async () => {
+  it("trigger-shadow-mode-key: a shadow refuses nobody, and has nothing left", async () => {
     const shady = { user: "many", trust: "shady" };
     expect(await statuses(5, "/two", shady)).toBe("200 200 200 200 200");
     const { status, headers } = await http.send({ port: envoy.port, path: "/two", headers: shady });

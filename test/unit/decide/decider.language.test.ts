@@ -250,7 +250,7 @@ describe.each(Object.entries(ways))("quotas of envoyproxy/ratelimit's scripts, %
     return served;
   }
 
-  it("refuse what all of them are used up for, and after a minute are refreshed (quota)", async () => {
+  it("refuse once all are used up, and after a minute are refreshed (quota)", async () => {
     const rig = rigOf();
     const isDenied = async () => (await rig.decide(...names)).isDenied;
     expect([await isDenied(), await isDenied(), await isDenied()]).toEqual([false, false, true]);

@@ -102,7 +102,7 @@ describe("alertRules()", () => {
     expect(inhibitRules(["HeadgateStoreFailing"])).toEqual([]);
   });
 
-  it("pages nobody twice for one cause: a critical alert that names another is kept quiet by it", () => {
+  it("keeps a critical alert quiet that names another one as its cause", () => {
     const critical = Object.entries(alertWords).filter(([, one]) => one.severity === "critical");
     const names = critical.map(([name]) => name);
     const quiet = inhibitRules(Object.keys(alertWords) as AlertName[]).flatMap(
