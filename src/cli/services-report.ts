@@ -29,12 +29,13 @@ export function drawServices(
   const reserves = services.some(({ reservedHigh }) => reservedHigh > 0n);
   // 80 columns have no room for everything.
   const hasLeast = !isFleet && !overflows && !reserves;
+  const hasRtt = !overflows || !reserves;
   const rowOf = (service: Service): readonly string[] => [
     safeText(service.name),
     safeText(service.law),
     inUseText(service),
     ...(reserves ? [reservedText(service)] : []),
-    millisText(service.rttMs),
+    ...(hasRtt ? [millisText(service.rttMs)] : []),
     ...(hasLeast ? [millisText(service.minRttMs)] : []),
     service.gate === "" ? "-" : safeText(service.gate),
     percentText(service.rejectRatio),
@@ -48,7 +49,7 @@ export function drawServices(
     { title: "law", isFlexible: true },
     { title: "in use", align: "right" },
     ...(reserves ? [{ title: "HIGH", align: "right" } as const] : []),
-    { title: "rtt", align: "right" },
+    ...(hasRtt ? [{ title: "rtt", align: "right" } as const] : []),
     ...(hasLeast ? [{ title: "least", align: "right" } as const] : []),
     { title: "gate", paint: (cell) => (/^(open|-?\s*$)/.test(cell) ? cell : style.bad(cell)) },
     { title: "shed", align: "right" },

@@ -64,7 +64,7 @@ export function addTail(program: Command, context: CommandContext): void {
 It follows all replicas, until Ctrl-C. What comes too fast is left
 out, and counted on standard error. JSON has one decision a line, YAML one a
 document. For people, and without a domain, rule or entries, it says each second
-what admission and circuit breakers refuse: sums of services, no single requests.
+what admission and circuit breakers refuse: sums, no single requests.
 ${entriesHelp}
 
 ${adminExitCodes}`,

@@ -67,8 +67,8 @@ export function addTop(program: Command, context: CommandContext): void {
 On a terminal it is drawn again until q or Ctrl-C; h, d and n show hits, denials
 and keys near their limit. Without DOMAIN, the services whose requests admission
 or circuit breakers refuse stand below: how many a second, and at a first look
-how many so far; -o json has keys alone. What is counted is a sample of the calls that each
-replica has seen; \`100 -4\` means that it may be 4 fewer.
+how many so far; -o json has keys alone. What is counted is a sample of the
+calls that each replica has seen; \`100 -4\` means that it may be 4 fewer.
 
 ${adminExitCodes}`,
     )

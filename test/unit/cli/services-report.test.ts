@@ -31,10 +31,10 @@ describe("drawServices()", () => {
       { ...shared, replica: "bbbbbbbb", admitted: 800n, refused: 7n, waiting: 2n },
     );
     expect(rows).toEqual([
-      "service  law         in use  HIGH   rtt  gate   shed  waiting  refused  overflow  replica",
-      "orders   gradient  38 of 40     4  12ms  open  0.0 %        3       12     3.3/s  all",
-      "                                                            1        5            aaaaaa",
-      "                                                            2        7            bbbbbb",
+      "service  law         in use  HIGH  gate   shed  waiting  refused  overflow  replica",
+      "orders   gradient  38 of 40     4  open  0.0 %        3       12     3.3/s  all",
+      "                                                      1        5            aaaaaa",
+      "                                                      2        7            bbbbbb",
     ]);
   });
 
