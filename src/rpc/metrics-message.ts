@@ -83,6 +83,9 @@ const familyTags = {
  */
 const metricsFieldsMax = 131_072;
 
+/** Of these, families, metrics and their parts: objects are made of them. Others have two fields. */
+const metricsPartsMax = 65_536;
+
 /** A number with its field is the least that a part of a metric holds, and a head of two bytes. */
 const metricPartBytes = 10;
 
@@ -108,7 +111,7 @@ export class MetricsDecoder {
    * @throws an error for bytes that are no such message
    */
   decode(bytes: Uint8Array, isWanted: IsWantedCluster = () => true): MetricsMessage {
-    const partsMax = leanPartsMax(bytes.length, metricPartBytes);
+    const partsMax = Math.min(metricsPartsMax, leanPartsMax(bytes.length, metricPartBytes));
     const reader = new FieldReader(bytes, metricsFieldsMax, partsMax);
     const reading: Reading = { isWanted, samples: [], node: undefined };
     while (reader.next()) {

@@ -9,6 +9,7 @@ import { HeadgateProcess } from "../support/headgate-process.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { firstSeed, seedsFirstName } from "../support/seeds.js";
 import { useStage } from "../support/stage.js";
+import type { TransportName } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
@@ -21,6 +22,12 @@ const addressHits = 120;
 /** How many requests each value of a header, path, cookie or whatever may pass. */
 const valueHits = 3;
 
+/** Envoy takes heads of requests of 60 KiB, by default: most of it is in one value. */
+const longest = 59_000;
+
+/** Envoy takes 100 headers, by default; some are its own. */
+const headersMax = 85;
+
 /** What callers choose: each value has a limit of its own, but for the plain one. */
 const chosen = [
   { name: "user", part: "{header: x-user, as: user}", plain: "plain" },
@@ -32,12 +39,18 @@ const chosen = [
 
 type Chosen = (typeof chosen)[number]["name"];
 
-/** What is chosen of a request, byte by byte. */
-type RawRequest = Readonly<Record<Chosen, Buffer>>;
+/** What is chosen of a request, byte by byte, and how many other headers it has. */
+interface RawRequest extends Readonly<Record<Chosen, Buffer>> {
+  readonly headerCount: number;
+}
 
-const plainRequest = Object.fromEntries(
-  chosen.map(({ name, plain }) => [name, Buffer.from(plain)]),
-) as RawRequest;
+const plainRequest: RawRequest = {
+  ...(Object.fromEntries(chosen.map(({ name, plain }) => [name, Buffer.from(plain)])) as Record<
+    Chosen,
+    Buffer
+  >),
+  headerCount: 0,
+};
 
 function limitsOf({ name, plain }: (typeof chosen)[number]): string {
   return `
@@ -85,7 +98,7 @@ function hostileRequests(random: Random): readonly RawRequest[] {
     Buffer.of(0xff),
     Buffer.of(0xfe),
     Buffer.of(0xc3, 0xa9),
-    ...[255, 256, 257, 17_000, 17_000].map((length) => valueBytes(random, length)),
+    ...[255, 256, 257, 17_000, longest, longest].map((length) => valueBytes(random, length)),
   ];
   const paths = [
     `/?q=${"a".repeat(17_000)}`,
@@ -93,22 +106,34 @@ function hostileRequests(random: Random): readonly RawRequest[] {
     "/%ff%2e%2e/x",
     "/a//../b;c=d?%",
     `/${"p/".repeat(8_000)}`,
+    `/${"a".repeat(longest)}`,
+    `/?q=${"a".repeat(longest)}`,
   ];
   const odd: Readonly<Record<Chosen, readonly Buffer[]>> = {
     user: values,
     session: values,
     path: paths.map((path) => Buffer.from(path)),
-    method: ["PURGE", "M-SEARCH"].map((method) => Buffer.from(method)),
-    host: ["ORDERS:80", "[::1]", `${"b.".repeat(2_000)}example`].map((host) => Buffer.from(host)),
+    // Envoy itself refuses the long ones.
+    method: ["PURGE", "M-SEARCH", "M".repeat(1_000), "M".repeat(longest)].map((method) =>
+      Buffer.from(method),
+    ),
+    host: [
+      "ORDERS:80",
+      "[::1]",
+      `${"b.".repeat(2_000)}example`,
+      `${"b.".repeat(longest / 2)}example`,
+    ].map((host) => Buffer.from(host)),
   };
   return Array.from({ length: requestCount }, () => {
     const { name } = pick(random, chosen);
-    return { ...plainRequest, [name]: pick(random, odd[name]) };
+    const headerCount = pick(random, [0, 0, headersMax]);
+    return { ...plainRequest, headerCount, [name]: pick(random, odd[name]) };
   });
 }
 
 /** Sends a request on a connection of its own. @returns its status; 0 where there was none */
-function send(port: number, { method, path, host, user, session }: RawRequest): Promise<number> {
+function send(port: number, request: RawRequest): Promise<number> {
+  const { method, path, host, user, session, headerCount } = request;
   return new Promise((resolve) => {
     const socket = connect({ host: "127.0.0.1", port });
     const chunks: Buffer[] = [];
@@ -123,6 +148,7 @@ function send(port: number, { method, path, host, user, session }: RawRequest): 
       ["host: ", host],
       ["x-user: ", user],
       ["cookie: ", session],
+      ...Array.from({ length: headerCount }, (_, i) => [`x-more-${i}: ${i}`]),
       ["connection: close"],
       [],
     ];
@@ -132,9 +158,10 @@ function send(port: number, { method, path, host, user, session }: RawRequest): 
 }
 
 /** Headgate and a proxy of one policy. */
-async function startProxy(inExtProc: string): Promise<Envoy> {
+async function startProxy(inExtProc: string, transport: TransportName): Promise<Envoy> {
   const upstream = await startScriptedUpstream(stage);
-  const headgate = await HeadgateProcess.prepare(stage, { policy: "" });
+  const env = { HEADGATE_TRANSPORT: transport };
+  const headgate = await HeadgateProcess.prepare(stage, { policy: "", env });
   const { envoy, policy } = await startGeneratedEnvoy(stage, {
     more: limits,
     services: servicesAt(upstream.port, inExtProc),
@@ -149,39 +176,45 @@ async function startProxy(inExtProc: string): Promise<Envoy> {
   return envoy;
 }
 
+const filterErrors = "cluster.orders.ratelimit.headgate.error";
+const extProcErrors = "http.ingress.ext_proc.headgate.failure_mode_allowed";
+
 describe("200 hostile requests through a generated proxy", () => {
   it.each([
-    { way: "the rate-limit filter", more: "", errors: "cluster.orders.ratelimit.headgate.error" },
-    {
-      way: "ext_proc",
-      more: "inExtProc: true",
-      errors: "http.ingress.ext_proc.headgate.failure_mode_allowed",
-    },
-  ])(`pass no limit of their sender's, by $way (${seedsFirstName}=${seed})`, async (row) => {
-    const envoy = await startProxy(row.more);
-    const errorsBefore = await envoy.stat(row.errors);
-    const passed = new Map<string, number>();
-    const counts = { passed: 0, refused: 0, other: 0 };
-    const requests = [...hostileRequests(new FakeRandom(seed))];
-    const sendAll = async (): Promise<void> => {
-      for (let request = requests.pop(); request !== undefined; request = requests.pop()) {
-        const status = await send(envoy.port, request);
-        if (status === 429) counts.refused += 1;
-        else if (status !== 200) counts.other += 1;
-        else {
-          counts.passed += 1;
-          for (const value of oddValuesOf(request)) passed.set(value, (passed.get(value) ?? 0) + 1);
+    { way: "the rate-limit filter", transport: "lane", more: "", errors: filterErrors },
+    { way: "the rate-limit filter", transport: "grpc-js", more: "", errors: filterErrors },
+    { way: "ext_proc", transport: "lane", more: "inExtProc: true", errors: extProcErrors },
+    { way: "ext_proc", transport: "grpc-js", more: "inExtProc: true", errors: extProcErrors },
+  ] as const)(
+    `pass no limit of their sender's, by $way and $transport (${seedsFirstName}=${seed})`,
+    async (row) => {
+      const envoy = await startProxy(row.more, row.transport);
+      const errorsBefore = await envoy.stat(row.errors);
+      const passed = new Map<string, number>();
+      const counts = { passed: 0, refused: 0, other: 0 };
+      const requests = [...hostileRequests(new FakeRandom(seed))];
+      const sendAll = async (): Promise<void> => {
+        for (let request = requests.pop(); request !== undefined; request = requests.pop()) {
+          const status = await send(envoy.port, request);
+          if (status === 429) counts.refused += 1;
+          else if (status !== 200) counts.other += 1;
+          else {
+            counts.passed += 1;
+            for (const value of oddValuesOf(request))
+              passed.set(value, (passed.get(value) ?? 0) + 1);
+          }
         }
-      }
-    };
-    // Envoy takes a second to close the connections of those that it refuses itself.
-    await Promise.all(Array.from({ length: 10 }, sendAll));
-    expect(await envoy.stat(row.errors)).toBe(errorsBefore);
-    expect(Math.max(...passed.values())).toBe(valueHits);
-    expect(counts.passed).toBeLessThanOrEqual(addressHits);
-    expect(counts.passed).toBeGreaterThan(requestCount / 10);
-    expect(counts.refused).toBeGreaterThan(requestCount / 4);
-  });
+      };
+      // Envoy takes a second to close the connections of those that it refuses itself.
+      await Promise.all(Array.from({ length: 10 }, sendAll));
+      expect(await envoy.stat(row.errors)).toBe(errorsBefore);
+      expect(Math.max(...passed.values())).toBe(valueHits);
+      expect([...passed.keys()].some((value) => value.length > longest)).toBe(true);
+      expect(counts.passed).toBeLessThanOrEqual(addressHits);
+      expect(counts.passed).toBeGreaterThan(requestCount / 10);
+      expect(counts.refused).toBeGreaterThan(requestCount / 4);
+    },
+  );
 });
 
 /** What of a request is not plain, by name. */

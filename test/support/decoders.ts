@@ -323,6 +323,27 @@ async function allOf<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
   return all;
 }
 
+/**
+ * What a thread of its own reads is bounded by how many parts it has, not by its bytes: in so many
+ * bytes, parts that come in numbers are more than that, and the others grow with the bytes.
+ */
+const elsewhereBytes = 524_288;
+
+/** Beside the largest of all: where bounds on parts hold, and where a message is short. */
+const byteCounts = [262_144, 65_536, 4_096];
+
+/** The worst inputs of a decoder, of the largest that reaches it and of shorter ones. */
+export function* worstInputs({
+  bytesMax,
+  worst,
+  isElsewhere,
+}: Pick<PeerDecoder, "bytesMax" | "worst" | "isElsewhere">): Generator<WorstMessage> {
+  const most = isElsewhere === true ? Math.min(bytesMax, elsewhereBytes) : bytesMax;
+  for (const byteCount of [most, ...byteCounts.filter((one) => one < most)]) {
+    yield* worst(byteCount);
+  }
+}
+
 /** Whether what a decoder throws is a refusal of its own, and no mistake of ours. */
 export function isRefusal(thrown: unknown): boolean {
   if (isServiceError(thrown)) return thrown.code !== "INTERNAL";

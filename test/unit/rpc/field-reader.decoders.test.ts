@@ -15,7 +15,7 @@ import {
   freeBytesDefault,
   isRefusal,
   messageDecoders,
-  type PeerDecoder,
+  worstInputs,
 } from "../../support/decoders.js";
 import { DoorKeeper } from "../../support/ext-proc.js";
 import { plainExtras } from "../../support/extras.js";
@@ -25,16 +25,6 @@ import { runSeeds, seedsFrom, seedsTimeoutMs } from "../../support/seeds.js";
 import { measureSize } from "../../support/size-of.js";
 import { answerDecoders } from "../../support/store-decoders.js";
 import { mutate, randomBytes } from "../../support/wire-fuzz.js";
-import type { WorstMessage } from "../../support/worst-messages.js";
-
-/**
- * What a thread of its own reads is bounded by how many parts it has, not by its bytes: in so many
- * bytes, parts that come in numbers are more than that, and the others grow with the bytes.
- */
-const elsewhereBytes = 524_288;
-
-/** Beside the largest of all: where bounds on parts hold, and where a message is short. */
-const byteCounts = [262_144, 65_536, 4_096];
 
 /**
  * Looks for a field and objects that a message may cost who reads it at once: of 20 ns and 75 ns,
@@ -73,13 +63,6 @@ describe("the decoders of this test", () => {
     expect(rows.toSorted()).toEqual([...paths, ...adminMethods.keys()].toSorted());
   });
 });
-
-/** The worst inputs of a decoder, of the largest that reaches it and of shorter ones. */
-function* worstInputs({ bytesMax, worst, isElsewhere }: PeerDecoder): Generator<WorstMessage> {
-  const most = Math.min(bytesMax, isElsewhere === true ? elsewhereBytes : bytesMax);
-  for (const byteCount of [most, ...byteCounts.filter((one) => one < most)])
-    yield* worst(byteCount);
-}
 
 describe("the worst inputs of a decoder", () => {
   it.each(decoders)(
