@@ -83,7 +83,7 @@ const familyTags = {
  */
 const metricsFieldsMax = 131_072;
 
-/** Of these, families, metrics and their parts: objects are made of them. Others have two fields. */
+/** Of these, families, metrics and their parts: objects are made of them. */
 const metricsPartsMax = 65_536;
 
 /** A number with its field is the least that a part of a metric holds, and a head of two bytes. */

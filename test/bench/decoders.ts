@@ -24,7 +24,7 @@ const retriesMax = 5;
 /** What an input may take in memory beside `freeBytes`, times its bytes. */
 const heldTimesMax = 10;
 
-/** Bytes in memory that are made of one input, or of many that are short, to tell them from noise. */
+/** Bytes of the inputs that are held at a time, as many as that takes, to tell them from noise. */
 const heldBytesMin = 4_194_304;
 
 /**

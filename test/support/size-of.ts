@@ -7,7 +7,7 @@ export interface Size {
 /** Texts from this length on are counted once: who says one again says the same. */
 const sharedCharsMin = 64;
 
-/** A view of bytes that stand elsewhere; the bytes are counted where they are no part of the input. */
+/** A view of bytes that stand elsewhere, which are counted where they are no part of the input. */
 const viewBytes = 104;
 
 /**
