@@ -9,7 +9,7 @@ import { HeadgateProcess } from "../support/headgate-process.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { firstSeed, seedsFirstName } from "../support/seeds.js";
 import { useStage } from "../support/stage.js";
-import type { TransportName } from "../support/transports.js";
+import { type TransportName, transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
@@ -132,7 +132,11 @@ function hostileRequests(random: Random): readonly RawRequest[] {
 }
 
 /** Sends a request on a connection of its own. @returns its status; 0 where there was none */
-function send(port: number, request: RawRequest): Promise<number> {
+function send(
+  port: number,
+  request: RawRequest,
+  moreLines: readonly string[] = [],
+): Promise<number> {
   const { method, path, host, user, session, headerCount } = request;
   return new Promise((resolve) => {
     const socket = connect({ host: "127.0.0.1", port });
@@ -150,6 +154,7 @@ function send(port: number, request: RawRequest): Promise<number> {
       ["cookie: ", session],
       ...Array.from({ length: headerCount }, (_, i) => [`x-more-${i}: ${i}`]),
       ["connection: close"],
+      ...moreLines.map((line) => [line]),
       [],
     ];
     const bytes = lines.flatMap((line) => [...line, "\r\n"].map((part) => Buffer.from(part)));
@@ -157,8 +162,30 @@ function send(port: number, request: RawRequest): Promise<number> {
   });
 }
 
-/** Headgate and a proxy of one policy. */
-async function startProxy(inExtProc: string, transport: TransportName): Promise<Envoy> {
+/** Of an Envoy that repeats its callers' trace contexts, as `tracing` of its connection manager. */
+const tracing = `tracing: ${JSON.stringify({
+  random_sampling: { value: 0 },
+  provider: {
+    name: "envoy.tracers.opentelemetry",
+    typed_config: {
+      "@type": "type.googleapis.com/envoy.config.trace.v3.OpenTelemetryConfig",
+      grpc_service: { envoy_grpc: { cluster_name: "orders" } },
+      service_name: "edge",
+    },
+  },
+})}`;
+
+/** How Headgate is served, and what the listener has beside its limits. */
+interface ProxyOptions {
+  readonly transport?: TransportName;
+  readonly listener?: Readonly<Record<string, string | number>>;
+}
+
+/** Headgate and a proxy of one policy, which traces. */
+async function startProxy(
+  inExtProc: string,
+  { transport = "lane", listener = {} }: ProxyOptions = {},
+): Promise<Envoy> {
   const upstream = await startScriptedUpstream(stage);
   const env = { HEADGATE_TRANSPORT: transport };
   const headgate = await HeadgateProcess.prepare(stage, { policy: "", env });
@@ -166,8 +193,12 @@ async function startProxy(inExtProc: string, transport: TransportName): Promise<
     more: limits,
     services: servicesAt(upstream.port, inExtProc),
     proxies: `headgate: {address: 127.0.0.1, port: ${headgate.grpcPort}, rateLimitTimeout: 10s}`,
-    // What comes too late on a busy machine would be counted as an error.
-    edit: (text) => text.replaceAll("message_timeout: 0.2s", "message_timeout: 10s"),
+    listener,
+    edit: (text) =>
+      text
+        // What comes too late on a busy machine would be counted as an error.
+        .replaceAll("message_timeout: 0.2s", "message_timeout: 10s")
+        .replace(/^( *)(?=http_filters:$)/m, `$1${tracing}\n$1`),
   });
   await writeFile(headgate.policyPath, policy);
   await headgate.restart();
@@ -176,19 +207,20 @@ async function startProxy(inExtProc: string, transport: TransportName): Promise<
   return envoy;
 }
 
-const filterErrors = "cluster.orders.ratelimit.headgate.error";
-const extProcErrors = "http.ingress.ext_proc.headgate.failure_mode_allowed";
+const ways = [
+  { way: "the rate-limit filter", more: "", errors: "cluster.orders.ratelimit.headgate.error" },
+  {
+    way: "ext_proc",
+    more: "inExtProc: true",
+    errors: "http.ingress.ext_proc.headgate.failure_mode_allowed",
+  },
+] as const;
 
 describe("200 hostile requests through a generated proxy", () => {
-  it.each([
-    { way: "the rate-limit filter", transport: "lane", more: "", errors: filterErrors },
-    { way: "the rate-limit filter", transport: "grpc-js", more: "", errors: filterErrors },
-    { way: "ext_proc", transport: "lane", more: "inExtProc: true", errors: extProcErrors },
-    { way: "ext_proc", transport: "grpc-js", more: "inExtProc: true", errors: extProcErrors },
-  ] as const)(
+  it.each(ways.flatMap((way) => transportNames.map((transport) => ({ ...way, transport }))))(
     `pass no limit of their sender's, by $way and $transport (${seedsFirstName}=${seed})`,
     async (row) => {
-      const envoy = await startProxy(row.more, row.transport);
+      const envoy = await startProxy(row.more, { transport: row.transport });
       const errorsBefore = await envoy.stat(row.errors);
       const passed = new Map<string, number>();
       const counts = { passed: 0, refused: 0, other: 0 };
@@ -215,6 +247,37 @@ describe("200 hostile requests through a generated proxy", () => {
       expect(counts.refused).toBeGreaterThan(requestCount / 4);
     },
   );
+});
+
+describe("a request", () => {
+  // Envoy repeats it in its calls of Headgate, which refused their streams.
+  it.each(ways)("passes no limit by a long trace context, by $way", async ({ more, errors }) => {
+    const envoy = await startProxy(more);
+    const errorsBefore = await envoy.stat(errors);
+    for (const length of [17_000, 58_000]) {
+      const lines = [
+        "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00",
+        `tracestate: a=${"x".repeat(length)}`,
+      ];
+      const request = { ...plainRequest, user: Buffer.from(`of ${length}`) };
+      const statuses: number[] = [];
+      for (let i = 0; i <= valueHits; i += 1) {
+        statuses.push(await send(envoy.port, request, lines));
+      }
+      expect(statuses.indexOf(429)).toBe(valueHits);
+    }
+    expect(await envoy.stat(errors)).toBe(errorsBefore);
+  });
+
+  // It was an error of ext_proc.
+  it.each(ways)("is refused where it is larger than is read, by $way", async (row) => {
+    const envoy = await startProxy(row.more, { listener: { maxRequestHeadersKb: 400 } });
+    const sent = "cluster.orders.upstream_rq_total";
+    const before = [await envoy.stat(row.errors), await envoy.stat(sent)];
+    const request = { ...plainRequest, user: Buffer.alloc(300_000, "x") };
+    expect(await send(envoy.port, request)).toBe(row.more === "" ? 429 : 431);
+    expect([await envoy.stat(row.errors), await envoy.stat(sent)]).toEqual(before);
+  });
 });
 
 /** What of a request is not plain, by name. */
