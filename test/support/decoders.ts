@@ -25,7 +25,7 @@ import { controlMessageBytesMax } from "../../src/rpc/control-plane.js";
 import { decodeDiscoveryAsk } from "../../src/rpc/discovery-request.js";
 import { decodeExchange } from "../../src/rpc/ext-proc-decoder.js";
 import { WantedNames } from "../../src/rpc/ext-proc-names.js";
-import { createHealthService, Health } from "../../src/rpc/health.js";
+import { createHealthService, Health, healthRequestBytesMax } from "../../src/rpc/health.js";
 import { readJsonRequest } from "../../src/rpc/json.js";
 import { decodeLoads } from "../../src/rpc/load-message.js";
 import { MetricsDecoder } from "../../src/rpc/metrics-message.js";
@@ -302,7 +302,7 @@ function healthRow(method: MethodHandler): PeerDecoder {
   return {
     name: `health, ${method.name}`,
     methods: [`/grpc.health.v1.Health/${method.name}`],
-    bytesMax: requestBytesMax,
+    bytesMax: healthRequestBytesMax,
     worst: (byteCount) => worstMessages(HealthCheckRequestSchema, byteCount),
     valid: ["", "ratelimit"].map((service) =>
       Buffer.from(
