@@ -12,12 +12,13 @@ import type { RefusalLog } from "../decide/refusal-log.js";
 import { SeenCalls } from "../decide/seen-calls.js";
 import { ControlPlane } from "../rpc/control-plane.js";
 import type { DecisionTracer } from "../rpc/decision-trace.js";
-import { createExternalProcessorService } from "../rpc/ext-proc.js";
+import { createExternalProcessorService, type ExternalProcessorParts } from "../rpc/ext-proc.js";
 import { ExtProcCodec } from "../rpc/ext-proc-codec.js";
 import { createHealthService, Health } from "../rpc/health.js";
 import { pushTimesFor } from "../rpc/layer-pusher.js";
-import { createRateLimitService } from "../rpc/rls.js";
+import { createRateLimitService, type RateLimitServiceParts } from "../rpc/rls.js";
 import { ResponseExtras } from "../rpc/rls-extras.js";
+import type { ServiceHandlers } from "../wire/service.js";
 import type { Transport } from "../wire/transport.js";
 import { AdminCounts } from "./admin-metrics.js";
 import { openAdmission } from "./admission.js";
@@ -174,6 +175,17 @@ export function createCore(parts: CoreParts): Core {
   };
 }
 
+/** What the gRPC port serves, but for reflection. */
+export function createDecisionServices(
+  parts: RateLimitServiceParts & ExternalProcessorParts & Pick<Core, "health">,
+): readonly ServiceHandlers[] {
+  return [
+    createRateLimitService(parts),
+    createExternalProcessorService(parts),
+    createHealthService(parts.health),
+  ];
+}
+
 /** What several parts of the core look at. */
 interface Shared {
   readonly counters: DecisionCounters;
@@ -252,11 +264,14 @@ function createCoreTransport(
   const knownRequests = { keptBytesMax: cacheBounds().knownRequestsBytesMax };
   const rateLimiting = { decider, clock, random, counters, extras, tracer, knownRequests };
   return createTransport(config, {
-    services: [
-      createRateLimitService({ ...rateLimiting, isShadow: switchesOf(config).isShadow }),
-      createExternalProcessorService({ admission, codec, counts: exchanges }),
-      createHealthService(health),
-    ],
+    services: createDecisionServices({
+      ...rateLimiting,
+      isShadow: switchesOf(config).isShadow,
+      admission,
+      codec,
+      counts: exchanges,
+      health,
+    }),
     clock,
     random,
     laneCounts,

@@ -90,7 +90,8 @@ export class KeySignalReader implements SignalReader {
       }
       case "h": {
         const texts = unpack(reply);
-        const sum = new ReadingSum(this.#keysMax ?? 0);
+        // Each text was read for itself.
+        const sum = new ReadingSum(this.#keysMax ?? 0, (text) => text);
         for (let i = 0; i + 1 < texts.length; i += 2) {
           sum.add(parseReading(texts[i + 1] ?? ""), texts[i]);
         }

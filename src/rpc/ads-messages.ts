@@ -1,7 +1,7 @@
 import { create, type JsonObject, toBinary } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
 import { DiscoveryRequestSchema } from "../gen/envoy/service/discovery/v3/discovery_pb.js";
-import { FieldReader, fieldTag } from "./field-reader.js";
+import { FieldReader, fieldTag, leanPartsMax, TooManyFieldsError } from "./field-reader.js";
 import { type DiscoveredResource, resourcesMax } from "./rate-limit-config.js";
 import { grpcStatuses } from "./status.js";
 
@@ -93,20 +93,23 @@ const responseFieldsMax = 4 * resourcesMax;
  */
 export function decodeDiscoveryResponse(bytes: Uint8Array): DiscoveredSet | undefined {
   try {
-    return readResponse(new FieldReader(bytes, responseFieldsMax));
+    const reader = new FieldReader(bytes, responseFieldsMax);
+    return readResponse(reader, leanPartsMax(bytes.length));
   } catch {
     return undefined;
   }
 }
 
-function readResponse(reader: FieldReader): DiscoveredSet {
+function readResponse(reader: FieldReader, partsMax: number): DiscoveredSet {
   let typeUrl = "";
   let version = "";
   let nonce = "";
   const resources: DiscoveredResource[] = [];
   while (reader.next()) {
-    if (reader.tag === responseTags.resources) resources.push(readResource(reader));
-    else if (reader.tag === responseTags.typeUrl) typeUrl = reader.text();
+    if (reader.tag === responseTags.resources) {
+      if (resources.length >= partsMax) throw new TooManyFieldsError();
+      resources.push(readResource(reader));
+    } else if (reader.tag === responseTags.typeUrl) typeUrl = reader.text();
     else if (reader.tag === responseTags.versionInfo) version = reader.text();
     else if (reader.tag === responseTags.nonce) nonce = reader.text();
     else reader.skip();

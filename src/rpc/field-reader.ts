@@ -34,11 +34,18 @@ export class FieldReader {
   #tag = 0;
   #partStart = 0;
   #fieldsLeft: number;
+  #partsLeft: number;
 
-  constructor(bytes: Uint8Array, fieldsMax = fieldsMaxDefault) {
+  /** @param partsMax the most parts that are entered */
+  constructor(
+    bytes: Uint8Array,
+    fieldsMax = fieldsMaxDefault,
+    partsMax = Number.POSITIVE_INFINITY,
+  ) {
     this.#bytes = asBuffer(bytes);
     this.#end = bytes.length;
     this.#fieldsLeft = fieldsMax;
+    this.#partsLeft = partsMax;
   }
 
   /** Of the field that `next` has found. */
@@ -73,6 +80,8 @@ export class FieldReader {
 
   /** Goes into the message that is this field's value. @returns what `leave` is to be given */
   enter(): number {
+    this.#partsLeft -= 1;
+    if (this.#partsLeft < 0) throw new TooManyFieldsError();
     const outerEnd = this.#end;
     this.#end = this.#endOfPart();
     return outerEnd;
@@ -176,6 +185,15 @@ export class FieldReader {
     if (this.#at + byteCount > this.#end) throw malformed();
     this.#at += byteCount;
   }
+}
+
+/**
+ * The most parts of a message of that many bytes of which an object each is made: 512, and one for
+ * every so many bytes. Those that anybody sends have more than that, and empty ones are a hundred
+ * bytes made of two.
+ */
+export function leanPartsMax(byteCount: number, bytesPerPart = 16): number {
+  return 512 + byteCount / bytesPerPart;
 }
 
 /** A message has more fields than are read. */

@@ -80,13 +80,25 @@ function unreadAnswer(mode: ShedMode): JsonAnswer {
   return { isDenied, body: `${answer}\n` };
 }
 
-function decode(
-  body: string,
-  counters: DecisionCounters,
-): { readonly query: RateLimitQuery; readonly asked: SentRequest } {
+/** What a request asks, as it is decided and as it was sent. */
+export interface JsonRequest {
+  readonly query: RateLimitQuery;
+  readonly asked: SentRequest;
+}
+
+/**
+ * Reads a RateLimitRequest in proto3 JSON.
+ *
+ * @throws ServiceError REQUEST_INVALID, REQUEST_TOO_LARGE
+ */
+export function readJsonRequest(body: string): JsonRequest {
+  const asked = sentRequestOf(parse(body));
+  return { query: toQuery(asked), asked };
+}
+
+function decode(body: string, counters: DecisionCounters): JsonRequest {
   try {
-    const asked = sentRequestOf(parse(body));
-    return { query: toQuery(asked), asked };
+    return readJsonRequest(body);
   } catch (thrown) {
     counters.countFailure(toServiceError(thrown).code);
     throw thrown;

@@ -1,6 +1,6 @@
 import { WireType } from "@bufbuild/protobuf/wire";
 import type { ClusterLoad } from "./cluster-signals.js";
-import { FieldReader, fieldTag } from "./field-reader.js";
+import { FieldReader, fieldTag, leanPartsMax, TooManyFieldsError } from "./field-reader.js";
 import { type NodeIdentity, readNodeIdentity } from "./node-identity.js";
 import { readDurationMs } from "./well-known-reader.js";
 
@@ -39,11 +39,15 @@ const localityTags = {
  */
 export function decodeLoads(bytes: Uint8Array): LoadMessage {
   const reader = new FieldReader(bytes);
+  const loadsMax = leanPartsMax(bytes.length);
   const loads: ClusterLoad[] = [];
   let node: NodeIdentity | undefined;
   while (reader.next()) {
-    if (reader.tag === reportTags.stats) loads.push(readLoad(reader));
-    else if (reader.tag === reportTags.node && node === undefined) node = readNodeIdentity(reader);
+    if (reader.tag === reportTags.stats) {
+      if (loads.length >= loadsMax) throw new TooManyFieldsError();
+      loads.push(readLoad(reader));
+    } else if (reader.tag === reportTags.node && node === undefined)
+      node = readNodeIdentity(reader);
     else reader.skip();
   }
   return { node, loads };

@@ -1,6 +1,6 @@
 import { WireType } from "@bufbuild/protobuf/wire";
 import type { GradientFacts } from "../core/feedback.js";
-import { FieldReader, fieldTag } from "./field-reader.js";
+import { FieldReader, fieldTag, leanPartsMax } from "./field-reader.js";
 import { NameTable } from "./metrics-names.js";
 import { type NodeIdentity, readNodeIdentity } from "./node-identity.js";
 import { type RawMetric, readMetric } from "./prometheus-reader.js";
@@ -83,6 +83,12 @@ const familyTags = {
  */
 const metricsFieldsMax = 131_072;
 
+/** Of these, families, metrics and their parts: objects are made of them. */
+const metricsPartsMax = 65_536;
+
+/** A number with its field is the least that a part of a metric holds, and a head of two bytes. */
+const metricPartBytes = 10;
+
 /** Buckets of one histogram; Envoy has 19 by default. */
 export const bucketsMax = 256;
 
@@ -105,7 +111,8 @@ export class MetricsDecoder {
    * @throws an error for bytes that are no such message
    */
   decode(bytes: Uint8Array, isWanted: IsWantedCluster = () => true): MetricsMessage {
-    const reader = new FieldReader(bytes, metricsFieldsMax);
+    const partsMax = Math.min(metricsPartsMax, leanPartsMax(bytes.length, metricPartBytes));
+    const reader = new FieldReader(bytes, metricsFieldsMax, partsMax);
     const reading: Reading = { isWanted, samples: [], node: undefined };
     while (reader.next()) {
       if (reader.tag === familyTags.family) {

@@ -9,6 +9,7 @@ import { HeadgateProcess } from "../support/headgate-process.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { firstSeed, seedsFirstName } from "../support/seeds.js";
 import { useStage } from "../support/stage.js";
+import { type TransportName, transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
@@ -21,6 +22,12 @@ const addressHits = 120;
 /** How many requests each value of a header, path, cookie or whatever may pass. */
 const valueHits = 3;
 
+/** Envoy takes heads of requests of 60 KiB, by default: most of it is in one value. */
+const longest = 59_000;
+
+/** Envoy takes 100 headers, by default; some are its own. */
+const headersMax = 85;
+
 /** What callers choose: each value has a limit of its own, but for the plain one. */
 const chosen = [
   { name: "user", part: "{header: x-user, as: user}", plain: "plain" },
@@ -32,12 +39,18 @@ const chosen = [
 
 type Chosen = (typeof chosen)[number]["name"];
 
-/** What is chosen of a request, byte by byte. */
-type RawRequest = Readonly<Record<Chosen, Buffer>>;
+/** What is chosen of a request, byte by byte, and how many other headers it has. */
+interface RawRequest extends Readonly<Record<Chosen, Buffer>> {
+  readonly headerCount: number;
+}
 
-const plainRequest = Object.fromEntries(
-  chosen.map(({ name, plain }) => [name, Buffer.from(plain)]),
-) as RawRequest;
+const plainRequest: RawRequest = {
+  ...(Object.fromEntries(chosen.map(({ name, plain }) => [name, Buffer.from(plain)])) as Record<
+    Chosen,
+    Buffer
+  >),
+  headerCount: 0,
+};
 
 function limitsOf({ name, plain }: (typeof chosen)[number]): string {
   return `
@@ -85,7 +98,7 @@ function hostileRequests(random: Random): readonly RawRequest[] {
     Buffer.of(0xff),
     Buffer.of(0xfe),
     Buffer.of(0xc3, 0xa9),
-    ...[255, 256, 257, 17_000, 17_000].map((length) => valueBytes(random, length)),
+    ...[255, 256, 257, 17_000, longest, longest].map((length) => valueBytes(random, length)),
   ];
   const paths = [
     `/?q=${"a".repeat(17_000)}`,
@@ -93,26 +106,38 @@ function hostileRequests(random: Random): readonly RawRequest[] {
     "/%ff%2e%2e/x",
     "/a//../b;c=d?%",
     `/${"p/".repeat(8_000)}`,
+    `/${"a".repeat(longest)}`,
+    `/?q=${"a".repeat(longest)}`,
   ];
   const odd: Readonly<Record<Chosen, readonly Buffer[]>> = {
     user: values,
     session: values,
     path: paths.map((path) => Buffer.from(path)),
-    method: ["PURGE", "M-SEARCH"].map((method) => Buffer.from(method)),
-    host: ["ORDERS:80", "[::1]", `${"b.".repeat(2_000)}example`].map((host) => Buffer.from(host)),
+    // Envoy itself refuses the long ones.
+    method: ["PURGE", "M-SEARCH", "M".repeat(1_000), "M".repeat(longest)].map((method) =>
+      Buffer.from(method),
+    ),
+    host: [
+      "ORDERS:80",
+      "[::1]",
+      `${"b.".repeat(2_000)}example`,
+      `${"b.".repeat(longest / 2)}example`,
+    ].map((host) => Buffer.from(host)),
   };
   return Array.from({ length: requestCount }, () => {
     const { name } = pick(random, chosen);
-    return { ...plainRequest, [name]: pick(random, odd[name]) };
+    const headerCount = pick(random, [0, 0, headersMax]);
+    return { ...plainRequest, headerCount, [name]: pick(random, odd[name]) };
   });
 }
 
 /** Sends a request on a connection of its own. @returns its status; 0 where there was none */
 function send(
   port: number,
-  { method, path, host, user, session }: RawRequest,
+  request: RawRequest,
   moreLines: readonly string[] = [],
 ): Promise<number> {
+  const { method, path, host, user, session, headerCount } = request;
   return new Promise((resolve) => {
     const socket = connect({ host: "127.0.0.1", port });
     const chunks: Buffer[] = [];
@@ -127,6 +152,7 @@ function send(
       ["host: ", host],
       ["x-user: ", user],
       ["cookie: ", session],
+      ...Array.from({ length: headerCount }, (_, i) => [`x-more-${i}: ${i}`]),
       ["connection: close"],
       ...moreLines.map((line) => [line]),
       [],
@@ -149,10 +175,20 @@ const tracing = `tracing: ${JSON.stringify({
   },
 })}`;
 
+/** How Headgate is served, and what the listener has beside its limits. */
+interface ProxyOptions {
+  readonly transport?: TransportName;
+  readonly listener?: Readonly<Record<string, string | number>>;
+}
+
 /** Headgate and a proxy of one policy, which traces. */
-async function startProxy(inExtProc: string, listener = {}): Promise<Envoy> {
+async function startProxy(
+  inExtProc: string,
+  { transport = "lane", listener = {} }: ProxyOptions = {},
+): Promise<Envoy> {
   const upstream = await startScriptedUpstream(stage);
-  const headgate = await HeadgateProcess.prepare(stage, { policy: "" });
+  const env = { HEADGATE_TRANSPORT: transport };
+  const headgate = await HeadgateProcess.prepare(stage, { policy: "", env });
   const { envoy, policy } = await startGeneratedEnvoy(stage, {
     more: limits,
     services: servicesAt(upstream.port, inExtProc),
@@ -181,10 +217,10 @@ const ways = [
 ] as const;
 
 describe("200 hostile requests through a generated proxy", () => {
-  it.each(ways)(
-    `pass no limit of their sender's, by $way (${seedsFirstName}=${seed})`,
+  it.each(ways.flatMap((way) => transportNames.map((transport) => ({ ...way, transport }))))(
+    `pass no limit of their sender's, by $way and $transport (${seedsFirstName}=${seed})`,
     async (row) => {
-      const envoy = await startProxy(row.more);
+      const envoy = await startProxy(row.more, { transport: row.transport });
       const errorsBefore = await envoy.stat(row.errors);
       const passed = new Map<string, number>();
       const counts = { passed: 0, refused: 0, other: 0 };
@@ -205,6 +241,7 @@ describe("200 hostile requests through a generated proxy", () => {
       await Promise.all(Array.from({ length: 10 }, sendAll));
       expect(await envoy.stat(row.errors)).toBe(errorsBefore);
       expect(Math.max(...passed.values())).toBe(valueHits);
+      expect([...passed.keys()].some((value) => value.length > longest)).toBe(true);
       expect(counts.passed).toBeLessThanOrEqual(addressHits);
       expect(counts.passed).toBeGreaterThan(requestCount / 10);
       expect(counts.refused).toBeGreaterThan(requestCount / 4);
@@ -234,7 +271,7 @@ describe("a request", () => {
 
   // It was an error of ext_proc.
   it.each(ways)("is refused where it is larger than is read, by $way", async (row) => {
-    const envoy = await startProxy(row.more, { maxRequestHeadersKb: 400 });
+    const envoy = await startProxy(row.more, { listener: { maxRequestHeadersKb: 400 } });
     const sent = "cluster.orders.upstream_rq_total";
     const before = [await envoy.stat(row.errors), await envoy.stat(sent)];
     const request = { ...plainRequest, user: Buffer.alloc(300_000, "x") };

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { cp, mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -53,4 +54,21 @@ it("carries the licence of each package that is in it", async () => {
   for (const [name, version] of Object.entries(dependencies)) {
     expect(texts).toContain(`${name} ${version}, `);
   }
+});
+
+// What is bundled has no folder in node_modules that a scanner of the image would find.
+it("names each package that is in it in its bill of materials", async () => {
+  const path = join(stage.folder, "sbom.json");
+  execFileSync(process.execPath, ["src/dev/sbom.mjs", path], { stdio: "pipe" });
+  const { components } = JSON.parse(await readFile(path, "utf8")) as {
+    readonly components: readonly { readonly "bom-ref": string }[];
+  };
+  const named = new Set(components.map((component) => component["bom-ref"]));
+  const licences = (await readFile("dist/LICENSES.txt", "utf8")).split(`\n\n${"=".repeat(80)}\n\n`);
+  const bundled = licences.map((text) => {
+    const [, name, version] = /^(@?[^ @]+) ([^ ,]+), .+/.exec(text) ?? [];
+    return `${name}@${version}`;
+  });
+  expect(bundled.length).toBeGreaterThan(50);
+  expect(bundled.filter((one) => !named.has(one))).toEqual([]);
 });

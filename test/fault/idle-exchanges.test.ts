@@ -57,16 +57,19 @@ class Connection {
   }
 
   /** Asks for a place; undefined: it was refused. */
-  async ask(): Promise<ExchangeClient | undefined> {
+  async ask(headers: Readonly<Record<string, string>> = {}): Promise<ExchangeClient | undefined> {
     const exchange = openExchange({ client: this.#client }, { "x-headgate-service": "orders" });
-    exchange.send(requestHeaders());
+    exchange.send(requestHeaders(headers));
     const [answer] = await exchange.answered(1);
     return answer?.response.case === "requestHeaders" ? exchange : undefined;
   }
 
   /** Asks for so many places at a time. */
-  async askMany(count: number): Promise<readonly ExchangeClient[]> {
-    const asked = await Promise.all(Array.from({ length: count }, () => this.ask()));
+  async askMany(
+    count: number,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<readonly ExchangeClient[]> {
+    const asked = await Promise.all(Array.from({ length: count }, () => this.ask(headers)));
     return asked.filter((exchange) => exchange !== undefined);
   }
 }
@@ -101,9 +104,43 @@ it.each(transportNames)(
   },
 );
 
+const leaseMs = 5_000;
+
+/** Leases end at the next look of a second; ten times that for a busy machine. */
+const leaseEndMs = leaseMs + 10_000;
+
+// What a caller says can end a lease sooner, and never later.
+it.each([
+  { says: "nothing", headers: {} },
+  { says: "a day", headers: { "x-envoy-expected-rq-timeout-ms": "86400000" } },
+  { says: "no end", headers: { "x-envoy-expected-rq-timeout-ms": "0", "grpc-timeout": "8H" } },
+])(
+  "one idle connection has all permits for a lease at most, and says $says",
+  async ({ headers }) => {
+    const env = { HEADGATE_PERMIT_LEASE_MS_MAX: String(leaseMs) };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const idle = new Connection(headgate.grpcPort);
+    const honest = new Connection(await openWayFrom("127.0.0.2", headgate.grpcPort));
+    expect(await idle.askMany(maxInFlight, headers)).toHaveLength(maxInFlight);
+    expect(await honest.ask()).toBeUndefined();
+    const served = async (): Promise<boolean> => {
+      const exchanges = await honest.askMany(maxInFlight);
+      await Promise.all(exchanges.map(complete));
+      return exchanges.length === maxInFlight;
+    };
+    await waitFor("honest requests have all permits", served, { withinMs: leaseEndMs });
+    // And keep them, however often the idle one asks for more.
+    for (let i = 0; i < 10; i += 1) {
+      expect(await idle.askMany(maxInFlight, headers)).toEqual([]);
+      expect(await served()).toBe(true);
+    }
+    await expectUnharmed(headgate);
+  },
+);
+
 describe.each(transportNames)("exchanges that fall silent (%s)", (transport) => {
   it("lose their permits to who asks, and their peer has no others for them", async () => {
-    const env = { HEADGATE_TRANSPORT: transport, HEADGATE_PERMIT_LEASE_MS_MAX: "5000" };
+    const env = { HEADGATE_TRANSPORT: transport, HEADGATE_PERMIT_LEASE_MS_MAX: String(leaseMs) };
     const headgate = await HeadgateProcess.start(stage, { policy, env });
     const silent = new Connection(headgate.grpcPort);
     const honest = new Connection(await openWayFrom("127.0.0.2", headgate.grpcPort));

@@ -1,6 +1,15 @@
-import { create, type DescMessage, fromBinary, fromJson, toBinary } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  fromBinary,
+  fromJson,
+  toBinary,
+} from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
+import { httpBodyBytesMax } from "../../src/app/http.js";
 import { isServiceError } from "../../src/core/errors.js";
+import { descriptorCountMax, entryCountMax } from "../../src/decide/query.js";
 import * as config from "../../src/gen/api/ratelimit/config/ratelimit/v3/rls_conf_pb.js";
 import * as discovery from "../../src/gen/envoy/service/discovery/v3/discovery_pb.js";
 import * as extProc from "../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
@@ -8,6 +17,7 @@ import { LoadStatsRequestSchema } from "../../src/gen/envoy/service/load_stats/v
 import * as metricsService from "../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
 import * as quotas from "../../src/gen/envoy/service/rate_limit_quota/v3/rlqs_pb.js";
 import { RateLimitRequestSchema } from "../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
+import { HealthCheckRequestSchema } from "../../src/gen/grpc/health/v1/health_pb.js";
 import { type AdminMethod, adminMethods } from "../../src/rpc/admin/methods.js";
 import { checkBinary, checkJson, jsonBytesMax } from "../../src/rpc/admin/request-body.js";
 import { decodeDiscoveryResponse } from "../../src/rpc/ads-messages.js";
@@ -15,6 +25,8 @@ import { controlMessageBytesMax } from "../../src/rpc/control-plane.js";
 import { decodeDiscoveryAsk } from "../../src/rpc/discovery-request.js";
 import { decodeExchange } from "../../src/rpc/ext-proc-decoder.js";
 import { WantedNames } from "../../src/rpc/ext-proc-names.js";
+import { createHealthService, Health, healthRequestBytesMax } from "../../src/rpc/health.js";
+import { readJsonRequest } from "../../src/rpc/json.js";
 import { decodeLoads } from "../../src/rpc/load-message.js";
 import { MetricsDecoder } from "../../src/rpc/metrics-message.js";
 import { decodeUsage } from "../../src/rpc/quota-messages.js";
@@ -24,12 +36,18 @@ import {
   reflectionRequestBytesMax,
 } from "../../src/rpc/reflection-messages.js";
 import { decodeRequest } from "../../src/rpc/rls-request-decoder.js";
+import { GrpcFailure } from "../../src/rpc/status.js";
+import type { MethodHandler } from "../../src/wire/service.js";
+import { rawField } from "./raw-field.js";
+import { answerOf } from "./unary.js";
 import { type WorstMessage, wholeMessage, worstMessages } from "./worst-messages.js";
 import { worstJson } from "./worst-texts.js";
 
 /** What decodes what comes from elsewhere. */
 export interface PeerDecoder {
   readonly name: string;
+  /** Paths of the methods whose requests it reads; absent: it is no method's. */
+  readonly methods?: readonly string[];
   /** The largest input that reaches it, in bytes. */
   readonly bytesMax: number;
   /** Inputs of that many bytes that cost as much as they can. */
@@ -44,7 +62,12 @@ export interface PeerDecoder {
   readonly turns?: (bytes: Buffer) => Iterator<undefined, unknown>;
   /** Whether it is not read by the thread that answers calls: only its memory matters. */
   readonly isElsewhere?: boolean;
+  /** What an input may take however short it is, in bytes. Default `freeBytesDefault`. */
+  readonly freeBytes?: number;
 }
+
+/** What an input may take however short it is, in bytes, beside ten times its own. */
+export const freeBytesDefault = 131_072;
 
 const wanted = new WantedNames(new Set([":path"]));
 const parts = { requestHeaders: wanted, responseHeaders: wanted, attributes: wanted };
@@ -53,43 +76,59 @@ const metrics = new MetricsDecoder();
 /** The default of HEADGATE_REQUEST_BYTES_MAX. */
 const requestBytesMax = 262_144;
 
-interface MessageRow extends Pick<PeerDecoder, "name" | "bytesMax" | "decode" | "isElsewhere"> {
+interface MessageRow
+  extends Pick<
+    PeerDecoder,
+    "name" | "methods" | "bytesMax" | "decode" | "isElsewhere" | "freeBytes"
+  > {
   readonly schema: DescMessage;
+  /** Inputs that only make something where they say a name that is looked for. */
+  readonly worstOfNames?: PeerDecoder["worst"];
 }
 
 const messageRows: readonly MessageRow[] = [
   {
     name: "decisions",
+    methods: ["/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"],
     schema: RateLimitRequestSchema,
     bytesMax: requestBytesMax,
     decode: decodeRequest,
   },
   {
     name: "exchanges",
+    methods: ["/envoy.service.ext_proc.v3.ExternalProcessor/Process"],
     schema: extProc.ProcessingRequestSchema,
     bytesMax: requestBytesMax,
     decode: (bytes) => decodeExchange(bytes, { ...parts, attributesKey: wanted }),
   },
   {
     name: "discovery",
+    methods: [
+      "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+      "/envoy.service.runtime.v3.RuntimeDiscoveryService/StreamRuntime",
+    ],
     schema: discovery.DiscoveryRequestSchema,
     bytesMax: controlMessageBytesMax,
     decode: decodeDiscoveryAsk,
   },
   {
     name: "load reports",
+    methods: ["/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats"],
     schema: LoadStatsRequestSchema,
     bytesMax: controlMessageBytesMax,
     decode: decodeLoads,
   },
   {
     name: "metrics",
+    methods: ["/envoy.service.metrics.v3.MetricsService/StreamMetrics"],
     schema: metricsService.StreamMetricsMessageSchema,
     bytesMax: controlMessageBytesMax,
+    worstOfNames: worstFamilies,
     decode: (bytes) => metrics.decode(bytes),
   },
   {
     name: "usage",
+    methods: ["/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas"],
     schema: quotas.RateLimitQuotaUsageReportsSchema,
     bytesMax: controlMessageBytesMax,
     decode: (bytes) => decodeUsage(bytes, 2_001),
@@ -105,6 +144,8 @@ const messageRows: readonly MessageRow[] = [
     schema: config.RateLimitConfigSchema,
     bytesMax: controlMessageBytesMax,
     isElsewhere: true,
+    // A worker of its own reads it, once for each change; what it takes is bounded by its parts.
+    freeBytes: 33_554_432,
     decode: decodeConfig,
   },
   ...[...adminMethods.values()].map(adminRow),
@@ -117,9 +158,38 @@ function decodeConfig(bytes: Buffer): unknown {
   return [read, fromBinary(config.RateLimitConfigSchema, bytes, { readUnknownFields: false })];
 }
 
+/** Families by names that are looked for, with as many parts as fit; the first ones are read. */
+function worstFamilies(byteCount: number): readonly WorstMessage[] {
+  const inFamily = (name: string, unit: Buffer): Buffer =>
+    rawField(
+      0x12,
+      Buffer.concat([
+        rawField(0x0a, Buffer.from(`cluster.a.${name}`)),
+        Buffer.alloc(Math.max(unit.length, byteCount - (byteCount % unit.length)), unit),
+      ]),
+    );
+  const inMetric = (tag: number, unit: Buffer): Buffer => {
+    const count = Math.max(1, Math.floor(byteCount / unit.length));
+    return rawField(0x22, rawField(tag, Buffer.alloc(count * unit.length, unit)));
+  };
+  const metric = (...bytes: readonly number[]): Buffer => rawField(0x22, Buffer.of(...bytes));
+  const labels = Buffer.concat(Array(Math.floor(byteCount / 2)).fill(Buffer.of(0x0a, 0)));
+  const empty = Buffer.of(0x1a, 0);
+  return [
+    { what: "gauges", bytes: inFamily("upstream_rq_active", metric(0x12, 0)) },
+    { what: "counters", bytes: inFamily("upstream_rq_completed", metric(0x1a, 0)) },
+    { what: "times", bytes: inFamily("upstream_rq_time", metric(0x3a, 0)) },
+    { what: "labels", bytes: inFamily("upstream_rq_active", metric(0x0a, 0, 0x12, 0)) },
+    { what: "labels of one", bytes: inFamily("upstream_rq_active", rawField(0x22, labels)) },
+    { what: "quantiles of one", bytes: inFamily("upstream_rq_time", inMetric(0x22, empty)) },
+    { what: "buckets of one", bytes: inFamily("upstream_rq_time", inMetric(0x3a, empty)) },
+  ];
+}
+
 function adminRow({ method, messageBytesMax }: AdminMethod): MessageRow {
   return {
     name: `admin API, ${method.name}`,
+    methods: [pathOf(method)],
     schema: method.input,
     bytesMax: messageBytesMax,
     decode: (bytes) => {
@@ -127,6 +197,10 @@ function adminRow({ method, messageBytesMax }: AdminMethod): MessageRow {
       return refusing(() => fromBinary(method.input, bytes, { readUnknownFields: false }));
     },
   };
+}
+
+function pathOf({ parent, name }: DescMethod): string {
+  return `/${parent.typeName}/${name}`;
 }
 
 function adminJsonRow({ method, messageBytesMax }: AdminMethod): PeerDecoder {
@@ -161,15 +235,36 @@ function refusing<T>(decode: () => T): T {
 /** Each decoder of messages that come over a port, or from a control plane. */
 export const messageDecoders: readonly PeerDecoder[] = [
   ...messageRows.map(
-    ({ schema, ...row }): PeerDecoder => ({
+    ({ schema, worstOfNames = () => [], ...row }): PeerDecoder => ({
       ...row,
-      worst: (byteCount) => worstMessages(schema, byteCount),
+      worst: (byteCount) => [...worstMessages(schema, byteCount), ...worstOfNames(byteCount)],
       valid: [Buffer.from(toBinary(schema, create(schema))), wholeMessage(schema)],
     }),
   ),
   ...[...adminMethods.values()].map(adminJsonRow),
+  ...createHealthService(new Health()).methods.map(healthRow),
+  {
+    name: "POST /json",
+    bytesMax: httpBodyBytesMax,
+    worst: (byteCount) => [
+      ...worstJson(byteCount - 64, namesOfLists(RateLimitRequestSchema)),
+      { what: "entries", bytes: shortEntries(byteCount) },
+    ],
+    valid: [
+      Buffer.from('{"domain":"a","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}'),
+      Buffer.from('{"domain":"a","descriptors":[{"entries":[{"key":"k"}],"hitsAddend":"7"}]}'),
+    ],
+    decode: (bytes) => readJsonRequest(bytes.toString()),
+    held: (bytes) => {
+      const text = bytes.toString();
+      return [text, readJsonRequest(text), JSON.parse(text)];
+    },
+  },
   {
     name: "reflection",
+    methods: ["v1", "v1alpha"].map((version) => {
+      return `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`;
+    }),
     bytesMax: reflectionRequestBytesMax,
     worst: (byteCount) => {
       const units = [1, 2, 3, 4, 5, 6, 7, 8].flatMap((field) => {
@@ -191,10 +286,68 @@ export const messageDecoders: readonly PeerDecoder[] = [
   },
 ];
 
+/** A request in JSON of as many entries as are read, as short as they may be, and a long value. */
+function shortEntries(byteCount: number): Buffer {
+  const entries = Array(entryCountMax).fill('{"key":"a"}').join(",");
+  const descriptor = `{"entries":[${entries}],"hitsAddend":"7"}`;
+  const count = Math.min(descriptorCountMax, Math.floor(byteCount / (2 * descriptor.length)));
+  const last = `{"entries":[{"key":"${"k".repeat(byteCount / 2 - 100)}"}]}`;
+  const descriptors = [...Array<string>(Math.max(0, count - 1)).fill(descriptor), last];
+  return Buffer.from(`{"domain":"a","descriptors":[${descriptors.join(",")}]}`);
+}
+
+/** A method of the service of health, as the port calls it. */
+function healthRow(method: MethodHandler): PeerDecoder {
+  const call = { deadlineMs: 0, metadata: () => undefined, signal: AbortSignal.abort() };
+  return {
+    name: `health, ${method.name}`,
+    methods: [`/grpc.health.v1.Health/${method.name}`],
+    bytesMax: healthRequestBytesMax,
+    worst: (byteCount) => worstMessages(HealthCheckRequestSchema, byteCount),
+    valid: ["", "ratelimit"].map((service) =>
+      Buffer.from(
+        toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema, { service })),
+      ),
+    ),
+    decode: async (bytes) => {
+      if (method.kind === "unary") return answerOf(method.handle, bytes, call);
+      if (method.kind === "bidi") throw new Error("no method of health is one");
+      return allOf(method.handle(bytes, call));
+    },
+  };
+}
+
+async function allOf<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+/**
+ * What a thread of its own reads is bounded by how many parts it has, not by its bytes: in so many
+ * bytes, parts that come in numbers are more than that, and the others grow with the bytes.
+ */
+const elsewhereBytes = 524_288;
+
+/** Beside the largest of all: where bounds on parts hold, and where a message is short. */
+const byteCounts = [262_144, 65_536, 4_096];
+
+/** The worst inputs of a decoder, of the largest that reaches it and of shorter ones. */
+export function* worstInputs({
+  bytesMax,
+  worst,
+  isElsewhere,
+}: Pick<PeerDecoder, "bytesMax" | "worst" | "isElsewhere">): Generator<WorstMessage> {
+  const most = isElsewhere === true ? Math.min(bytesMax, elsewhereBytes) : bytesMax;
+  for (const byteCount of [most, ...byteCounts.filter((one) => one < most)]) {
+    yield* worst(byteCount);
+  }
+}
+
 /** Whether what a decoder throws is a refusal of its own, and no mistake of ours. */
 export function isRefusal(thrown: unknown): boolean {
   if (isServiceError(thrown)) return thrown.code !== "INTERNAL";
-  if (thrown instanceof ConnectError) return true;
+  if (thrown instanceof ConnectError || thrown instanceof GrpcFailure) return true;
   const refusals = ["the bytes are no message", "the message has too many fields"];
   return thrown instanceof Error && refusals.includes(thrown.message);
 }

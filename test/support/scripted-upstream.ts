@@ -20,7 +20,8 @@ export interface ScriptedUpstream {
 /** Starts one that answers 200; it ends with the stage. */
 export async function startScriptedUpstream(stage: Stage): Promise<ScriptedUpstream> {
   const arrivalsMs: number[] = [];
-  const server = createServer((request, response) => {
+  // More than Envoy takes: what comes through is counted, however large.
+  const server = createServer({ maxHeaderSize: 131_072 }, (request, response) => {
     arrivalsMs.push(performance.now());
     request.resume();
     const { status, headers = {} } = upstream.answer(arrivalsMs.length - 1, request);

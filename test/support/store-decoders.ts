@@ -56,6 +56,8 @@ const replyDecoders: readonly PeerDecoder[] = [
     worst: worstSheets,
     valid: [encodeSheet(testFleetSheet()).bytes, worstSheets(400)[4]?.bytes ?? Buffer.alloc(0)],
     turns: (bytes) => decodeSheet(bytes, rank),
+    // Shares above 2^31, which no Envoy has, are taken for numbers of two more words each.
+    freeBytes: 4_194_304,
     decode: (bytes) => allTurns(decodeSheet(bytes, rank)),
   },
   {

@@ -1,9 +1,9 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression, UniversalServerRequest } from "@connectrpc/connect/protocol";
-import { isJsonWithin } from "../../core/json-count.js";
+import { isLeanJson } from "../../core/json-count.js";
 import { countParts } from "../count-parts.js";
-import { FieldReader, TooManyFieldsError } from "../field-reader.js";
+import { FieldReader, leanPartsMax, TooManyFieldsError } from "../field-reader.js";
 import { type AdminMethod, messageBytesMax } from "./methods.js";
 
 /**
@@ -12,6 +12,9 @@ import { type AdminMethod, messageBytesMax } from "./methods.js";
  * entries, by a candidate of 1,000 files, has 15,800.
  */
 export const messageFieldsMax = 16_384;
+
+/** Bytes of an entry of the shortest names that anybody would use. */
+const partBytes = 12;
 
 /** The longest request in JSON, in bytes: to parse it takes four times as long as its message. */
 export const jsonBytesMax = 1_048_576;
@@ -99,7 +102,8 @@ function checkBody(bytes: Buffer, header: Headers, schema: DescMessage): void {
  */
 export function checkBinary(bytes: Uint8Array, schema: DescMessage): void {
   try {
-    countParts(new FieldReader(bytes, messageFieldsMax), schema);
+    const partCount = countParts(new FieldReader(bytes, messageFieldsMax), schema);
+    if (partCount > leanPartsMax(bytes.length, partBytes)) throw new TooManyFieldsError();
   } catch (thrown) {
     if (thrown instanceof TooManyFieldsError) throw tooManyFields();
     throw new ConnectError("the bytes are no message of this method", Code.InvalidArgument);
@@ -115,7 +119,7 @@ export function checkJson(bytes: Buffer): void {
   if (bytes.length > jsonBytesMax) throw tooMuch(`in JSON it has more than ${jsonBytesMax} bytes`);
   // What stands between texts is ASCII, and each byte of them is one character so.
   const bounds = { containersMax: messageFieldsMax, valuesMax: messageFieldsMax };
-  if (!isJsonWithin(bytes.toString("latin1"), bounds)) throw tooManyFields();
+  if (!isLeanJson(bytes.toString("latin1"), bounds)) throw tooManyFields();
 }
 
 function isStream(body: UniversalServerRequest["body"]): body is AsyncIterable<Uint8Array> {
@@ -123,7 +127,7 @@ function isStream(body: UniversalServerRequest["body"]): body is AsyncIterable<U
 }
 
 function tooManyFields(): ConnectError {
-  return tooMuch(`it has more than ${messageFieldsMax} fields`);
+  return tooMuch(`it has more than ${messageFieldsMax} fields, or too many for its bytes`);
 }
 
 function tooMuch(why: string): ConnectError {

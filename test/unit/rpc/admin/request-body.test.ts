@@ -48,11 +48,20 @@ describe("checkJson()", () => {
   it.each(["{},", "[],", '"",', "1,", "[", "{", '{"a":', '"\\"",', '"\\\\",'])(
     "refuses a text of too many %s",
     (unit) => {
-      const text = (count: number) => Buffer.from(`{"candidate":[${unit.repeat(count)}`);
+      // So far from each other that the text is not refused for too many of its bytes.
+      const spaced = `${unit}${" ".repeat(8)}`;
+      const text = (count: number) => Buffer.from(`{"candidate":[${spaced.repeat(count)}`);
       expect(() => checkJson(text(messageFieldsMax))).toThrow("more than 16384 fields");
       expect(() => checkJson(text(messageFieldsMax / 2 - 2))).not.toThrow();
     },
   );
+
+  // 32 KB of them took half a megabyte, twenty times as much.
+  it("refuses as many lists as no text of its length has", () => {
+    const nested = (count: number) => Buffer.from("[".repeat(count) + "]".repeat(count));
+    expect(() => checkJson(nested(80))).not.toThrow();
+    expect(() => checkJson(nested(messageFieldsMax / 2))).toThrow("too many for its bytes");
+  });
 
   it("refuses what is longer than is parsed in one turn, whatever it holds", () => {
     const text = (length: number) => Buffer.from(`{"a":"${"x".repeat(length - 8)}"}`);
