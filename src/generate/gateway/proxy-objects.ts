@@ -120,7 +120,7 @@ function callersOverQuic({ policy, report }: EnvoyContext): TreeMap {
       id: "HG367",
       spot: { service: undefined, path: ["proxies", "gateway", "listeners"] },
       message:
-        "HTTP/3 has a listener of its own beside each of HTTPS, and the policy does not say which " +
+        "HTTP/3 has a listener of its own beside each of HTTPS, and nothing says which " +
         "these are",
       hint: "listeners: [{name: https, port: 443, protocol: HTTPS}], as the Gateway has them",
       severity: "error",
