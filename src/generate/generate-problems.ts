@@ -153,7 +153,7 @@ const targetProblemRows = {
     remedy: "Write fewer rules of several conditions; until then Headgate alone sheds the class.",
   },
   HG366: {
-    title: "Routes of a gateway are yours: paths and classes have none of their own there.",
+    title: "Beside routes of yours paths and classes have none of their own.",
     remedy:
       "Say `rateLimit: {inExtProc: true}` beside `admission`, and Headgate leaves bypassed paths " +
       "out of the limits; let `admission` refuse by class, where breakers cannot.",

@@ -127,6 +127,25 @@ describe("generateEnvoy()", () => {
     expect(at("localhost").problems).toMatchObject([{ id: "HG305" }]);
   });
 
+  it("brings no way past filters that a user's own routes set", () => {
+    // Beside ext_authz on `/`, the pieces let `/healthz` and `/login` by: their routes came first.
+    const told = testService(
+      { gate: { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 } },
+      { upstream, rateLimit: limited },
+    );
+    const made = generated({ services: [told], options: { form: "fragments" } });
+    const path = "fragments/edge/virtual_hosts.yaml";
+    const names = [...textOf(made, path).matchAll(/"name":"(orders-[^"]*)"/g)].map(([, one]) => one);
+    expect(names.filter((name) => name?.endsWith("-shed") !== true)).toEqual(["orders-rest"]);
+    const title = made.documents.find((document) => document.path === path)?.title;
+    expect(title).toContain("authentication among them");
+    const bypassing = { ...told, priority: { ...told.priority, bypassPaths: ["/ping"] } };
+    const { problems } = generated({ services: [bypassing], options: { form: "fragments" } });
+    expect(problems).toContainEqual(
+      expect.objectContaining({ id: "HG366", message: expect.stringContaining("fragments add no") }),
+    );
+  });
+
   it("makes pieces, each in a file, that say where they go", () => {
     const options = { form: "fragments", roles: ["sidecar"] } as const;
     const made = generated({ services: [orders, stock], options });
