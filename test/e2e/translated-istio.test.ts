@@ -139,6 +139,8 @@ async function startWithHeadgate(
     return server.port;
   };
   const [upstream, other] = [await startSeeing("upstream"), await startSeeing("other")];
+  const authorizer = await startScriptedUpstream(stage);
+  authorizer.answer = (_, { url = "" }) => ({ status: url.startsWith("/refused/") ? 403 : 200 });
   const started = await startProxy(
     { name, proxy },
     {
@@ -152,6 +154,7 @@ async function startWithHeadgate(
         // Of nothing that these proxies do.
         "192.0.2.12:18000": headgate.grpcPort,
         "192.0.2.14:8080": other,
+        "192.0.2.15:9000": authorizer.port,
       },
     },
   );
@@ -198,6 +201,10 @@ describe("istiod's own translation of authentication, at a real Envoy", () => {
         expect(await statuses(port, {})).toEqual(everyClass(403));
         expect(await statuses(port, forged)).toEqual(everyClass(401));
         expect(await statuses(port, known)).toEqual(everyClass(200));
+        // What is asked elsewhere has its say about critical requests, too.
+        const critical = { host, ...known, "x-team": "payments" };
+        const asked = { port, path: "/refused/x", method: "DELETE", headers: critical };
+        expect((await http.send(asked)).status).toBe(403);
 
         await envoy.setRuntime({
           "headgate.shed.orders.normal": "100",

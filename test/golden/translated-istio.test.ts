@@ -59,6 +59,11 @@ const breaks: readonly {
     to: '{"name":"envoy.filters.http.ratelimit","typed_config":{"@type":"x.RateLimit"}},$1',
   },
   {
+    found: "envoy.filters.http.ext_authz stands behind envoy.filters.http.ratelimit",
+    from: /(\{"name":"envoy\.filters\.http\.ext_authz")/,
+    to: '{"name":"envoy.filters.http.ratelimit","typed_config":{"@type":"x.RateLimit"}},$1',
+  },
+  {
     found: "envoy.filters.http.ext_proc acts on hosts of nobody",
     from: /"disabled":true/,
     to: '"disabled":false',
