@@ -5,6 +5,7 @@ import { classRequests, everyClass } from "../support/class-requests.js";
 import { Envoy } from "../support/envoy.js";
 import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { freePort } from "../support/free-port.js";
+import { HeadgateProcess } from "../support/headgate-process.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAsk, HttpClient } from "../support/http-client.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
@@ -17,6 +18,7 @@ import {
   type TranslatedProxy,
 } from "../support/translated-istio.js";
 import { startUpstream } from "../support/upstream.js";
+import { waitFor } from "../support/wait.js";
 
 /**
  * A real Envoy with what istiod itself made of generated objects and of those around them, and a
@@ -253,6 +255,46 @@ describe("istiod's own translation of authentication, at a real Envoy", () => {
       }
       expect(started.seen.map(({ at }) => at)).toEqual(Array(4 * ports.length).fill("other"));
     }
+  });
+});
+
+describe("istiod's own translation of quotas, at a real Envoy", () => {
+  it("refuses requests over the quota of a host, and nobody's else", async () => {
+    const name = "istio/quotas-gateway";
+    const policy = await readFile(join(caseOf(name).folder, "policy.yaml"), "utf8");
+    const controlPort = await freePort();
+    const env = { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}` };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const { port: upstream } = await startUpstream(stage);
+    const { http, ports } = await startProxy(
+      { name, proxy: "gateway" },
+      {
+        listeners: [{ name: "0.0.0.0_80" }, { name: "0.0.0.0_443" }],
+        endpointPorts: {
+          "192.0.2.11:8080": upstream,
+          "192.0.2.13:8080": upstream,
+          "192.0.2.14:8080": upstream,
+          "headgate.example.com:8081": controlPort,
+          "headgate.example.com:8443": controlPort,
+        },
+      },
+    );
+    for (const port of ports) {
+      const statusOf = async (host: string, method = "GET"): Promise<number> =>
+        (await http.send({ port, method, headers: { host: `${host}.example.com` } })).status;
+      await waitFor("the quota of search is used up", async () => {
+        const statuses = await Promise.all(Array.from({ length: 10 }, () => statusOf("search")));
+        return statuses.includes(429);
+      });
+      // A service without that quota, a stranger, and requests of which the quota does not speak.
+      for (let round = 0; round < 20; round += 1) {
+        const others = [statusOf("orders"), statusOf("partner"), statusOf("search", "PUT")];
+        expect(await Promise.all(others)).toEqual([200, 200, 200]);
+      }
+    }
+    await waitFor("what has passed is charged", async () => {
+      return (await headgate.metric("headgate_quota_hits_total", { outcome: "charged" })) > 20;
+    });
   });
 });
 
