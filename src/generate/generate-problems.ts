@@ -161,8 +161,8 @@ const targetProblemRows = {
   HG367: {
     title: "A Gateway's listeners are not named.",
     remedy:
-      "Name in `proxies.gateway.listeners` those that serve the services, with their ports: what " +
-      "Envoy Gateway has no words for is patched at these alone.",
+      "Name in `proxies.gateway.listeners` all that serve the services, with their ports: what " +
+      "Envoy Gateway has no words for (quotas, admission, local replies) is patched at each by name.",
   },
   HG368: {
     title: "A sidecar's settings act on every port of the pods.",
