@@ -130,7 +130,9 @@ async function startWithHeadgate(
   listeners: readonly Omit<MeshPlace["listeners"][number], "port">[],
 ) {
   const policy = await readFile(join(caseOf(name).folder, "policy.yaml"), "utf8");
-  const headgate = await HostedHeadgate.start(stage, { policy });
+  // As `generate kubernetes` has it.
+  const env = { HEADGATE_RETRY_AFTER_HEADER: "true" };
+  const headgate = await HostedHeadgate.start(stage, { policy, env });
   const seen: { at: string; path: string; canary: unknown }[] = [];
   const startSeeing = async (at: string): Promise<number> => {
     const server = await startScriptedUpstream(stage);
@@ -222,12 +224,16 @@ describe("istiod's own translation of authentication, at a real Envoy", () => {
         // What authorization refuses costs nobody anything; two requests an hour are allowed.
         const headers = { host, "x-user": `user-of-${port}` };
         const sent = async (more: Readonly<Record<string, string>>) => {
-          return (await http.send({ port, path: "/orders", headers: { ...headers, ...more } }))
-            .status;
+          return http.send({ port, path: "/orders", headers: { ...headers, ...more } });
         };
-        for (let i = 0; i < 5; i += 1) expect(await sent({})).toBe(403);
+        for (let i = 0; i < 5; i += 1) expect((await sent({})).status).toBe(403);
         const answers = [await sent(known), await sent(known), await sent(known)];
-        expect(answers).toEqual([200, 200, 429]);
+        expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
+        // One hit of two comes back in half an hour; Istio's Envoys would say one second.
+        const { rawHeaders = [] } = answers[2] ?? {};
+        const waits = rawHeaders.filter((_, index) => rawHeaders[index - 1] === "retry-after");
+        expect(waits.map((wait) => Math.ceil(Number(wait) / 1_800))).toEqual([1]);
+        expect(Number(waits[0])).toBeGreaterThan(1_700);
       }
     },
   );

@@ -136,6 +136,11 @@ function environment(source: ValueSource): readonly Tree[] {
         "to get their part.",
       variable("GRPC_MAX_CONNECTION_AGE", source.text("connectionAge")),
     ),
+    noted(
+      "Envoys before 1.40, and so those of Istio and Envoy Gateway, do not tell callers when to " +
+        "come back; later ones keep what is told here.",
+      variable("HEADGATE_RETRY_AFTER_HEADER", "true"),
+    ),
     variable("HEADGATE_DRAIN_DELAY_MS", source.text("drain.delayMs")),
     variable("HEADGATE_DRAIN_GRACE_MS", source.text("drain.graceMs")),
     variable("LOG_FORMAT", "json"),
