@@ -15,7 +15,7 @@ import {
   meshBootstrapOf,
   meshCases,
   recordedMesh,
-  type TranslatedProxy,
+  wholeMeshBootstrap,
 } from "../support/translated-istio.js";
 import { startUpstream } from "../support/upstream.js";
 import { waitFor } from "../support/wait.js";
@@ -329,25 +329,6 @@ describe("istiod's own translation of a user's routes, at a real Envoy", () => {
   });
 });
 
-/** All that an Envoy loads of a proxy, where nothing is sent. */
-function wholeBootstrap(proxy: TranslatedProxy): unknown {
-  const text = JSON.stringify([proxy.endpoints, proxy.clusters]);
-  const addresses = [...text.matchAll(/"address":"([^"]+)","port_value":(\d+)/g)];
-  const endpointPorts = addresses.map(([, address, port]) => [`${address}:${port}`, 1]);
-  const names = proxy.listeners.map(({ name }) => String(name));
-  const outbound = names.filter((name) => /^0\.0\.0\.0_/.test(name)).map((name) => ({ name }));
-  const pods = proxy.clusters.flatMap(({ name }) => {
-    const [, port] = /^inbound\|(\d+)\|\|$/.exec(String(name)) ?? [];
-    return port === undefined ? [] : [{ name: "virtualInbound", podPort: Number(port) }];
-  });
-  const listeners = [...outbound, ...pods].map((one, index) => ({ ...one, port: 1 + index }));
-  return meshBootstrapOf(proxy, {
-    adminPort: 0,
-    listeners,
-    endpointPorts: Object.fromEntries(endpointPorts),
-  });
-}
-
 describe("istiod's own translations", () => {
   const all = meshCases().flatMap((given) => {
     return Object.entries(recordedMesh(given).proxies).map(([own, proxy]) => {
@@ -357,7 +338,7 @@ describe("istiod's own translations", () => {
 
   it.concurrent.each(all)("are what a real Envoy takes: $name", async ({ name, proxy }) => {
     const file = join(stage.folder, `${name}-whole.json`.replaceAll("/", "-"));
-    await writeFile(file, JSON.stringify(wholeBootstrap(proxy)));
+    await writeFile(file, JSON.stringify(wholeMeshBootstrap(proxy)));
     const { exit, output } = await validateWithEnvoy(stage, ["--config-path", file]);
     expect(exit, output).toEqual({ code: 0 });
   });

@@ -158,6 +158,20 @@ export function translatedBootstrap(of: Translation, place: TranslatedPlace): un
   };
 }
 
+/** The same, where nothing is sent: all of its listeners, with hosts that are nowhere. */
+export function wholeTranslatedBootstrap(given: GeneratedCase): unknown {
+  const anywhere = 1;
+  const around = readFileSync(join(given.folder, "around.yaml"), "utf8");
+  const addresses = around.match(/\b192\.0\.2\.\d+\b/g) ?? [];
+  return translatedBootstrap(recordedTranslation(given), {
+    adminPort: 0,
+    // As the objects around the cases have them; Envoy Gateway makes 10080 of port 80.
+    listenerPorts: { 8080: 0, 8443: 0, 10080: 0 },
+    endpointPorts: Object.fromEntries(addresses.map((one) => [one, anywhere])),
+    rateLimitPort: anywhere,
+  });
+}
+
 /** The translator makes none, for want of the certificate that Envoys show there. */
 function rateLimitClusters({ rateLimitPort }: TranslatedPlace): readonly XdsMap[] {
   if (rateLimitPort === undefined) return [];
