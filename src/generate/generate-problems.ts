@@ -33,8 +33,8 @@ const targetProblemRows = {
   HG306: {
     title: "Limits by metadata that nothing sets.",
     remedy:
-      "Take `--form fragments` and put them beside the filter that sets it (jwt_authn, " +
-      "json_to_metadata), or build the limit of headers.",
+      "Put them beside the filter that sets it (jwt_authn, json_to_metadata): by `--form fragments`, " +
+      "or in Istio by a filter of yours before; or build the limit of headers.",
   },
   HG321: {
     title: "The Envoy that is generated for does not have it yet.",

@@ -6,6 +6,7 @@ import type { EnvoyContext } from "../envoy/context.js";
 import { headerBounds } from "../envoy/listener.js";
 import { isHeldHere } from "../envoy/sides.js";
 import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } from "../generator.js";
+import { type MetadataPlace, reportMetadata } from "../metadata-needs.js";
 import { reportOptions } from "../option-support.js";
 import { bootstrapConfigMap } from "./bootstrap-override.js";
 import { clusterPatches } from "./cluster-patches.js";
@@ -44,6 +45,7 @@ export const generateIstio: Generator = (policy, options) => {
     ...policy.services.flatMap((service) => serviceDocuments(service, envoy)),
   ];
   reportOptions("istio", envoy);
+  for (const service of policy.services) reportMetadata(service, metadataPlace(envoy));
   if (options.roles.includes("sidecar")) {
     documents.push(...sidecarDocuments(policy, envoy));
     reportOwnClusters(policy, envoy);
@@ -69,6 +71,16 @@ function meshContext(
       quotas: `outbound|${controlPort}||${address}`,
     },
     report: reportOnce(bringer, problems),
+  };
+}
+
+/** Users have filters of their own in a mesh, and RequestAuthentications. */
+function metadataPlace({ report }: EnvoyContext): MetadataPlace {
+  return {
+    isClosed: false,
+    who: "unless a filter of yours does, nothing",
+    hint: "a RequestAuthentication (jwt_authn), or an EnvoyFilter of priority 0 (json_to_metadata)",
+    report,
   };
 }
 
