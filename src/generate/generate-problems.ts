@@ -170,6 +170,10 @@ const targetProblemRows = {
       'Name the container\'s port by its cluster: `clusters: ["inbound|8080||"]`. Otherwise ' +
       "limits and admission of one port hold for the others as well.",
   },
+  HG380: {
+    title: "Alerts link to a runbook that nobody can open from there.",
+    remedy: "Put `runbook.md` where people find it, and say where in `proxies.runbookUrl`.",
+  },
 } as const satisfies Record<string, ProblemRow>;
 
 /**

@@ -4,7 +4,7 @@ import { filledDocuments, objectName, objectsDocument } from "../custom-object.j
 import type { Document, Tree } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { headerBounds } from "../envoy/listener.js";
-import { isHeldHere } from "../envoy/sides.js";
+import { isHeldHere, isOutside } from "../envoy/sides.js";
 import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } from "../generator.js";
 import { type MetadataPlace, reportMetadata } from "../metadata-needs.js";
 import { reportOptions } from "../option-support.js";
@@ -122,7 +122,8 @@ function serviceObjects(
 }
 
 function sidecarDocuments(policy: GeneratedPolicy, envoy: EnvoyContext): readonly Document[] {
-  const own = policy.services.map((service) => {
+  const inside = policy.services.filter((service) => !isOutside(service));
+  const own = inside.map((service) => {
     const title =
       `The sidecar of ${service.name}: its pods are found by their labels. Pods have one ` +
       "Sidecar: where you have one for them, move these settings into it.";

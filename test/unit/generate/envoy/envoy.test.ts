@@ -61,6 +61,24 @@ describe("generateEnvoy()", () => {
     expect(paths(["sidecar"])).toEqual(["sidecar/orders/envoy.yaml"]);
   });
 
+  it("makes no sidecar of a service of others, which callers speak TLS to", () => {
+    const tls = {
+      caFile: "/ca.pem",
+      certificate: undefined,
+      serverName: "bank.example",
+      subjectAltNames: ["bank.example"],
+    };
+    const bank = testService(undefined, {
+      name: "bank",
+      hosts: [],
+      direction: "outbound",
+      upstream: { address: "bank.example", port: 443, tls },
+    });
+    const made = generated({ services: [orders, bank], options: { roles: ["sidecar"] } });
+    expect(made.documents.map(({ path }) => path)).toEqual(["sidecar/orders/envoy.yaml"]);
+    expect(textOf(made, "sidecar/orders/envoy.yaml")).toContain('"sni":"bank.example"');
+  });
+
   it("has a second listener where a service calls others that their callers protect", () => {
     const made = generated({ services: [orders, stock] });
     expect(textOf(made, "sidecar/orders/envoy.yaml")).toContain('"name":"egress"');
