@@ -153,8 +153,9 @@ async function isVerified({ run, documents }: Made): Promise<boolean> {
     return true;
   }
   if (objects?.kind === "asked") {
-    const { command, refusal } = objects;
-    if (refusal === undefined) output.err(`Verified by ${command}.`);
+    const { command, refusal, leavesOut } = objects;
+    const words = leavesOut === undefined ? "" : `, by their schemas alone: ${leavesOut}`;
+    if (refusal === undefined) output.err(`Verified by ${command}${words}.`);
     else output.err(`${command} refuses it: ${visibleLines(refusal)}\nNothing was written.`);
     return refusal === undefined;
   }

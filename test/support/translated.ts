@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parse } from "yaml";
+import { parse, stringify } from "yaml";
 import { z } from "zod";
 import { TestAuthority } from "./certificates.js";
 import { expectedFiles, type GeneratedCase, generatedCases } from "./generated.js";
@@ -15,6 +15,8 @@ import { expectedFiles, type GeneratedCase, generatedCases } from "./generated.j
 export interface Translation {
   /** Digest of what it was made of. */
   readonly madeOf: string;
+  /** Of objects that Envoy Gateway has not taken; a patch that finds nothing is none. */
+  readonly refusals: readonly string[];
   readonly listeners: readonly XdsMap[];
   readonly routes: readonly XdsMap[];
   readonly clusters: readonly XdsMap[];
@@ -58,13 +60,32 @@ export function inputDigest(input: string): string {
 export function recordTranslation(given: GeneratedCase): void {
   const input = join(tmpdir(), `headgate-translation-${process.pid}.yaml`);
   writeFileSync(input, certified(translationInput(given)));
-  const words = ["x", "translate", "--from", "gateway-api", "--to", "xds", "-o", "yaml"];
+  const to = "xds,gateway-api";
+  const words = ["x", "translate", "--from", "gateway-api", "--to", to, "-o", "yaml"];
   const made = spawnSync("egctl", [...words, "-f", input], { encoding: "utf8" });
   if (made.status !== 0) {
     throw new Error(`egctl, Envoy Gateway's own tool, has to be on PATH: ${made.stderr}`);
   }
   const head = `# Made by egctl x translate of ${translationDigest(given)}.\n`;
-  writeFileSync(recordOf(given), head + made.stdout);
+  const refusals = stringify({ refusals: falseConditions(parse(made.stdout), []) });
+  writeFileSync(recordOf(given), head + refusals + made.stdout.slice(made.stdout.search(/^xds:/m)));
+}
+
+const conditionShape = z.object({
+  status: z.literal("False"),
+  type: z.string(),
+  message: z.string(),
+});
+
+/** What Envoy Gateway says of objects that it has not taken: their conditions that are false. */
+function falseConditions(tree: unknown, place: readonly string[]): readonly string[] {
+  const found = conditionShape.safeParse(tree).data;
+  if (found !== undefined) return [`${place.join(" ")}: no ${found.type}: ${found.message}`];
+  if (typeof tree !== "object" || tree === null) return [];
+  const named = z.object({ kind: z.string(), metadata: z.object({ name: z.string() }) });
+  const own = named.safeParse(tree).data;
+  const here = own === undefined ? place : [...place, own.kind, own.metadata.name];
+  return Object.values(tree).flatMap((one) => falseConditions(one, here));
 }
 
 /** Fills in a certificate, which no recording holds, where objects leave its place. */
@@ -78,11 +99,13 @@ function certified(text: string): string {
 /** What was recorded of a case. */
 export function recordedTranslation(given: GeneratedCase): Translation {
   const { madeOf, made } = readRecord(given);
-  const gateways = z.object({ xds: z.record(z.string(), dumpShape) }).parse(made).xds;
+  const shape = z.object({ refusals: z.array(z.string()), xds: z.record(z.string(), dumpShape) });
+  const { refusals, xds: gateways } = shape.parse(made);
   const configs = Object.values(gateways).flatMap((dump) => dump.configs);
   const dump: z.infer<typeof configShape> = Object.assign({}, ...configs);
   return {
     madeOf,
+    refusals,
     listeners: (dump.dynamicListeners ?? []).map(({ activeState }) => activeState.listener),
     routes: (dump.dynamicRouteConfigs ?? []).map(({ routeConfig }) => routeConfig),
     clusters: (dump.dynamicActiveClusters ?? []).map(({ cluster }) => cluster),
