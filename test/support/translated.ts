@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
 import { z } from "zod";
+import { kustomizationFile } from "../../src/generate/custom-object.js";
 import { TestAuthority } from "./certificates.js";
 import { expectedFiles, type GeneratedCase, generatedCases } from "./generated.js";
 
@@ -42,7 +43,9 @@ export function isTranslated({ folder }: GeneratedCase): boolean {
 /** What the translator of a case is given. */
 export function translationInput(given: GeneratedCase): string {
   const around = readFileSync(join(given.folder, "around.yaml"), "utf8");
-  const objects = [...expectedFiles(given)].filter(([path]) => path.endsWith(".yaml"));
+  const objects = [...expectedFiles(given)].filter(([path]) => {
+    return path.endsWith(".yaml") && path !== kustomizationFile;
+  });
   return [around, ...objects.map(([, text]) => text)].join("---\n");
 }
 

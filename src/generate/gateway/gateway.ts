@@ -28,7 +28,7 @@ export const generateGateway: Generator = (policy, options) => {
   for (const service of policy.services) reportCluster(service, context);
   reportOptions("gateway", context);
   const documents: readonly Document[] = [
-    objectsDocument("envoy-gateway.yaml", controllerTitle, [
+    objectsDocument(controllerFile, controllerTitle, [
       controllerConfig(context, { isLimiting: policy.services.some(isLimited) }),
     ]),
     objectsDocument("gateway.yaml", gatewayTitle(context), [
@@ -42,7 +42,7 @@ export const generateGateway: Generator = (policy, options) => {
       ...present(backendTlsPolicy(context)),
     ]),
   ];
-  return { documents: filledDocuments(documents, problems), problems };
+  return { documents: filledDocuments(documents, problems, [controllerFile]), problems };
 };
 
 function isLimited({ rateLimit }: ServicePolicy): boolean {
@@ -87,6 +87,8 @@ function reportCluster(service: ServicePolicy, context: EnvoyContext): void {
 function present(tree: Tree | undefined): readonly Tree[] {
   return tree === undefined ? [] : [tree];
 }
+
+const controllerFile = "envoy-gateway.yaml";
 
 const controllerTitle =
   "Envoy Gateway's own settings: put them into the ones that you have, and restart it. What is " +

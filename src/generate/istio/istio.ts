@@ -174,9 +174,9 @@ function gatewayTitle({ options }: EnvoyContext): string {
     : ", on ports 80 and 443, where each is the first host of its VirtualService: before Istio " +
       "1.27 patches find others nowhere. ";
   return (
-    `What Istio's gateway does for the hosts of the policy${where}Another gateway has other ` +
-    "labels. Times and retries of its routes are those of their VirtualServices: services/ has " +
-    "the policy's."
+    `What Istio's gateway does for the hosts of the policy${where}Another gateway's labels ` +
+    "stand in proxies.gateway.labels. Times and retries of its routes are those of their " +
+    "VirtualServices: services/ has the policy's."
   );
 }
 
