@@ -149,6 +149,7 @@ function environment(source: ValueSource): readonly Tree[] {
         "come back; later ones keep what is told here.",
       variable("HEADGATE_RETRY_AFTER_HEADER", "true"),
     ),
+    variable("HEADGATE_REQUEST_BYTES_MAX", source.text("requestBytesMax")),
     variable("HEADGATE_DRAIN_DELAY_MS", source.text("drain.delayMs")),
     variable("HEADGATE_DRAIN_GRACE_MS", source.text("drain.graceMs")),
     variable("LOG_FORMAT", "json"),
