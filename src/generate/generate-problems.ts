@@ -33,8 +33,8 @@ const targetProblemRows = {
   HG306: {
     title: "Limits by metadata that nothing sets.",
     remedy:
-      "Put them beside the filter that sets it (jwt_authn, json_to_metadata): by `--form fragments`, " +
-      "or in Istio by a filter of yours before; or build the limit of headers.",
+      "Put them beside the filter that sets it (jwt_authn, json_to_metadata): by `--form " +
+      "fragments`, or in Istio by a filter of yours before; or build the limit of headers.",
   },
   HG321: {
     title: "The Envoy that is generated for does not have it yet.",
@@ -162,7 +162,8 @@ const targetProblemRows = {
     title: "A Gateway's listeners are not named.",
     remedy:
       "Name in `proxies.gateway.listeners` all that serve the services, with their ports: what " +
-      "Envoy Gateway has no words for (quotas, admission, local replies) is patched at each by name.",
+      "Envoy Gateway has no words for (quotas, admission, local replies) is patched at each by " +
+      "its name.",
   },
   HG368: {
     title: "A sidecar's settings act on every port of the pods.",

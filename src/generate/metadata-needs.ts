@@ -4,7 +4,7 @@ import type { GenerateProblem } from "./generator.js";
 
 /** Whose filters would set metadata that limits go by. */
 export interface MetadataPlace {
-  /** None can be there, and a limit that needs one would never act. Otherwise: who might have it. */
+  /** None can be there, and a limit that needs one would never act. */
   readonly isClosed: boolean;
   /** As the subject of "sets the metadata". */
   readonly who: string;

@@ -52,13 +52,7 @@ import {
   workloadShape,
 } from "./service-shapes.js";
 import { describedHeaderPattern, labelPattern, podLabelsMax } from "./service-texts.js";
-import {
-  clustersMax,
-  directions,
-  hostsMax,
-  upgradePattern,
-  upgradesMax,
-} from "./services.js";
+import { clustersMax, directions, hostsMax, upgradePattern, upgradesMax } from "./services.js";
 import { domainRule, keyRule, valueRule } from "./text-rules.js";
 import {
   adaptiveConcurrencyForm,

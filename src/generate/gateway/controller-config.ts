@@ -33,7 +33,9 @@ function settings(context: EnvoyContext, isLimiting: boolean): TreeMap {
     extensionApis: { enableEnvoyPatchPolicy: true },
     provider: {
       type: "Kubernetes",
-      kubernetes: isLimiting ? { rateLimitDeployment: rateLimitDeployment(context.options) } : undefined,
+      kubernetes: isLimiting
+        ? { rateLimitDeployment: rateLimitDeployment(context.options) }
+        : undefined,
     },
     rateLimit: isLimiting
       ? {

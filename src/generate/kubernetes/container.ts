@@ -43,8 +43,8 @@ export function containerOf(source: ValueSource): TreeMap {
     resources: {
       requests: { cpu: source.text("cpu"), memory: source.half("memoryMi", "@Mi") },
       limits: noted(
-        "No CPU limit unless you want one: a throttled answer comes after Envoy's 20 ms and helps " +
-          "nobody.",
+        "No CPU limit unless you want one: a throttled answer comes after Envoy's 20 ms and " +
+          "helps nobody.",
         {
           memory: source.text("memoryMi", "@Mi"),
           ...source.mapIf({ name: "cpuLimit" }, { cpu: source.text("cpuLimit") }),

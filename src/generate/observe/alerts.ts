@@ -1,11 +1,6 @@
 import { metadata } from "../custom-object.js";
 import type { Document, Tree, TreeMap } from "../document.js";
-import type {
-  Generated,
-  GeneratedPolicy,
-  GenerateOptions,
-  GenerateProblem,
-} from "../generator.js";
+import type { Generated, GeneratedPolicy, GenerateOptions, GenerateProblem } from "../generator.js";
 import { type AlertRule, type AlertWords, severities, type TrialSeries } from "./alert.js";
 import { trialMinutes } from "./alert-trials.js";
 import { type AlertName, alertWords } from "./alert-words.js";

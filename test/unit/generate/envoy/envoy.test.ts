@@ -153,14 +153,19 @@ describe("generateEnvoy()", () => {
     );
     const made = generated({ services: [told], options: { form: "fragments" } });
     const path = "fragments/edge/virtual_hosts.yaml";
-    const names = [...textOf(made, path).matchAll(/"name":"(orders-[^"]*)"/g)].map(([, one]) => one);
+    const names = [...textOf(made, path).matchAll(/"name":"(orders-[^"]*)"/g)].map(
+      ([, one]) => one,
+    );
     expect(names.filter((name) => name?.endsWith("-shed") !== true)).toEqual(["orders-rest"]);
     const title = made.documents.find((document) => document.path === path)?.title;
     expect(title).toContain("authentication among them");
     const bypassing = { ...told, priority: { ...told.priority, bypassPaths: ["/ping"] } };
     const { problems } = generated({ services: [bypassing], options: { form: "fragments" } });
     expect(problems).toContainEqual(
-      expect.objectContaining({ id: "HG366", message: expect.stringContaining("fragments add no") }),
+      expect.objectContaining({
+        id: "HG366",
+        message: expect.stringContaining("fragments add no"),
+      }),
     );
   });
 
