@@ -330,6 +330,20 @@ describe("headgate generate", () => {
     expect(existsSync(out)).toBe(code === 0);
   });
 
+  it("writes a kustomization into a folder, and none into what kubectl is piped", async () => {
+    const at = "upstream: {address: orders.shop.svc.cluster.local, port: 8080}";
+    writePolicy(`    - {name: orders, ${at}, clusters: ["inbound|8080||"]}`);
+    const piped = await run("istio", policy);
+    expect(piped.code).toBe(0);
+    expect(piped.out).not.toContain("Kustomization");
+    expect((await run("istio", policy, "--out", out)).code).toBe(0);
+    const { resources } = parseAllDocuments(
+      readFileSync(join(out, "kustomization.yaml"), "utf8"),
+    )[0]?.toJS();
+    for (const name of resources) expect(existsSync(join(out, name)), name).toBe(true);
+    expect(resources.length).toBe(piped.out.match(/^# File: /gm)?.length);
+  });
+
   it.each([
     [["nginx"], "TARGET is one of envoy, istio"],
     [["envoy", "--envoy-version", "1.29"], "--envoy-version is a version from 1.30 to 1.40"],
