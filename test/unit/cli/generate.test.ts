@@ -337,9 +337,8 @@ describe("headgate generate", () => {
     expect(piped.code).toBe(0);
     expect(piped.out).not.toContain("Kustomization");
     expect((await run("istio", policy, "--out", out)).code).toBe(0);
-    const { resources } = parseAllDocuments(
-      readFileSync(join(out, "kustomization.yaml"), "utf8"),
-    )[0]?.toJS();
+    const [made] = parseAllDocuments(readFileSync(join(out, "kustomization.yaml"), "utf8"));
+    const { resources } = Object(made?.toJS());
     for (const name of resources) expect(existsSync(join(out, name)), name).toBe(true);
     expect(resources.length).toBe(piped.out.match(/^# File: /gm)?.length);
   });
