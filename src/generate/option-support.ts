@@ -310,7 +310,7 @@ export const listenerOptionRows: Readonly<Record<string, ListenerOptionRow>> = {
   },
   maxConnections: {
     envoy: "`connection_limit`",
-    istio: { why: "its gateway's listeners are not ours", instead: "bound it at the Service" },
+    istio: { by: "ConfigMap of the bootstrap" },
     gateway: { by: "ClientTrafficPolicy", field: "connection.connectionLimit" },
   },
   maxConcurrentStreams: {

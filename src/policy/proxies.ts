@@ -29,7 +29,14 @@ import {
 } from "./proxy-shapes.js";
 import type { DurationBounds } from "./quantities.js";
 import { tryTimeBounds } from "./retries.js";
-import { readAddress, readFilePath, readHostPattern, readLabel, readUrl } from "./service-texts.js";
+import {
+  readAddress,
+  readFilePath,
+  readHostPattern,
+  readLabel,
+  readPodLabels,
+  readUrl,
+} from "./service-texts.js";
 
 /** Proxies that share a fleet's limit. */
 const expectedProxiesMax = 1_000_000;
@@ -207,6 +214,7 @@ function readGateway(proxies: Block): GatewayPolicy {
     const field = block.field(name);
     return field && readLabel(block.reader, field);
   };
+  const labelsField = block.field("labels");
   const items = block.items("listeners", "a list of listeners", gatewayListenersMax);
   const listeners = items.flatMap((item) => {
     return readGatewayListener(block.reader, item.value ?? item.key) ?? [];
@@ -214,6 +222,7 @@ function readGateway(proxies: Block): GatewayPolicy {
   return {
     name: label("name"),
     namespace: label("namespace"),
+    labels: labelsField && readPodLabels(block.reader, labelsField, "labels of a gateway's pods"),
     listeners: listeners.length === 0 ? undefined : listeners,
   };
 }

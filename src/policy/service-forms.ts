@@ -52,7 +52,12 @@ import {
   upstreamTlsShape,
   workloadShape,
 } from "./service-shapes.js";
-import { describedHeaderPattern, labelPattern, secretPattern } from "./service-texts.js";
+import {
+  describedHeaderPattern,
+  labelPattern,
+  podLabelsMax,
+  secretPattern,
+} from "./service-texts.js";
 import {
   clustersMax,
   directions,
@@ -60,7 +65,6 @@ import {
   upgradePattern,
   upgradesMax,
   upstreamProtocols,
-  workloadLabelsMax,
 } from "./services.js";
 import { domainRule, keyRule, valueRule } from "./text-rules.js";
 import {
@@ -130,16 +134,17 @@ const upstream = mapForm(
   },
 );
 
-const labels: Form = {
+/** Labels by which pods are found. */
+export const podLabels: Form = {
   kind: "texts",
   key: /^[A-Za-z0-9.][A-Za-z0-9_./-]*$/,
   value: text({ charsMax: 63 }, /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/),
-  max: workloadLabelsMax,
+  max: podLabelsMax,
 };
 
 const workload = mapForm(
   { shape: workloadShape, docs: "Which pods serve it.", required: ["labels"] },
-  { labels: row(labels, "Labels of the pods, for selectors.") },
+  { labels: row(podLabels, "Labels of the pods, for selectors.") },
 );
 
 /** A test of a header or query parameter. */

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -15,6 +14,7 @@ import {
   type Translation,
   translatedBootstrap,
   translatedCases,
+  wholeTranslatedBootstrap,
 } from "../support/translated.js";
 import { limitConfigs, podSettings } from "../support/translated-limits.js";
 import { startUpstream, tokensHeader } from "../support/upstream.js";
@@ -30,8 +30,6 @@ const stage = useStage("file");
 /** Ports and addresses as the objects around a case have them. */
 const httpPort = 8_080;
 const httpsPort = 8_443;
-/** What Envoy Gateway makes of port 80. */
-const usualPort = 10_080;
 const serviceAddress = "192.0.2.1";
 const headgateAddress = "192.0.2.2";
 const strangerAddress = "192.0.2.3";
@@ -172,13 +170,7 @@ describe("Envoy Gateway's own translation, at a real Envoy", () => {
   it.each(translatedCases().map((given) => [given.name, given] as const))(
     "%s: is taken",
     async (name, given) => {
-      const anywhere = 1;
-      const bootstrap = translatedBootstrap(recordedTranslation(given), {
-        adminPort: 0,
-        listenerPorts: { [httpPort]: 0, [httpsPort]: 0, [usualPort]: 0 },
-        endpointPorts: Object.fromEntries(addressesIn(given).map((one) => [one, anywhere])),
-        rateLimitPort: anywhere,
-      });
+      const bootstrap = wholeTranslatedBootstrap(given);
       const path = join(stage.folder, `${name.replaceAll("/", "-")}-taken.json`);
       await writeFile(path, JSON.stringify(bootstrap));
       const { exit, output } = await validateWithEnvoy(stage, ["--config-path", path]);
@@ -186,8 +178,3 @@ describe("Envoy Gateway's own translation, at a real Envoy", () => {
     },
   );
 });
-
-/** The addresses of Services around a case. */
-function addressesIn({ folder }: GeneratedCase): readonly string[] {
-  return readFileSync(join(folder, "around.yaml"), "utf8").match(/\b192\.0\.2\.\d+\b/g) ?? [];
-}

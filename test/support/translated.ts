@@ -3,8 +3,9 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parse } from "yaml";
+import { parse, stringify } from "yaml";
 import { z } from "zod";
+import { kustomizationFile } from "../../src/generate/custom-object.js";
 import { TestAuthority } from "./certificates.js";
 import { expectedFiles, type GeneratedCase, generatedCases } from "./generated.js";
 
@@ -15,6 +16,8 @@ import { expectedFiles, type GeneratedCase, generatedCases } from "./generated.j
 export interface Translation {
   /** Digest of what it was made of. */
   readonly madeOf: string;
+  /** Of objects that Envoy Gateway has not taken; a patch that finds nothing is none. */
+  readonly refusals: readonly string[];
   readonly listeners: readonly XdsMap[];
   readonly routes: readonly XdsMap[];
   readonly clusters: readonly XdsMap[];
@@ -40,7 +43,9 @@ export function isTranslated({ folder }: GeneratedCase): boolean {
 /** What the translator of a case is given. */
 export function translationInput(given: GeneratedCase): string {
   const around = readFileSync(join(given.folder, "around.yaml"), "utf8");
-  const objects = [...expectedFiles(given)].filter(([path]) => path.endsWith(".yaml"));
+  const objects = [...expectedFiles(given)].filter(([path]) => {
+    return path.endsWith(".yaml") && path !== kustomizationFile;
+  });
   return [around, ...objects.map(([, text]) => text)].join("---\n");
 }
 
@@ -58,13 +63,32 @@ export function inputDigest(input: string): string {
 export function recordTranslation(given: GeneratedCase): void {
   const input = join(tmpdir(), `headgate-translation-${process.pid}.yaml`);
   writeFileSync(input, certified(translationInput(given)));
-  const words = ["x", "translate", "--from", "gateway-api", "--to", "xds", "-o", "yaml"];
+  const to = "xds,gateway-api";
+  const words = ["x", "translate", "--from", "gateway-api", "--to", to, "-o", "yaml"];
   const made = spawnSync("egctl", [...words, "-f", input], { encoding: "utf8" });
   if (made.status !== 0) {
     throw new Error(`egctl, Envoy Gateway's own tool, has to be on PATH: ${made.stderr}`);
   }
   const head = `# Made by egctl x translate of ${translationDigest(given)}.\n`;
-  writeFileSync(recordOf(given), head + made.stdout);
+  const refusals = stringify({ refusals: falseConditions(parse(made.stdout), []) });
+  writeFileSync(recordOf(given), head + refusals + made.stdout.slice(made.stdout.search(/^xds:/m)));
+}
+
+const conditionShape = z.object({
+  status: z.literal("False"),
+  type: z.string(),
+  message: z.string(),
+});
+
+/** What Envoy Gateway says of objects that it has not taken: their conditions that are false. */
+function falseConditions(tree: unknown, place: readonly string[]): readonly string[] {
+  const found = conditionShape.safeParse(tree).data;
+  if (found !== undefined) return [`${place.join(" ")}: no ${found.type}: ${found.message}`];
+  if (typeof tree !== "object" || tree === null) return [];
+  const named = z.object({ kind: z.string(), metadata: z.object({ name: z.string() }) });
+  const own = named.safeParse(tree).data;
+  const here = own === undefined ? place : [...place, own.kind, own.metadata.name];
+  return Object.values(tree).flatMap((one) => falseConditions(one, here));
 }
 
 /** Fills in a certificate, which no recording holds, where objects leave its place. */
@@ -78,11 +102,13 @@ function certified(text: string): string {
 /** What was recorded of a case. */
 export function recordedTranslation(given: GeneratedCase): Translation {
   const { madeOf, made } = readRecord(given);
-  const gateways = z.object({ xds: z.record(z.string(), dumpShape) }).parse(made).xds;
+  const shape = z.object({ refusals: z.array(z.string()), xds: z.record(z.string(), dumpShape) });
+  const { refusals, xds: gateways } = shape.parse(made);
   const configs = Object.values(gateways).flatMap((dump) => dump.configs);
   const dump: z.infer<typeof configShape> = Object.assign({}, ...configs);
   return {
     madeOf,
+    refusals,
     listeners: (dump.dynamicListeners ?? []).map(({ activeState }) => activeState.listener),
     routes: (dump.dynamicRouteConfigs ?? []).map(({ routeConfig }) => routeConfig),
     clusters: (dump.dynamicActiveClusters ?? []).map(({ cluster }) => cluster),
@@ -156,6 +182,20 @@ export function translatedBootstrap(of: Translation, place: TranslatedPlace): un
       }),
     },
   };
+}
+
+/** The same, where nothing is sent: all of its listeners, with hosts that are nowhere. */
+export function wholeTranslatedBootstrap(given: GeneratedCase): unknown {
+  const anywhere = 1;
+  const around = readFileSync(join(given.folder, "around.yaml"), "utf8");
+  const addresses = around.match(/\b192\.0\.2\.\d+\b/g) ?? [];
+  return translatedBootstrap(recordedTranslation(given), {
+    adminPort: 0,
+    // As the objects around the cases have them; Envoy Gateway makes 10080 of port 80.
+    listenerPorts: { 8080: 0, 8443: 0, 10080: 0 },
+    endpointPorts: Object.fromEntries(addresses.map((one) => [one, anywhere])),
+    rateLimitPort: anywhere,
+  });
 }
 
 /** The translator makes none, for want of the certificate that Envoys show there. */

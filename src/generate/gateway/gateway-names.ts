@@ -75,12 +75,10 @@ function xdsName(listener: GatewayListener, context: EnvoyContext): string {
   return `${namespace}/${name}/${listener.name}`;
 }
 
-/** What it calls the cluster of an HTTPRoute's first rule. */
-export function xdsCluster(service: ServicePolicy, context: EnvoyContext): string {
-  return ruleCluster(service, routePlace(service, context));
-}
-
-/** The same of an HTTPRoute that is found; a backend has a cluster of its own where zones count. */
+/**
+ * What it calls the cluster of an HTTPRoute's first rule; others have their number. A backend has a
+ * cluster of its own where zones count.
+ */
 export function ruleCluster(
   { loadBalancing }: Pick<ServicePolicy, "loadBalancing">,
   { name, namespace }: { readonly name: string; readonly namespace: string },
