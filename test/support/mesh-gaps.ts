@@ -26,7 +26,12 @@ export function meshGaps(
   const all = Object.entries(proxies).map(([own, proxy]) => ({ own, chains: chainsOf(proxy) }));
   const asked = all.flatMap(({ own, chains }) => {
     return chains.flatMap((chain) =>
-      hostsOfServices(chain, { services, own }).flatMap((host) => askedAt(chain, host)),
+      chain.hosts.flatMap((host) => {
+        const service = services.find((one) => isHostOf(host, one, { chain, own }));
+        return service === undefined
+          ? []
+          : [...askedAt(chain, host), ...admittedAt(chain, { host, service })];
+      }),
     );
   });
   const quotas = all.flatMap(({ chains }) => chains.flatMap(quotasOf));
@@ -89,15 +94,6 @@ function unpatched(
   });
 }
 
-function hostsOfServices(
-  chain: Chain,
-  { services, own }: { readonly services: readonly ServicePolicy[]; readonly own: string },
-): readonly VirtualHost[] {
-  return chain.hosts.filter((host) => {
-    return services.some((service) => isHostOf(host, service, { chain, own }));
-  });
-}
-
 const actionShape = z.record(z.string(), z.looseObject({ descriptor_key: z.string().optional() }));
 const perRouteShape = z.object({
   domain: z.string(),
@@ -117,6 +113,23 @@ function askedAt({ filters }: Chain, { typed_per_filter_config: told }: VirtualH
       Object.entries(action).map(([kind, own]) => own.descriptor_key ?? kind),
     );
     return limitName(data.domain, keys);
+  });
+}
+
+/** The limits that Headgate asks about itself, where admission is asked. */
+function admittedAt(
+  { filters }: Chain,
+  { host, service }: { readonly host: VirtualHost; readonly service: ServicePolicy },
+): readonly string[] {
+  const name = "envoy.filters.http.ext_proc";
+  const isAsked = name in host.typed_per_filter_config && filters.some((one) => one.name === name);
+  const { rateLimit } = service;
+  if (!isAsked || rateLimit?.inExtProc !== true) return [];
+  return rateLimit.descriptors.map(({ parts }) => {
+    return limitName(
+      rateLimit.domain,
+      parts.map(({ key }) => key),
+    );
   });
 }
 

@@ -11,9 +11,15 @@ export function httpFilter(name: string, message: string, fields: TreeMap): Tree
   return extension(`envoy.filters.http.${name}`, type, fields);
 }
 
-/** Where a filter finds a gRPC server. Source: envoy.config.core.v3.GrpcService. */
+/**
+ * A service that is asked over a cluster. What a mesh calls a cluster (`outbound|18000||host`) is
+ * no authority that HTTP/2 allows, and servers reset who asks by it: its host is said instead.
+ *
+ * Source: envoy.config.core.v3.GrpcService.EnvoyGrpc.
+ */
 export function envoyGrpc(clusterName: string): TreeMap {
-  return { envoy_grpc: { cluster_name: clusterName } };
+  const [, host] = /\|([^|]+)$/.exec(clusterName) ?? [];
+  return { envoy_grpc: { cluster_name: clusterName, authority: host } };
 }
 
 /**
