@@ -22,8 +22,8 @@ const requestShape = z
     what: z.string(),
     /** Services; each of them is asked. */
     to: z.union([z.string().transform((one) => [one]), z.array(z.string())]),
-    /** Another host than the first of the service. */
-    host: z.string().optional(),
+    /** Others than the first of the service. */
+    hosts: z.array(z.string()).optional(),
     /** One of `callers.json`, or `forger`; absent: nobody. */
     as: z.string().optional(),
     paths: z.array(z.string()).optional(),
