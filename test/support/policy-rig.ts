@@ -19,8 +19,8 @@ import { XdsServer } from "./xds-server.js";
 
 /** One of the five policies at one place: real Envoys, a real Headgate, and the services. */
 export interface PolicyRig {
-  /** Where requests for a service go. */
-  readonly portOf: (service: string) => number;
+  /** Where requests for a service go: to each proxy of a fleet. */
+  readonly portsOf: (service: string) => readonly number[];
   readonly upstreams: readonly PolicyUpstream[];
 }
 
@@ -37,7 +37,7 @@ interface Surroundings {
 
 /** Starts all of it; it ends with the stage. */
 export async function startPolicy(stage: Stage, given: PolicyCase): Promise<PolicyRig> {
-  const { services } = casePolicy(given);
+  const { services, quotas } = casePolicy(given);
   const upstreams = await Promise.all(services.map(({ name }) => startPolicyUpstream(stage, name)));
   const headgate = await HostedHeadgate.start(stage, { policy: casePolicyText(given) });
   const ports = Object.fromEntries([
@@ -59,17 +59,23 @@ export async function startPolicy(stage: Stage, given: PolicyCase): Promise<Poli
     }),
   ]);
   const around = { stage, given, services, upstreams, headgate, ports };
-  return { portOf: await starts[given.place](around), upstreams };
+  if (given.place === "istio-sidecar") {
+    const ports = new Map(await Promise.all(services.map((one) => startSidecar(around, one))));
+    return { portsOf: (service) => [ports.get(service) ?? 0], upstreams };
+  }
+  // A quota is divided among proxies.
+  const proxyCount = quotas.length > 0 ? 2 : 1;
+  const start = edgeStarts[given.place];
+  const edges = await Promise.all(Array.from({ length: proxyCount }, () => start(around)));
+  return { portsOf: () => edges, upstreams };
 }
 
-const starts: Readonly<
-  Record<PolicyCase["place"], (around: Surroundings) => Promise<PolicyRig["portOf"]>>
-> = {
+/** What starts an edge before all services; each answers its port. */
+const edgeStarts = {
   envoy: startPlain,
-  "istio-sidecar": startSidecars,
   "istio-gateway": startMeshGateway,
   gateway: startGateway,
-};
+} as const;
 
 /** Says yes to the keys of callers who are known, as a user's own service of authorization. */
 async function startAuthorizer(stage: Stage): Promise<number> {
@@ -87,7 +93,7 @@ const addedShape = z.object({
 });
 
 /** What is generated runs as it is, but for where things are and who asks callers who they are. */
-async function startPlain({ stage, given, ports }: Surroundings): Promise<PolicyRig["portOf"]> {
+async function startPlain({ stage, given, ports }: Surroundings): Promise<number> {
   const { listener } = casePolicy(given).proxies;
   const own = {
     [listener.port]: await freePort(),
@@ -99,12 +105,12 @@ async function startPlain({ stage, given, ports }: Surroundings): Promise<Policy
     existsSync(file) ? parse(readFileSync(file, "utf8")) : { filters: [] },
   );
   const generated = asMap(parse(caseFiles(given).get("edge/envoy.yaml") ?? ""));
-  const bootstrap = mapTree(withClusters(generated, added.clusters), (map) => {
-    return patient(moved(withFilters(map, added.filters), ports, own));
+  const whole = mapTree(withClusters(generated, added.clusters), (map) => {
+    return moved(withFilters(map, added.filters), ports, own);
   });
   const port = own[listener.port] ?? 0;
-  await startEnvoy(stage, { bootstrap, port, adminPort: own[listener.adminPort] ?? 0 });
-  return () => port;
+  await startEnvoy(stage, { bootstrap: whole, port, adminPort: own[listener.adminPort] ?? 0 });
+  return port;
 }
 
 function withClusters(bootstrap: XdsMap, clusters: readonly Json[]): XdsMap {
@@ -120,26 +126,24 @@ function withFilters(map: XdsMap, added: readonly Json[]): XdsMap {
   return { ...map, http_filters: [...filters.slice(0, at), ...added, ...filters.slice(at)] };
 }
 
-async function startSidecars(around: Surroundings): Promise<PolicyRig["portOf"]> {
-  const { given, services } = around;
-  const { proxies } = recordedMesh(given);
-  const started = services.map(async (service) => {
-    const podPort = inboundPort(service) ?? 0;
-    const listener = { name: "virtualInbound", podPort };
-    const sent = { sent: proxies[service.name], listener, bootstrap: "bootstrap.yaml" };
-    const cluster = `${service.name}.${service.namespace}`;
-    return [service.name, await startMeshProxy(around, { ...sent, cluster })] as const;
-  });
-  const ports = new Map(await Promise.all(started));
-  return (service) => ports.get(service) ?? 0;
+async function startSidecar(
+  around: Surroundings,
+  service: ServicePolicy,
+): Promise<readonly [string, number]> {
+  const wish = {
+    sent: recordedMesh(around.given).proxies[service.name],
+    listener: { name: "virtualInbound", podPort: inboundPort(service) ?? 0 },
+    bootstrap: "bootstrap.yaml",
+    cluster: `${service.name}.${service.namespace}`,
+  };
+  return [service.name, await startMeshProxy(around, wish)];
 }
 
-async function startMeshGateway(around: Surroundings): Promise<PolicyRig["portOf"]> {
+async function startMeshGateway(around: Surroundings): Promise<number> {
   const { gateway: sent } = recordedMesh(around.given).proxies;
   const listener = { name: "0.0.0.0_80" };
   const wish = { sent, listener, bootstrap: "gateway-bootstrap.yaml", cluster: "gateway" };
-  const port = await startMeshProxy(around, wish);
-  return () => port;
+  return startMeshProxy(around, wish);
 }
 
 async function startMeshProxy(
@@ -158,7 +162,7 @@ async function startMeshProxy(
   const own = asMap(meshBootstrapOf(sent, place));
   const node = { node: { id: `${cluster}-1`, cluster } };
   const joined = mergedMaps(mergedMaps(own, overrideOf(given, wish.bootstrap)), node);
-  const bootstrap = mapTree(joined, (map) => patient(moved(map, ports)));
+  const bootstrap = mapTree(joined, (map) => moved(map, ports));
   await startEnvoy(stage, { bootstrap, port, adminPort });
   return port;
 }
@@ -171,7 +175,7 @@ function overrideOf(given: PolicyCase, file: string): XdsMap {
   return asMap(parse(map.data["custom_bootstrap.json"] ?? "{}"));
 }
 
-async function startGateway(around: Surroundings): Promise<PolicyRig["portOf"]> {
+async function startGateway(around: Surroundings): Promise<number> {
   const { stage, given, ports } = around;
   const translation = recordedTranslation(given);
   const limiter = await startLimiter(stage, given);
@@ -185,9 +189,9 @@ async function startGateway(around: Surroundings): Promise<PolicyRig["portOf"]> 
   // Layers have names of their own: those of an EnvoyProxy stand in place of the tests' one.
   const { layered_runtime: _, ...rest } = asMap(own);
   const merged = mergedMaps(rest, proxyBootstrapOf(given));
-  const bootstrap = mapTree(merged, (map) => patient(moved(map, ports)));
+  const bootstrap = mapTree(merged, (map) => moved(map, ports));
   await startEnvoy(stage, { bootstrap, port, adminPort });
-  return () => port;
+  return port;
 }
 
 const proxyShape = z.object({
@@ -224,7 +228,8 @@ async function startEnvoy(
   place: { readonly bootstrap: XdsMap; readonly port: number; readonly adminPort: number },
 ): Promise<void> {
   const path = join(stage.folder, `policy-${place.port}.json`);
-  await writeFile(path, JSON.stringify(place.bootstrap));
+  const bootstrap = mapTree(place.bootstrap, (map) => named(patient(map), place.port));
+  await writeFile(path, JSON.stringify(bootstrap));
   await Envoy.startFile(stage, { ...place, path });
 }
 
@@ -271,4 +276,13 @@ function patient(map: XdsMap): XdsMap {
   const isLimiter = "rate_limit_service" in map || "rateLimitService" in map;
   const output = map["path"] === "/dev/stdout" ? { path: "/dev/null" } : {};
   return { ...map, ...longer, ...output, ...(isLimiter ? { timeout: "10s" } : {}) };
+}
+
+/** Proxies of one address have to be told apart by a header, for Headgate to know each. */
+function named(map: XdsMap, port: number): XdsMap {
+  const server = map["rlqs_server"] ?? map["rlqsServer"];
+  if (!isMap(server)) return map;
+  const metadata = [{ key: "x-headgate-node", value: `edge-${port}` }];
+  const { rlqsServer: _, ...rest } = map;
+  return { ...rest, rlqs_server: { ...server, initial_metadata: metadata } };
 }
