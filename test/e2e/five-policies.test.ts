@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { casePolicy, type PolicyCase, policyCases } from "../support/generated.js";
 import { type HttpAnswer, type HttpAsk, HttpClient } from "../support/http-client.js";
@@ -21,6 +21,7 @@ import { waitFor } from "../support/wait.js";
 const stage = useStage("file");
 
 const http = new HttpClient();
+afterAll(() => http.close());
 
 const callersShape = z.record(z.string(), z.object({ token: z.string(), key: z.string() }));
 
@@ -69,8 +70,11 @@ async function countsAtOnce(
     return answer.status;
   });
   const heldCount = () => rig.upstreams.reduce((sum, one) => sum + one.heldCount, 0);
-  await waitFor("all are in work or refused", () => heldCount() + answeredCount === asks.length);
-  for (const upstream of rig.upstreams) upstream.release();
+  try {
+    await waitFor("all are in work or refused", () => heldCount() + answeredCount === asks.length);
+  } finally {
+    for (const upstream of rig.upstreams) upstream.release();
+  }
   const counts: Record<string, number> = {};
   for (const status of await Promise.all(answers)) counts[status] = (counts[status] ?? 0) + 1;
   return counts;

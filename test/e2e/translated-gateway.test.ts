@@ -5,20 +5,18 @@ import { describe, expect, it } from "vitest";
 import { classRequests, everyClass } from "../support/class-requests.js";
 import { Envoy } from "../support/envoy.js";
 import { freePort } from "../support/free-port.js";
+import { startLimiter } from "../support/gateway-limiter.js";
 import type { GeneratedCase } from "../support/generated.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAnswer, type HttpAsk, HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import {
   recordedTranslation,
-  type Translation,
   translatedBootstrap,
   translatedCases,
 } from "../support/translated.js";
-import { limitConfigs, podSettings } from "../support/translated-limits.js";
 import { startUpstream, tokensHeader } from "../support/upstream.js";
 import { waitFor } from "../support/wait.js";
-import { XdsServer } from "../support/xds-server.js";
 
 /**
  * A real Envoy with what Envoy Gateway's own translator made of generated objects and of those
@@ -42,7 +40,7 @@ async function startTranslated(name: string) {
   const upstream = await startUpstream(stage);
   const policy = await readFile(join(given.folder, "policy.yaml"), "utf8");
   const headgate = await HostedHeadgate.start(stage, { policy });
-  const limiter = await startLimiter(given, translation);
+  const limiter = await startLimiter(stage, given, translation);
   const [port, otherPort, adminPort] = [await freePort(), await freePort(), await freePort()];
   const bootstrap = translatedBootstrap(translation, {
     adminPort,
@@ -60,26 +58,6 @@ async function startTranslated(name: string) {
   const http = new HttpClient();
   stage.atEnd(() => http.close());
   return { envoy, http, ports: [port, otherPort] as const };
-}
-
-/** The Headgate in the place of Envoy Gateway's rate-limit service, with its settings. */
-async function startLimiter(
-  given: GeneratedCase,
-  of: Translation,
-): Promise<HostedHeadgate | undefined> {
-  const configs = limitConfigs(given, of);
-  if (configs.length === 0) return undefined;
-  const plane = await XdsServer.start(stage);
-  await plane.hold("1", configs);
-  const env = {
-    ...podSettings(given),
-    // There is one here.
-    HEADGATE_REPLICAS: "1",
-    CONFIG_TYPE: "GRPC_XDS_SOTW",
-    CONFIG_GRPC_XDS_SERVER_URL: plane.address,
-    CONFIG_GRPC_XDS_NODE_ID: "envoy-ratelimit",
-  };
-  return HostedHeadgate.start(stage, { env });
 }
 
 describe("Envoy Gateway's own translation, at a real Envoy", () => {

@@ -7,6 +7,7 @@ import { inboundPort } from "../../src/generate/istio/mesh-name.js";
 import type { ServicePolicy } from "../../src/policy/service-policy.js";
 import { Envoy } from "./envoy.js";
 import { freePort } from "./free-port.js";
+import { startLimiter } from "./gateway-limiter.js";
 import { caseFiles, casePolicy, casePolicyText, type PolicyCase } from "./generated.js";
 import { HostedHeadgate } from "./hosted-headgate.js";
 import { type PolicyUpstream, startPolicyUpstream } from "./policy-upstream.js";
@@ -14,8 +15,6 @@ import { startScriptedUpstream } from "./scripted-upstream.js";
 import type { Stage } from "./stage.js";
 import { mapTree, recordedTranslation, translatedBootstrap, type XdsMap } from "./translated.js";
 import { meshBootstrapOf, recordedMesh } from "./translated-istio.js";
-import { limitConfigs, podSettings } from "./translated-limits.js";
-import { XdsServer } from "./xds-server.js";
 
 /** One of the five policies at one place: real Envoys, a real Headgate, and the services. */
 export interface PolicyRig {
@@ -178,7 +177,7 @@ function overrideOf(given: PolicyCase, file: string): XdsMap {
 async function startGateway(around: Surroundings): Promise<number> {
   const { stage, given, ports } = around;
   const translation = recordedTranslation(given);
-  const limiter = await startLimiter(stage, given);
+  const limiter = await startLimiter(stage, given, translation);
   const [port, adminPort] = [await freePort(), await freePort()];
   const own = translatedBootstrap(translation, {
     adminPort,
@@ -204,23 +203,6 @@ function proxyBootstrapOf(given: PolicyCase): XdsMap {
   const objects = parseAllDocuments(caseFiles(given).get("gateway.yaml") ?? "");
   const proxies = objects.flatMap((one) => proxyShape.safeParse(one.toJS()).data ?? []);
   return asMap(parse(proxies[0]?.spec.bootstrap.value ?? "{}"));
-}
-
-/** The Headgate in the place of Envoy Gateway's rate-limit service, where there is one. */
-async function startLimiter(stage: Stage, given: PolicyCase): Promise<HostedHeadgate | undefined> {
-  const configs = limitConfigs(given, recordedTranslation(given));
-  if (configs.length === 0) return undefined;
-  const plane = await XdsServer.start(stage);
-  await plane.hold("1", configs);
-  const env = {
-    ...podSettings(given),
-    // There is one here.
-    HEADGATE_REPLICAS: "1",
-    CONFIG_TYPE: "GRPC_XDS_SOTW",
-    CONFIG_GRPC_XDS_SERVER_URL: plane.address,
-    CONFIG_GRPC_XDS_NODE_ID: "envoy-ratelimit",
-  };
-  return HostedHeadgate.start(stage, { env });
 }
 
 async function startEnvoy(

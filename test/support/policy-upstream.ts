@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listenOnLoopback } from "./loopback-server.js";
 import type { Stage } from "./stage.js";
 import { tokensHeader } from "./upstream.js";
 
@@ -34,14 +34,7 @@ export async function startPolicyUpstream(stage: Stage, service: string): Promis
     else held.add(answer);
     response.once("close", () => held.delete(answer));
   });
-  // Envoy must never find a connection closed that it is about to use.
-  server.keepAliveTimeout = 0;
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  stage.atEnd(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(stage, server);
   return {
     port,
     get heldCount() {
