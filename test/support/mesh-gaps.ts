@@ -86,6 +86,7 @@ function unpatched(
       ...(healthChecks === undefined ? [] : ['"health_checks":']),
       ...(panic === undefined ? [] : [`"healthy_panic_threshold":{"value":${panic}}`]),
       ...(circuitBreakers.hostConnectionsMax === undefined ? [] : ['"per_host_thresholds":']),
+      ...(loadBalancing.hash === undefined ? [] : ['"lb_policy":"MAGLEV"']),
       ...(outlierDetection?.failurePercentage ? ['"failure_percentage_threshold":'] : []),
     ];
     return wanted
