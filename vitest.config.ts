@@ -23,13 +23,13 @@ const computing: readonly Kind[] = [
  */
 const loadFiles = [
   "test/e2e/admission.test.ts",
-  "test/e2e/critical-share.test.ts",
   "test/fault/network-faults.test.ts",
   "test/fault/overload.test.ts",
 ];
 
 /** What judges shares and limits under a steady load of half a core, for half a minute or more. */
 const feedbackFiles = [
+  "test/e2e/critical-share.test.ts",
   "test/e2e/feedback.test.ts",
   "test/e2e/feedback-joining.test.ts",
   "test/e2e/feedback-shares.test.ts",
@@ -59,7 +59,7 @@ const projects = [
     projectOf(kind, { groupOrder: 0, maxWorkers: coreCount + 1, execArgv: computingArgv }),
   ),
   ...waiting.map((kind) => projectOf(kind, { groupOrder: 1, maxWorkers: coreCount + 1 })),
-  projectOf(feedback, { groupOrder: 2, maxWorkers: coreCount }),
+  projectOf(feedback, { groupOrder: 2, maxWorkers: coreCount + 1 }),
   projectOf(loading, { groupOrder: 3, maxWorkers: 1 }),
 ];
 

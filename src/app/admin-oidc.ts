@@ -1,6 +1,9 @@
-import { createRemoteJWKSet, type JWTPayload, jwtVerify } from "jose";
+import { createRemoteJWKSet, customFetch, type JWTPayload, jwtVerify } from "jose";
 import type { Clock } from "../core/clock.js";
+import { ServiceError } from "../core/errors.js";
+import { isLeanJson } from "../core/json-count.js";
 import type { OidcChoice } from "./admin-choice.js";
+import { askSource } from "./signal-http.js";
 
 /** What a token of an identity provider says, or why it is not taken. */
 export type VerifiedToken =
@@ -34,7 +37,10 @@ const keysAgeMsMax = 600_000;
 const keysPauseMs = 10_000;
 
 /** The longest that the provider may take to say its keys, in milliseconds. */
-const keysMsMax = 3_000;
+export const keysMsMax = 3_000;
+
+/** The most bytes of its keys: of RSA's, some 400. */
+export const keysBytesMax = 262_144;
 
 /**
  * Signatures that are taken: those with a public key. One with a shared secret would be made by
@@ -63,9 +69,10 @@ export type TokenReader = (token: string) => Promise<VerifiedToken>;
  */
 export function createTokenReader(
   { issuer, audience, jwksUrl, groupsClaim }: OidcChoice,
-  clock: Pick<Clock, "epochUs">,
+  clock: Clock,
 ): TokenReader {
   const keys = createRemoteJWKSet(jwksUrl, {
+    [customFetch]: () => fetchKeys(jwksUrl, clock),
     timeoutDuration: keysMsMax,
     cooldownDuration: keysPauseMs,
     cacheMaxAge: keysAgeMsMax,
@@ -86,6 +93,22 @@ export function createTokenReader(
       return { kind: failureOf(thrown) };
     }
   };
+}
+
+/** The library itself would read and parse whatever comes. */
+async function fetchKeys(url: URL, clock: Clock): Promise<Response> {
+  const pieces: string[] = [];
+  await askSource({
+    url,
+    accept: "application/json, application/jwk-set+json",
+    bytesMax: keysBytesMax,
+    deadlineMs: clock.monotonicMs() + keysMsMax,
+    clock,
+    onPiece: (piece) => pieces.push(piece),
+  });
+  const text = pieces.join("");
+  if (!isLeanJson(text)) throw new ServiceError("SIGNAL_TOO_LARGE");
+  return new Response(text);
 }
 
 function readClaims(

@@ -137,6 +137,7 @@ export function createCore(parts: CoreParts): Core {
   const metrics = createCoreMetrics(parts, shared);
   const httpParts: HttpParts = {
     ...shared,
+    clock: parts.clock,
     hasJson: parts.config.httpJson && parts.config.tls?.clientAuthority === undefined,
     metrics,
     policies: policies.feed,

@@ -37,7 +37,9 @@ export function exchangeMetrics(counts: ExchangeCounts): {
     },
     {
       name: "headgate_exchange_faults_total",
-      help: "ext_proc streams that were ended because they broke the protocol, by how.",
+      help:
+        "ext_proc streams that were ended because they broke the protocol, by how; or for a " +
+        "message larger than is read (`too_large`).",
       labelNames: ["fault"],
       read: (add) => {
         for (const [fault, value] of counts.faults) add(value, { fault: snakeCase(fault) });

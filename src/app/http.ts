@@ -5,15 +5,20 @@ import {
   type Server,
   type ServerResponse,
 } from "node:http";
+import type { Cancel, Clock } from "../core/clock.js";
 import type { DecisionCounters } from "../decide/counters.js";
 import type { Health } from "../rpc/health.js";
 import { answerJson, type Decides } from "../rpc/json.js";
 import type { ResponseExtras } from "../rpc/rls-extras.js";
 import { toFailure } from "../rpc/status.js";
+import { partialMsMax, schedulePartialEnd } from "../wire/partial-bytes.js";
 import type { Metrics } from "./metrics.js";
 import type { PolicyStatus } from "./policy-in-force.js";
 
-/** The largest body of a request, in bytes: three times the longest list that Envoy has. */
+/**
+ * The largest body of a request, in bytes: three times the longest list that Envoy has. It has
+ * `partialMsMax` to be whole, so what is held is this much of each connection.
+ */
 export const httpBodyBytesMax = 65_536;
 
 /** The largest head of a request, in bytes. */
@@ -34,6 +39,7 @@ export interface HttpParts {
   /** What responses carry beside their statuses. */
   readonly extras: ResponseExtras;
   readonly counters: DecisionCounters;
+  readonly clock: Clock;
   readonly health: Health;
   readonly metrics: Metrics;
   readonly policies: { readonly status: PolicyStatus };
@@ -171,33 +177,36 @@ async function answerDecision(request: IncomingMessage, parts: HttpParts): Promi
     const why = "HEADGATE_JSON is false, or clients of gRPC need certificates. Ask over gRPC.";
     return text(403, `POST /json is off: ${why}`);
   }
-  const body = await readBody(request);
-  if (body === undefined) {
-    return json(413, { message: `The body is larger than ${httpBodyBytesMax} bytes.` });
-  }
+  const body = await readBody(request, parts.clock);
+  if (typeof body !== "string") return body;
   const { isDenied, body: answered } = await answerJson(body, parts);
   return { status: isDenied ? 429 : 200, contentType: jsonType, body: answered };
 }
 
-/** The whole body as text; undefined when it is larger than allowed. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
-  if (Number(request.headers["content-length"] ?? 0) > httpBodyBytesMax) return undefined;
+/** The whole body as text, or the answer to one that is larger or slower than it may be. */
+async function readBody(request: IncomingMessage, clock: Clock): Promise<string | Answer> {
+  const tooLarge = json(413, { message: `The body is larger than ${httpBodyBytesMax} bytes.` });
+  if (Number(request.headers["content-length"] ?? 0) > httpBodyBytesMax) return tooLarge;
   const chunks: Buffer[] = [];
   let size = 0;
-  return new Promise((resolve) => {
+  let cancel: Cancel = () => {};
+  return new Promise<string | Answer>((resolve) => {
+    const refuse = (answer: Answer): void => {
+      request.pause();
+      resolve(answer);
+    };
+    cancel = schedulePartialEnd(clock, () => {
+      refuse(json(408, { message: `The body was not whole within ${partialMsMax / 1_000} s.` }));
+    });
     request.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > httpBodyBytesMax) {
-        request.pause();
-        resolve(undefined);
-      } else {
-        chunks.push(chunk);
-      }
+      if (size > httpBodyBytesMax) refuse(tooLarge);
+      else chunks.push(chunk);
     });
     request.on("end", () => resolve(Buffer.concat(chunks).toString("utf8")));
     // It ended early: nobody reads the answer, so any will do.
     request.on("close", () => resolve(""));
-  });
+  }).finally(() => cancel());
 }
 
 function send(request: IncomingMessage, response: ServerResponse, ready: Answer): void {

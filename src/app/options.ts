@@ -1,3 +1,4 @@
+import { requestBytesBounds } from "../policy/request-bytes.js";
 import { optionalAddressOption } from "./address-option.js";
 import { adminOptionRows } from "./admin-options.js";
 import { controlPortOptionRows } from "./control-port-options.js";
@@ -318,13 +319,12 @@ const optionRows = {
     section: "Overload",
     env: "HEADGATE_REQUEST_BYTES_MAX",
     flag: "request-bytes-max",
-    min: 65_536,
-    max: 1_048_576,
-    defaultValue: 262_144,
+    min: requestBytesBounds.min,
+    max: requestBytesBounds.max,
+    defaultValue: requestBytesBounds.usual,
     docs:
-      "The largest message on the gRPC port, in bytes, after decompression: what is larger is " +
-      "over the limit. Raise it where `max_request_headers_kb` of your Envoys is above 60, to " +
-      "four times as much.",
+      "The largest message on the gRPC port, in bytes: what is larger is over the limit. Raise " +
+      "it where `max_request_headers_kb` of your Envoys is above 60, to four times as much.",
   }),
   drainDelayMs: wholeNumberOption({
     section: "Stopping",

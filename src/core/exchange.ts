@@ -37,6 +37,8 @@ export type ExchangeEvent =
   | { readonly kind: "refused"; readonly refusal: Refusal }
   /** Admission needs time; a verdict follows. */
   | { readonly kind: "waiting"; readonly timeoutMs: number }
+  /** A message is larger than is read: `refusal` answers a request that is not let in yet. */
+  | { readonly kind: "tooLarge"; readonly refusal: Refusal }
   /**
    * Envoy half-closed the stream, reset it, or its connection is gone. It resets streams of
    * exchanges that went well, so the three mean the same.
@@ -118,6 +120,8 @@ export function stepExchange(state: ExchangeState, event: ExchangeEvent): Exchan
       return state.kind === "deciding" ? refuse(state, event.refusal) : stay(state);
     case "waiting":
       return state.kind === "deciding" ? wait(state, event.timeoutMs) : stay(state);
+    case "tooLarge":
+      return refuseUnread(state, event.refusal);
     case "callerEnded":
       return { state: over, replies: none, effects: [...givingBack(state), endStream] };
     default:
@@ -219,6 +223,16 @@ function admit(state: StateOf<"deciding">, terms: AdmissionTerms): ExchangeStep 
 function refuse({ isObserved }: StateOf<"deciding">, refusal: Refusal): ExchangeStep {
   const replies: readonly ExchangeReply[] = isObserved ? none : [{ kind: "immediate", refusal }];
   return { state: over, replies, effects: [endStream] };
+}
+
+/**
+ * An error would let the request pass where Envoy fails open. One that was let in goes on by
+ * itself: a stream that ends well is no failure.
+ */
+function refuseUnread(state: OpenState, refusal: Refusal): ExchangeStep {
+  const isRefused = state.kind === "new" || (state.kind === "deciding" && !state.isObserved);
+  const replies: readonly ExchangeReply[] = isRefused ? [{ kind: "immediate", refusal }] : none;
+  return { state: over, replies, effects: [...givingBack(state), endStream] };
 }
 
 /** Envoy takes one override of its time-out while it waits for an answer, and ignores others. */

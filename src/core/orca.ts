@@ -1,4 +1,5 @@
 import { decodeBase64 } from "./base64.js";
+import { isLeanJson } from "./json-count.js";
 
 /** What a backend says of its own use, each a ratio above 0; undefined where it says nothing. */
 export interface OrcaReport {
@@ -93,6 +94,7 @@ const jsonNames: readonly (readonly [name: string, camelName: string])[] = [
 ];
 
 function parseJson(text: string): OrcaReport | undefined {
+  if (!isLeanJson(text)) return undefined;
   let value: unknown;
   try {
     value = JSON.parse(text);

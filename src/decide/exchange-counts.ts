@@ -1,6 +1,9 @@
 import type { ExchangeFault } from "../core/exchange.js";
 import type { ExchangePart } from "../core/exchange-messages.js";
 
+/** Why a stream ended early: a fault of the protocol, or a message larger than is read. */
+type CountedFault = ExchangeFault | "tooLarge";
+
 /** What ext_proc streams have seen, as plain integers that metrics read. */
 export class ExchangeCounts {
   /** Streams that are open now. */
@@ -10,7 +13,7 @@ export class ExchangeCounts {
   /** Streams that began with a response: a filter before this one answered. */
   answeredBeforeCount = 0;
   readonly #parts = new Map<ExchangePart, number>();
-  readonly #faults = new Map<ExchangeFault, number>();
+  readonly #faults = new Map<CountedFault, number>();
 
   opened(): void {
     this.openCount += 1;
@@ -30,7 +33,7 @@ export class ExchangeCounts {
     this.answeredBeforeCount += 1;
   }
 
-  countFault(fault: ExchangeFault): void {
+  countFault(fault: CountedFault): void {
     this.#faults.set(fault, (this.#faults.get(fault) ?? 0) + 1);
   }
 
@@ -39,8 +42,8 @@ export class ExchangeCounts {
     return this.#parts;
   }
 
-  /** Streams that broke the protocol, by how. */
-  get faults(): ReadonlyMap<ExchangeFault, number> {
+  /** Streams that broke the protocol or had a message too large, by how. */
+  get faults(): ReadonlyMap<CountedFault, number> {
     return this.#faults;
   }
 }

@@ -1,6 +1,7 @@
 import { ConditionCompiler } from "../policy/cel.js";
 import { quoteText } from "../policy/problem.js";
 import type { QuotaPolicy } from "../policy/quota-policy.js";
+import { headersKibReadMax, requestBytesBounds, requestBytesFor } from "../policy/request-bytes.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
 import { knowsPriorities } from "./envoy/priority-header.js";
 import type { GeneratedPolicy, GenerateProblem } from "./generator.js";
@@ -13,6 +14,7 @@ export function lintPolicy(policy: GeneratedPolicy): readonly GenerateProblem[] 
     ...policy.services.flatMap((service) => lintQuotas(service, policy.quotas)),
     ...lintStatedLatency(policy.services),
     ...lintPaths(policy),
+    ...lintRequestHeaders(policy),
     ...policy.services.flatMap((service) => lintPriorityHeader(service, policy) ?? []),
   ];
 }
@@ -37,6 +39,25 @@ function lintQuotas(
       message: `the quota ${quoteText(twice.name)} charges the same limit for these requests`,
       hint: "leave the descriptor to the quota, or name the quota's other services",
     }),
+  ];
+}
+
+/** What Envoy lets in, Headgate refuses where a message of it is larger than is read. */
+function lintRequestHeaders({ proxies }: GeneratedPolicy): readonly GenerateProblem[] {
+  const headersKib = proxies.listener.requestHeadersKibMax;
+  const bytesMax = requestBytesFor(headersKib);
+  if (headersKib === undefined || bytesMax === requestBytesBounds.usual) return [];
+  const isHeld = headersKib <= headersKibReadMax;
+  return [
+    {
+      id: "HG444",
+      spot: { service: undefined, path: ["proxies", "listener", "maxRequestHeadersKb"] },
+      message: `Headgate refuses requests whose ${headersKib} KiB of headers it does not read`,
+      hint: isHeld
+        ? `set HEADGATE_REQUEST_BYTES_MAX=${bytesMax}, as \`generate kubernetes\` does`
+        : `at most ${headersKibReadMax}, with HEADGATE_REQUEST_BYTES_MAX=${bytesMax}`,
+      severity: "warning",
+    },
   ];
 }
 

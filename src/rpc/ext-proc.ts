@@ -8,6 +8,7 @@ import {
   stepExchange,
 } from "../core/exchange.js";
 import type { ExchangeMessage, ExchangeReply, Refusal } from "../core/exchange-messages.js";
+import { reasonHeader } from "../core/refusal.js";
 import type {
   AdmissionCall,
   AdmissionTicket,
@@ -41,7 +42,9 @@ export interface ExternalProcessorParts {
 
 /**
  * Envoy's ExternalProcessor: one stream an HTTP request, headers only. A stream that breaks the
- * protocol ends with a status that says what to change; Envoy's resets are no failures.
+ * protocol ends with a status that says what to change, and a request larger than is read is
+ * refused: a caller can send one, and Envoy could let it pass after an error. Envoy's resets are no
+ * failures.
  */
 export function createExternalProcessorService(parts: ExternalProcessorParts): ServiceHandlers {
   const open = (call: BidiContext, answers: BidiAnswers): BidiReader =>
@@ -84,6 +87,12 @@ class Exchange implements BidiReader, AdmissionCall {
 
   onCancel(): void {
     this.#step({ kind: "callerEnded" });
+  }
+
+  onTooLarge(): void {
+    if (this.#state.kind === "over") return;
+    this.#parts.counts.countFault("tooLarge");
+    this.#step({ kind: "tooLarge", refusal: tooLargeRefusal });
   }
 
   onDrain(): void {
@@ -154,6 +163,25 @@ class Exchange implements BidiReader, AdmissionCall {
     this.#answers.fail(new GrpcFailure(grpcStatus, message));
   }
 }
+
+const tooLargeReason = "The request's header fields are larger than are read.";
+
+/**
+ * Answers a request that is larger than is read, where an error would let it pass. The type of the
+ * request is unknown, so the body is words, which Envoy makes gRPC's message where it is gRPC.
+ *
+ * Source: RFC 6585, section 5 (431).
+ */
+const tooLargeRefusal: Refusal = {
+  status: 431,
+  grpcStatus: grpcStatuses.resourceExhausted,
+  headers: [
+    { name: reasonHeader, value: tooLargeReason },
+    { name: "content-type", value: "text/plain" },
+  ],
+  body: tooLargeReason,
+  details: "headgate_request_too_large",
+};
 
 /** What Envoy is told of a fault; it logs this, and a person reads it. */
 const faultRows: Readonly<

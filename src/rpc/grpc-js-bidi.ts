@@ -12,8 +12,14 @@ export interface GrpcJsBidiParts {
   readonly onBug: (thrown: unknown) => void;
 }
 
+/** A call that is served. */
+export interface ServedBidi {
+  /** Has its handler answer a message larger than is taken; answers whether it did. */
+  answerTooLarge(): boolean;
+}
+
 /** Serves one call with a handler. */
-export function serveBidi(open: BidiHandler, parts: GrpcJsBidiParts): void {
+export function serveBidi(open: BidiHandler, parts: GrpcJsBidiParts): ServedBidi {
   const { call, context } = parts;
   const served = new GrpcJsBidiCall(parts);
   // Paused before anybody listens: messages come one at a time, each after `next`.
@@ -23,12 +29,13 @@ export function serveBidi(open: BidiHandler, parts: GrpcJsBidiParts): void {
     reader = open(context, served);
   } catch (thrown) {
     served.fail(thrown);
-    return;
+    return served;
   }
   served.listen(reader);
+  return served;
 }
 
-class GrpcJsBidiCall implements BidiAnswers {
+class GrpcJsBidiCall implements BidiAnswers, ServedBidi {
   readonly #parts: GrpcJsBidiParts;
   #reader: BidiReader | undefined;
   #isWorking = false;
@@ -84,6 +91,11 @@ class GrpcJsBidiCall implements BidiAnswers {
     const { grpcStatus, message, isBug } = toCallFailure(thrown);
     if (isBug) this.#parts.onBug(thrown);
     if (this.#settle()) this.#parts.call.emit("error", { code: grpcStatus, details: message });
+  }
+
+  answerTooLarge(): boolean {
+    if (!this.#isSettled) this.#reader?.onTooLarge?.();
+    return this.#isSettled;
   }
 
   #tellEnd(): void {

@@ -31,8 +31,7 @@ export class GrpcJsPeers {
 
   /** Whose a call is; nobody's, where the library has no session of it more. */
   of(call: object): Peer {
-    const intercepted: unknown = Reflect.get(Object(Reflect.get(call, "call")), "nextCall");
-    return this.ofStream(Object(Reflect.get(Object(intercepted), "stream")));
+    return this.ofStream(streamOf(call));
   }
 
   /** Whose a stream is. */
@@ -40,6 +39,12 @@ export class GrpcJsPeers {
     const session = sessionOf(stream);
     return (session && this.#bySession.get(session)) ?? unknownPeer;
   }
+}
+
+/** The stream of a library's call; an object of no use, where the library has none there. */
+export function streamOf(call: object): object {
+  const intercepted: unknown = Reflect.get(Object(Reflect.get(call, "call")), "nextCall");
+  return Object(Reflect.get(Object(intercepted), "stream"));
 }
 
 function sessionOf(stream: unknown): object | undefined {

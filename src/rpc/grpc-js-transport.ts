@@ -23,9 +23,9 @@ import {
   type UnaryAnswer,
   type UnaryMethod,
 } from "../wire/service.js";
-import { type DuplexCall, serveBidi } from "./grpc-js-bidi.js";
+import { type DuplexCall, type ServedBidi, serveBidi } from "./grpc-js-bidi.js";
 import { askToLeave, type Connection, openSessions, tellClientsToLeave } from "./grpc-js-goaway.js";
-import { GrpcJsPeers } from "./grpc-js-peers.js";
+import { GrpcJsPeers, streamOf } from "./grpc-js-peers.js";
 import { boundUnfinished } from "./grpc-js-unfinished.js";
 import { grpcStatuses, toCallFailure } from "./status.js";
 
@@ -74,13 +74,14 @@ export class GrpcJsTransport {
   readonly #peers: GrpcJsPeers;
   readonly #sockets = new Set<Connection>();
   readonly #streams = new Set<AbortController>();
+  readonly #bidiCalls = new WeakMap<object, ServedBidi>();
   #isClosing = false;
 
   constructor(parts: GrpcJsTransportParts) {
     this.#parts = parts;
     this.#server = new Server({
       ...serverOptions,
-      "grpc.max_receive_message_length": libraryBytesMax(parts),
+      "grpc.max_receive_message_length": parts.receivedBytesMax ?? messageBytesMax,
       interceptors: [this.#boundUnfinished()],
     });
     for (const service of parts.services) this.#addService(service);
@@ -149,7 +150,7 @@ export class GrpcJsTransport {
 
   /** Bounds unfinished requests, of each peer and of all. */
   #boundUnfinished(): ServerInterceptor {
-    const { services, clock, onBug } = this.#parts;
+    const { services, clock, onBug, receivedBytesMax = messageBytesMax } = this.#parts;
     const methods = new Map<string, MethodHandler>();
     for (const { name, methods: own } of services) {
       for (const method of own) methods.set(`/${name}/${method.name}`, method);
@@ -157,15 +158,19 @@ export class GrpcJsTransport {
     const shared = {
       partialBytes: new PartialBytes(),
       clock,
-      bytesMax: libraryBytesMax(this.#parts),
       peerOf: (stream: object) => this.#peers.ofStream(stream).identity,
     };
     return ({ path, requestStream }, call) => {
       const method = methods.get(path);
-      const onTooLarge = method?.kind === "unary" ? method.onTooLarge : undefined;
-      const answerNoRoom =
-        onTooLarge && (() => onTooLarge(new GrpcJsAnswer(answerTo(call), onBug)));
-      return boundUnfinished(call, { ...shared, hasOneRequest: !requestStream, answerNoRoom });
+      const onTooLarge = (stream: object): boolean => {
+        if (method?.kind === "bidi") return this.#bidiCalls.get(stream)?.answerTooLarge() ?? false;
+        if (method?.kind !== "unary" || method.onTooLarge === undefined) return false;
+        method.onTooLarge(new GrpcJsAnswer(answerTo(call), onBug));
+        return true;
+      };
+      const bytesMax = Math.min(method?.bytesMax ?? receivedBytesMax, receivedBytesMax);
+      const hasOneRequest = !requestStream;
+      return boundUnfinished(call, { ...shared, bytesMax, hasOneRequest, onTooLarge });
     };
   }
 
@@ -185,18 +190,15 @@ export class GrpcJsTransport {
     const { onBug } = this.#parts;
     return (call: DuplexCall): void => {
       const context = { ...this.#context(call), peer: this.#peers.of(call) };
-      serveBidi(method.open, { call, context, onBug });
+      this.#bidiCalls.set(streamOf(call), serveBidi(method.open, { call, context, onBug }));
     };
   }
 
   #unary(method: UnaryMethod): (call: UnaryCall, respond: sendUnaryData<Buffer>) => void {
-    const { receivedBytesMax = messageBytesMax } = this.#parts;
     const begin = (call: UnaryCall, respond: sendUnaryData<Buffer>): void => {
       const answer = new GrpcJsAnswer(respond, this.#parts.onBug);
-      const isTooLarge = call.request.length > receivedBytesMax;
       try {
-        if (isTooLarge && method.onTooLarge !== undefined) method.onTooLarge(answer);
-        else method.handle(call.request, this.#context(call), answer);
+        method.handle(call.request, this.#context(call), answer);
       } catch (thrown) {
         answer.fail(thrown);
       }
@@ -327,18 +329,6 @@ class GrpcJsAnswer implements UnaryAnswer {
     }
   }
 }
-
-/**
- * What the library itself refuses, always as RESOURCE_EXHAUSTED: where a method has an answer for
- * what is too large, that is four times what is taken.
- */
-function libraryBytesMax({ services, receivedBytesMax = messageBytesMax }: Bounded): number {
-  const methods = services.flatMap((service) => service.methods);
-  const isAnswered = methods.some((method) => method.kind === "unary" && method.onTooLarge);
-  return isAnswered ? 4 * receivedBytesMax : receivedBytesMax;
-}
-
-type Bounded = Pick<GrpcJsTransportParts, "services" | "receivedBytesMax">;
 
 /** Spelled out, defaults included: what the library leaves open a caller could use against us. */
 const serverOptions: ServerOptions = {

@@ -1,9 +1,24 @@
 import { Duplex } from "node:stream";
-import { ServerInterceptingCall, type ServerInterceptingCallInterface } from "@grpc/grpc-js";
+import {
+  Metadata,
+  ServerInterceptingCall,
+  type ServerInterceptingCallInterface,
+} from "@grpc/grpc-js";
 import type { Cancel, Clock } from "../core/clock.js";
-import { tooLarge } from "../wire/grpc-encoding.js";
-import { MessageReader, messageHeadBytes } from "../wire/grpc-message.js";
-import { malformedMessage, noRoom, tooSlow } from "../wire/grpc-request.js";
+import {
+  type MessageProblem,
+  MessageReader,
+  messageHeadBytes,
+  writeMessageHead,
+} from "../wire/grpc-message.js";
+import {
+  compressed,
+  malformedMessage,
+  noRoom,
+  tooLarge,
+  tooSlow,
+} from "../wire/grpc-request-failures.js";
+import { acceptedEncodings } from "../wire/grpc-status.js";
 import { type PartialBytes, schedulePartialEnd } from "../wire/partial-bytes.js";
 import type { CallFailure } from "../wire/service.js";
 
@@ -18,14 +33,17 @@ export interface UnfinishedParts {
   readonly hasOneRequest: boolean;
   /** By its identity. */
   readonly peerOf: (stream: Duplex) => string;
-  /** Answers the call where there is no room. Undefined: it fails as RESOURCE_EXHAUSTED. */
-  readonly answerNoRoom: (() => void) | undefined;
+  /**
+   * Answers the call where a message is larger than is read, or there is no room for it; answers
+   * whether it did. If not, the call fails as RESOURCE_EXHAUSTED.
+   */
+  readonly onTooLarge: (stream: Duplex) => boolean;
 }
 
 /**
  * Bounds what a call keeps of requests that have begun and not ended: the library keeps up to its
- * largest message of each call, for ever. Its decoder is a private field, met with doubt: where
- * there is none to replace, the call is served with the library's own bounds.
+ * largest message of each call, for ever, and decompresses what it gets. Its decoder is a private
+ * field, met with doubt: where there is none to replace, the call has the library's own bounds.
  */
 export function boundUnfinished(
   call: ServerInterceptingCallInterface,
@@ -33,23 +51,19 @@ export function boundUnfinished(
 ): ServerInterceptingCall {
   const stream: unknown = Reflect.get(call, "stream");
   if (!(stream instanceof Duplex) || !hasDecoder(call)) return new ServerInterceptingCall(call);
-  const decoder = new BoundedDecoder(call, stream, parts);
-  Reflect.set(call, "decoder", decoder);
-  if (!parts.hasOneRequest) return new ServerInterceptingCall(call);
-  return new ServerInterceptingCall(call, {
-    start: (next) => {
-      next({
-        onReceiveMessage: (message, pass) => {
-          if (decoder.keepWhole(message.length)) pass(message);
-        },
-      });
-    },
-  });
+  Reflect.set(call, "decoder", new BoundedDecoder(call, stream, parts));
+  return new ServerInterceptingCall(call);
 }
 
 function hasDecoder(call: object): boolean {
   const decoder: unknown = Reflect.get(call, "decoder");
   return typeof Reflect.get(Object(decoder), "write") === "function";
+}
+
+/** The library takes the field away. */
+function encodingOf(call: object): string | undefined {
+  const encoding: unknown = Reflect.get(call, "incomingEncoding");
+  return typeof encoding === "string" ? encoding : undefined;
 }
 
 /**
@@ -81,7 +95,7 @@ class BoundedDecoder {
   write(bytes: Buffer): Buffer[] {
     if (this.#isOver) return [];
     if (!this.#hasRoom(bytes.length)) {
-      this.#refuse();
+      this.#refuseLarge(noRoom);
       return [];
     }
     this.#reader ??= new MessageReader(this.#parts.bytesMax);
@@ -89,28 +103,21 @@ class BoundedDecoder {
     const messages: Buffer[] = [];
     let read = this.#reader.read();
     while (read === "message") {
-      const { message, isCompressed } = this.#reader;
-      const framed = withHead(message, isCompressed);
+      const framed = withHead(this.#reader.message);
       messages.push(framed);
       if (this.#parts.hasOneRequest) this.#wholeBytes += framed.length;
       else this.#stopWaiting();
       read = this.#reader.read();
     }
     if (read === "partial") this.#count();
-    else this.#fail(read === "malformed" ? malformedMessage : tooLarge(this.#parts.bytesMax));
+    else this.#refuseFor(read);
     return messages;
   }
 
-  /** The one request as its handler will get it, decompressed; answers whether there is room. */
-  keepWhole(byteCount: number): boolean {
-    if (this.#isOver) return true;
-    if (!this.#hasRoom(byteCount - this.#wholeBytes)) {
-      this.#refuse();
-      return false;
-    }
-    this.#wholeBytes = byteCount;
-    this.#count();
-    return true;
+  #refuseFor(problem: MessageProblem): void {
+    if (problem === "tooLarge") this.#refuseLarge(tooLarge(this.#parts.bytesMax));
+    else if (problem === "malformed") this.#fail(malformedMessage);
+    else this.#fail(compressed(encodingOf(this.#call)));
   }
 
   #hasRoom(byteCount: number): boolean {
@@ -145,16 +152,16 @@ class BoundedDecoder {
     this.#cancel = undefined;
   }
 
-  #refuse(): void {
-    const { answerNoRoom } = this.#parts;
+  #refuseLarge(failure: CallFailure): void {
     this.#leave();
-    if (answerNoRoom === undefined) this.#fail(noRoom);
-    else answerNoRoom();
+    if (!this.#parts.onTooLarge(this.#stream)) this.#fail(failure);
   }
 
   #fail({ grpcStatus, message }: CallFailure): void {
     this.#leave();
-    this.#call.sendStatus({ code: grpcStatus, details: message });
+    const metadata = new Metadata();
+    metadata.set(...acceptedEncodings);
+    this.#call.sendStatus({ code: grpcStatus, details: message, metadata });
   }
 
   /** Nothing is kept from now on. */
@@ -166,10 +173,9 @@ class BoundedDecoder {
   }
 }
 
-function withHead(message: Uint8Array, isCompressed: boolean): Buffer {
+function withHead(message: Uint8Array): Buffer {
   const framed = Buffer.allocUnsafe(messageHeadBytes + message.length);
-  framed.writeUInt8(isCompressed ? 1 : 0, 0);
-  framed.writeUInt32BE(message.length, 1);
+  writeMessageHead(framed, message.length);
   framed.set(message, messageHeadBytes);
   return framed;
 }

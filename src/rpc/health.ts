@@ -6,12 +6,20 @@ import {
   HealthCheckResponseSchema,
   HealthListResponseSchema,
 } from "../gen/grpc/health/v1/health_pb.js";
-import { answerAtOnce, type ServiceHandlers, type StreamContext } from "../wire/service.js";
+import {
+  answerAtOnce,
+  type MethodHandler,
+  type ServiceHandlers,
+  type StreamContext,
+} from "../wire/service.js";
 import { FieldReader, fieldTag } from "./field-reader.js";
 import { GrpcFailure, grpcStatuses } from "./status.js";
 
 /** Names that are answered: the whole server, and what envoyproxy/ratelimit's probes ask for. */
 const healthServiceNames: readonly string[] = ["", "ratelimit"];
+
+/** The largest request, in bytes: a service's name, of which two are known. */
+export const healthRequestBytesMax = 4_096;
 
 /** The most Watch streams open at once; one more is answered RESOURCE_EXHAUSTED. */
 export const healthWatchersMax = 256;
@@ -65,13 +73,14 @@ export function createHealthService(health: Health): ServiceHandlers {
     }
   }
 
+  const methods: readonly MethodHandler[] = [
+    { kind: "unary", name: "Check", handle: answerAtOnce((request) => check(request, health)) },
+    { kind: "unary", name: "List", handle: answerAtOnce(() => list(health)) },
+    { kind: "serverStream", name: "Watch", handle: watch },
+  ];
   return {
     name: "grpc.health.v1.Health",
-    methods: [
-      { kind: "unary", name: "Check", handle: answerAtOnce((request) => check(request, health)) },
-      { kind: "unary", name: "List", handle: answerAtOnce(() => list(health)) },
-      { kind: "serverStream", name: "Watch", handle: watch },
-    ],
+    methods: methods.map((method) => ({ ...method, bytesMax: healthRequestBytesMax })),
   };
 }
 

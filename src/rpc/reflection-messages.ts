@@ -39,12 +39,9 @@ export const reflectionRequestBytesMax = 4_096;
  *
  * Source: grpc/reflection/v1/reflection.proto.
  *
- * @throws ServiceError REQUEST_INVALID for bytes that are no such message, or too many
+ * @throws ServiceError REQUEST_INVALID for bytes that are no such message
  */
 export function decodeReflectionRequest(bytes: Uint8Array): ReflectionRequest {
-  if (bytes.length > reflectionRequestBytesMax) {
-    throw new ServiceError("REQUEST_INVALID", "The question is too long.");
-  }
   let host = "";
   let question: ReflectionQuestion = { kind: "none" };
   readFields(bytes, (reader, field) => {

@@ -8,6 +8,7 @@ import {
   encodeReflectionAnswer,
   type ReflectionAnswer,
   type ReflectionQuestion,
+  reflectionRequestBytesMax,
 } from "./reflection-messages.js";
 import { GrpcFailure, grpcStatuses } from "./status.js";
 
@@ -38,8 +39,9 @@ export function createReflectionServices(
       streams.count -= 1;
     });
   };
+  const bytesMax = reflectionRequestBytesMax;
   return ["grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"].map(
-    (name) => ({ name, methods: [{ kind: "bidi", name: "ServerReflectionInfo", open }] }),
+    (name) => ({ name, methods: [{ kind: "bidi", name: "ServerReflectionInfo", bytesMax, open }] }),
   );
 }
 

@@ -1,6 +1,6 @@
 import type { GrpcConnection } from "./grpc-context.js";
-import { tooLarge } from "./grpc-encoding.js";
 import { writeMessageHead } from "./grpc-message.js";
+import { tooLarge } from "./grpc-request-failures.js";
 import { answerHead, failureAnswer, failureTrailers, okTrailers } from "./grpc-status.js";
 import type { ServerStream } from "./http2.js";
 import { type CallFailure, messageBytesMax } from "./service.js";

@@ -1,11 +1,21 @@
 import type { Cancel } from "../core/clock.js";
 import type { Peer } from "../core/peer.js";
 import { AnswerStream } from "./grpc-answers.js";
-import { type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
-import { decompress, tooLarge } from "./grpc-encoding.js";
-import { isOneMessage, MessageReader, messageHeadBytes } from "./grpc-message.js";
+import { bytesMaxOf, type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
+import {
+  isOneMessage,
+  type MessageProblem,
+  MessageReader,
+  messageHeadBytes,
+} from "./grpc-message.js";
 import { metadataOf } from "./grpc-metadata.js";
-import { malformedMessage, noRoom, tooSlow } from "./grpc-request.js";
+import {
+  compressed,
+  malformedMessage,
+  noRoom,
+  tooLarge,
+  tooSlow,
+} from "./grpc-request-failures.js";
 import { protocolStatuses } from "./grpc-status.js";
 import type { HeaderFields, ServerStream, StreamReader } from "./http2.js";
 import { schedulePartialEnd } from "./partial-bytes.js";
@@ -21,6 +31,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   readonly #stream: ServerStream;
   readonly #fields: HeaderFields;
   readonly #encoding: string | undefined;
+  readonly #bytesMax: number;
   readonly #answers: AnswerStream;
   #reader: BidiReader = absentReader;
   /** What came in pieces, or while a message was in work. */
@@ -42,6 +53,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
     this.connection = call.connection;
     this.#fields = call.fields;
     this.#encoding = call.head.encoding;
+    this.#bytesMax = bytesMaxOf(call);
     this.deadlineMs = deadlineMsOf(call);
     this.#answers = new AnswerStream(call.stream, call.connection);
   }
@@ -131,6 +143,12 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
     this.#tellCancel();
   }
 
+  /** Ends the call for a message larger than is taken, in the handler's way where it has one. */
+  #refuseLarge(failure: CallFailure): void {
+    if (!this.#isSettled) this.#reader.onTooLarge?.();
+    if (!this.#answers.isOver) this.#refuse(failure);
+  }
+
   /** Nobody hears the handler any more, though the caller may still be there. */
   #tellCancel(): void {
     this.#drop();
@@ -142,12 +160,11 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   #advance(): void {
     while (!this.#isWorking && !this.#answers.isOver) {
       const read = this.#waiting?.read() ?? "partial";
-      if (read === "message" && this.#waiting !== undefined) {
-        const { message, isCompressed } = this.#waiting;
+      if (read === "message") {
+        const message = this.#waiting?.message ?? new Uint8Array();
         this.#count();
         this.#forgetPartial();
-        if (isCompressed) this.#decompress(message);
-        else this.#handOver(message);
+        this.#handOver(message);
       } else if (read === "partial") {
         // What was read may have been large, and the call may stay open for long.
         if (this.#waitingBytes === 0) this.#waiting = undefined;
@@ -156,11 +173,14 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
         if (this.#hasEnded) this.#tellEnd();
         return;
       } else {
-        this.#refuse(
-          read === "malformed" ? malformedMessage : tooLarge(this.connection.receivedBytesMax),
-        );
+        this.#refuseFor(read);
       }
     }
+  }
+
+  #refuseFor(problem: MessageProblem): void {
+    if (problem === "tooLarge") this.#refuseLarge(tooLarge(this.#bytesMax));
+    else this.#refuse(problem === "compressed" ? compressed(this.#encoding) : malformedMessage);
   }
 
   /** A message that has begun has its time to end. */
@@ -182,22 +202,6 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
     this.#isHandingOver = false;
   }
 
-  #decompress(message: Uint8Array): void {
-    this.#isWorking = true;
-    // What comes meanwhile would move the bytes.
-    const bytes = new Uint8Array(message);
-    const bytesMax = this.connection.receivedBytesMax;
-    decompress({ encoding: this.#encoding, bytes, bytesMax }, (result) => {
-      if (this.#answers.isOver) return;
-      if (result.kind === "failure") {
-        this.#refuse(result.failure);
-        return;
-      }
-      this.#handOver(result.bytes);
-      this.#advance();
-    });
-  }
-
   #tellEnd(): void {
     if (this.#isEndTold || this.#isSettled) return;
     this.#isEndTold = true;
@@ -206,14 +210,14 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   }
 
   #isWhole(bytes: Uint8Array): boolean {
-    return isOneMessage(bytes, this.connection.receivedBytesMax);
+    return isOneMessage(bytes, this.#bytesMax);
   }
 
   /** Keeps what cannot be handed over yet; answers false when that ended the call. */
   #keep(bytes: Uint8Array): boolean {
-    this.#waiting ??= new MessageReader(this.connection.receivedBytesMax);
+    this.#waiting ??= new MessageReader(this.#bytesMax);
     if (!this.connection.hasRoom(bytes.length)) {
-      this.#refuse(noRoom);
+      this.#refuseLarge(noRoom);
       return false;
     }
     this.#waiting.feed(bytes);

@@ -82,6 +82,12 @@ export interface CallParts {
   readonly connection: GrpcConnection;
 }
 
+/** The largest message that the call's method takes, in bytes. */
+export function bytesMaxOf({ head, connection }: CallParts): number {
+  const { receivedBytesMax } = connection;
+  return Math.min(head.method.bytesMax ?? receivedBytesMax, receivedBytesMax);
+}
+
 /** When the caller stops waiting, on the monotonic clock; Infinity where it does not say. */
 export function deadlineMsOf({ head, connection }: CallParts): number {
   return head.timeoutMs === undefined

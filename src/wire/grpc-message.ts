@@ -1,14 +1,15 @@
 /** A byte that says whether a message is compressed, and four of its length. */
 export const messageHeadBytes = 5;
 
-/** What `MessageReader.read` found. */
-export type MessageRead =
-  | "message"
-  /** Nothing or a part: more bytes must come. */
-  | "partial"
-  /** A message above the reader's bound; nothing more can be read. */
+/** What `MessageReader.read` found. Partial: nothing or a part; more bytes must come. */
+export type MessageRead = "message" | "partial" | MessageProblem;
+
+/** Why nothing more can be read. */
+export type MessageProblem =
+  /** A message above the reader's bound. */
   | "tooLarge"
-  /** Neither compressed nor not compressed; nothing more can be read. */
+  | "compressed"
+  /** Neither compressed nor not compressed. */
   | "malformed";
 
 /** What a reader begins with; it grows to what a message needs. */
@@ -26,10 +27,9 @@ export class MessageReader {
   #end = 0;
   #messageStart = 0;
   #messageEnd = 0;
-  #isCompressed = false;
   readonly #bytesMax: number;
 
-  /** @param bytesMax the largest message, as it comes */
+  /** @param bytesMax the largest message */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
@@ -37,10 +37,6 @@ export class MessageReader {
   /** The message that `read` found; a view that holds until the next `feed`. */
   get message(): Uint8Array {
     return this.#bytes.subarray(this.#messageStart, this.#messageEnd);
-  }
-
-  get isCompressed(): boolean {
-    return this.#isCompressed;
   }
 
   /** Bytes that were fed and are in no message that was read. */
@@ -59,11 +55,10 @@ export class MessageReader {
   read(): MessageRead {
     if (this.unreadBytes < messageHeadBytes) return "partial";
     const flag = this.#bytes[this.#start];
-    if (flag !== 0 && flag !== 1) return "malformed";
+    if (flag !== 0) return flag === 1 ? "compressed" : "malformed";
     const length = messageLength(this.#bytes, this.#start);
     if (length > this.#bytesMax) return "tooLarge";
     if (this.unreadBytes < messageHeadBytes + length) return "partial";
-    this.#isCompressed = flag === 1;
     this.#messageStart = this.#start + messageHeadBytes;
     this.#messageEnd = this.#messageStart + length;
     this.#start = this.#messageEnd;
@@ -91,7 +86,7 @@ export function messageLength(bytes: Uint8Array, headStart: number): number {
   return high * 0x1000000 + middle * 0x100 + (bytes[headStart + 4] ?? 0);
 }
 
-/** Whether bytes are one whole message that is not compressed, as nearly every request is. */
+/** Whether bytes are one whole message, as nearly every request is. */
 export function isOneMessage(body: Uint8Array, bytesMax: number): boolean {
   return (
     body.length >= messageHeadBytes &&

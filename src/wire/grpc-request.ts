@@ -1,11 +1,18 @@
 import type { Cancel } from "../core/clock.js";
-import { type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
-import { decompress, tooLarge } from "./grpc-encoding.js";
+import { bytesMaxOf, type CallParts, deadlineMsOf, type GrpcConnection } from "./grpc-context.js";
 import { isOneMessage, MessageReader, messageHeadBytes } from "./grpc-message.js";
 import { metadataOf } from "./grpc-metadata.js";
+import {
+  compressed,
+  malformedMessage,
+  noRoom,
+  secondRequest,
+  tooLarge,
+  tooSlow,
+} from "./grpc-request-failures.js";
 import { failureAnswer, protocolStatuses } from "./grpc-status.js";
 import type { HeaderFields, ServerStream, StreamReader } from "./http2.js";
-import { partialMsMax, schedulePartialEnd } from "./partial-bytes.js";
+import { schedulePartialEnd } from "./partial-bytes.js";
 import type { CallContext, CallFailure } from "./service.js";
 
 /**
@@ -18,6 +25,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   protected readonly connection: GrpcConnection;
   readonly #fields: HeaderFields;
   readonly #encoding: string | undefined;
+  readonly #bytesMax: number;
   #phase: "reading" | "working" | "over" = "reading";
   #isGone = false;
   /** What came so far of a request that did not come in one piece. */
@@ -31,6 +39,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     this.connection = call.connection;
     this.#fields = call.fields;
     this.#encoding = call.head.encoding;
+    this.#bytesMax = bytesMaxOf(call);
     this.deadlineMs = deadlineMsOf(call);
   }
 
@@ -52,11 +61,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   onData(bytes: Uint8Array, isEnd: boolean): void {
     this.stream.consumed(bytes.length);
     if (this.#phase !== "reading") return;
-    if (
-      isEnd &&
-      this.#partial === undefined &&
-      isOneMessage(bytes, this.connection.receivedBytesMax)
-    ) {
+    if (isEnd && this.#partial === undefined && isOneMessage(bytes, this.#bytesMax)) {
       this.#phase = "working";
       this.begin(bytes.subarray(messageHeadBytes));
       return;
@@ -72,10 +77,9 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
       return;
     }
     this.#phase = "working";
-    const { message, isCompressed } = this.#partial;
+    const { message } = this.#partial;
     this.#dropPartial();
-    if (isCompressed) this.#decompress(message);
-    else this.begin(message);
+    this.begin(message);
   }
 
   onReset(): void {
@@ -123,13 +127,14 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     this.#partialBytes += bytes.length;
     if (this.#isWhole) return secondRequest;
     if (this.#partial === undefined) {
-      this.#partial = new MessageReader(connection.receivedBytesMax);
+      this.#partial = new MessageReader(this.#bytesMax);
       this.#cancelPartial = schedulePartialEnd(connection.parts.clock, () => this.#giveUp());
     }
     this.#partial.feed(bytes);
     const read = this.#partial.read();
     if (read === "partial") return undefined;
-    if (read === "tooLarge") return tooLarge(connection.receivedBytesMax);
+    if (read === "tooLarge") return tooLarge(this.#bytesMax);
+    if (read === "compressed") return compressed(this.#encoding);
     if (read === "malformed") return malformedMessage;
     this.#isWhole = true;
     return this.#partial.unreadBytes > 0 ? secondRequest : undefined;
@@ -146,36 +151,4 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     this.#partialBytes = 0;
     this.#partial = undefined;
   }
-
-  #decompress(bytes: Uint8Array): void {
-    const bytesMax = this.connection.receivedBytesMax;
-    decompress({ encoding: this.#encoding, bytes, bytesMax }, (result) => {
-      if (this.#isGone) this.leave();
-      else if (result.kind === "failure") this.#refuseFor(result.failure);
-      else this.begin(result.bytes);
-    });
-  }
 }
-
-/** What callers are told where there is no room for more of what has begun and not ended. */
-export const noRoom: CallFailure = {
-  grpcStatus: protocolStatuses.resourceExhausted,
-  message: "There are too many bytes of unfinished requests.",
-};
-
-/** What callers are told who begin a request and do not end it. */
-export const tooSlow: CallFailure = {
-  grpcStatus: protocolStatuses.deadlineExceeded,
-  message: `A request was not whole within ${partialMsMax / 1_000} s.`,
-};
-
-const secondRequest: CallFailure = {
-  grpcStatus: protocolStatuses.unimplemented,
-  message: "This method takes one request, and there is more.",
-};
-
-/** What callers are told of a message whose head is none. */
-export const malformedMessage: CallFailure = {
-  grpcStatus: protocolStatuses.internal,
-  message: "A message begins with 0, or with 1 where it is compressed.",
-};

@@ -33,16 +33,15 @@ export function failureTrailers(failure: CallFailure): readonly SentField[] {
   ];
 }
 
-/** What requests may be compressed with. */
-export const acceptedEncodings = "identity,gzip";
+/** The field that says what requests may be compressed with, and what it says: with nothing. */
+export const acceptedEncodings: SentField = ["grpc-accept-encoding", "identity"];
 
 /**
  * The whole answer to a call that failed before anything was sent; it names the encodings too, for
  * a caller that failed for its own. Source: gRPC over HTTP2, "Trailers-Only".
  */
 export function failureAnswer(failure: CallFailure): readonly SentField[] {
-  const encodings: SentField = ["grpc-accept-encoding", acceptedEncodings];
-  return [...answerHead, encodings, ...failureTrailers(failure)];
+  return [...answerHead, acceptedEncodings, ...failureTrailers(failure)];
 }
 
 /**

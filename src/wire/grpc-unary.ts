@@ -1,7 +1,7 @@
 import type { CallParts } from "./grpc-context.js";
-import { tooLarge } from "./grpc-encoding.js";
 import { writeMessageHead } from "./grpc-message.js";
 import { OneRequestCall } from "./grpc-request.js";
+import { tooLarge } from "./grpc-request-failures.js";
 import { answerHead, okTrailers } from "./grpc-status.js";
 import {
   type CallFailure,

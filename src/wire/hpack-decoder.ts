@@ -15,8 +15,11 @@ export interface HpackDecoderBounds {
   readonly fieldCountMax: number;
 }
 
-/** The bytes of a header list that we take, counted as RFC 9113, section 6.5.2, does. */
-export const headerListBytesMax = 16_384;
+/**
+ * The bytes of a header list that we take, counted as RFC 9113, section 6.5.2, does: a caller's
+ * trace context is as long as Envoy lets headers be (60 KiB), and Envoy repeats it in its calls.
+ */
+export const headerListBytesMax = 65_536;
 
 /** The fields of a header list that we take. */
 export const headerFieldsMax = 256;

@@ -6,8 +6,11 @@
 /** The most requests a peer may have open; above, one is refused with REFUSED_STREAM. */
 export const streamCountMax = 1_000;
 
-/** The most bytes of a header block over all its frames; above, the connection ends. */
-export const headerBlockBytesMax = 32_768;
+/**
+ * The most bytes of a header block over all its frames; above, the connection ends. A block is not
+ * longer than its list.
+ */
+export const headerBlockBytesMax = 81_920;
 
 /** The most CONTINUATION frames of one header block; above, the connection ends. */
 export const continuationCountMax = 32;

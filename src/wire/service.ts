@@ -16,13 +16,19 @@ export interface ServiceHandlers {
 /** One method. The path on the wire is `/<service name>/<method name>`. */
 export type MethodHandler =
   | UnaryMethod
-  | { readonly kind: "serverStream"; readonly name: string; readonly handle: ServerStreamHandler }
-  | { readonly kind: "bidi"; readonly name: string; readonly open: BidiHandler };
+  | (NamedMethod & { readonly kind: "serverStream"; readonly handle: ServerStreamHandler })
+  | (NamedMethod & { readonly kind: "bidi"; readonly open: BidiHandler });
+
+/** What methods of any kind have. */
+interface NamedMethod {
+  readonly name: string;
+  /** The largest message that it takes, in bytes. Absent, or above the port's: the port's. */
+  readonly bytesMax?: number;
+}
 
 /** A method with one request and one answer. */
-export interface UnaryMethod {
+export interface UnaryMethod extends NamedMethod {
   readonly kind: "unary";
-  readonly name: string;
   readonly handle: UnaryHandler;
   /**
    * Answers a request that is larger than is taken, unread. Absent: it fails as RESOURCE_EXHAUSTED.
@@ -88,6 +94,11 @@ export interface BidiReader {
   onCancel(): void;
   /** More may be sent, after `BidiAnswers.send` has said to wait. */
   onDrain(): void;
+  /**
+   * The next message is larger than is taken, or more than there is room for: nothing more is read.
+   * It ends the answers before it returns. Absent: the call fails as RESOURCE_EXHAUSTED.
+   */
+  onTooLarge?(): void;
 }
 
 /** Where the answers of such a call go. */
@@ -144,7 +155,7 @@ export interface MappedThrow extends CallFailure {
 export const concurrentStreamsMax = 1_000;
 
 /**
- * The largest message in bytes after decompression: of those that are sent, and of those that are
+ * The largest message in bytes: of those that are sent, and of those that are
  * received where no other bound is said.
  */
 export const messageBytesMax = 1_048_576;

@@ -4,6 +4,7 @@ import type { AdmissionCall } from "../../src/decide/admission-call.js";
 import { ExchangeCounts } from "../../src/decide/exchange-counts.js";
 import { createExternalProcessorService } from "../../src/rpc/ext-proc.js";
 import { ExtProcCodec } from "../../src/rpc/ext-proc-codec.js";
+import { messageBytesMax } from "../../src/wire/service.js";
 import {
   DoorKeeper,
   openExchange,
@@ -163,6 +164,38 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
     expect(counts.faults).toEqual(new Map([[fault, 1]]));
     expect(counts.openCount).toBe(0);
     expect(keeper.asked).toEqual([]);
+  });
+
+  // RESOURCE_EXHAUSTED let the request pass every limit of an Envoy that fails open.
+  it("refuses a request whose header fields are larger than are read", async () => {
+    const { running, keeper, counts } = await start(name, admit);
+    const exchange = openExchange(running);
+    exchange.send(requestHeaders({ ":path": "/", "x-large": "a".repeat(messageBytesMax) }));
+    expect(await exchange.over()).toMatchObject({ code: 0 });
+    expect(exchange.answers).toMatchObject([
+      {
+        response: {
+          case: "immediateResponse",
+          value: {
+            status: { code: 431 },
+            grpcStatus: { status: 8 },
+            details: "headgate_request_too_large",
+          },
+        },
+      },
+    ]);
+    expect([keeper.asked, counts.openCount]).toEqual([[], 0]);
+    expect(counts.faults).toEqual(new Map([["tooLarge", 1]]));
+  });
+
+  it("ends a stream well whose request was let in, and gives its place back", async () => {
+    const { running, keeper, counts } = await start(name, admit);
+    const exchange = openExchange(running);
+    exchange.send(requestHeaders());
+    await exchange.answered(1);
+    exchange.send(responseHeaders({ "x-large": "a".repeat(messageBytesMax) }));
+    expect(await exchange.over()).toMatchObject({ code: 0 });
+    expect([keeper.asked[0]?.ends, counts.openCount]).toEqual([["left"], 0]);
   });
 
   it("lets an answer pass that was made before it was asked, and counts it", async () => {

@@ -108,7 +108,11 @@ function hostileRequests(random: Random): readonly RawRequest[] {
 }
 
 /** Sends a request on a connection of its own. @returns its status; 0 where there was none */
-function send(port: number, { method, path, host, user, session }: RawRequest): Promise<number> {
+function send(
+  port: number,
+  { method, path, host, user, session }: RawRequest,
+  moreLines: readonly string[] = [],
+): Promise<number> {
   return new Promise((resolve) => {
     const socket = connect({ host: "127.0.0.1", port });
     const chunks: Buffer[] = [];
@@ -124,6 +128,7 @@ function send(port: number, { method, path, host, user, session }: RawRequest): 
       ["x-user: ", user],
       ["cookie: ", session],
       ["connection: close"],
+      ...moreLines.map((line) => [line]),
       [],
     ];
     const bytes = lines.flatMap((line) => [...line, "\r\n"].map((part) => Buffer.from(part)));
@@ -131,16 +136,33 @@ function send(port: number, { method, path, host, user, session }: RawRequest): 
   });
 }
 
-/** Headgate and a proxy of one policy. */
-async function startProxy(inExtProc: string): Promise<Envoy> {
+/** Of an Envoy that repeats its callers' trace contexts, as `tracing` of its connection manager. */
+const tracing = `tracing: ${JSON.stringify({
+  random_sampling: { value: 0 },
+  provider: {
+    name: "envoy.tracers.opentelemetry",
+    typed_config: {
+      "@type": "type.googleapis.com/envoy.config.trace.v3.OpenTelemetryConfig",
+      grpc_service: { envoy_grpc: { cluster_name: "orders" } },
+      service_name: "edge",
+    },
+  },
+})}`;
+
+/** Headgate and a proxy of one policy, which traces. */
+async function startProxy(inExtProc: string, listener = {}): Promise<Envoy> {
   const upstream = await startScriptedUpstream(stage);
   const headgate = await HeadgateProcess.prepare(stage, { policy: "" });
   const { envoy, policy } = await startGeneratedEnvoy(stage, {
     more: limits,
     services: servicesAt(upstream.port, inExtProc),
     proxies: `headgate: {address: 127.0.0.1, port: ${headgate.grpcPort}, rateLimitTimeout: 10s}`,
-    // What comes too late on a busy machine would be counted as an error.
-    edit: (text) => text.replaceAll("message_timeout: 0.2s", "message_timeout: 10s"),
+    listener,
+    edit: (text) =>
+      text
+        // What comes too late on a busy machine would be counted as an error.
+        .replaceAll("message_timeout: 0.2s", "message_timeout: 10s")
+        .replace(/^( *)(?=http_filters:$)/m, `$1${tracing}\n$1`),
   });
   await writeFile(headgate.policyPath, policy);
   await headgate.restart();
@@ -149,38 +171,75 @@ async function startProxy(inExtProc: string): Promise<Envoy> {
   return envoy;
 }
 
+const ways = [
+  { way: "the rate-limit filter", more: "", errors: "cluster.orders.ratelimit.headgate.error" },
+  {
+    way: "ext_proc",
+    more: "inExtProc: true",
+    errors: "http.ingress.ext_proc.headgate.failure_mode_allowed",
+  },
+] as const;
+
 describe("200 hostile requests through a generated proxy", () => {
-  it.each([
-    { way: "the rate-limit filter", more: "", errors: "cluster.orders.ratelimit.headgate.error" },
-    {
-      way: "ext_proc",
-      more: "inExtProc: true",
-      errors: "http.ingress.ext_proc.headgate.failure_mode_allowed",
-    },
-  ])(`pass no limit of their sender's, by $way (${seedsFirstName}=${seed})`, async (row) => {
-    const envoy = await startProxy(row.more);
-    const errorsBefore = await envoy.stat(row.errors);
-    const passed = new Map<string, number>();
-    const counts = { passed: 0, refused: 0, other: 0 };
-    const requests = [...hostileRequests(new FakeRandom(seed))];
-    const sendAll = async (): Promise<void> => {
-      for (let request = requests.pop(); request !== undefined; request = requests.pop()) {
-        const status = await send(envoy.port, request);
-        if (status === 429) counts.refused += 1;
-        else if (status !== 200) counts.other += 1;
-        else {
-          counts.passed += 1;
-          for (const value of oddValuesOf(request)) passed.set(value, (passed.get(value) ?? 0) + 1);
+  it.each(ways)(
+    `pass no limit of their sender's, by $way (${seedsFirstName}=${seed})`,
+    async (row) => {
+      const envoy = await startProxy(row.more);
+      const errorsBefore = await envoy.stat(row.errors);
+      const passed = new Map<string, number>();
+      const counts = { passed: 0, refused: 0, other: 0 };
+      const requests = [...hostileRequests(new FakeRandom(seed))];
+      const sendAll = async (): Promise<void> => {
+        for (let request = requests.pop(); request !== undefined; request = requests.pop()) {
+          const status = await send(envoy.port, request);
+          if (status === 429) counts.refused += 1;
+          else if (status !== 200) counts.other += 1;
+          else {
+            counts.passed += 1;
+            for (const value of oddValuesOf(request))
+              passed.set(value, (passed.get(value) ?? 0) + 1);
+          }
         }
+      };
+      // Envoy takes a second to close the connections of those that it refuses itself.
+      await Promise.all(Array.from({ length: 10 }, sendAll));
+      expect(await envoy.stat(row.errors)).toBe(errorsBefore);
+      expect(Math.max(...passed.values())).toBe(valueHits);
+      expect(counts.passed).toBeLessThanOrEqual(addressHits);
+      expect(counts.passed).toBeGreaterThan(requestCount / 10);
+      expect(counts.refused).toBeGreaterThan(requestCount / 4);
+    },
+  );
+});
+
+describe("a request", () => {
+  // Envoy repeats it in its calls of Headgate, which refused their streams.
+  it.each(ways)("passes no limit by a long trace context, by $way", async ({ more, errors }) => {
+    const envoy = await startProxy(more);
+    const errorsBefore = await envoy.stat(errors);
+    for (const length of [17_000, 58_000]) {
+      const lines = [
+        "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00",
+        `tracestate: a=${"x".repeat(length)}`,
+      ];
+      const request = { ...plainRequest, user: Buffer.from(`of ${length}`) };
+      const statuses: number[] = [];
+      for (let i = 0; i <= valueHits; i += 1) {
+        statuses.push(await send(envoy.port, request, lines));
       }
-    };
-    // Envoy takes a second to close the connections of those that it refuses itself.
-    await Promise.all(Array.from({ length: 10 }, sendAll));
-    expect(await envoy.stat(row.errors)).toBe(errorsBefore);
-    expect(Math.max(...passed.values())).toBe(valueHits);
-    expect(counts.passed).toBeLessThanOrEqual(addressHits);
-    expect(counts.passed).toBeGreaterThan(requestCount / 10);
-    expect(counts.refused).toBeGreaterThan(requestCount / 4);
+      expect(statuses.indexOf(429)).toBe(valueHits);
+    }
+    expect(await envoy.stat(errors)).toBe(errorsBefore);
+  });
+
+  // It was an error of ext_proc.
+  it.each(ways)("is refused where it is larger than is read, by $way", async (row) => {
+    const envoy = await startProxy(row.more, { maxRequestHeadersKb: 400 });
+    const sent = "cluster.orders.upstream_rq_total";
+    const before = [await envoy.stat(row.errors), await envoy.stat(sent)];
+    const request = { ...plainRequest, user: Buffer.alloc(300_000, "x") };
+    expect(await send(envoy.port, request)).toBe(row.more === "" ? 429 : 431);
+    expect([await envoy.stat(row.errors), await envoy.stat(sent)]).toEqual(before);
   });
 });
 

@@ -127,6 +127,7 @@ const choices: Readonly<Record<string, Readonly<Partial<Record<ValueName, Tree>>
     "drain.delayMs": 1,
     "drain.graceMs": 600_000,
     memoryMi: 65_535,
+    requestBytesMax: 1_048_576,
     cpu: "1.5",
     connectionAge: "1h30m",
     "ports.grpc": 9_081,

@@ -1,4 +1,3 @@
-import { setPriority } from "node:os";
 import { describe, expect, it } from "vitest";
 import { reasonHeader } from "../../src/core/refusal.js";
 import { expectUnharmed } from "../support/fault-rig.js";
@@ -154,12 +153,33 @@ describe("a Headgate that stays late", () => {
 const rollOutCount = trueTimes ? 4 : 1;
 const decidedCount = trueTimes ? 2_500 : 500;
 
-/** Programs that want the CPU, and get four times a Headgate's part of it. */
-function starve(headgates: readonly HeadgateProcess[]): void {
-  for (let i = 0; i < 2; i += 1) {
-    stage.spawn({ name: `spin ${i}`, file: process.execPath, args: ["-e", "for (;;);"] });
-  }
-  for (const { process: program } of headgates) setPriority(program.pid, 6);
+/** How long each runs, and then not: a fifth of a CPU, and late above its own bound each time. */
+const runMs = 40;
+const throttledMs = 160;
+
+/**
+ * Keeps Headgates on a fifth of a CPU, those that are restarted as well. Programs that spin would
+ * do so too, and take both CPUs from all tests that run meanwhile.
+ *
+ * @returns what ends it
+ */
+function starve(headgates: readonly HeadgateProcess[]): () => Promise<void> {
+  let isOver = false;
+  const signal = (name: "SIGSTOP" | "SIGCONT"): void => {
+    for (const { process: program } of headgates) if (program.isRunning) program.signal(name);
+  };
+  const turns = (async () => {
+    while (!isOver) {
+      signal("SIGSTOP");
+      await pass(throttledMs);
+      signal("SIGCONT");
+      await pass(runMs);
+    }
+  })();
+  return () => {
+    isOver = true;
+    return turns;
+  };
 }
 
 describe("a rolling restart behind an Envoy on a starved CPU", { timeout: 300_000 }, () => {
@@ -170,15 +190,13 @@ describe("a rolling restart behind an Envoy on a starved CPU", { timeout: 300_00
       passesWithoutAnswer: true,
     });
     const { headgates, envoy } = gateway;
-    starve(headgates);
+    const endStarving = starve(headgates);
     const traffic = Traffic.start(stage, { callersCount: 4, call: () => send() });
     const healthyCount = (): Promise<number> => envoy.stat("cluster.headgate.membership_healthy");
     for (let rollOut = 0; rollOut < rollOutCount; rollOut += 1) {
       for (const headgate of headgates) {
         expect(await headgate.terminate()).toEqual({ code: 0 });
-        const restarted = headgate.restart();
-        setPriority(headgate.process.pid, 6);
-        await restarted;
+        await headgate.restart();
         await waitFor("both are healthy", async () => (await healthyCount()) === 2, {
           withinMs: 60_000,
         });
@@ -187,6 +205,7 @@ describe("a rolling restart behind an Envoy on a starved CPU", { timeout: 300_00
       }
     }
     const { total, byOutcome } = await traffic.stop();
+    await endStarving();
     expect(byOutcome).toEqual({ 200: total });
   });
 });

@@ -35,7 +35,8 @@ describe("a Redis that refuses us at start", () => {
     await redis.client().acl("SETUSER", "gate", "on", `>${password}`, "~*", "+@all", "-evalsha");
   });
 
-  it.each([
+  // A start takes a while, and none of them has to do with another.
+  it.concurrent.each([
     [
       "by a wrong password in the URL",
       () => ({ REDIS_URL: redisUrl("", wrongPassword) }),
@@ -94,16 +95,19 @@ describe("a Redis that cannot be used at the start", () => {
     away = { single, sentinel, cluster };
   });
 
-  it.each(types)("for it is not there, is done without, and said to be away: %s", async (type) => {
-    const headgate = away[type];
-    const ready = await headgate.get("/readyz");
-    expect(ready.status).toBe(200);
-    expect(JSON.parse(ready.body)).toMatchObject({
-      status: "degraded",
-      store: { state: "unavailable" },
-    });
-    await expectDoneWithout(headgate);
-  });
+  it.concurrent.each(types)(
+    "for it is not there, is done without, and said to be away: %s",
+    async (type) => {
+      const headgate = away[type];
+      const ready = await headgate.get("/readyz");
+      expect(ready.status).toBe(200);
+      expect(JSON.parse(ready.body)).toMatchObject({
+        status: "degraded",
+        store: { state: "unavailable" },
+      });
+      await expectDoneWithout(headgate);
+    },
+  );
 
   it("for its certificate is not trusted, is done without, and told apart", async () => {
     const ready = await untrusted.get("/readyz");

@@ -1,4 +1,4 @@
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import type { Stage } from "./stage.js";
 
@@ -19,13 +19,20 @@ export interface IdentityProvider {
   sign(claims: Record<string, unknown>, fields?: TokenFields): Promise<string>;
 }
 
-export async function startIdentityProvider(stage: Stage): Promise<IdentityProvider> {
+/** @param answer what it answers who asks for the keys, and not these */
+export async function startIdentityProvider(
+  stage: Stage,
+  answer = (response: ServerResponse, keys: string): void => void response.end(keys),
+): Promise<IdentityProvider> {
   const { publicKey, privateKey } = await generateKeyPair("ES256", { extractable: true });
   const jwk = { ...(await exportJWK(publicKey)), kid: "k", alg: "ES256" };
   const keys = JSON.stringify({ keys: [jwk] });
-  const server = createServer((_request, response) => response.end(keys));
+  const server = createServer((_request, response) => answer(response, keys));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  stage.atEnd(() => server.close());
+  stage.atEnd(() => {
+    server.closeAllConnections();
+    server.close();
+  });
   const address = server.address();
   const port = typeof address === "object" ? address?.port : undefined;
   return {

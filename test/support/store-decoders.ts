@@ -1,5 +1,6 @@
 import { policyRecordBytesMax } from "../../src/app/policy-admin-records.js";
 import { jsonBytesMax } from "../../src/app/signal-readers.js";
+import { orcaCharactersMax, parseOrcaReport } from "../../src/core/orca.js";
 import { textsMax } from "../../src/fleet/byte-fields.js";
 import { nothingKnown } from "../../src/fleet/known-records.js";
 import { readAudit, readPage } from "../../src/fleet/record-pages.js";
@@ -208,8 +209,37 @@ const signalDecoders: readonly PeerDecoder[] = [
   },
 ];
 
+/** What backends say of themselves in a header of their responses. */
+const reportDecoder: PeerDecoder = {
+  name: "reports of backends",
+  bytesMax: orcaCharactersMax,
+  worst: (byteCount) => [
+    ...worstJson(byteCount - 64).map(({ what, bytes }) => ({
+      what,
+      bytes: Buffer.concat([Buffer.from("JSON "), bytes]),
+    })),
+    ...repeated([",", "a=1,", "a:"], byteCount, "TEXT "),
+    ...repeated(["CQAA", "AAAA", "CgAK"], byteCount, "BIN "),
+  ],
+  valid: [
+    Buffer.from('JSON {"cpu_utilization":0.5,"named_metrics":{"a":1}}'),
+    Buffer.from("TEXT cpu_utilization=0.5, mem_utilization:0.25"),
+    Buffer.from("BIN CQAAAAAAAOA/"),
+  ],
+  decode: (bytes) => parseOrcaReport(bytes.toString()),
+  held: (bytes) => {
+    const report = parseOrcaReport(bytes.toString());
+    const isJson = report !== undefined && bytes.toString("latin1", 0, 5) === "JSON ";
+    return isJson ? JSON.parse(bytes.toString("utf8", 5)) : report;
+  },
+};
+
 /** Each decoder of what others answer whom Headgate asks. */
-export const answerDecoders: readonly PeerDecoder[] = [...replyDecoders, ...signalDecoders];
+export const answerDecoders: readonly PeerDecoder[] = [
+  ...replyDecoders,
+  ...signalDecoders,
+  reportDecoder,
+];
 
 /** A reader keeps no tree, but makes one of what it does not refuse. */
 function withTree(bytes: Buffer, read: (text: string) => unknown): unknown {

@@ -58,7 +58,7 @@ export const importRows: readonly ImportRow[] = [
     may: [
       ...rpcMay,
       // What unfinished requests may hold is one rule for both transports.
-      "src/wire/{partial-bytes,grpc-message,grpc-encoding,grpc-request}.ts",
+      "src/wire/{partial-bytes,grpc-message,grpc-request-failures,grpc-status}.ts",
       "node:net",
       "node:http2",
       "node:stream",

@@ -178,6 +178,12 @@ export const documentProblemRows = {
     title: "A curve over the estimated wait refuses requests while nobody waits.",
     remedy: "Choose a steeper `slope`, or a later `midpoint`: their product is 4.6 for 1 %.",
   },
+  HG444: {
+    title: "Envoy lets in larger headers than Headgate reads.",
+    remedy:
+      "Raise HEADGATE_REQUEST_BYTES_MAX to four times as much, or lower " +
+      "`proxies.listener.maxRequestHeadersKb` to 64.",
+  },
   HG450: {
     title: "A name or a type is not of Envoy's API.",
     remedy: "Correct its spelling, or move it to the message where it belongs.",

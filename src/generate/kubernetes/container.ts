@@ -136,6 +136,7 @@ function environment(source: ValueSource): readonly Tree[] {
         "to get their part.",
       variable("GRPC_MAX_CONNECTION_AGE", source.text("connectionAge")),
     ),
+    variable("HEADGATE_REQUEST_BYTES_MAX", source.text("requestBytesMax")),
     variable("HEADGATE_DRAIN_DELAY_MS", source.text("drain.delayMs")),
     variable("HEADGATE_DRAIN_GRACE_MS", source.text("drain.graceMs")),
     variable("LOG_FORMAT", "json"),

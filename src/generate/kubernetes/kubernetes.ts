@@ -1,3 +1,4 @@
+import { requestBytesFor } from "../../policy/request-bytes.js";
 import { type Document, noted, type Tree } from "../document.js";
 import type { Generated, GeneratedPolicy, GenerateOptions } from "../generator.js";
 import { chartDocuments } from "./chart.js";
@@ -60,6 +61,7 @@ export function valuesOf(
     "tls.enabled": needs.servesTls,
     "tls.clientCertificates": needs.asksForCertificates,
     "tls.serverName": ownHosts.includes(serverName) ? "" : serverName,
+    requestBytesMax: requestBytesFor(proxies.listener.requestHeadersKibMax),
     "networkPolicy.extraEgress": sources.map(signalEgress),
     prometheusUrl: prometheus,
     policy: policyFiles(texts),

@@ -1,5 +1,5 @@
 import type { Tree, TreeMap } from "../document.js";
-import type { ValueName } from "./value-rows.js";
+import { type ValueName, valueRow } from "./value-rows.js";
 import { type Condition, fillIn, type ValueSource } from "./value-source.js";
 
 /**
@@ -22,9 +22,9 @@ export class TemplateSource implements ValueSource {
 
   joined(around: string, names: readonly ValueName[]): Tree {
     const format = JSON.stringify(fillIn(around, () => "%s"));
-    const [first = ""] = names.map((name) => `toString ${path(name)}`);
-    if (around === "@") return action(`${first} | quote`);
-    const texts = names.map((name) => `(toString ${path(name)})`).join(" ");
+    const words = names.map((name) => `toString ${printable(name)}`);
+    if (around === "@") return action(`${words[0] ?? ""} | quote`);
+    const texts = words.map((word) => `(${word})`).join(" ");
     return action(`printf ${format} ${texts} | quote`);
   }
 
@@ -106,6 +106,11 @@ function templateLine(line: string): string {
 
 function path(name: ValueName): string {
   return `.Values.${name}`;
+}
+
+/** Helm reads numbers as floating, and writes a million as 1e+06. */
+function printable(name: ValueName): string {
+  return valueRow(name).kind === "number" ? `(int ${path(name)})` : path(name);
 }
 
 function action(words: string): string {

@@ -1,3 +1,4 @@
+import { requestBytesBounds } from "../../policy/request-bytes.js";
 import type { Tree, TreeMap } from "../document.js";
 
 /** What one value of an installation may be. */
@@ -203,6 +204,15 @@ const valueRows = {
     docs:
       "The limit of memory, in MiB. Half of it is requested and JavaScript's heap at most; the " +
       "rest is for tables, buffers and the program.",
+  },
+  requestBytesMax: {
+    kind: "number",
+    usual: requestBytesBounds.usual,
+    min: requestBytesBounds.min,
+    max: requestBytesBounds.max,
+    docs:
+      "The largest message of a proxy, in bytes: four times its max_request_headers_kb. What is " +
+      "larger is refused.",
   },
   logLevel: {
     kind: "text",

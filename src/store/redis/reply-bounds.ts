@@ -7,17 +7,17 @@ export const replyPartsMax = 131_072;
 /** The most lists in each other. */
 const depthMax = 16;
 
-const [zero, nine, minus, lineFeed] = [0x30, 0x39, 0x2d, 0x0a];
+const [zero, nine, minus, carriageReturn, lineFeed] = [0x30, 0x39, 0x2d, 0x0d, 0x0a];
 
-const textKinds = new Set(Buffer.from("$=!"));
-const listKinds = new Set(Buffer.from("*~>%"));
-const mapKind = 0x25;
+/** Those of version 2 of the protocol, which is the one that we ask for. */
+const [textKind, listKind, wordKind, errorKind, numberKind] = [0x24, 0x2a, 0x2b, 0x2d, 0x3a];
 
 /**
  * Follows replies before the client library reads them: it makes room for lists by the length that
- * they say, and of 44 bytes a gigabyte.
+ * they say, and of 44 bytes a gigabyte. It reads any byte before CR as a digit, and skips the one
+ * behind CR unread, so what the two could read differently is refused.
  *
- * Source: Redis serialization protocol specification.
+ * Source: Redis serialization protocol specification, RESP2.
  */
 export class ReplyBounds {
   /** Of the lists that are open: parts that are still to come. */
@@ -28,8 +28,14 @@ export class ReplyBounds {
   #textBytes = 0;
   /** Of the line that is read; 0: it begins. */
   #kind = 0;
-  #number = 0;
+  /** Whether it is the length of a text or a list. */
+  #hasLength = false;
+  #length = 0;
+  #digitCount = 0;
+  /** Whether the length begins with a minus: -1 stands for no value. */
   #isNull = false;
+  /** Whether CR was read: LF must follow. */
+  #isEnding = false;
 
   /** Whether replies are within bounds up to here; after a false one it is of no use. */
   take(bytes: Uint8Array): boolean {
@@ -47,32 +53,49 @@ export class ReplyBounds {
   }
 
   #takeByte(byte: number): boolean {
-    if (this.#kind === 0) {
-      this.#kind = byte;
-      this.#number = 0;
-      this.#isNull = false;
-    } else if (byte === lineFeed) return this.#endLine();
-    else if (byte >= zero && byte <= nine) this.#number = 10 * this.#number + byte - zero;
-    else if (byte === minus) this.#isNull = true;
+    if (this.#kind === 0) return this.#beginLine(byte);
+    if (this.#isEnding) return byte === lineFeed && this.#endLine();
+    if (byte === carriageReturn) this.#isEnding = true;
+    else if (this.#hasLength) return this.#takeLength(byte);
     return true;
   }
 
+  #beginLine(kind: number): boolean {
+    this.#kind = kind;
+    this.#hasLength = kind === textKind || kind === listKind;
+    this.#length = 0;
+    this.#digitCount = 0;
+    this.#isNull = false;
+    this.#isEnding = false;
+    return this.#hasLength || kind === wordKind || kind === errorKind || kind === numberKind;
+  }
+
+  #takeLength(byte: number): boolean {
+    if (byte === minus && this.#digitCount === 0 && !this.#isNull) {
+      this.#isNull = true;
+      return true;
+    }
+    if (byte < zero || byte > nine) return false;
+    this.#digitCount += 1;
+    this.#length = 10 * this.#length + byte - zero;
+    return !this.#isNull || (this.#digitCount === 1 && this.#length === 1);
+  }
+
   #endLine(): boolean {
-    const kind = this.#kind;
-    const isText = textKinds.has(kind);
-    const count = kind === mapKind ? 2 * this.#number : this.#number;
+    const isText = this.#kind === textKind;
     this.#kind = 0;
-    if (this.#isNull || (!isText && (!listKinds.has(kind) || count === 0))) {
+    if (this.#hasLength && this.#digitCount === 0) return false;
+    if (!this.#hasLength || this.#isNull || (!isText && this.#length === 0)) {
       this.#endPart();
       return true;
     }
     if (isText) {
       // And the line's end behind it.
-      this.#textBytes = count + 2;
-      return this.#bytes + count <= replyBytesMax;
+      this.#textBytes = this.#length + 2;
+      return this.#bytes + this.#length <= replyBytesMax;
     }
-    this.#parts += count;
-    this.#open.push(count);
+    this.#parts += this.#length;
+    this.#open.push(this.#length);
     return this.#parts <= replyPartsMax && this.#open.length <= depthMax;
   }
 

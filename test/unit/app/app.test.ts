@@ -1,9 +1,10 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type App, type AppParts, startApp } from "../../../src/app/app.js";
+import { createLogger } from "../../../src/app/logger.js";
 import { configOf, quietEnv } from "../../support/configured-store.js";
 import { parseHere } from "../../support/parse-here.js";
 import { RlsClient } from "../../support/rls-client.js";
@@ -92,6 +93,35 @@ describe("startApp()", () => {
       exitCode: 1,
       message: expect.stringMatching(/no such file.*--policy or HEADGATE_POLICY/),
     });
+  });
+
+  it.each([
+    [
+      { GRPC_HOST: "0.0.0.0", HEADGATE_CONTROL_ADDR: ":0" },
+      ["GRPC_HOST and HEADGATE_CONTROL_ADDR"],
+    ],
+    [{}, []],
+  ])("warns of ports that strangers may reach before it opens them: %j", async (env, names) => {
+    const path = join(folder, "log");
+    const log = await open(path, "w");
+    const logger = createLogger(
+      { logLevel: "info", logFormat: "json" },
+      { fd: log.fd, isTerminal: false },
+    );
+    // It opens none: its policy is wrong.
+    const parts = { parser: parseHere, logger };
+    await expect(start(env, { text: "domain: [", parts })).rejects.toMatchObject({ exitCode: 3 });
+    await log.close();
+    const lines = (await readFile(path, "utf8")).split("\n").filter((line) => line !== "");
+    const said = lines.map((line) => JSON.parse(line)).filter(({ event }) => event === "openPorts");
+    expect(said).toEqual(
+      names.map((name) =>
+        expect.objectContaining({
+          level: "warn",
+          "@message": expect.stringContaining(`${name} can be`),
+        }),
+      ),
+    );
   });
 
   it.each(["GRPC_PORT", "PORT"])("names a taken %s, and leaves nothing open", async (setting) => {

@@ -14,11 +14,13 @@ import { ServiceError } from "../../../src/core/errors.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import { descriptorCountMax, entryCountMax } from "../../../src/decide/query.js";
 import { Health } from "../../../src/rpc/health.js";
+import { partialMsMax } from "../../../src/wire/partial-bytes.js";
 import { createTestDecider } from "../../support/decider.js";
 import { plainExtras } from "../../support/extras.js";
+import { FakeClock } from "../../support/fake-clock.js";
 import { testLimit, testPolicy } from "../../support/policies.js";
 import { realClock } from "../../support/real-clock.js";
-import { within } from "../../support/wait.js";
+import { waitFor, within } from "../../support/wait.js";
 
 const policy = testPolicy([{ path: ["user"], effect: [testLimit(2)] }], "v7");
 
@@ -29,9 +31,20 @@ let isStoreAway: boolean;
 let hasJson: boolean;
 let failure: unknown;
 let bugs: unknown[];
+let bodyClock: FakeClock;
 let port: number;
 let parts: HttpParts;
 let closeServer: () => Promise<void>;
+
+const loadedStatus: PolicyStatus = {
+  version: "v7",
+  ruleCount: 1,
+  limitCount: 2,
+  domainCount: 1,
+  serviceCount: 2,
+  loadedCount: 1,
+  refusedCount: 0,
+};
 
 const place = {
   host: "127.0.0.1",
@@ -44,21 +57,14 @@ const place = {
 beforeEach(async () => {
   health = new Health();
   health.serve();
-  status = {
-    version: "v7",
-    ruleCount: 1,
-    limitCount: 2,
-    domainCount: 1,
-    serviceCount: 2,
-    loadedCount: 1,
-    refusedCount: 0,
-  };
+  status = loadedStatus;
   isDegraded = false;
   isStoreAway = false;
   hasJson = true;
   failure = undefined;
   bugs = [];
   const clock = realClock;
+  bodyClock = new FakeClock();
   const counters = new DecisionCounters();
   const policies = {
     current: () => policy,
@@ -96,6 +102,7 @@ beforeEach(async () => {
     },
     extras: plainExtras,
     counters,
+    clock: bodyClock,
     health,
     metrics,
     policies,
@@ -311,6 +318,18 @@ describe("POST /json", () => {
     expect(bugs).toHaveLength(1);
     failure = undefined;
     expect((await post(question)).status).toBe(200);
+  });
+
+  // 75 s, in which 500 connections of one address held 32 MiB.
+  it("answers 408 to a body that is not whole in time, and ends the connection", async () => {
+    const head = "POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n";
+    const answer = sendRaw(`${head}{"domain":`);
+    await waitFor("the body has begun", () => bodyClock.timerCount === 1);
+    bodyClock.advance(partialMsMax - 1);
+    expect((await post(question)).status).toBe(200);
+    bodyClock.advance(1);
+    bodyClock.runTurns();
+    expect(await answer).toContain("HTTP/1.1 408 ");
   });
 
   it(`takes bodies up to ${httpBodyBytesMax} bytes and answers 413 above`, async () => {

@@ -43,6 +43,7 @@ const events = {
   admittedSkipping: { kind: "admitted", terms: { ...terms, responseHeaders: "skip" } },
   refused: { kind: "refused", refusal },
   waiting: { kind: "waiting", timeoutMs: 2_000 },
+  tooLarge: { kind: "tooLarge", refusal: { ...refusal, status: 431 } },
   ended: { kind: "callerEnded" },
 } as const satisfies Record<string, ExchangeEvent>;
 type EventName = keyof typeof events;
@@ -233,6 +234,26 @@ const rows: readonly Row[] = [
     seen: ["begin", "end broken", "fail outOfOrder"],
   },
   {
+    it: "refuses a request that is larger than is read: an error could let it pass",
+    events: ["tooLarge", "requestHeaders", "ended"],
+    seen: ["immediate 431", "endStream"],
+  },
+  {
+    it: "refuses one that grows too large while it waits, and leaves the queue",
+    events: ["requestHeaders", "waiting", "tooLarge", "admitted"],
+    seen: ["begin", "wait 2000", "immediate 431", "end left", "endStream"],
+  },
+  {
+    it: "ends well what was let in before it grew too large",
+    events: ["requestHeaders", "admitted", "tooLarge", "ended"],
+    seen: ["begin", "continue requestHeaders", "end left", "endStream"],
+  },
+  {
+    it: "answers nothing too large that it only observes",
+    events: ["observedHeaders", "waiting", "tooLarge", "refused"],
+    seen: ["begin", "end left", "endStream"],
+  },
+  {
     it: "refuses what it does not know",
     events: ["requestHeaders", "admitted", "unknown"],
     seen: ["begin", "continue requestHeaders", "end broken", "fail unknown"],
@@ -344,6 +365,7 @@ const opening = {
   responseTrailers: true,
   unknown: true,
   malformed: true,
+  tooLarge: true,
   ended: true,
 };
 

@@ -90,4 +90,15 @@ describe("lintPolicy()", () => {
     const own = ["a", "b"].map((name) => `    - {name: ${name}, adaptiveConcurrency: ${fixed}}`);
     expect(idsOf(own.join("\n"))).toEqual([]);
   });
+
+  // An Envoy that lets in more than is read had such requests refused, or unlimited.
+  it.each([
+    ["60", []],
+    ["64", []],
+    ["65", ["HG444 spec.proxies.listener.maxRequestHeadersKb"]],
+    ["8192", ["HG444 spec.proxies.listener.maxRequestHeadersKb"]],
+  ])("warns of headers of %s KiB that Headgate may not read: %j", (headersKib, ids) => {
+    const proxies = `  proxies: {listener: {maxRequestHeadersKb: ${headersKib}}}`;
+    expect(idsOf("    - {name: a}", proxies)).toEqual(ids);
+  });
 });

@@ -106,6 +106,35 @@ describe("unfinished requests on grpc-js", () => {
     expect(text()).toBe("over");
   });
 
+  it("are answered by it also where a message is larger than is taken, however large", async () => {
+    const { raw } = await open(answered);
+    const large = framed(Buffer.alloc(5 * messageBytesMax));
+    for (const part of [framed(Buffer.alloc(messageBytesMax + 1)), large]) {
+      const { status, text } = await begin(raw, part);
+      expect([await status, text()]).toEqual([0, "over"]);
+    }
+  });
+
+  it("are answered by the handler of a call with many", async () => {
+    const { raw } = await open({
+      kind: "bidi",
+      name: "Ask",
+      open: (_, answers) => ({
+        onMessage: () => {},
+        onEnd: () => {},
+        onCancel: () => answers.end(),
+        onDrain: () => {},
+        onTooLarge: () => {
+          answers.send(Buffer.from("over"));
+          answers.end();
+        },
+      }),
+    });
+    for (let i = 0; i < halvesMax; i += 1) await begin(raw, half);
+    const { status, text } = await begin(raw, half);
+    expect([await status, text()]).toEqual([0, "over"]);
+  });
+
   it("have their time anew with each message of a call with many", async () => {
     const { clock, raw } = await open(talk);
     const cut = framed("abc");

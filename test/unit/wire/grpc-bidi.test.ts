@@ -4,10 +4,9 @@ import { toCallFailure } from "../../../src/rpc/status.js";
 import { GrpcLane } from "../../../src/wire/grpc-lane.js";
 import type { StreamAcceptor, StreamReader } from "../../../src/wire/http2.js";
 import { partialMsMax, peerPartialBytesMax } from "../../../src/wire/partial-bytes.js";
-import { type BidiAnswers, messageBytesMax } from "../../../src/wire/service.js";
+import { type BidiAnswers, type BidiReader, messageBytesMax } from "../../../src/wire/service.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { framed, RecordedStream, requestFields } from "../../support/recorded-stream.js";
-import { waitFor } from "../../support/wait.js";
 
 interface Opened {
   readonly acceptor: StreamAcceptor;
@@ -23,7 +22,7 @@ interface Opened {
  * A service whose handler writes down what it is told; `isPrompt` has it go on at once, and `first`
  * is sent before it reads anything.
  */
-function open(isPrompt = false, first?: Buffer): Opened {
+function open(isPrompt = false, first?: Buffer, more: Partial<BidiReader> = {}): Opened {
   const clock = new FakeClock();
   const log: string[] = [];
   const bugs: unknown[] = [];
@@ -47,6 +46,7 @@ function open(isPrompt = false, first?: Buffer): Opened {
                 onEnd: () => log.push("(end)"),
                 onCancel: () => log.push("(cancel)"),
                 onDrain: () => log.push("(drain)"),
+                ...more,
               };
             },
           },
@@ -163,16 +163,13 @@ describe("a call with messages each way", () => {
     expect(eager.log).toEqual(["(cancel)"]);
   });
 
-  it("reads compressed messages in their order", async () => {
+  it("hands over what came before a compressed message, and ends with that one", () => {
     const opened = open();
-    const { reader } = begin(opened, { "grpc-encoding": "gzip" });
-    reader.onData(framed(gzipSync("first"), 1), false);
-    reader.onData(framed("second"), true);
-    expect(opened.log).toEqual([]);
-    await waitFor("the first is read", () => opened.log.length === 1);
+    const { stream, reader } = begin(opened, { "grpc-encoding": "gzip" });
+    reader.onData(Buffer.concat([framed("first"), framed(gzipSync("second"), 1)]), false);
+    expect([opened.log, stream.grpcStatus]).toEqual([["first"], undefined]);
     opened.answers().next();
-    opened.answers().next();
-    expect(opened.log).toEqual(["first", "second", "(end)"]);
+    expect([opened.log, stream.grpcStatus]).toEqual([["first", "(cancel)"], 12]);
   });
 
   it("counts as open after a reset until its handler has ended it", () => {
@@ -215,6 +212,35 @@ describe("a call with messages each way", () => {
     expect([stream.sent, opened.log.length]).toEqual([[], 4]);
     opened.clock.advance(1);
     expect([stream.grpcStatus, opened.log.at(-1)]).toEqual([4, "(cancel)"]);
+  });
+
+  it("has its handler answer what is too large, or has no room", () => {
+    const opened: Opened = open(false, undefined, {
+      onTooLarge: () => {
+        opened.answers().send(Buffer.from("over"));
+        opened.answers().end();
+      },
+    });
+    const { stream, reader } = begin(opened);
+    reader.onData(Buffer.from([0, 0, 16, 0, 1]), false);
+    reader.onData(framed("more"), true);
+    expect([stream.messages, stream.grpcStatus]).toEqual([["over"], 0]);
+
+    const part = framed(Buffer.alloc(messageBytesMax)).subarray(0, messageBytesMax / 2);
+    for (let i = 0; i < peerPartialBytesMax / part.length; i += 1) {
+      begin(opened).reader.onData(part, false);
+    }
+    const oneMore = begin(opened);
+    oneMore.reader.onData(part, false);
+    expect([oneMore.stream.messages, oneMore.stream.grpcStatus]).toEqual([["over"], 0]);
+    expect([opened.log, opened.bugs]).toEqual([[], []]);
+  });
+
+  it("fails where its handler does not answer what is too large", () => {
+    const opened = open(false, undefined, { onTooLarge: () => {} });
+    const { stream, reader } = begin(opened);
+    reader.onData(Buffer.from([0, 0, 16, 0, 1]), false);
+    expect([stream.grpcStatus, opened.log]).toEqual([8, ["(cancel)"]]);
   });
 
   it(`holds ${peerPartialBytesMax} waiting bytes of a peer at most`, () => {

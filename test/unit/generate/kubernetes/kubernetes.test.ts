@@ -107,6 +107,21 @@ describe("generateKubernetes()", () => {
   });
 
   it.each([
+    ["{}", "262144"],
+    ["{maxRequestHeadersKb: 8}", "262144"],
+    ["{maxRequestHeadersKb: 96}", "393216"],
+    // More no message may have.
+    ["{maxRequestHeadersKb: 8192}", "1048576"],
+  ])("reads messages of whatever headers a listener %s lets in", (listener, bytesMax) => {
+    const given = policy(`${limits}  proxies: {listener: ${listener}}\n`);
+    const { documents } = generateKubernetes(given, options);
+    const [deployment] = documents.filter(({ path }) => path === "deployment.yaml");
+    expect(JSON.stringify(deployment?.parts)).toContain(
+      `{"name":"HEADGATE_REQUEST_BYTES_MAX","value":"${bytesMax}"}`,
+    );
+  });
+
+  it.each([
     ["", "no name"],
     ["headgate", "neither tag nor digest"],
     ["headgate@sha256:0a", "a digest that is too short"],
