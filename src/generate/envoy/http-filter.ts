@@ -12,14 +12,13 @@ export function httpFilter(name: string, message: string, fields: TreeMap): Tree
 }
 
 /**
- * A service that is asked over a cluster. What a mesh calls a cluster (`outbound|18000||host`) is
- * no authority that HTTP/2 allows, and servers reset who asks by it: its host is said instead.
- *
- * Source: envoy.config.core.v3.GrpcService.EnvoyGrpc.
+ * Where a filter finds a gRPC server. Calls state the cluster's name as their `:authority`, and
+ * servers reset those with istiod's names, such as `outbound|8083||headgate.example.com`: a `|` is
+ * in no host. Source: envoy.config.core.v3.GrpcService.
  */
 export function envoyGrpc(clusterName: string): TreeMap {
-  const [, host] = /\|([^|]+)$/.exec(clusterName) ?? [];
-  return { envoy_grpc: { cluster_name: clusterName, authority: host } };
+  const authority = clusterName.includes("|") ? clusterName.split("|").at(-1) : undefined;
+  return { envoy_grpc: { cluster_name: clusterName, authority } };
 }
 
 /**
