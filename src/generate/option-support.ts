@@ -160,7 +160,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
 export const listenerOptionRows: Readonly<Record<string, Omit<OptionRow, "isSaid">>> = {
   maxConnections: {
     envoy: "`connection_limit`",
-    istio: { why: "its gateway's listeners are not ours", instead: "bound it at the Service" },
+    istio: { by: "ConfigMap of the bootstrap" },
     gateway: { by: "ClientTrafficPolicy" },
   },
   maxConcurrentStreams: {

@@ -26,7 +26,13 @@ import {
 } from "./proxy-shapes.js";
 import type { DurationBounds } from "./quantities.js";
 import { tryTimeBounds } from "./retries.js";
-import { readAddress, readHostPattern, readLabel, readUrl } from "./service-texts.js";
+import {
+  readAddress,
+  readHostPattern,
+  readLabel,
+  readPodLabels,
+  readUrl,
+} from "./service-texts.js";
 
 /** Proxies that share a fleet's limit. */
 const expectedProxiesMax = 1_000_000;
@@ -189,6 +195,7 @@ function readGateway(proxies: Block): GatewayPolicy {
     const field = block.field(name);
     return field && readLabel(block.reader, field);
   };
+  const labelsField = block.field("labels");
   const items = block.items("listeners", "a list of listeners", gatewayListenersMax);
   const listeners = items.flatMap((item) => {
     return readGatewayListener(block.reader, item.value ?? item.key) ?? [];
@@ -196,6 +203,7 @@ function readGateway(proxies: Block): GatewayPolicy {
   return {
     name: label("name"),
     namespace: label("namespace"),
+    labels: labelsField && readPodLabels(block.reader, labelsField, "labels of a gateway's pods"),
     listeners: listeners.length === 0 ? undefined : listeners,
   };
 }

@@ -39,7 +39,7 @@ import {
 } from "./proxy-shapes.js";
 import { positiveRatioBounds } from "./quantities.js";
 import { tryTimeBounds } from "./retries.js";
-import { file, label } from "./service-forms.js";
+import { file, label, podLabels } from "./service-forms.js";
 import { adaptiveConcurrencyForm, admissionControlForm } from "./upstream-forms.js";
 
 /** A host name or IP address. */
@@ -139,10 +139,15 @@ const gatewayListenerForm = mapForm(
 );
 
 const gatewayForm = mapForm(
-  { shape: gatewayShape, docs: "The Gateway that `generate gateway` makes objects for." },
+  { shape: gatewayShape, docs: "The gateway that objects are made for." },
   {
     name: row(label, "Its name. Left out: the policy's."),
     namespace: row(label, "Its namespace. Left out: that of the generated objects."),
+    labels: row(
+      podLabels,
+      "Labels of the pods of Istio's gateway, for `generate istio`. Left out: " +
+        "`istio: ingressgateway`.",
+    ),
     listeners: row(
       list(map(gatewayListenerForm), gatewayListenersMax),
       "All of its listeners for HTTP and HTTPS, in their order. Left out: `http` on port 80 alone.",
@@ -216,7 +221,7 @@ export const proxiesForm = mapForm(
     ),
     headgate: row(map(headgateForm), "Where proxies find Headgate."),
     listener: row(map(listenerForm), "The listener of generated proxies."),
-    gateway: row(map(gatewayForm), "The Gateway that `generate gateway` makes objects for."),
+    gateway: row(map(gatewayForm), "The gateway that objects are made for."),
     overload: row(map(overloadForm), "Envoy's overload manager. Left out: none is written."),
     adaptiveConcurrency: row(
       orOff(adaptiveConcurrencyForm),

@@ -78,12 +78,14 @@ export type EscapedSlashesAction =
   | "unescapeAndRedirect"
   | "unescapeAndForward";
 
-/** The Gateway whose proxies `generate gateway` patches. */
+/** The gateway whose proxies `generate gateway` and `generate istio` patch. */
 export interface GatewayPolicy {
   /** Undefined: it is called as the policy. */
   readonly name: string | undefined;
   /** Undefined: that of the generated objects. */
   readonly namespace: string | undefined;
+  /** Labels of the pods of Istio's gateway; undefined: `istio: ingressgateway`. */
+  readonly labels: Readonly<Record<string, string>> | undefined;
   /** Its listeners for HTTP and HTTPS, in their order. Undefined: one, `http` on port 80. */
   readonly listeners: readonly GatewayListener[] | undefined;
 }
@@ -164,7 +166,7 @@ export const usualProxies: ProxyPolicy = {
     maxConnectionMs: undefined,
     escapedSlashes: undefined,
   },
-  gateway: { name: undefined, namespace: undefined, listeners: undefined },
+  gateway: { name: undefined, namespace: undefined, labels: undefined, listeners: undefined },
   overload: undefined,
   adaptiveConcurrency: undefined,
   admissionControl: undefined,

@@ -42,7 +42,7 @@ export const listenerShape = shape("a listener", [
 ]);
 
 /** `proxies.gateway`. */
-export const gatewayShape = shape("a gateway", ["name", "namespace", "listeners"]);
+export const gatewayShape = shape("a gateway", ["name", "namespace", "labels", "listeners"]);
 
 /** `proxies.gateway.listeners[]`. */
 export const gatewayListenerShape = shape("a listener of a Gateway", ["name", "port", "hostname"]);

@@ -51,14 +51,13 @@ import {
   upstreamTlsShape,
   workloadShape,
 } from "./service-shapes.js";
-import { describedHeaderPattern, labelPattern } from "./service-texts.js";
+import { describedHeaderPattern, labelPattern, podLabelsMax } from "./service-texts.js";
 import {
   clustersMax,
   directions,
   hostsMax,
   upgradePattern,
   upgradesMax,
-  workloadLabelsMax,
 } from "./services.js";
 import { domainRule, keyRule, valueRule } from "./text-rules.js";
 import {
@@ -115,16 +114,17 @@ const upstream = mapForm(
   },
 );
 
-const labels: Form = {
+/** Labels by which pods are found. */
+export const podLabels: Form = {
   kind: "texts",
   key: /^[A-Za-z0-9.][A-Za-z0-9_./-]*$/,
   value: text({ charsMax: 63 }, /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/),
-  max: workloadLabelsMax,
+  max: podLabelsMax,
 };
 
 const workload = mapForm(
   { shape: workloadShape, docs: "Which pods serve it.", required: ["labels"] },
-  { labels: row(labels, "Labels of the pods, for selectors.") },
+  { labels: row(podLabels, "Labels of the pods, for selectors.") },
 );
 
 /** A test of a header or query parameter. */

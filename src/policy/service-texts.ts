@@ -174,13 +174,35 @@ export function readRegex(reader: NodeReader, field: Field): string | undefined 
   return readForm(reader, field, regexForm);
 }
 
+/** Labels by which pods are found, at most. */
+export const podLabelsMax = 16;
+
+/** Labels of pods, 1 to `podLabelsMax`. @param expected what belongs there, for messages */
+export function readPodLabels(
+  reader: NodeReader,
+  field: Field,
+  expected: string,
+): Readonly<Record<string, string>> | undefined {
+  const labels = reader.readTextMap(field, { title: "labels", expected });
+  if (labels === undefined) return undefined;
+  if (labels.length === 0 || labels.length > podLabelsMax) {
+    const message = `"labels" of ${labels.length} labels`;
+    const bound = `1 to ${podLabelsMax} labels`;
+    return reader.report(field.key, { id: "HG160", message, expected: bound });
+  }
+  const pairs = labels.map((label) => {
+    return [readLabelKey(reader, label), readLabelValue(reader, label)] as const;
+  });
+  return Object.fromEntries(pairs.map(([key = "", value = ""]) => [key, value]));
+}
+
 /** Reads the key of a label of Kubernetes: `field.name` is quoted where it is wrong. */
-export function readLabelKey(reader: NodeReader, field: Field): string | undefined {
+function readLabelKey(reader: NodeReader, field: Field): string | undefined {
   return readForm(reader, { ...field, value: field.key }, labelKeyForm);
 }
 
 /** Reads the value of a label of Kubernetes. */
-export function readLabelValue(reader: NodeReader, field: Field): string | undefined {
+function readLabelValue(reader: NodeReader, field: Field): string | undefined {
   return readForm(reader, field, labelValueForm);
 }
 

@@ -23,7 +23,7 @@ import type { ServiceConcurrency, ServicePolicy } from "./service-policy.js";
 import { readPriority } from "./service-priority.js";
 import { type ReadRateLimit, readServiceRateLimit } from "./service-rate-limit.js";
 import { serviceShape, upstreamShape, workloadShape } from "./service-shapes.js";
-import { readAddress, readHost, readLabel, readLabelKey, readLabelValue } from "./service-texts.js";
+import { readAddress, readHost, readLabel, readPodLabels } from "./service-texts.js";
 import type { TextRule } from "./text-rules.js";
 import type { AdaptiveConcurrencyPolicy } from "./upstream-policy.js";
 import { usualUpgrades } from "./usual-upstream.js";
@@ -33,9 +33,6 @@ export const hostsMax = 64;
 
 /** Clusters that one service may be given. */
 export const clustersMax = 64;
-
-/** Labels of one service's workload. */
-export const workloadLabelsMax = 16;
 
 /** Reads `services` into the list; what is wrong is reported. */
 export function readServices(reader: NodeReader, field: Field, list: ServiceList): void {
@@ -172,20 +169,9 @@ function readClusters(block: Block, list: ServiceList, service: string): readonl
 function readWorkloadLabels(service: Block): ServicePolicy["workloadLabels"] | undefined {
   const block = service.block("workload", workloadShape);
   if (block === undefined) return undefined;
-  const { reader, fields } = block;
   const expected = "the labels of its pods, such as {app: orders}";
-  const field = reader.requiredField(fields, "labels", expected);
-  const labels = field && reader.readTextMap(field, { title: "labels", expected });
-  if (field === undefined || labels === undefined) return undefined;
-  if (labels.length === 0 || labels.length > workloadLabelsMax) {
-    const message = `"labels" of ${labels.length} labels`;
-    const bound = `1 to ${workloadLabelsMax} labels`;
-    return reader.report(field.key, { id: "HG160", message, expected: bound });
-  }
-  const pairs = labels.map((label) => {
-    return [readLabelKey(reader, label), readLabelValue(reader, label)] as const;
-  });
-  return Object.fromEntries(pairs.map(([key = "", value = ""]) => [key, value]));
+  const field = block.reader.requiredField(block.fields, "labels", expected);
+  return field && readPodLabels(block.reader, field, expected);
 }
 
 function readName(block: Block, list: ServiceList): string | undefined {

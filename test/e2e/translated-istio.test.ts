@@ -7,6 +7,7 @@ import { classRequests, everyClass } from "../support/class-requests.js";
 import { Envoy } from "../support/envoy.js";
 import { freePort } from "../support/free-port.js";
 import { casePolicy } from "../support/generated.js";
+import { HeadgateProcess } from "../support/headgate-process.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAsk, HttpClient } from "../support/http-client.js";
 import { chainsOf, isHostOf } from "../support/mesh-invariants.js";
@@ -20,6 +21,7 @@ import {
   type TranslatedProxy,
 } from "../support/translated-istio.js";
 import { startUpstream } from "../support/upstream.js";
+import { waitFor } from "../support/wait.js";
 
 /**
  * A real Envoy with what istiod itself made of generated objects and of those around them, and a
@@ -136,7 +138,9 @@ const token = [
 
 async function startWithHeadgate(name: string, proxy: string, listeners: readonly Listener[]) {
   const policy = await readFile(join(caseOf(name).folder, "policy.yaml"), "utf8");
-  const headgate = await HostedHeadgate.start(stage, { policy });
+  // As `generate kubernetes` has it.
+  const env = { HEADGATE_RETRY_AFTER_HEADER: "true" };
+  const headgate = await HostedHeadgate.start(stage, { policy, env });
   const seen: { at: string; path: string; canary: unknown }[] = [];
   const startSeeing = async (at: string): Promise<number> => {
     const server = await startScriptedUpstream(stage);
@@ -147,6 +151,8 @@ async function startWithHeadgate(name: string, proxy: string, listeners: readonl
     return server.port;
   };
   const [upstream, other] = [await startSeeing("upstream"), await startSeeing("other")];
+  const authorizer = await startScriptedUpstream(stage);
+  authorizer.answer = (_, { url = "" }) => ({ status: url.startsWith("/refused/") ? 403 : 200 });
   const started = await startProxy(
     { name, proxy },
     {
@@ -160,6 +166,7 @@ async function startWithHeadgate(name: string, proxy: string, listeners: readonl
         // Of nothing that these proxies do.
         "192.0.2.12:18000": headgate.grpcPort,
         "192.0.2.14:8080": other,
+        "192.0.2.15:9000": authorizer.port,
       },
     },
   );
@@ -206,6 +213,10 @@ describe("istiod's own translation of authentication, at a real Envoy", () => {
         expect(await statuses(port, {})).toEqual(everyClass(403));
         expect(await statuses(port, forged)).toEqual(everyClass(401));
         expect(await statuses(port, known)).toEqual(everyClass(200));
+        // What is asked elsewhere has its say about critical requests, too.
+        const critical = { host, ...known, "x-team": "payments" };
+        const asked = { port, path: "/refused/x", method: "DELETE", headers: critical };
+        expect((await http.send(asked)).status).toBe(403);
 
         await envoy.setRuntime({
           "headgate.shed.orders.normal": "100",
@@ -221,12 +232,16 @@ describe("istiod's own translation of authentication, at a real Envoy", () => {
         // What authorization refuses costs nobody anything; two requests an hour are allowed.
         const headers = { host, "x-user": `user-of-${port}` };
         const sent = async (more: Readonly<Record<string, string>>) => {
-          return (await http.send({ port, path: "/orders", headers: { ...headers, ...more } }))
-            .status;
+          return http.send({ port, path: "/orders", headers: { ...headers, ...more } });
         };
-        for (let i = 0; i < 5; i += 1) expect(await sent({})).toBe(403);
+        for (let i = 0; i < 5; i += 1) expect((await sent({})).status).toBe(403);
         const answers = [await sent(known), await sent(known), await sent(known)];
-        expect(answers).toEqual([200, 200, 429]);
+        expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
+        // One hit of two comes back in half an hour; Istio's Envoys would say one second.
+        const { rawHeaders = [] } = answers[2] ?? {};
+        const waits = rawHeaders.filter((_, index) => rawHeaders[index - 1] === "retry-after");
+        expect(waits.map((wait) => Math.ceil(Number(wait) / 1_800))).toEqual([1]);
+        expect(Number(waits[0])).toBeGreaterThan(1_700);
       }
     },
   );
@@ -254,6 +269,46 @@ describe("istiod's own translation of authentication, at a real Envoy", () => {
       }
       expect(started.seen.map(({ at }) => at)).toEqual(Array(4 * ports.length).fill("other"));
     }
+  });
+});
+
+describe("istiod's own translation of quotas, at a real Envoy", () => {
+  it("refuses requests over the quota of a host, and nobody's else", async () => {
+    const name = "istio/quotas-gateway";
+    const policy = await readFile(join(caseOf(name).folder, "policy.yaml"), "utf8");
+    const controlPort = await freePort();
+    const env = { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}` };
+    const headgate = await HeadgateProcess.start(stage, { policy, env });
+    const { port: upstream } = await startUpstream(stage);
+    const { http, ports } = await startProxy(
+      { name, proxy: "gateway" },
+      {
+        listeners: [{ name: "0.0.0.0_80" }, { name: "0.0.0.0_443" }],
+        endpointPorts: {
+          "192.0.2.11:8080": upstream,
+          "192.0.2.13:8080": upstream,
+          "192.0.2.14:8080": upstream,
+          "headgate.example.com:8081": controlPort,
+          "headgate.example.com:8443": controlPort,
+        },
+      },
+    );
+    for (const port of ports) {
+      const statusOf = async (host: string, method = "GET"): Promise<number> =>
+        (await http.send({ port, method, headers: { host: `${host}.example.com` } })).status;
+      await waitFor("the quota of search is used up", async () => {
+        const statuses = await Promise.all(Array.from({ length: 10 }, () => statusOf("search")));
+        return statuses.includes(429);
+      });
+      // A service without that quota, a stranger, and requests of which the quota does not speak.
+      for (let round = 0; round < 20; round += 1) {
+        const others = [statusOf("orders"), statusOf("partner"), statusOf("search", "PUT")];
+        expect(await Promise.all(others)).toEqual([200, 200, 200]);
+      }
+    }
+    await waitFor("what has passed is charged", async () => {
+      return (await headgate.metric("headgate_quota_hits_total", { outcome: "charged" })) > 20;
+    });
   });
 });
 

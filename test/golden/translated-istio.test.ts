@@ -2,13 +2,19 @@ import { describe, expect, it } from "vitest";
 import { casePolicy, policyCases } from "../support/generated.js";
 import { meshGaps } from "../support/mesh-gaps.js";
 import { meshViolations } from "../support/mesh-invariants.js";
-import { meshBootstrapOf, meshCases, recordedMesh } from "../support/translated-istio.js";
+import {
+  meshBootstrapOf,
+  meshCases,
+  recordedMesh,
+  wholeMeshBootstrap,
+} from "../support/translated-istio.js";
+import { ownFindings } from "../support/translated-lints.js";
 
 const cases = [...meshCases(), ...policyCases().filter(({ target }) => target === "istio")];
 const proxies = cases.flatMap((given) => {
   const { services } = casePolicy(given);
   return Object.entries(recordedMesh(given).proxies).map(([own, proxy]) => {
-    return { name: given.name, own, services, proxy };
+    return { name: given.name, own, services, proxy, given };
   });
 });
 
@@ -19,6 +25,10 @@ describe("what istiod makes of generated patches", () => {
 
   it.each(cases)("$name: has all services, and asks for all limits", (given) => {
     expect(meshGaps(recordedMesh(given).proxies, casePolicy(given))).toEqual([]);
+  });
+
+  it.each(proxies)("$name, $own: has nothing that `check` finds fault with", (row) => {
+    expect(ownFindings(wholeMeshBootstrap(row.proxy), row.given)).toEqual([]);
   });
 });
 
@@ -125,6 +135,11 @@ const breaks: readonly {
   {
     found: "envoy.filters.http.rbac stands behind envoy.filters.http.ratelimit",
     from: /(\{"name":"envoy\.filters\.http\.jwt_authn")/,
+    to: '{"name":"envoy.filters.http.ratelimit","typed_config":{"@type":"x.RateLimit"}},$1',
+  },
+  {
+    found: "envoy.filters.http.ext_authz stands behind envoy.filters.http.ratelimit",
+    from: /(\{"name":"envoy\.filters\.http\.ext_authz")/,
     to: '{"name":"envoy.filters.http.ratelimit","typed_config":{"@type":"x.RateLimit"}},$1',
   },
   {

@@ -7,8 +7,10 @@ import {
   type Translation,
   translatedCases,
   translationDigest,
+  wholeTranslatedBootstrap,
 } from "../support/translated.js";
 import { meshCases, meshDigest, recordedMesh, recordMesh } from "../support/translated-istio.js";
+import { ownFindings } from "../support/translated-lints.js";
 
 /** The translator takes seconds; on a machine that is busy, many times that. */
 const translateMsMax = 240_000;
@@ -30,7 +32,9 @@ describe("recorded translations", () => {
     "%s is made of the objects that are generated now",
     (_, given) => {
       if (process.env["UPDATE_GOLDEN"] === "1") recordTranslation(given);
-      expect(recordedTranslation(given).madeOf).toBe(translationDigest(given));
+      const { madeOf, refusals } = recordedTranslation(given);
+      expect(madeOf).toBe(translationDigest(given));
+      expect(refusals).toEqual([]);
     },
     translateMsMax,
   );
@@ -50,6 +54,20 @@ describe("recorded translations", () => {
     ),
   )("$of: $name", ({ given, breaksOf }) => {
     expect(breaksOf(recordedTranslation(given), given)).toEqual([]);
+  });
+});
+
+describe("what Envoy Gateway makes of generated patches", () => {
+  it.each(cases)("%s: has nothing that `check` finds fault with", (_, given) => {
+    expect(ownFindings(wholeTranslatedBootstrap(given), given)).toEqual([]);
+  });
+
+  it("is found fault with where a quota's server is nowhere", () => {
+    const given = cases.find(([name]) => name === "gateway/quotas")?.[1];
+    if (given === undefined) throw new Error("no case");
+    const text = JSON.stringify(wholeTranslatedBootstrap(given));
+    const broken = JSON.parse(text.replaceAll('"headgate_control"', '"nowhere"'));
+    expect(ownFindings(broken, given)).toContainEqual(expect.stringMatching(/^HG416 .*"nowhere"/));
   });
 });
 

@@ -128,6 +128,25 @@ export function meshBootstrapOf(proxy: TranslatedProxy, place: MeshPlace): unkno
   };
 }
 
+/** All that an Envoy loads of a proxy, where nothing is sent: all of its listeners. */
+export function wholeMeshBootstrap(proxy: TranslatedProxy): unknown {
+  const text = JSON.stringify([proxy.endpoints, proxy.clusters]);
+  const addresses = [...text.matchAll(/"address":"([^"]+)","port_value":(\d+)/g)];
+  const endpointPorts = addresses.map(([, address, port]) => [`${address}:${port}`, 1]);
+  const names = proxy.listeners.map(({ name }) => String(name));
+  const outbound = names.filter((name) => /^0\.0\.0\.0_/.test(name)).map((name) => ({ name }));
+  const pods = proxy.clusters.flatMap(({ name }) => {
+    const [, port] = /^inbound\|(\d+)\|\|$/.exec(String(name)) ?? [];
+    return port === undefined ? [] : [{ name: "virtualInbound", podPort: Number(port) }];
+  });
+  const listeners = [...outbound, ...pods].map((one, index) => ({ ...one, port: 1 + index }));
+  return meshBootstrapOf(proxy, {
+    adminPort: 0,
+    listeners,
+    endpointPorts: Object.fromEntries(endpointPorts),
+  });
+}
+
 function loopback(port: number) {
   return { socket_address: { address: "127.0.0.1", port_value: port } };
 }

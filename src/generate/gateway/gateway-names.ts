@@ -71,10 +71,10 @@ function xdsName(listener: GatewayListener, context: EnvoyContext): string {
   return `${namespace}/${name}/${listener.name}`;
 }
 
-/** What it calls the cluster of an HTTPRoute's first rule. */
-export function xdsCluster(service: ServicePolicy, context: EnvoyContext): string {
+/** What it calls the clusters of an HTTPRoute, one for each rule, but for the rule's number. */
+export function xdsClusterPrefix(service: ServicePolicy, context: EnvoyContext): string {
   const { name, namespace } = routePlace(service, context);
-  return `httproute/${namespace}/${name}/rule/0`;
+  return `httproute/${namespace}/${name}/rule/`;
 }
 
 /** What it calls the ext_proc of an EnvoyExtensionPolicy: of its cluster, and of its filter. */

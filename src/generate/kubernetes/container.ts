@@ -43,8 +43,16 @@ export function containerOf(source: ValueSource): TreeMap {
     resources: {
       requests: { cpu: source.text("cpu"), memory: source.half("memoryMi", "@Mi") },
       limits: noted(
-        "No CPU limit: a throttled answer comes after Envoy's 20 ms and helps nobody.",
-        { memory: source.text("memoryMi", "@Mi") },
+        "No CPU limit unless you want one: a throttled answer comes after Envoy's 20 ms and helps " +
+          "nobody.",
+        {
+          memory: source.text("memoryMi", "@Mi"),
+          ...source.mapIf({ name: "cpuLimit" }, { cpu: source.text("cpuLimit") }),
+          ...source.mapIf(
+            { name: "ephemeralStorage" },
+            { "ephemeral-storage": source.text("ephemeralStorage") },
+          ),
+        },
       ),
     },
     securityContext: {
@@ -137,6 +145,11 @@ function environment(source: ValueSource): readonly Tree[] {
       variable("GRPC_MAX_CONNECTION_AGE", source.text("connectionAge")),
     ),
     variable("HEADGATE_REQUEST_BYTES_MAX", source.text("requestBytesMax")),
+    noted(
+      "Envoys before 1.40, and so those of Istio and Envoy Gateway, do not tell callers when to " +
+        "come back; later ones keep what is told here.",
+      variable("HEADGATE_RETRY_AFTER_HEADER", "true"),
+    ),
     variable("HEADGATE_DRAIN_DELAY_MS", source.text("drain.delayMs")),
     variable("HEADGATE_DRAIN_GRACE_MS", source.text("drain.graceMs")),
     variable("LOG_FORMAT", "json"),

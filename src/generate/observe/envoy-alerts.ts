@@ -82,7 +82,10 @@ const ejectedAlert: AlertRule<AlertName> = {
   ),
 };
 
-/** Names that a service's cluster has in Envoys of ours, Istio's and Envoy Gateway's. */
+/**
+ * Names that a service's cluster has in Envoys of ours, Istio's and Envoy Gateway's; there of an
+ * HTTPRoute's first rule, and `clustersNamed` matches all of them.
+ */
 export function watchedClusters(service: ServicePolicy, namespace: string): readonly string[] {
   const { name, namespace: own = namespace } = service;
   const names = [...clusterNames(service), `httproute/${own}/${objectName(name)}/rule/0`];

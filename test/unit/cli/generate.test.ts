@@ -311,7 +311,7 @@ describe("headgate generate", () => {
       "egctl",
       "echo 'Error: the GatewayClass resource is required'; exit 1",
       0,
-      "Verified by egctl.\n",
+      "Verified by egctl, by their schemas alone: patches are applied to your Gateway",
     ],
     ["gateway", "egctl", "echo 'unknown field'; exit 1", 3, "exit code 1: unknown field\nNothing"],
   ] as const)("%s --verify asks %s: %s", async (target, command, script, code, told) => {

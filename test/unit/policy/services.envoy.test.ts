@@ -11,7 +11,8 @@ import { memoryBytesMax, memoryBytesMin } from "../../../src/policy/proxy-overlo
 import { formatBytes } from "../../../src/policy/quantities.js";
 import { connectMsMax, requestMsMax } from "../../../src/policy/retries.js";
 import type { ServicePolicy } from "../../../src/policy/service-policy.js";
-import { clustersMax, upgradesMax, workloadLabelsMax } from "../../../src/policy/services.js";
+import { podLabelsMax } from "../../../src/policy/service-texts.js";
+import { clustersMax, upgradesMax } from "../../../src/policy/services.js";
 
 function parse(spec: string): ParsedPolicy {
   const head = "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: a}\n";
@@ -76,7 +77,7 @@ describe("parsePolicy(), of durations and bytes at their bounds", () => {
       subjectAltNamesMax,
       (n) => `upstream: {address: a, port: 1, tls: {subjectAltNames: [${names(n)}]}}`,
     ],
-    ["labels", workloadLabelsMax, (n) => `workload: {labels: {${names(n, ": x")}}}`],
+    ["labels", podLabelsMax, (n) => `workload: {labels: {${names(n, ": x")}}}`],
   ])("takes %s up to %d", (_, max, fields) => {
     expect(idsOf(service(fields(max)))).toEqual([]);
     expect(idsOf(service(fields(max + 1)))).toEqual(["HG160"]);
