@@ -103,13 +103,42 @@ async function startPlain({ stage, given, ports }: Surroundings): Promise<number
   const added = addedShape.parse(
     existsSync(file) ? parse(readFileSync(file, "utf8")) : { filters: [] },
   );
-  const generated = asMap(parse(caseFiles(given).get("edge/envoy.yaml") ?? ""));
+  const generated = generatedEdge(given);
   const whole = mapTree(withClusters(generated, added.clusters), (map) => {
     return moved(withFilters(map, added.filters), ports, own);
   });
   const port = own[listener.port] ?? 0;
   await startEnvoy(stage, { bootstrap: whole, port, adminPort: own[listener.adminPort] ?? 0 });
   return port;
+}
+
+/** A whole proxy, or a user's own with the pieces that are generated for it. */
+function generatedEdge(given: PolicyCase): XdsMap {
+  const { listener } = casePolicy(given).proxies;
+  const files = caseFiles(given);
+  const whole = files.get("edge/envoy.yaml");
+  if (whole !== undefined) return asMap(parse(whole));
+  const piece = (name: string) => parse(files.get(`fragments/edge/${name}.yaml`) ?? "");
+  const address = (port: number) => ({ socket_address: { address: "0.0.0.0", port_value: port } });
+  const manager = {
+    "@type":
+      "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3." +
+      "HttpConnectionManager",
+    stat_prefix: "edge",
+    route_config: { virtual_hosts: piece("virtual_hosts") },
+    http_filters: piece("http_filters"),
+    local_reply_config: piece("local_reply_config"),
+  };
+  const name = "envoy.filters.network.http_connection_manager";
+  const chain = { filters: [{ name, typed_config: manager }] };
+  return asMap({
+    admin: { address: address(listener.adminPort) },
+    layered_runtime: piece("layered_runtime"),
+    static_resources: {
+      listeners: [{ address: address(listener.port), filter_chains: [chain] }],
+      clusters: piece("clusters"),
+    },
+  });
 }
 
 function withClusters(bootstrap: XdsMap, clusters: readonly Json[]): XdsMap {
