@@ -89,6 +89,7 @@ function managersOf({ listeners }: Translation) {
 /** Filters that are on, and the part of their settings with which they would act on everything. */
 const actingParts: Readonly<Record<string, readonly string[]>> = {
   "envoy.filters.http.router": [],
+  "envoy.filters.http.jwt_authn": ["rules"],
   "envoy.filters.http.ratelimit": ["rateLimits"],
   "envoy.filters.http.local_ratelimit": ["tokenBucket"],
   "envoy.filters.http.header_mutation.priority": ["mutations"],
