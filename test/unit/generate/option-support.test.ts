@@ -8,7 +8,7 @@ import {
 import { minorsHaving, type Product, publishedMinors } from "../../support/published-fields.js";
 
 /** Objects that hold whatever Envoy takes. */
-const patches = ["EnvoyFilter", "EnvoyPatchPolicy"];
+const patches = ["EnvoyFilter", "EnvoyPatchPolicy", "ConfigMap of the bootstrap"];
 
 const rows = [...Object.entries(serviceOptionRows), ...Object.entries(listenerOptionRows)].flatMap(
   ([option, { istio, gateway }]) =>
