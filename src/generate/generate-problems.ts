@@ -36,6 +36,12 @@ const targetProblemRows = {
       "Put them beside the filter that sets it (jwt_authn, json_to_metadata): by `--form " +
       "fragments`, or in Istio by a filter of yours before; or build the limit of headers.",
   },
+  HG307: {
+    title: "A whole proxy finds no zones of hosts.",
+    remedy:
+      "Take `--form fragments` and merge the cluster into one of EDS; the proxy needs " +
+      "`node.locality`, and `cluster_manager.local_cluster_name`. Or leave `zoneAware` out.",
+  },
   HG321: {
     title: "The Envoy that is generated for does not have it yet.",
     remedy: "Choose a later `--envoy-version`, or leave it out.",

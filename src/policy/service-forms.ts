@@ -25,6 +25,7 @@ import {
   words,
 } from "./form.js";
 import { portBounds } from "./proxies.js";
+import { retriesForm, timeoutsForm } from "./retry-forms.js";
 import { priorityItemsMax, priorityRulesMax } from "./service-priority.js";
 import {
   askTimes,
@@ -51,8 +52,20 @@ import {
   upstreamTlsShape,
   workloadShape,
 } from "./service-shapes.js";
-import { describedHeaderPattern, labelPattern, podLabelsMax } from "./service-texts.js";
-import { clustersMax, directions, hostsMax, upgradePattern, upgradesMax } from "./services.js";
+import {
+  describedHeaderPattern,
+  labelPattern,
+  podLabelsMax,
+  secretPattern,
+} from "./service-texts.js";
+import {
+  clustersMax,
+  directions,
+  hostsMax,
+  upgradePattern,
+  upgradesMax,
+  upstreamProtocols,
+} from "./services.js";
 import { domainRule, keyRule, valueRule } from "./text-rules.js";
 import {
   adaptiveConcurrencyForm,
@@ -62,8 +75,6 @@ import {
   loadBalancingForm,
   localRateLimitForm,
   outlierDetectionForm,
-  retriesForm,
-  timeoutsForm,
 } from "./upstream-forms.js";
 
 /** The name of a header, or of a part of the request line. */
@@ -79,6 +90,11 @@ const upstreamTls = mapForm(
   {
     shape: upstreamTlsShape,
     docs: "TLS from proxies to a service, validated. {}: by the system's authorities.",
+    exclusive: [
+      ["secret", "caFile"],
+      ["secret", "certFile"],
+      ["secret", "keyFile"],
+    ],
   },
   {
     caFile: row(
@@ -88,6 +104,11 @@ const upstreamTls = mapForm(
     ),
     certFile: row(file, "The proxy's certificate, where the service asks for one."),
     keyFile: row(file, "The key of `certFile`."),
+    secret: row(
+      text({ charsMax: 253 }, secretPattern),
+      "A secret with the authorities that it is trusted by, instead of files.",
+    ),
+    mutual: row(flag, "Whether the proxy shows the secret's certificate.", false),
     serverName: row(
       text({ charsMax: 253 }),
       "The name that is asked for (SNI). Usually its address.",
@@ -105,6 +126,11 @@ const upstream = mapForm(
     address: row(text({ charsMax: 253 }), "A host name or an IP address."),
     port: row(whole(portBounds), "The port."),
     tls: row(orOff(upstreamTls), "TLS to it. Left out: on port 443, and on no other."),
+    protocol: row(
+      words(...upstreamProtocols),
+      "What it speaks; gRPC needs http2. Left out: as its callers do, and behind a listener of " +
+        "TLS http1, or what both sides of its own TLS agree on.",
+    ),
   },
 );
 

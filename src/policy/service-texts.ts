@@ -34,6 +34,16 @@ const labelForm: TextForm = {
   meant: (text) => text.toLowerCase().replaceAll(/[_. ]/g, "-"),
 };
 
+/** Source: Kubernetes, "Object names and IDs", of a DNS subdomain. */
+export const secretPattern = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+
+const secretForm: TextForm = {
+  ...labelForm,
+  what: "a name of a secret",
+  rule: ruleOf(253, "lower-case letters, digits, `-` and `.` between them, at most 253"),
+  isRight: (text) => secretPattern.test(text),
+};
+
 /** The form of a header's name. */
 export const headerPattern = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 
@@ -214,6 +224,11 @@ export function readFilePath(reader: NodeReader, field: Field): string | undefin
 /** Reads the name of a service or namespace: a DNS label. */
 export function readLabel(reader: NodeReader, field: Field): string | undefined {
   return readForm(reader, field, labelForm);
+}
+
+/** Reads the name of a secret: a DNS subdomain. */
+export function readSecretName(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, secretForm);
 }
 
 /** Reads the name of a quota: a label, too. */

@@ -25,7 +25,7 @@ import { type ReadRateLimit, readServiceRateLimit } from "./service-rate-limit.j
 import { serviceShape, upstreamShape, workloadShape } from "./service-shapes.js";
 import { readAddress, readHost, readLabel, readPodLabels } from "./service-texts.js";
 import type { TextRule } from "./text-rules.js";
-import type { AdaptiveConcurrencyPolicy } from "./upstream-policy.js";
+import type { AdaptiveConcurrencyPolicy, UpstreamProtocol } from "./upstream-policy.js";
 import { usualUpgrades } from "./usual-upstream.js";
 
 /** Hosts of one service. */
@@ -74,6 +74,7 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
     localRateLimit: readLocalRateLimit(block),
   };
   const labels = readWorkloadLabels(block);
+  refuseProbe(block, service);
   return (proxies) => {
     const adaptiveConcurrency = readAdaptiveConcurrency(block, proxies.adaptiveConcurrency);
     const admissionControl = readAdmissionControl(block, proxies.admissionControl);
@@ -90,6 +91,16 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
       admissionControl,
     };
   };
+}
+
+/** Envoy asks by gRPC where it speaks HTTP/2 to all hosts alone. */
+function refuseProbe(
+  block: Block,
+  { upstream, healthChecks }: Pick<ServicePolicy, "upstream" | "healthChecks">,
+): void {
+  if (upstream?.protocol !== "http1" || healthChecks?.probe.kind !== "grpc") return;
+  const message = '"healthChecks" ask by gRPC, which is HTTP/2, and the service speaks http1';
+  block.report("healthChecks", { id: "HG207", message, expected: "protocol: http2, or http" });
 }
 
 /** Which proxies a service's protections may be in. */
@@ -192,6 +203,9 @@ function readHosts(block: Block, list: ServiceList): readonly string[] {
   });
 }
 
+/** What a service may speak. */
+export const upstreamProtocols = ["http1", "http2"] as const satisfies readonly UpstreamProtocol[];
+
 /** Protocols that one service's requests may change to. */
 export const upgradesMax = 16;
 
@@ -230,7 +244,11 @@ function readUpstream(service: Block): ServicePolicy["upstream"] {
   const portField = reader.requiredField(fields, "port", "a port, 1 to 65535");
   const port = portField && reader.readWhole(portField, portBounds);
   const tls = readUpstreamTls(block, { address: address ?? "", port: port ?? 0 });
-  return address === undefined || port === undefined ? undefined : { address, port, tls };
+  const protocolField = block.field("protocol");
+  const finding = { id: "HG133", what: "a protocol of a service" } as const;
+  const protocol = protocolField && reader.readChoice(protocolField, upstreamProtocols, finding);
+  if (address === undefined || port === undefined) return undefined;
+  return { address, port, tls, protocol };
 }
 
 /** Limits are only asked for, or only counted, where admission is. */

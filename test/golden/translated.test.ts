@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { gatewayInvariants } from "../support/gateway-invariants.js";
+import { policyCases } from "../support/generated.js";
 import {
   recordedTranslation,
   recordTranslation,
@@ -14,7 +15,13 @@ import { ownFindings } from "../support/translated-lints.js";
 /** The translator takes seconds; on a machine that is busy, many times that. */
 const translateMsMax = 240_000;
 
-const cases = translatedCases().map((given) => [given.name, given] as const);
+const policies = policyCases();
+const cases = [...translatedCases(), ...policies.filter(({ target }) => target === "gateway")].map(
+  (given) => [given.name, given] as const,
+);
+const meshes = [...meshCases(), ...policies.filter(({ target }) => target === "istio")].map(
+  (given) => [given.name, given] as const,
+);
 
 /**
  * What Envoy Gateway's and Istio's own translators make of golden cases: recorded where they are
@@ -32,7 +39,7 @@ describe("recorded translations", () => {
     translateMsMax,
   );
 
-  it.each(meshCases().map((given) => [given.name, given] as const))(
+  it.each(meshes)(
     "%s is made of the objects that are generated now",
     (_, given) => {
       if (process.env["UPDATE_GOLDEN"] === "1") recordMesh(given);
@@ -123,6 +130,14 @@ describe("gatewayInvariants", () => {
       '"localReplyConfig"',
       '"otherConfig"',
       "has no local replies",
+    ],
+    // HTTP/3 beside HTTPS, of which only one is patched.
+    [
+      "every listener has what is generated",
+      "gateway/http3",
+      /"localReplyConfig"(?!.*"localReplyConfig")/,
+      '"otherConfig"',
+      "headgate/shop/https: it has no local replies",
     ],
     [
       "every listener has what is generated",

@@ -2,7 +2,6 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { stringify } from "yaml";
 import { z } from "zod";
 import { type GeneratedCase, generatedCases } from "./generated.js";
 import {
@@ -10,8 +9,8 @@ import {
   isTranslated,
   mapTree,
   readRecord,
-  recordOf,
   translationInput,
+  writeRecord,
   type XdsMap,
 } from "./translated.js";
 
@@ -70,9 +69,8 @@ export function recordMesh(given: GeneratedCase): void {
     });
     return [name, Object.fromEntries(sorted)];
   });
-  const head = `# Made by istio-translate of ${meshDigest(given)}.\n`;
-  const text = stringify(Object.fromEntries(proxies), { aliasDuplicateObjects: false });
-  writeFileSync(recordOf(given), head + text);
+  const of = meshDigest(given);
+  writeRecord(given, { maker: "istio-translate", of, made: Object.fromEntries(proxies) });
 }
 
 /** What was recorded of a case. */

@@ -5,7 +5,7 @@ import { isAtLeastVersion } from "../../src/generate/generate-options.js";
 import { lintPolicy } from "../../src/generate/lint-policy.js";
 import { watchedClusters } from "../../src/generate/observe/envoy-alerts.js";
 import { readEnvoyApi } from "./envoy-api.js";
-import { caseOptions, casePolicy, expectedFiles, type GeneratedCase } from "./generated.js";
+import { caseFiles, caseOptions, casePolicy, type GeneratedCase } from "./generated.js";
 
 /**
  * What `check --envoy` finds in a translated bootstrap (with what Envoys read as they start) that
@@ -66,7 +66,7 @@ const carrierShape = z.union([
 /** With what an EnvoyProxy, or the ConfigMap of Istio's pods, adds to it. */
 function withStart(bootstrap: unknown, given: GeneratedCase): unknown {
   const whole = bootstrapShape.parse(bootstrap);
-  const added = [...expectedFiles(given).values()]
+  const added = [...caseFiles(given).values()]
     .flatMap((text) => parseAllDocuments(text))
     .flatMap((object) => carrierShape.safeParse(object.toJS()).data ?? [])
     .map((text) => bootstrapShape.parse(parse(text)));

@@ -1,9 +1,11 @@
+import type { ServicePolicy } from "../../policy/service-policy.js";
 import type { GenerateProblem, Generator } from "../generator.js";
 import { type MetadataPlace, reportMetadata } from "../metadata-needs.js";
 import { bootstrap } from "./bootstrap.js";
 import { isAddress } from "./domains.js";
 import { fragments } from "./fragments.js";
 import { planProxies } from "./proxies.js";
+import { secretFiles } from "./secrets.js";
 
 /** Whole Envoys, or pieces for ones that are there, of everything that a policy says of proxies. */
 export const generateEnvoy: Generator = (policy, options) => {
@@ -39,7 +41,30 @@ export const generateEnvoy: Generator = (policy, options) => {
     hint: "--form fragments, beside the filter of yours that sets it",
     report,
   };
-  if (isWhole) for (const service of policy.services) reportMetadata(service, metadata);
-  const documents = plans.flatMap((plan) => (isWhole ? [bootstrap(plan)] : fragments(plan)));
+  if (isWhole) {
+    for (const service of policy.services) {
+      reportMetadata(service, metadata);
+      reportZones(service, report);
+    }
+  }
+  const documents = plans.flatMap((plan) => [
+    ...(isWhole ? [bootstrap(plan)] : fragments(plan)),
+    ...secretFiles(plan),
+  ]);
   return { documents, problems: [...problems.values()] };
 };
+
+/** Hosts of a DNS name have no zones, and proxies of ours know no others of their kind. */
+function reportZones(
+  { name, loadBalancing }: ServicePolicy,
+  report: (problem: GenerateProblem) => void,
+): void {
+  if (loadBalancing.zoneAware === undefined) return;
+  report({
+    id: "HG307",
+    spot: { service: name, path: ["loadBalancing", "zoneAware"] },
+    message: "hosts of a DNS name have no zones: the setting would never act in a whole proxy",
+    hint: "--form fragments, for a cluster of EDS in a proxy that knows its own zone",
+    severity: "error",
+  });
+}

@@ -10,7 +10,7 @@ import { localRateLimitPerRoute } from "./local-rate-limit.js";
 import { priorityHeaderPerHost } from "./priority-header.js";
 import { isInQuota, quotasPerRoute } from "./quota-filter.js";
 import { rateLimitPerRoute, virtualHostRateLimits } from "./rate-limit.js";
-import { retryPolicy } from "./retries.js";
+import { hedgePolicy, retryPolicy } from "./retries.js";
 import { type RouteClass, routeClasses } from "./route-classes.js";
 import { allOff, shedRoute, shedRoutes, shedsHere } from "./shed-routes.js";
 import { isAskedHere, isHeldHere } from "./sides.js";
@@ -57,6 +57,7 @@ export function virtualHost(
       service.retries && isHeldHere(service, context)
         ? retryPolicy(service.retries, context.options.envoyVersion)
         : undefined,
+    hedge_policy: isHeldHere(service, context) ? hedgePolicy(service.retries) : undefined,
     rate_limits: isAskedHere(context) ? virtualHostRateLimits(service, context) : undefined,
     typed_per_filter_config: perService(service, context, filters),
     routes,

@@ -9,7 +9,7 @@ import { reportOptions } from "../option-support.js";
 import { backendTrafficPolicy } from "./backend-traffic-policy.js";
 import { controllerConfig } from "./controller-config.js";
 import { backendTlsPolicy, extensionPolicy, referenceGrant } from "./extension-policy.js";
-import { gatewayListeners, gatewayPlace, routePlace, xdsClusterPrefix } from "./gateway-names.js";
+import { gatewayListeners, gatewayPlace, routePlace, ruleCluster } from "./gateway-names.js";
 import { envoyMinorsAhead } from "./gateway-version.js";
 import { patchPolicy, servicePatchPolicy } from "./patch-policy.js";
 import { clientTrafficPolicy, envoyProxy } from "./proxy-objects.js";
@@ -72,14 +72,15 @@ function gatewayContext(
 /** Headgate drives breakers by the names of clusters, and has to know them. */
 function reportCluster(service: ServicePolicy, context: EnvoyContext): void {
   if (service.concurrency?.feedback.includes("circuitBreakers") !== true) return;
-  const prefix = xdsClusterPrefix(service, context);
-  if (service.clusters.some((name) => name.startsWith(prefix))) return;
+  const first = ruleCluster(service, routePlace(service, context));
+  const isOfRule = (name: string): boolean => name.replace(/\/rule\/\d+/, "/rule/0") === first;
+  if (service.clusters.some(isOfRule)) return;
   context.report({
     id: "HG345",
     spot: { service: service.name, path: ["clusters"] },
     message:
       "Headgate cannot drive the service's breaker: Envoy Gateway calls its cluster otherwise",
-    hint: `add clusters: ["${prefix}0"], and those of the HTTPRoute's further rules`,
+    hint: `add clusters: ["${first}"], and those of the HTTPRoute's further rules`,
     severity: "error",
   });
 }

@@ -1,6 +1,7 @@
 import { clusterNames } from "../../policy/service-clusters.js";
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { objectName } from "../custom-object.js";
+import { ruleCluster } from "../gateway/gateway-names.js";
 import type { GeneratedPolicy, GenerateOptions } from "../generator.js";
 import type { AlertRule } from "./alert.js";
 import { by, grows } from "./alert-queries.js";
@@ -88,7 +89,8 @@ const ejectedAlert: AlertRule<AlertName> = {
  */
 export function watchedClusters(service: ServicePolicy, namespace: string): readonly string[] {
   const { name, namespace: own = namespace } = service;
-  const names = [...clusterNames(service), `httproute/${own}/${objectName(name)}/rule/0`];
+  const route = { name: objectName(name), namespace: own };
+  const names = [...clusterNames(service), ruleCluster(service, route)];
   return [...new Set(names)];
 }
 

@@ -62,5 +62,8 @@ function unique(texts: readonly string[]): readonly string[] {
 
 /** A name; where Envoy Gateway calls a cluster by an HTTPRoute's rule, those of all its rules. */
 function namePattern(name: string): string {
-  return literalPattern(name).replace(/^(httproute\/.+\/rule\/)\d+$/, "$1[0-9]+");
+  return literalPattern(name).replace(
+    /^(httproute\/.+\/rule\/)\d+(\/backend\/\d+)?$/,
+    "$1[0-9]+$2",
+  );
 }

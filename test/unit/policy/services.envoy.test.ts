@@ -132,7 +132,27 @@ describe("parsePolicy(), of what Envoy holds", () => {
     const { upstream } = serviceOf(`upstream: {address: orders.bank.example, port: ${port}${tls}}`);
     expect(upstream?.tls?.serverName).toBe(name);
     expect(upstream?.tls?.subjectAltNames).toEqual(name && [name]);
-    expect(upstream?.tls?.caFile).toBe(name && "/etc/ssl/certs/ca-certificates.crt");
+    const caFile = "/etc/ssl/certs/ca-certificates.crt";
+    if (name !== undefined) expect(upstream?.tls).toMatchObject({ kind: "files", caFile });
+  });
+
+  it.each<readonly [string, readonly string[]]>([
+    ["{secret: shop.tls, serverName: a}", []],
+    ["{secret: shop, mutual: true}", []],
+    ["{secret: shop, caFile: /a}", ["HG126"]],
+    ["{secret: shop, certFile: /a, keyFile: /b}", ["HG126"]],
+    ["{mutual: true}", ["HG207"]],
+  ])("looks at TLS of %s", (tls, ids) => {
+    expect(idsOf(service(`upstream: {address: a, port: 1, tls: ${tls}}`))).toEqual(ids);
+  });
+
+  it.each<readonly [string, readonly string[]]>([
+    ["protocol: http2}, healthChecks: {grpc: {}}", []],
+    ["protocol: http1}, healthChecks: {http: {path: /}}", []],
+    ["protocol: http1}, healthChecks: {grpc: {}}", ["HG207"]],
+    ["protocol: h2c}", ["HG133"]],
+  ])("looks at an upstream of %s", (fields, ids) => {
+    expect(idsOf(service(`upstream: {address: a, port: 1, ${fields}`))).toEqual(ids);
   });
 
   it("waits for refusals only where they are tried again", () => {

@@ -63,6 +63,7 @@ describe("generateEnvoy()", () => {
 
   it("makes no sidecar of a service of others, which callers speak TLS to", () => {
     const tls = {
+      kind: "files" as const,
       caFile: "/ca.pem",
       certificate: undefined,
       serverName: "bank.example",

@@ -115,7 +115,7 @@ describe("generateKubernetes()", () => {
   ])("reads messages of whatever headers a listener %s lets in", (listener, bytesMax) => {
     const given = policy(`${limits}  proxies: {listener: ${listener}}\n`);
     const { documents } = generateKubernetes(given, options);
-    const [deployment] = documents.filter(({ path }) => path === "deployment.yaml");
+    const [deployment] = documents.filter(({ path }) => path === "plain/deployment.yaml");
     expect(JSON.stringify(deployment?.parts)).toContain(
       `{"name":"HEADGATE_REQUEST_BYTES_MAX","value":"${bytesMax}"}`,
     );
