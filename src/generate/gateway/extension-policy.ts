@@ -162,7 +162,7 @@ export function referenceGrant(context: EnvoyContext): TreeMap | undefined {
   );
 }
 
-/** What Envoy Gateway calls Headgate there, which may be one of several in a policy of the user's. */
+/** What Envoy Gateway calls Headgate there: maybe one of several in a policy of the user's. */
 export function serviceExtProc(
   service: ServicePolicy,
   context: EnvoyContext,

@@ -1,11 +1,12 @@
 import { quoteText } from "../../policy/problem.js";
 import { formatJsonPath, type JsonPath } from "../check/check-problem.js";
+import { objectName } from "../custom-object.js";
 import type { Tree, TreeMap } from "../document.js";
 import type { GenerateProblem, PolicySpot } from "../generator.js";
 import { isPlainMap, mapIn, type PlainMap, type PlainValue, plainTree } from "../plain-tree.js";
 import { asMap } from "../tree-members.js";
 import type { ExistingObject } from "./existing-object.js";
-import { type MergeRule, mergeRuleOf, type PlainObject } from "./merge-rules.js";
+import { istioGroup, type MergeRule, mergeRuleOf, type PlainObject } from "./merge-rules.js";
 import { type MergeConflict, type MergeStyle, mergeMaps } from "./merge-values.js";
 
 /** What came of objects that are generated, beside those of a user. */
@@ -35,13 +36,12 @@ export function mergeInto(
     if (object === undefined) return [tree];
     const own = sameObjects(users, object);
     const place = { service, problems };
-    const shown = own.isReplaced ? [] : [tree];
-    if (shown.length > 0) reportTaken(users, own.same, plainMap(object), place);
+    const shown = own.isReplaced ? [] : [withFreeName(tree, { users, same: own.same }, place)];
     if (own.rule === undefined || own.same.length === 0) return shown;
-    reportAmbiguous(own.rule, own.same, own.plain, place);
+    reportAmbiguous(own.rule, own, place);
     merged.push(...own.same);
     const { rule } = own;
-    return [...shown, ...own.same.map((one) => mergeObject(one, object, rule, place))];
+    return [...shown, ...own.same.map((one) => mergeObject(one, { ours: object, rule }, place))];
   });
   return { objects, problems, merged };
 }
@@ -91,10 +91,10 @@ function plainOf({ namespace, object }: ExistingObject): PlainObject {
 
 function mergeObject(
   user: ExistingObject,
-  ours: TreeMap,
-  { style, merge = mergeMaps }: MergeRule,
+  { ours, rule }: { readonly ours: TreeMap; readonly rule: MergeRule },
   place: ReportPlace,
 ): Tree {
+  const { style, merge = mergeMaps } = rule;
   const conflicts: MergeConflict[] = [];
   const settings = asMap(ours["spec"]) ?? {};
   const at = { path: ["spec"], style, conflicts };
@@ -162,31 +162,41 @@ function policyPath(path: JsonPath): PolicySpot["path"] {
   return policyPaths.find(([name]) => path.includes(name))?.[1] ?? [];
 }
 
-/** Ours would be applied over an object of the user's that is for something else. */
-function reportTaken(
-  users: readonly ExistingObject[],
-  same: readonly ExistingObject[],
-  ours: PlainMap,
+/**
+ * Ours under a name that no other object of the user's has, over which it would be applied. Only
+ * policies of Envoy Gateway are known elsewhere by their names.
+ */
+function withFreeName(
+  tree: Tree,
+  { users, same }: Readonly<Record<"users" | "same", readonly ExistingObject[]>>,
   place: ReportPlace,
-): void {
-  const { name, namespace } = mapIn(ours, "metadata");
+): Tree {
+  const ours = asMap(tree) ?? {};
+  const { name = "", namespace } = asMap(ours["metadata"]) ?? {};
   const [group = ""] = String(ours["apiVersion"]).split("/");
-  const taken = users.find((one) => {
-    const isKind = one.group === group && one.kind === ours["kind"] && !same.includes(one);
-    return isKind && one.name === name && one.namespace === namespace;
-  });
-  if (taken === undefined) return;
+  const findTaken = (wanted: Tree): ExistingObject | undefined => {
+    return users.find((one) => {
+      const isKind = one.group === group && one.kind === ours["kind"] && !same.includes(one);
+      return isKind && one.name === wanted && one.namespace === namespace;
+    });
+  };
+  const other = group === istioGroup ? objectName(`headgate-${String(name)}`) : name;
+  const taken = findTaken(name);
+  if (taken === undefined) return tree;
+  if (findTaken(other) === undefined) {
+    return { ...ours, metadata: { ...asMap(ours["metadata"]), name: other } };
+  }
   report(place, {
     message: `${placedTitle(taken)} is for something else, and one of that name is generated`,
     hint: "give yours another name",
   });
+  return tree;
 }
 
 /** Of two for one only one acts, and one for several would tell them all what is one's. */
 function reportAmbiguous(
   { subject, isShared, kind }: MergeRule,
-  same: readonly ExistingObject[],
-  ours: PlainObject,
+  { same, plain: ours }: { readonly same: readonly ExistingObject[]; readonly plain: PlainObject },
   place: ReportPlace,
 ): void {
   for (const [index, user] of same.entries()) {

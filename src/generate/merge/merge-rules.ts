@@ -32,7 +32,7 @@ export interface MergeRule {
 }
 
 /** Those that have one object of a kind for a host, a workload or a target. */
-export const mergeRules: readonly MergeRule[] = [
+const mergeRules: readonly MergeRule[] = [
   {
     group: istioGroup,
     kind: "DestinationRule",

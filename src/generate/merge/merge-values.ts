@@ -53,7 +53,7 @@ function mergeValues(theirs: PlainValue, ours: Tree, place: MergePlace): Tree {
   const { path, style, conflicts } = place;
   const name = String(path.at(-1));
   const map = asMap(ours);
-  if (isPlainMap(theirs) && map !== undefined && !isWhole(name, theirs, map, style)) {
+  if (isPlainMap(theirs) && map !== undefined && !isWhole(theirs, map, place)) {
     return mergeMaps(theirs, map, place);
   }
   const lists = style.lists ?? {};
@@ -65,8 +65,8 @@ function mergeValues(theirs: PlainValue, ours: Tree, place: MergePlace): Tree {
   return theirs;
 }
 
-function isWhole(name: string, theirs: PlainMap, ours: TreeMap, { wholes }: MergeStyle): boolean {
-  if (wholes.includes(name)) return true;
+function isWhole(theirs: PlainMap, ours: TreeMap, { path, style }: MergePlace): boolean {
+  if (style.wholes.includes(String(path.at(-1)))) return true;
   const [type, other] = [theirs["type"], ours["type"]];
   return type !== undefined && other !== undefined && !isSameValue(type, plainTree(other));
 }
