@@ -80,7 +80,7 @@ function sizeProblem(file: string): ExistingProblem {
     message: "there is too much of it",
     excerpt: "",
     caret: { start: 0, length: 1 },
-    expected: `at most ${existingCharsMax} characters in all, and ${existingDocumentsMax} documents`,
+    expected: `at most ${existingCharsMax} characters, ${existingDocumentsMax} documents a file`,
   };
 }
 

@@ -29,6 +29,7 @@ export function mergeInto(
   ours: readonly Tree[],
   service: string | undefined,
 ): MergedObjects {
+  if (users.length === 0) return { objects: ours, problems: [], merged: [] };
   const problems: GenerateProblem[] = [];
   const merged: ExistingObject[] = [];
   const objects = ours.flatMap((tree) => {
@@ -122,7 +123,7 @@ export function reportConflicts(
         : `stays ${own}, and the policy says ${other}`;
     problems.push({
       id: "HG349",
-      spot: { service, path: service === undefined ? ["proxies", "listener"] : policyPath(path) },
+      spot: { service, path: service === undefined ? proxiesPath(user) : policyPath(path) },
       message: `${place} ${words}`,
       hint: "leave it out of your object, or say the same in the policy",
       severity: "warning",
@@ -157,6 +158,10 @@ const policyPaths: readonly (readonly [name: string, path: PolicySpot["path"]])[
   ["extProc", ["admission"]],
   ["tls", ["upstream", "tls"]],
 ];
+
+function proxiesPath({ kind }: ExistingObject): PolicySpot["path"] {
+  return ["proxies", kind === "DestinationRule" ? "headgate" : "listener"];
+}
 
 function policyPath(path: JsonPath): PolicySpot["path"] {
   return policyPaths.find(([name]) => path.includes(name))?.[1] ?? [];
