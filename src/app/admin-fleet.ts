@@ -1,5 +1,5 @@
 import { priorities, refusalCauses } from "../core/admission-settings.js";
-import type { NodeReport, ServiceShares } from "../core/feedback.js";
+import { type NodeReport, reservedHighOf, type ServiceShares } from "../core/feedback.js";
 import type { Admission } from "../decide/admission.js";
 import type { AdmissionCounts } from "../decide/admission-counts.js";
 import type { ServiceAdmission } from "../decide/service-admission.js";
@@ -78,7 +78,7 @@ function stateOf(
     waitingCount: own.waitingCount,
     ...totalsOf(admission?.counts),
     overflowPerSecond: shared?.facts.overflowPerSecond ?? 0,
-    reservedHigh: [...(shared?.shares.values() ?? [])].reduce((sum, { high }) => sum + high, 0),
+    reservedHigh: shared === undefined ? 0 : reservedHighOf(shared),
     shares: shared === undefined ? [] : sharesOf(parts, name, shared),
   };
 }

@@ -62,10 +62,17 @@ export function isOwnPolicy({ rules, services, quotas }: Policy): boolean {
   );
 }
 
-/** Whether a client on this machine that goes there reaches the port. */
+/**
+ * Whether a client on this machine that goes there reaches the port: by its own address, or by any
+ * of the machine's own where it listens on one of those or on all.
+ */
 function isOwn(server: string, { host, port }: { host: string; port: number }): boolean {
   const at = server.lastIndexOf(":");
   if (Number(server.slice(at + 1)) !== port) return false;
   const name = server.slice(0, at).replace(/^\[(.*)\]$/, "$1");
-  return name === host || isLoopbackHost(name);
+  return name === host || (isLoopbackHost(name) && (isWildcard(host) || isLoopbackHost(host)));
+}
+
+function isWildcard(host: string): boolean {
+  return host === "" || host === "0.0.0.0" || host === "::";
 }

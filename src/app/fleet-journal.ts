@@ -1,4 +1,4 @@
-import type { ServiceShares, ShareSheet } from "../core/feedback.js";
+import { reservedHighOf, type ServiceShares, type ShareSheet } from "../core/feedback.js";
 import type { LoopEvent } from "../fleet/shared-loop.js";
 import type { Logger } from "./logger.js";
 import { remedyOf } from "./store-remedies.js";
@@ -65,8 +65,9 @@ export class FleetJournal {
     for (const service of this.#overflowing.keys()) {
       if (!services.has(service)) this.#overflowing.delete(service);
     }
-    for (const [service, { limit, gate, facts }] of services) {
-      this.#noteOverflow(service, limit, facts);
+    for (const [service, shares] of services) {
+      const { limit, gate, facts } = shares;
+      this.#noteOverflow(service, shares);
       const before = this.#told.get(service);
       const isNew = before === undefined || isMove(before.limit, limit) || before.gate !== gate;
       told.set(service, isNew ? { limit, gate } : before);
@@ -78,9 +79,10 @@ export class FleetJournal {
     this.#told = told;
   }
 
-  #noteOverflow(service: string, limit: number, facts: ServiceShares["facts"]): void {
+  #noteOverflow(service: string, shares: ServiceShares): void {
+    const { limit, facts } = shares;
     const calm = this.#overflowing.get(service);
-    const line = { service, limit, ...facts };
+    const line = { service, limit, reservedHigh: reservedHighOf(shares), ...facts };
     if (facts.overflowPerSecond > 0) {
       this.#overflowing.set(service, 0);
       if (calm !== undefined) return;

@@ -3,6 +3,7 @@ import { exitCodes } from "../app/failure.js";
 import { policyVersion, readErrorWords, readPolicyFiles } from "../app/policy-files.js";
 import { lookUp, thisMachine } from "../dev/provision.js";
 import { hasObjects } from "../generate/check/check-objects.js";
+import { kustomizationFile } from "../generate/custom-object.js";
 import type { Document } from "../generate/document.js";
 import { generate } from "../generate/generate.js";
 import { generatedPolicy } from "../generate/generated-policy.js";
@@ -153,8 +154,9 @@ async function isVerified({ run, documents }: Made): Promise<boolean> {
     return true;
   }
   if (objects?.kind === "asked") {
-    const { command, refusal } = objects;
-    if (refusal === undefined) output.err(`Verified by ${command}.`);
+    const { command, refusal, leavesOut } = objects;
+    const words = leavesOut === undefined ? "" : `, by their schemas alone: ${leavesOut}`;
+    if (refusal === undefined) output.err(`Verified by ${command}${words}.`);
     else output.err(`${command} refuses it: ${visibleLines(refusal)}\nNothing was written.`);
     return refusal === undefined;
   }
@@ -192,8 +194,10 @@ async function handOut(made: Made): Promise<number> {
   if (files.length > 1 && made.documents.some(({ kind }) => kind.format !== "yaml")) {
     return fail(context, `${files.length} files of several kinds go to a folder: name it in --out`);
   }
-  const texts = files.map(({ path, text }) =>
-    files.length > 1 ? `# File: ${path}\n${text}` : text,
+  // What is piped into `kubectl apply -f -` is objects; a kustomization names files.
+  const objects = files.filter(({ path }) => path !== kustomizationFile);
+  const texts = objects.map(({ path, text }) =>
+    objects.length > 1 ? `# File: ${path}\n${text}` : text,
   );
   context.output.out(texts.join("---\n"));
   return exitCodes.ok;

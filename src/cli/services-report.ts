@@ -8,11 +8,17 @@ import { drawBar } from "./bar.js";
 import { many } from "./many.js";
 import type { Drawing } from "./print.js";
 import { countText, isOfFleet, percentText, replicaText, safeText, waitText } from "./quantity.js";
-import { drawTable } from "./text-table.js";
+import { type Column, drawTable } from "./text-table.js";
 
 const shareBarColumns = 20;
 
-/** Services for people. */
+/** In the place of a replica's name: what all of them share, or count together. */
+const wholeFleet = "all";
+
+/**
+ * Services for people. Where Envoys share a limit, what is the fleet's has a row of its own above
+ * those of replicas, which then have what is theirs alone.
+ */
 export function drawServices(
   { services }: ListServicesResponse,
   { style, columnsMax }: Drawing,
@@ -20,42 +26,81 @@ export function drawServices(
   if (services.length === 0) return ["The policy in force has no services with admission."];
   const isFleet = isOfFleet(services);
   const overflows = services.some(({ overflowPerSecond }) => overflowPerSecond > 0);
+  const reserves = services.some(({ reservedHigh }) => reservedHigh > 0n);
   // 80 columns have no room for everything.
-  const hasLeast = !isFleet && !overflows;
-  return drawTable(
-    [
-      { title: "service", isFlexible: true, paint: style.bold },
-      { title: "law", isFlexible: true },
-      { title: "in use", align: "right" },
-      { title: "rtt", align: "right" },
-      ...(hasLeast ? [{ title: "least", align: "right" } as const] : []),
-      { title: "gate", paint: (cell) => (cell.startsWith("open") ? cell : style.bad(cell)) },
-      { title: "shed", align: "right" },
-      { title: "waiting", align: "right" },
-      { title: "refused", align: "right" },
-      ...(overflows ? [{ title: "overflow", align: "right", paint: style.bad } as const] : []),
-      ...(isFleet ? [{ title: "replica" }] : []),
-    ],
-    services.map((service) => [
-      safeText(service.name),
-      safeText(service.law),
-      inUseText(service),
-      millisText(service.rttMs),
-      ...(hasLeast ? [millisText(service.minRttMs)] : []),
-      service.gate === "" ? "-" : safeText(service.gate),
-      percentText(service.rejectRatio),
-      countText(service.waiting),
-      countText(service.refused),
-      ...(overflows ? [overflowText(service)] : []),
-      ...(isFleet ? [replicaText(service.replica)] : []),
-    ]),
-    columnsMax,
-  );
+  const hasLeast = !isFleet && !overflows && !reserves;
+  const hasRtt = !overflows || !reserves;
+  const rowOf = (service: Service): readonly string[] => [
+    safeText(service.name),
+    safeText(service.law),
+    inUseText(service),
+    ...(reserves ? [reservedText(service)] : []),
+    ...(hasRtt ? [millisText(service.rttMs)] : []),
+    ...(hasLeast ? [millisText(service.minRttMs)] : []),
+    service.gate === "" ? "-" : safeText(service.gate),
+    percentText(service.rejectRatio),
+    countText(service.waiting),
+    countText(service.refused),
+    ...(overflows ? [overflowText(service)] : []),
+    ...(isFleet ? [replicaText(service.replica)] : []),
+  ];
+  const columns: readonly Column[] = [
+    { title: "service", isFlexible: true, paint: style.bold },
+    { title: "law", isFlexible: true },
+    { title: "in use", align: "right" },
+    ...(reserves ? [{ title: "HIGH", align: "right" } as const] : []),
+    ...(hasRtt ? [{ title: "rtt", align: "right" } as const] : []),
+    ...(hasLeast ? [{ title: "least", align: "right" } as const] : []),
+    { title: "gate", paint: (cell) => (/^(open|-?\s*$)/.test(cell) ? cell : style.bad(cell)) },
+    { title: "shed", align: "right" },
+    { title: waitingTitle, align: "right" },
+    { title: refusedTitle, align: "right" },
+    ...(overflows ? [{ title: "overflow", align: "right", paint: style.bad } as const] : []),
+    ...(isFleet ? [{ title: replicaTitle }] : []),
+  ];
+  const ownTitles = [waitingTitle, refusedTitle, replicaTitle];
+  const own = (row: readonly string[]): readonly string[] =>
+    row.map((cell, i) => (ownTitles.includes(columns[i]?.title ?? "") ? cell : ""));
+  const rows = byName(services).flatMap((ofOne) => {
+    const whole = isFleet ? wholeOf(ofOne) : undefined;
+    if (whole === undefined) return ofOne.map(rowOf);
+    return [rowOf(whole), ...ofOne.map((one) => own(rowOf(one)))];
+  });
+  return drawTable(columns, rows, columnsMax);
+}
+
+const waitingTitle = "waiting";
+const refusedTitle = "refused";
+const replicaTitle = "replica";
+
+function byName(services: readonly Service[]): readonly (readonly Service[])[] {
+  const names = [...new Set(services.map(({ name }) => name))];
+  return names.map((name) => services.filter((one) => one.name === name));
+}
+
+/** A service whose limit Envoys share, as the fleet has it; undefined where none share it. */
+function wholeOf(ofOne: readonly Service[]): Service | undefined {
+  const shared = ofOne.find(({ shares }) => shares.length > 0);
+  if (shared === undefined) return undefined;
+  const sum = (of: (one: Service) => bigint): bigint =>
+    ofOne.reduce((total, one) => total + of(one), 0n);
+  return {
+    ...shared,
+    waiting: sum(({ waiting }) => waiting),
+    refused: sum(({ refused }) => refused),
+    overflowPerSecond: Math.max(...ofOne.map(({ overflowPerSecond }) => overflowPerSecond)),
+    replica: wholeFleet,
+  };
 }
 
 function inUseText({ inFlight, concurrencyLimit }: Service): string {
   if (concurrencyLimit === 0n) return countText(inFlight);
   return `${countText(inFlight)} of ${countText(concurrencyLimit)}`;
+}
+
+/** The part of the limit that only Envoy's priority HIGH may use. */
+function reservedText({ reservedHigh }: Service): string {
+  return reservedHigh === 0n ? "-" : countText(reservedHigh);
 }
 
 /** What Envoys' breakers refuse: admission never sees it. */

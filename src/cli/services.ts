@@ -27,9 +27,11 @@ export function addServices(program: Command, context: CommandContext): void {
     .addHelpText(
       "after",
       `
-Each replica has a row. \`shed\` and \`refused\` are what Headgate refuses, now and
-since it started; \`overflow\` is what circuit breakers of Envoys refuse before
-anybody is asked: they know no classes.
+Each replica has a row. Where Envoys share a limit, the row \`all\` has what is
+the fleet's, and those below it what each replica has. \`shed\` and \`refused\`
+are what Headgate refuses, now and since it started; \`overflow\` is what circuit
+breakers of Envoys refuse before anybody is asked: they know no classes, but
+that \`HIGH\` is the part of the limit that is kept for critical requests.
 \`headgate fleet\` shows how Envoys share a limit; \`headgate gate\` when a gate
 opens.
 

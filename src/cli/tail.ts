@@ -13,12 +13,12 @@ import {
   type FleetViewFlags,
   runAdmin,
 } from "./admin-command.js";
-import { followBreakers } from "./breaker-refusals.js";
 import type { CommandContext } from "./context.js";
 import { entriesHelp, parseEntries } from "./key-selector.js";
 import { readCount, readPart } from "./number-flags.js";
 import type { Drawing } from "./print.js";
 import { clockText, countText, entriesText, replicaText, safeText } from "./quantity.js";
+import { followerOf, followRefusals, refusalLooks } from "./service-refusals.js";
 import { cutText } from "./text-width.js";
 
 interface TailFlags extends FleetViewFlags {
@@ -64,7 +64,7 @@ export function addTail(program: Command, context: CommandContext): void {
 It follows all replicas, until Ctrl-C. What comes too fast is left
 out, and counted on standard error. JSON has one decision a line, YAML one a
 document. For people, and without a domain, rule or entries, it says each second
-what circuit breakers refuse: Envoys report sums, no single requests.
+what admission and circuit breakers refuse: sums, no single requests.
 ${entriesHelp}
 
 ${adminExitCodes}`,
@@ -92,8 +92,10 @@ async function tail(domain: string, flags: TailFlags, call: AdminCall): Promise<
   const ending = new AbortController();
   const stop = context.terminal.onEnd(() => ending.abort());
   const isOfAll = request.domain + request.ruleLabel === "" && request.having.length === 0;
-  const stopBreakers =
-    isOfAll && call.printer.format === "table" ? followBreakers(call, request) : () => {};
+  const stopRefusals =
+    isOfAll && call.printer.format === "table"
+      ? followRefusals(refusalLooks(call, request), followerOf(call))
+      : () => {};
   try {
     // It lasts as long as somebody looks.
     const options = { signal: ending.signal, timeoutMs: 0 };
@@ -106,7 +108,7 @@ async function tail(domain: string, flags: TailFlags, call: AdminCall): Promise<
     if (!isOurEnd || thrown.code !== Code.Canceled) throw thrown;
   } finally {
     stop();
-    stopBreakers();
+    stopRefusals();
     ending.abort();
   }
   return undefined;

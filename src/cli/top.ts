@@ -14,10 +14,10 @@ import {
   runAdmin,
   usageFailure,
 } from "./admin-command.js";
-import { breakerRows } from "./breaker-refusals.js";
 import type { CommandContext } from "./context.js";
 import { isWatched, readEvery, roomBeside, watch } from "./live-command.js";
 import { readCount } from "./number-flags.js";
+import { refusalLooks, refusalRows } from "./service-refusals.js";
 import { drawTop, type TopBy, type TopView } from "./top-report.js";
 
 interface TopFlags extends FleetViewFlags {
@@ -65,10 +65,10 @@ export function addTop(program: Command, context: CommandContext): void {
       "after",
       `
 On a terminal it is drawn again until q or Ctrl-C; h, d and n show hits, denials
-and keys near their limit. Without DOMAIN, the services whose requests circuit
-breakers refuse stand below, as Envoys report; -o json has keys alone.
-What is counted is a sample of the calls that each
-replica has seen; \`100 -4\` means that it may be 4 fewer.
+and keys near their limit. Without DOMAIN, the services whose requests admission
+or circuit breakers refuse stand below: how many a second, and at a first look
+how many so far; -o json has keys alone. What is counted is a sample of the
+calls that each replica has seen; \`100 -4\` means that it may be 4 fewer.
 
 ${adminExitCodes}`,
     )
@@ -90,18 +90,19 @@ async function top(domain: string, flags: TopFlags, call: AdminCall): Promise<un
   const look = (count: number): Promise<TopView> => {
     return ask(call, { by, domain, ruleLabel: flags.rule ?? "", count, thisReplica });
   };
-  const breakers = async (): Promise<readonly string[]> => {
+  const lookAtRefusals = refusalLooks(call, { thisReplica });
+  const refusals = async (): Promise<readonly string[]> => {
     if (domain !== "" || printer.format !== "table") return [];
-    return breakerRows(call, { thisReplica });
+    return refusalRows(call, lookAtRefusals);
   };
   if (!isWatched(call, flags)) {
-    const [view, below] = await Promise.all([look(asked ?? usualCount), breakers()]);
+    const [view, below] = await Promise.all([look(asked ?? usualCount), refusals()]);
     printOnce(view, below, call);
     noteSilent(call, view.answer.silentReplicas);
     return undefined;
   }
   const draw = async (): Promise<readonly string[]> => {
-    const below = await breakers();
+    const below = await refusals();
     const room = roomBeside(otherLines + below.length, call);
     const view = await look(Math.min(asked ?? room, room, topCountMax));
     const foot = printer.drawing().style.dim("q ends   h hits   d denials   n near the limit");

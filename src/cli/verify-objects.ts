@@ -14,6 +14,8 @@ interface Verifier {
   readonly args: (files: readonly string[], all: string) => readonly string[];
   /** What it says at the end where it has taken all objects, and something else is not there. */
   readonly taken?: string;
+  /** What it does not look at, as a sentence's end. */
+  readonly leavesOut?: string;
 }
 
 const verifiers: Partial<Record<Target, Verifier>> = {
@@ -26,13 +28,19 @@ const verifiers: Partial<Record<Target, Verifier>> = {
     args: (_, all) => ["x", "translate", "--from", "gateway-api", "--to", "ir", "-f", all],
     // It has read them all by then; what it would make of them takes the user's Gateway.
     taken: "the GatewayClass resource is required",
+    leavesOut: "patches are applied to your Gateway and HTTPRoutes, which are not here",
   },
 };
 
 /** What came of asking the program of a target; undefined: there is none for it. */
 export type ObjectsVerdict =
   | { readonly kind: "missing"; readonly command: string }
-  | { readonly kind: "asked"; readonly command: string; readonly refusal: string | undefined };
+  | {
+      readonly kind: "asked";
+      readonly command: string;
+      readonly refusal: string | undefined;
+      readonly leavesOut: string | undefined;
+    };
 
 /**
  * Lets `istioctl` or `egctl` look at all objects, where PATH has it.
@@ -46,7 +54,7 @@ export async function verifyObjects(
 ): Promise<ObjectsVerdict | undefined> {
   const verifier = verifiers[target];
   if (verifier === undefined) return undefined;
-  const { command, args, taken } = verifier;
+  const { command, args, taken, leavesOut } = verifier;
   const [program] = onPath(command, { PATH: path });
   if (program === undefined) return { kind: "missing", command };
   const folder = await mkdtemp(join(tmpdir(), "headgate-verify-"));
@@ -65,7 +73,7 @@ export async function verifyObjects(
     await writeFile(all, texts.flatMap(([, parts]) => parts).join("---\n"));
     const refusal = await runVerifier(program, args(files, all), folder);
     const isTaken = taken !== undefined && refusal?.endsWith(taken) === true;
-    return { kind: "asked", command, refusal: isTaken ? undefined : refusal };
+    return { kind: "asked", command, refusal: isTaken ? undefined : refusal, leavesOut };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -99,6 +99,11 @@ export interface NodeShare {
   readonly high: number;
 }
 
+/** The part of a service's limit that Envoys keep for their priority HIGH. */
+export function reservedHighOf({ shares }: Pick<ServiceShares, "shares">): number {
+  return [...shares.values()].reduce((sum, { high }) => sum + high, 0);
+}
+
 /** What the limit was made of, for people. */
 export interface ServiceFacts {
   /** Over the fleet. */

@@ -1,4 +1,4 @@
-import type { BodyStyle, HeaderStyle } from "./limit.js";
+import { type BodyStyle, type HeaderStyle, type LimitUnit, unitSeconds } from "./limit.js";
 import {
   type CurrentLimit,
   type DescriptorVerdict,
@@ -139,10 +139,11 @@ function namedHeaders(
  *
  * Both say hits for a number of seconds, and each is true again and again: `r` hits in every `t`
  * seconds fit, at once or spread out, and `q` hits in every `w`. So neither pair is more than the
- * rate, and `t` is not when a bucket is unused. Where `r` is 0, `t` is the wait until a hit fits.
+ * rate, and `t` is not when a bucket is unused, or a window ends. Where `r` is 0, `t` is the wait
+ * until a hit fits.
  *
- * Example: 100 a minute, of which 1 is used: `q=100;w=60`, and `r=99;t=60`. With a burst of 10 it
- * is `q=10;w=6`.
+ * Example: 100 a minute, of which 1 is used: `q=100;w=60`, and `r=99;t=60`, also where they are
+ * counted in windows and this one ends in 20 s. With a burst of 10 it is `q=10;w=6`.
  *
  * Source: draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4; RFC 9651 for strings.
  */
@@ -171,9 +172,8 @@ interface HitWindow {
 /** What the limit gives for good. */
 function quotaWindow({ currentLimit }: LimitedStatus): HitWindow {
   const { hits, burst, unit, unitMultiplier, algorithm } = currentLimit;
-  if (algorithm?.kind === "fixed_window" || burst >= hits) {
-    return { hits, seconds: periodSeconds(unit, unitMultiplier) };
-  }
+  if (algorithm?.kind === "fixed_window") return { hits, seconds: longestSeconds(currentLimit) };
+  if (burst >= hits) return { hits, seconds: periodSeconds(unit, unitMultiplier) };
   return drainedWindow(currentLimit, burst);
 }
 
@@ -185,7 +185,9 @@ function remainingWindow(status: LimitedStatus): HitWindow {
   const periodS = periodSeconds(unit, unitMultiplier);
   if (algorithm?.kind === "fixed_window") {
     // An unused window has no end yet that could be told.
-    return { hits: limitRemaining, seconds: resetSeconds || periodS };
+    const endsInSeconds = resetSeconds || longestSeconds(currentLimit);
+    if (limitRemaining === 0) return { hits: 0, seconds: endsInSeconds };
+    return countedWindow(currentLimit, limitRemaining, endsInSeconds);
   }
   if (limitRemaining > 0) return drainedWindow(currentLimit, limitRemaining);
   if (isOver || hits === 0) return { hits: 0, seconds: Math.max(1, resetSeconds) };
@@ -216,6 +218,50 @@ function drainedWindow(limit: CurrentLimit, mostHits: number): HitWindow {
   }
   return best ?? { hits: mostHits, seconds: 1 };
 }
+
+/** Parts of a window that are looked at: whole seconds in all that are shorter say little more. */
+const windowPartsMax = 60;
+
+/**
+ * Hits in every so many seconds that fit for good into windows, and into what is left of this one:
+ * as much as there is, or parts of it where they say more of the rate. Whoever believes one answer
+ * for ever begins at any time of a window, so `t` seconds come as often as they fit in, rounded up.
+ *
+ * Example: 100 a minute. With 99 left for 20 s it is 99 in 60 s: 99 in 20 s would be 297 a minute.
+ * With 80 left for 48 s it is 20 in 12 s: 80 in 60 s say 80 % of the rate.
+ */
+function countedWindow(limit: CurrentLimit, leftHits: number, endsInSeconds: number): HitWindow {
+  const lengthS = longestSeconds(limit);
+  const perSecond = Math.min(limit.hits / lengthS, leftHits / endsInSeconds);
+  let best: HitWindow = { hits: leftHits, seconds: lengthS };
+  for (let parts = 1; parts <= windowPartsMax; parts += 1) {
+    const seconds = Math.ceil(lengthS / parts);
+    const hits = Math.min(
+      Math.floor(leftHits / Math.ceil(endsInSeconds / seconds)),
+      Math.floor(limit.hits / Math.ceil(lengthS / seconds)),
+    );
+    if (hits * best.seconds > best.hits * seconds) best = { hits, seconds };
+    if (best.hits >= toldRateRatioMin * perSecond * best.seconds || seconds === 1) break;
+  }
+  return best;
+}
+
+/** What no window is longer than: a calendar's months have 31 days, and clocks are put back. */
+function longestSeconds({ unit, unitMultiplier, algorithm }: CurrentLimit): number {
+  const isCalendar = algorithm?.kind === "fixed_window" && algorithm.timeZone !== undefined;
+  return isCalendar ? calendarSecondsMax[unit] : periodSeconds(unit, unitMultiplier);
+}
+
+const hourSeconds = unitSeconds.hour;
+
+/** The longest of each unit, with an hour for clocks that are put back; hours are hours. */
+const calendarSecondsMax: Readonly<Record<LimitUnit, number>> = {
+  ...unitSeconds,
+  day: unitSeconds.day + hourSeconds,
+  week: unitSeconds.week + hourSeconds,
+  month: 31 * unitSeconds.day + hourSeconds,
+  year: 366 * unitSeconds.day + hourSeconds,
+};
 
 function nameOf({ status, label }: LimitedStyled): string {
   return status.currentLimit.name ?? label;

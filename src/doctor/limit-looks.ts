@@ -47,15 +47,13 @@ function lookAtInFlight(evidence: Evidence): readonly Look[] {
   return [
     ...findingsOr(breakers, { id: "HG550", seen: `at most ${most} in flight (p99, ${samples})` }),
     ...findingsOr(limits, { id: "HG551", seen: "no limit is reached by what is in flight" }),
-    ...lookAtOverload(new Set(led.map(({ cluster }) => cluster)), stats),
+    ...lookAtOverload(new Set(led.map(({ cluster }) => cluster)), evidence),
   ];
 }
 
 /** What breakers have refused while it was watched, or ever: also those that Headgate drives. */
-function lookAtOverload(
-  clusters: ReadonlySet<string>,
-  stats: readonly EnvoyStats[],
-): readonly Look[] {
+function lookAtOverload(clusters: ReadonlySet<string>, evidence: Evidence): readonly Look[] {
+  const { stats } = evidence;
   const findings = [...clusters].flatMap((cluster): readonly Look[] => {
     const total = overflowOf(cluster, stats.at(-1));
     const count = stats.length === 1 ? total : total - overflowOf(cluster, stats[0]);
@@ -64,10 +62,22 @@ function lookAtOverload(
       stats.length === 1
         ? "since Envoy started; --watch 5s sees whether it goes on"
         : "while it was watched";
-    const seen = `${count} requests to ${shownName(cluster)} were refused by its breaker ${when}`;
+    const high = highMax(cluster, evidence);
+    const kept = high === undefined ? "" : `; ${high} places beside it are kept for HIGH`;
+    const refused = `${count} requests to ${shownName(cluster)} were refused by its breaker`;
+    const seen = `${refused} ${when}${kept}`;
     return [{ kind: "finding", id: "HG554", severity: "warning", seen }];
   });
   return findingsOr(findings, { id: "HG554", seen: "no request met a service's breaker" });
+}
+
+/** What the breaker at Envoy's priority HIGH lets in; undefined where nothing says so. */
+function highMax(cluster: string, { dump, runtime }: Evidence): number | undefined {
+  const driven = mapAt(runtime, "entries", breakerKey(cluster, "high", "max_requests"));
+  const thresholds = mapsAt(dump.clusters.get(cluster), "circuit_breakers", "thresholds");
+  const configured = thresholds.find((one) => textAt(one, "priority") === "HIGH");
+  const value = textAt(driven, "final_value");
+  return value === undefined ? numberAt(configured, "max_requests") : Number(value);
 }
 
 /** Of the breaker of requests, and of that of those that wait for a connection. */

@@ -35,11 +35,30 @@ export function objectsDocument(path: string, title: string, parts: readonly Tre
   return { path, title, kind: { format: "yaml", is: "kubernetes" }, parts };
 }
 
-/** Those that hold something; none where something is wrong. */
+/**
+ * Those that hold something, and a kustomization of them; none where something is wrong.
+ *
+ * @param merged paths of what goes into objects of the user's, and is not applied
+ */
 export function filledDocuments(
   documents: readonly Document[],
   problems: readonly GenerateProblem[],
+  merged: readonly string[] = [],
 ): readonly Document[] {
   if (problems.some(({ severity }) => severity === "error")) return [];
-  return documents.filter(({ parts }) => parts.length > 0);
+  const filled = documents.filter(({ parts }) => parts.length > 0);
+  const applied = filled.map(({ path }) => path).filter((path) => !merged.includes(path));
+  return applied.length === 0 ? filled : [...filled, kustomization(applied)];
+}
+
+/** What `kustomization` is called in its folder; no object of a cluster. */
+export const kustomizationFile = "kustomization.yaml";
+
+function kustomization(resources: readonly string[]): Document {
+  return {
+    path: kustomizationFile,
+    kind: { format: "yaml", is: "values" },
+    title: "kubectl apply --server-side -k .",
+    parts: [{ apiVersion: "kustomize.config.k8s.io/v1beta1", kind: "Kustomization", resources }],
+  };
 }

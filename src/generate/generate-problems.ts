@@ -33,8 +33,14 @@ const targetProblemRows = {
   HG306: {
     title: "Limits by metadata that nothing sets.",
     remedy:
-      "Take `--form fragments` and put them beside the filter that sets it (jwt_authn, " +
-      "json_to_metadata), or build the limit of headers.",
+      "Put them beside the filter that sets it (jwt_authn, json_to_metadata): by `--form " +
+      "fragments`, or in Istio by a filter of yours before; or build the limit of headers.",
+  },
+  HG307: {
+    title: "A whole proxy finds no zones of hosts.",
+    remedy:
+      "Take `--form fragments` and merge the cluster into one of EDS; the proxy needs " +
+      "`node.locality`, and `cluster_manager.local_cluster_name`. Or leave `zoneAware` out.",
   },
   HG321: {
     title: "The Envoy that is generated for does not have it yet.",
@@ -153,7 +159,7 @@ const targetProblemRows = {
     remedy: "Write fewer rules of several conditions; until then Headgate alone sheds the class.",
   },
   HG366: {
-    title: "Routes of a gateway are yours: paths and classes have none of their own there.",
+    title: "Beside routes of yours paths and classes have none of their own.",
     remedy:
       "Say `rateLimit: {inExtProc: true}` beside `admission`, and Headgate leaves bypassed paths " +
       "out of the limits; let `admission` refuse by class, where breakers cannot.",
@@ -161,14 +167,19 @@ const targetProblemRows = {
   HG367: {
     title: "A Gateway's listeners are not named.",
     remedy:
-      "Name in `proxies.gateway.listeners` those that serve the services, with their ports: what " +
-      "Envoy Gateway has no words for is patched at these alone.",
+      "Name in `proxies.gateway.listeners` all that serve the services, with their ports: what " +
+      "Envoy Gateway has no words for (quotas, admission, local replies) is patched at each by " +
+      "its name.",
   },
   HG368: {
     title: "A sidecar's settings act on every port of the pods.",
     remedy:
       'Name the container\'s port by its cluster: `clusters: ["inbound|8080||"]`. Otherwise ' +
       "limits and admission of one port hold for the others as well.",
+  },
+  HG380: {
+    title: "Alerts link to a runbook that nobody can open from there.",
+    remedy: "Put `runbook.md` where people find it, and say where in `proxies.runbookUrl`.",
   },
 } as const satisfies Record<string, ProblemRow>;
 

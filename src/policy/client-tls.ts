@@ -1,6 +1,6 @@
 import type { Block } from "./block.js";
 import { upstreamTlsShape } from "./service-shapes.js";
-import { readAddress, readFilePath } from "./service-texts.js";
+import { readAddress, readFilePath, readSecretName } from "./service-texts.js";
 import type { TextRule } from "./text-rules.js";
 import type { ClientTls, UpstreamPlace, UpstreamTls } from "./upstream-policy.js";
 
@@ -33,13 +33,22 @@ export function readClientTls(
   usual: { readonly address: string; readonly caFile: string },
 ): ClientTls {
   const { reader } = block;
-  const file = (name: string): string | undefined => {
-    const field = block.field(name);
-    return field && readFilePath(reader, field);
-  };
-  const caFile = file("caFile") ?? usual.caFile;
-  const certFile = file("certFile");
-  const keyFile = file("keyFile");
+  const caFile = readFile(block, "caFile") ?? usual.caFile;
+  const certificate = readCertificateFiles(block);
+  const nameField = block.field("serverName");
+  const serverName = (nameField && readAddress(reader, nameField)) ?? usual.address;
+  return { caFile, certificate, serverName };
+}
+
+function readFile(block: Block, name: string): string | undefined {
+  const field = block.field(name);
+  return field && readFilePath(block.reader, field);
+}
+
+/** Reads a certificate and its key, which come together. */
+export function readCertificateFiles(block: Block): ClientTls["certificate"] {
+  const certFile = readFile(block, "certFile");
+  const keyFile = readFile(block, "keyFile");
   for (const [name, other] of [
     ["certFile", "keyFile"],
     ["keyFile", "certFile"],
@@ -48,10 +57,14 @@ export function readClientTls(
     const message = `"${name}" is of no use without "${other}"`;
     block.report(name, { id: "HG207", message, expected: `${other} beside it` });
   }
-  const nameField = block.field("serverName");
-  const serverName = (nameField && readAddress(reader, nameField)) ?? usual.address;
-  const hasBoth = certFile !== undefined && keyFile !== undefined;
-  return { caFile, certificate: hasBoth ? { certFile, keyFile } : undefined, serverName };
+  return certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile };
+}
+
+/** Reads names of which a certificate has to have one; none where they are left out. */
+export function readSubjectAltNames(block: Block): readonly string[] {
+  const expected = "a list of names of which the certificate has one";
+  const items = block.items("subjectAltNames", expected, subjectAltNamesMax);
+  return items.flatMap((item) => block.reader.readText(item, subjectAltNameRule) ?? []);
 }
 
 /** Reads `tls` of an upstream: on where it stands, and by itself on port 443. */
@@ -61,13 +74,35 @@ export function readUpstreamTls(
 ): UpstreamTls | undefined {
   const block = upstream.blockOrOff("tls", upstreamTlsShape);
   if (block === "off") return undefined;
-  const usual = { caFile: systemCaFile, certificate: undefined, serverName: address };
   if (block === undefined) {
-    return port === tlsPort ? { ...usual, subjectAltNames: [address] } : undefined;
+    if (port !== tlsPort) return undefined;
+    const usual = { caFile: systemCaFile, certificate: undefined, serverName: address };
+    return { kind: "files", ...usual, subjectAltNames: [address] };
   }
-  const tls = readClientTls(block, { address, caFile: systemCaFile });
-  const expected = "a list of names of which the certificate has one";
-  const items = block.items("subjectAltNames", expected, subjectAltNamesMax);
-  const names = items.flatMap((item) => block.reader.readText(item, subjectAltNameRule) ?? []);
+  const files = readClientTls(block, { address, caFile: systemCaFile });
+  const secret = readSecret(block);
+  const tls =
+    secret === undefined
+      ? ({ kind: "files", ...files } as const)
+      : { ...secret, serverName: files.serverName };
+  const names = readSubjectAltNames(block);
   return { ...tls, subjectAltNames: names.length === 0 ? [tls.serverName] : names };
+}
+
+/** A secret that is named, which stands instead of files; undefined where none is. */
+export function readSecret(
+  block: Block,
+): Pick<Extract<UpstreamTls, { kind: "secret" }>, "kind" | "secret" | "isMutual"> | undefined {
+  const isMutual = block.flag("mutual");
+  const field = block.field("secret");
+  if (field === undefined) {
+    if (block.field("mutual") === undefined) return undefined;
+    const message = '"mutual" is of a secret, and none is named';
+    return block.report("mutual", { id: "HG207", message, expected: "a secret beside it" });
+  }
+  const files = ["caFile", "clientCaFile", "certFile", "keyFile"];
+  const other = files.find((name) => block.field(name) !== undefined);
+  if (other !== undefined) return block.refusePair(other, "secret");
+  const secret = readSecretName(block.reader, field);
+  return secret === undefined ? undefined : { kind: "secret", secret, isMutual };
 }

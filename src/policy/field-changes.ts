@@ -97,6 +97,7 @@ const renamed: Readonly<Record<string, string>> = {
   everyMs: "every",
   ejectionPercentMax: "maxEjectionPercent",
   usual: "default",
+  isMutual: "mutual",
 };
 
 /** Names as a policy has them: `waitMsMax` is `maxWait`, `requestMs` is `request`. */

@@ -1,16 +1,23 @@
 import type { Block } from "./block.js";
+import { thresholdBounds } from "./circuit-breakers.js";
 import { percentBounds } from "./quantities.js";
 import { requestTimeBounds, tryTimeBounds } from "./retries.js";
 import { readHeaderName } from "./service-texts.js";
 import { keyRule, type TextRule } from "./text-rules.js";
-import type { HashSource, LoadBalancingPolicy, SlowStartPolicy } from "./upstream-policy.js";
+import type {
+  HashSource,
+  LoadBalancingPolicy,
+  SlowStartPolicy,
+  ZoneAwarePolicy,
+} from "./upstream-policy.js";
 import {
   consistentHashShape,
   hashCookieShape,
   loadBalancingShape,
   slowStartShape,
+  zoneAwareShape,
 } from "./upstream-shapes.js";
-import { usualLoadBalancing, usualSlowStart } from "./usual-upstream.js";
+import { usualLoadBalancing, usualSlowStart, usualZoneAware } from "./usual-upstream.js";
 
 /** The bounds of `minWeightPercent`: at 0 a new host would never get a request. */
 export const weightBounds = { min: 1, max: 100 } as const;
@@ -33,10 +40,14 @@ export function readLoadBalancing(service: Block): LoadBalancingPolicy {
   if (block.field("slowStart") !== undefined && block.field("consistentHash") !== undefined) {
     block.refusePair("slowStart", "consistentHash");
   }
+  if (block.field("zoneAware") !== undefined && block.field("consistentHash") !== undefined) {
+    block.refusePair("zoneAware", "consistentHash");
+  }
   return {
     panicThresholdPercent: block.whole("healthyPanicThreshold", undefined, percentBounds),
     hash,
     slowStart,
+    zoneAware: readZoneAware(block),
   };
 }
 
@@ -52,6 +63,12 @@ function readSlowStart(balancing: Block): SlowStartPolicy | undefined {
       ),
     }
   );
+}
+
+function readZoneAware(balancing: Block): ZoneAwarePolicy | undefined {
+  const block = balancing.block("zoneAware", zoneAwareShape);
+  const { clusterSizeMin: usual } = usualZoneAware;
+  return block && { clusterSizeMin: block.whole("minClusterSize", usual, thresholdBounds) };
 }
 
 const hashNames = consistentHashShape.names;

@@ -4,6 +4,7 @@ import { readAdmissionControl } from "./admission-control.js";
 import { Block } from "./block.js";
 import { thresholdBounds } from "./circuit-breakers.js";
 import { readClientTls } from "./client-tls.js";
+import { readListenerTls } from "./listener-tls.js";
 import type { Field, NodeReader } from "./node-reader.js";
 import { visibleText } from "./problem.js";
 import { readOverload } from "./proxy-overload.js";
@@ -12,6 +13,7 @@ import {
   type GatewayListener,
   type GatewayPolicy,
   type HeadgatePlace,
+  type Http3Policy,
   type ListenerPolicy,
   type ProxyPolicy,
   usualProxies,
@@ -21,12 +23,20 @@ import {
   gatewayListenerShape,
   gatewayShape,
   headgatePlaceShape,
+  http3Shape,
   listenerShape,
   proxiesShape,
 } from "./proxy-shapes.js";
 import type { DurationBounds } from "./quantities.js";
 import { tryTimeBounds } from "./retries.js";
-import { readAddress, readHostPattern, readLabel, readUrl } from "./service-texts.js";
+import {
+  readAddress,
+  readFilePath,
+  readHostPattern,
+  readLabel,
+  readPodLabels,
+  readUrl,
+} from "./service-texts.js";
 
 /** Proxies that share a fleet's limit. */
 const expectedProxiesMax = 1_000_000;
@@ -64,6 +74,7 @@ export const streamBounds = { min: 1, max: streamsMax } as const;
 /** What is left out is as usual. */
 function readProxies(block: Block): ProxyPolicy {
   const usual = usualProxies;
+  const folderField = block.field("secretsFolder");
   return {
     expectedCount: block.whole("expected", usual.expectedCount, expectedBounds),
     headgate: readHeadgate(block),
@@ -73,6 +84,7 @@ function readProxies(block: Block): ProxyPolicy {
     adaptiveConcurrency: readAdaptiveConcurrency(block, undefined),
     admissionControl: readAdmissionControl(block, undefined),
     runbookUrl: readRunbookUrl(block),
+    secretsFolder: folderField && readFilePath(block.reader, folderField),
   };
 }
 
@@ -163,9 +175,22 @@ function readListener(proxies: Block): ListenerPolicy {
     headersCountMax: block.whole("maxHeadersCount", undefined, thresholdBounds),
     maxConnectionMs: block.durationMs("maxConnectionDuration", undefined, tryTimeBounds),
     escapedSlashes: readEscapedSlashes(block),
+    tls: readListenerTls(block),
+    http3: readHttp3(block),
   };
   refuseSharedPorts(block, listener);
   return listener;
+}
+
+/** There is no HTTP/3 without TLS. */
+function readHttp3(listener: Block): Http3Policy | undefined {
+  const block = listener.block("http3", http3Shape);
+  if (block === undefined) return undefined;
+  if (listener.isLeftOut("tls")) {
+    const message = '"http3" is always over TLS, and the listener speaks plaintext';
+    listener.report("http3", { id: "HG207", message, expected: "tls beside it" });
+  }
+  return { advertisedPort: block.whole("advertisedPort", undefined, portBounds) };
 }
 
 /** What an edge proxy may do with an escaped slash in a path. */
@@ -189,6 +214,7 @@ function readGateway(proxies: Block): GatewayPolicy {
     const field = block.field(name);
     return field && readLabel(block.reader, field);
   };
+  const labelsField = block.field("labels");
   const items = block.items("listeners", "a list of listeners", gatewayListenersMax);
   const listeners = items.flatMap((item) => {
     return readGatewayListener(block.reader, item.value ?? item.key) ?? [];
@@ -196,9 +222,13 @@ function readGateway(proxies: Block): GatewayPolicy {
   return {
     name: label("name"),
     namespace: label("namespace"),
+    labels: labelsField && readPodLabels(block.reader, labelsField, "labels of a gateway's pods"),
     listeners: listeners.length === 0 ? undefined : listeners,
   };
 }
+
+/** Protocols of a Gateway's listener that serve HTTP. Source: Gateway API, ProtocolType. */
+export const gatewayProtocols = ["HTTP", "HTTPS"] as const;
 
 function readGatewayListener(reader: NodeReader, node: ParsedNode): GatewayListener | undefined {
   const block = Block.at(reader, node, gatewayListenerShape);
@@ -210,7 +240,10 @@ function readGatewayListener(reader: NodeReader, node: ParsedNode): GatewayListe
   const port = block.whole("port", undefined, portBounds);
   const hostField = block.field("hostname");
   const hostname = hostField && readHostPattern(reader, hostField);
-  return name === undefined || port === undefined ? undefined : { name, port, hostname };
+  const protocolField = block.field("protocol");
+  const finding = { id: "HG133", what: "a protocol of a Gateway's listener" } as const;
+  const protocol = protocolField && reader.readChoice(protocolField, gatewayProtocols, finding);
+  return name === undefined || port === undefined ? undefined : { name, port, hostname, protocol };
 }
 
 function refuseSharedPorts(block: Block, listener: ListenerPolicy): void {

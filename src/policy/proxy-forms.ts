@@ -1,4 +1,5 @@
 import { thresholdBounds } from "./circuit-breakers.js";
+import { subjectAltNameRule, subjectAltNamesMax } from "./client-tls.js";
 import {
   bytes,
   duration,
@@ -14,10 +15,12 @@ import {
   words,
   written,
 } from "./form.js";
+import { tlsVersions } from "./listener-tls.js";
 import {
   escapedSlashesActions,
   expectedBounds,
   gatewayListenersMax,
+  gatewayProtocols,
   headersKibBounds,
   hopBounds,
   portBounds,
@@ -33,13 +36,16 @@ import {
   gatewayListenerShape,
   gatewayShape,
   headgatePlaceShape,
+  http3Shape,
   listenerShape,
+  listenerTlsShape,
   overloadShape,
   proxiesShape,
 } from "./proxy-shapes.js";
 import { positiveRatioBounds } from "./quantities.js";
 import { tryTimeBounds } from "./retries.js";
-import { file, label } from "./service-forms.js";
+import { file, label, podLabels } from "./service-forms.js";
+import { secretPattern } from "./service-texts.js";
 import { adaptiveConcurrencyForm, admissionControlForm } from "./upstream-forms.js";
 
 /** A host name or IP address. */
@@ -71,6 +77,46 @@ const headgateForm = mapForm(
       written(headgate.rateLimitTimeoutMs),
     ),
     failureModeDeny: row(flag, "Whether no answer means refused.", headgate.deniesWithoutAnswer),
+  },
+);
+
+/** `proxies.listener.tls`. */
+const listenerTlsForm = mapForm(
+  {
+    shape: listenerTlsShape,
+    docs: "TLS at what callers reach; with authorities, callers have to show a certificate.",
+    needed: [["certFile", "secret"]],
+    exclusive: [
+      ["secret", "certFile"],
+      ["secret", "keyFile"],
+      ["secret", "clientCaFile"],
+      ["mutual", "certFile"],
+    ],
+  },
+  {
+    certFile: row(file, "The proxy's certificate, as a file of the proxy."),
+    keyFile: row(file, "The key of `certFile`."),
+    clientCaFile: row(file, "The authorities of callers, who then need a certificate."),
+    secret: row(
+      text({ charsMax: 253 }, secretPattern),
+      "A secret with the certificate and its key, instead of files.",
+    ),
+    mutual: row(flag, "Whether callers need a certificate of the secret's authorities.", false),
+    subjectAltNames: row(
+      list(text(subjectAltNameRule), subjectAltNamesMax),
+      "Names of which a caller's certificate has one: hosts, addresses, URIs. Left out: any.",
+    ),
+    minVersion: row(words(...tlsVersions), "The oldest version that is spoken.", "TLSv1_2"),
+  },
+);
+
+const http3Form = mapForm(
+  { shape: http3Shape, docs: "HTTP/3 at an edge proxy, on the UDP port of the listener's number." },
+  {
+    advertisedPort: row(
+      whole(portBounds),
+      "The port that callers are told (alt-svc), where others reach it. Left out: the listener's.",
+    ),
   },
 );
 
@@ -122,6 +168,8 @@ const listenerForm = mapForm(
       "What an edge proxy does with %2F and %5C in paths. Left out: unescapeAndRedirect, or as " +
         "Istio or Envoy Gateway has it by itself.",
     ),
+    tls: row(map(listenerTlsForm), "TLS to it. Left out: plaintext."),
+    http3: row(map(http3Form), "HTTP/3 beside HTTP/2 and HTTP/1.1; needs tls. Left out: none."),
   },
 );
 
@@ -135,14 +183,20 @@ const gatewayListenerForm = mapForm(
     name: row(label, "Its name in the Gateway."),
     port: row(whole(portBounds), "Its port in the Gateway."),
     hostname: row(host, "Its hostname in the Gateway. Left out: all hosts."),
+    protocol: row(words(...gatewayProtocols), "Its protocol in the Gateway; http3 needs it."),
   },
 );
 
 const gatewayForm = mapForm(
-  { shape: gatewayShape, docs: "The Gateway that `generate gateway` makes objects for." },
+  { shape: gatewayShape, docs: "The gateway that objects are made for." },
   {
     name: row(label, "Its name. Left out: the policy's."),
     namespace: row(label, "Its namespace. Left out: that of the generated objects."),
+    labels: row(
+      podLabels,
+      "Labels of the pods of Istio's gateway, for `generate istio`. Left out: " +
+        "`istio: ingressgateway`.",
+    ),
     listeners: row(
       list(map(gatewayListenerForm), gatewayListenersMax),
       "All of its listeners for HTTP and HTTPS, in their order. Left out: `http` on port 80 alone.",
@@ -216,7 +270,7 @@ export const proxiesForm = mapForm(
     ),
     headgate: row(map(headgateForm), "Where proxies find Headgate."),
     listener: row(map(listenerForm), "The listener of generated proxies."),
-    gateway: row(map(gatewayForm), "The Gateway that `generate gateway` makes objects for."),
+    gateway: row(map(gatewayForm), "The gateway that objects are made for."),
     overload: row(map(overloadForm), "Envoy's overload manager. Left out: none is written."),
     adaptiveConcurrency: row(
       orOff(adaptiveConcurrencyForm),
@@ -230,6 +284,11 @@ export const proxiesForm = mapForm(
       text({ charsMax: 2_048 }, /^https?:\/\/[^#{}]+$/),
       "Where people find the generated runbook: alerts link to its sections, unless " +
         "`--runbook-url` says where. Left out: the file beside the rules.",
+    ),
+    secretsFolder: row(
+      file,
+      "Where Envoys find the files of secrets, of which `NAME.yaml` has a certificate and " +
+        "`NAME-cacert.yaml` authorities. Left out: /etc/envoy/secrets.",
     ),
   },
 );

@@ -22,6 +22,8 @@ export interface ProxyPolicy {
   readonly admissionControl: AdmissionControlPolicy | undefined;
   /** Where people find the runbook of the alerts, without a fragment; undefined: beside them. */
   readonly runbookUrl: string | undefined;
+  /** Where Envoys of ours find the files of secrets. Undefined: `/etc/envoy/secrets`. */
+  readonly secretsFolder: string | undefined;
 }
 
 /** Where proxies find Headgate. */
@@ -69,7 +71,43 @@ export interface ListenerPolicy {
    * of ours, and what a mesh or gateway does by itself in theirs.
    */
   readonly escapedSlashes: EscapedSlashesAction | undefined;
+  /** Of what callers reach; undefined: plaintext. The egress listener is on loopback, without. */
+  readonly tls: ListenerTls | undefined;
+  /** HTTP/3 beside TCP at an edge proxy, which needs `tls`; undefined: none. */
+  readonly http3: Http3Policy | undefined;
 }
+
+/** HTTP/3, by QUIC on the listener's port. */
+export interface Http3Policy {
+  /** The port that callers are told, where others reach them; undefined: the listener's own. */
+  readonly advertisedPort: number | undefined;
+}
+
+/** Where the certificate of a listener comes from, and what vouches for callers' certificates. */
+export type CertificateSource =
+  /** Files as the proxy sees them, read as it starts. */
+  | {
+      readonly kind: "files";
+      readonly certFile: string;
+      readonly keyFile: string;
+      /** Undefined: callers need no certificate. */
+      readonly clientCaFile: string | undefined;
+    }
+  /** A secret by its name, which a proxy follows as it changes. */
+  | {
+      readonly kind: "secret";
+      readonly secret: string;
+      /** Whether callers have to show a certificate that the secret's authorities vouch for. */
+      readonly isMutual: boolean;
+    };
+
+/** Source: envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext. */
+export type ListenerTls = CertificateSource & {
+  /** Names of which a caller's certificate has one: hosts, addresses or URIs. Empty: any. */
+  readonly subjectAltNames: readonly string[];
+  /** Default "TLSv1_2". */
+  readonly versionMin: "TLSv1_2" | "TLSv1_3";
+};
 
 /** Source: HttpConnectionManager, `path_with_escaped_slashes_action`. */
 export type EscapedSlashesAction =
@@ -78,12 +116,14 @@ export type EscapedSlashesAction =
   | "unescapeAndRedirect"
   | "unescapeAndForward";
 
-/** The Gateway whose proxies `generate gateway` patches. */
+/** The gateway whose proxies `generate gateway` and `generate istio` patch. */
 export interface GatewayPolicy {
   /** Undefined: it is called as the policy. */
   readonly name: string | undefined;
   /** Undefined: that of the generated objects. */
   readonly namespace: string | undefined;
+  /** Labels of the pods of Istio's gateway; undefined: `istio: ingressgateway`. */
+  readonly labels: Readonly<Record<string, string>> | undefined;
   /** Its listeners for HTTP and HTTPS, in their order. Undefined: one, `http` on port 80. */
   readonly listeners: readonly GatewayListener[] | undefined;
 }
@@ -94,6 +134,8 @@ export interface GatewayListener {
   readonly port: number;
   /** Such as `*.example.com`. Undefined: all hosts. */
   readonly hostname: string | undefined;
+  /** Needed where HTTP/3 is spoken: each HTTPS listener has one of its own. */
+  readonly protocol?: "HTTP" | "HTTPS" | undefined;
 }
 
 /** Envoy's overload manager. Source: envoy.config.overload.v3.OverloadManager. */
@@ -163,10 +205,13 @@ export const usualProxies: ProxyPolicy = {
     headersCountMax: undefined,
     maxConnectionMs: undefined,
     escapedSlashes: undefined,
+    tls: undefined,
+    http3: undefined,
   },
-  gateway: { name: undefined, namespace: undefined, listeners: undefined },
+  gateway: { name: undefined, namespace: undefined, labels: undefined, listeners: undefined },
   overload: undefined,
   adaptiveConcurrency: undefined,
   admissionControl: undefined,
   runbookUrl: undefined,
+  secretsFolder: undefined,
 };

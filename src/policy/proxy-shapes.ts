@@ -10,6 +10,7 @@ export const proxiesShape = shape("proxies", [
   "adaptiveConcurrency",
   "admissionControl",
   "runbookUrl",
+  "secretsFolder",
 ]);
 
 /** `proxies.headgate`. */
@@ -39,13 +40,34 @@ export const listenerShape = shape("a listener", [
   "maxHeadersCount",
   "maxConnectionDuration",
   "pathWithEscapedSlashesAction",
+  "tls",
+  "http3",
+]);
+
+/** `proxies.listener.http3`. */
+export const http3Shape = shape("http3", ["advertisedPort"]);
+
+/** `proxies.listener.tls`. */
+export const listenerTlsShape = shape("tls of a listener", [
+  "certFile",
+  "keyFile",
+  "clientCaFile",
+  "secret",
+  "mutual",
+  "subjectAltNames",
+  "minVersion",
 ]);
 
 /** `proxies.gateway`. */
-export const gatewayShape = shape("a gateway", ["name", "namespace", "listeners"]);
+export const gatewayShape = shape("a gateway", ["name", "namespace", "labels", "listeners"]);
 
 /** `proxies.gateway.listeners[]`. */
-export const gatewayListenerShape = shape("a listener of a Gateway", ["name", "port", "hostname"]);
+export const gatewayListenerShape = shape("a listener of a Gateway", [
+  "name",
+  "port",
+  "hostname",
+  "protocol",
+]);
 
 /** `proxies.overload`. */
 export const overloadShape = shape("an overload", [

@@ -85,6 +85,7 @@ export function readRetries(service: Block, { requestMs }: TimeoutPolicy): Retry
   }
   return {
     perTryIdleMs,
+    hedging: readHedging(block, perTryMs),
     retriableStatusCodes: readStatusCodes(block, on),
     retriesMax: block.whole("numRetries", usualRetries.retriesMax, numRetriesBounds),
     on,
@@ -92,6 +93,20 @@ export function readRetries(service: Block, { requestMs }: TimeoutPolicy): Retry
     ...readBackOff(block),
     retryAfterMsMax: readRetryAfter(block, on),
   };
+}
+
+/** When another try begins beside one that goes on. */
+export const hedgingWords = ["onPerTryTimeout"] as const;
+
+function readHedging(block: Block, perTryMs: number | undefined): RetryPolicy["hedging"] {
+  const field = block.field("hedging");
+  if (field === undefined) return undefined;
+  if (perTryMs === undefined && block.isLeftOut("perTryTimeout")) {
+    const message = '"hedging" begins once a try takes too long, and nothing says how long';
+    block.report("hedging", { id: "HG207", message, expected: "perTryTimeout beside it" });
+  }
+  const finding = { id: "HG133", what: "a time to begin another try" } as const;
+  return block.reader.readChoice(field, hedgingWords, finding);
 }
 
 /** Statuses are tried again where both the word and the numbers say so. */

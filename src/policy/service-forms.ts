@@ -25,6 +25,7 @@ import {
   words,
 } from "./form.js";
 import { portBounds } from "./proxies.js";
+import { retriesForm, timeoutsForm } from "./retry-forms.js";
 import { priorityItemsMax, priorityRulesMax } from "./service-priority.js";
 import {
   askTimes,
@@ -51,14 +52,19 @@ import {
   upstreamTlsShape,
   workloadShape,
 } from "./service-shapes.js";
-import { describedHeaderPattern, labelPattern } from "./service-texts.js";
+import {
+  describedHeaderPattern,
+  labelPattern,
+  podLabelsMax,
+  secretPattern,
+} from "./service-texts.js";
 import {
   clustersMax,
   directions,
   hostsMax,
   upgradePattern,
   upgradesMax,
-  workloadLabelsMax,
+  upstreamProtocols,
 } from "./services.js";
 import { domainRule, keyRule, valueRule } from "./text-rules.js";
 import {
@@ -69,8 +75,6 @@ import {
   loadBalancingForm,
   localRateLimitForm,
   outlierDetectionForm,
-  retriesForm,
-  timeoutsForm,
 } from "./upstream-forms.js";
 
 /** The name of a header, or of a part of the request line. */
@@ -86,6 +90,11 @@ const upstreamTls = mapForm(
   {
     shape: upstreamTlsShape,
     docs: "TLS from proxies to a service, validated. {}: by the system's authorities.",
+    exclusive: [
+      ["secret", "caFile"],
+      ["secret", "certFile"],
+      ["secret", "keyFile"],
+    ],
   },
   {
     caFile: row(
@@ -95,6 +104,11 @@ const upstreamTls = mapForm(
     ),
     certFile: row(file, "The proxy's certificate, where the service asks for one."),
     keyFile: row(file, "The key of `certFile`."),
+    secret: row(
+      text({ charsMax: 253 }, secretPattern),
+      "A secret with the authorities that it is trusted by, instead of files.",
+    ),
+    mutual: row(flag, "Whether the proxy shows the secret's certificate.", false),
     serverName: row(
       text({ charsMax: 253 }),
       "The name that is asked for (SNI). Usually its address.",
@@ -112,19 +126,25 @@ const upstream = mapForm(
     address: row(text({ charsMax: 253 }), "A host name or an IP address."),
     port: row(whole(portBounds), "The port."),
     tls: row(orOff(upstreamTls), "TLS to it. Left out: on port 443, and on no other."),
+    protocol: row(
+      words(...upstreamProtocols),
+      "What it speaks; gRPC needs http2. Left out: as its callers do, and behind a listener of " +
+        "TLS http1, or what both sides of its own TLS agree on.",
+    ),
   },
 );
 
-const labels: Form = {
+/** Labels by which pods are found. */
+export const podLabels: Form = {
   kind: "texts",
   key: /^[A-Za-z0-9.][A-Za-z0-9_./-]*$/,
   value: text({ charsMax: 63 }, /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/),
-  max: workloadLabelsMax,
+  max: podLabelsMax,
 };
 
 const workload = mapForm(
   { shape: workloadShape, docs: "Which pods serve it.", required: ["labels"] },
-  { labels: row(labels, "Labels of the pods, for selectors.") },
+  { labels: row(podLabels, "Labels of the pods, for selectors.") },
 );
 
 /** A test of a header or query parameter. */

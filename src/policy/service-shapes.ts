@@ -30,13 +30,15 @@ export const serviceShape = shape("a service", [
 export const workloadShape = shape("a workload", ["labels"]);
 
 /** `upstream` of a service. */
-export const upstreamShape = shape("an upstream", ["address", "port", "tls"]);
+export const upstreamShape = shape("an upstream", ["address", "port", "tls", "protocol"]);
 
 /** `upstream.tls` of a service. */
 export const upstreamTlsShape = shape("tls of an upstream", [
   "caFile",
   "certFile",
   "keyFile",
+  "secret",
+  "mutual",
   "serverName",
   "subjectAltNames",
 ]);

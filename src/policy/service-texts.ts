@@ -34,6 +34,16 @@ const labelForm: TextForm = {
   meant: (text) => text.toLowerCase().replaceAll(/[_. ]/g, "-"),
 };
 
+/** Source: Kubernetes, "Object names and IDs", of a DNS subdomain. */
+export const secretPattern = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+
+const secretForm: TextForm = {
+  ...labelForm,
+  what: "a name of a secret",
+  rule: ruleOf(253, "lower-case letters, digits, `-` and `.` between them, at most 253"),
+  isRight: (text) => secretPattern.test(text),
+};
+
 /** The form of a header's name. */
 export const headerPattern = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 
@@ -174,13 +184,35 @@ export function readRegex(reader: NodeReader, field: Field): string | undefined 
   return readForm(reader, field, regexForm);
 }
 
+/** Labels by which pods are found, at most. */
+export const podLabelsMax = 16;
+
+/** Labels of pods, 1 to `podLabelsMax`. @param expected what belongs there, for messages */
+export function readPodLabels(
+  reader: NodeReader,
+  field: Field,
+  expected: string,
+): Readonly<Record<string, string>> | undefined {
+  const labels = reader.readTextMap(field, { title: "labels", expected });
+  if (labels === undefined) return undefined;
+  if (labels.length === 0 || labels.length > podLabelsMax) {
+    const message = `"labels" of ${labels.length} labels`;
+    const bound = `1 to ${podLabelsMax} labels`;
+    return reader.report(field.key, { id: "HG160", message, expected: bound });
+  }
+  const pairs = labels.map((label) => {
+    return [readLabelKey(reader, label), readLabelValue(reader, label)] as const;
+  });
+  return Object.fromEntries(pairs.map(([key = "", value = ""]) => [key, value]));
+}
+
 /** Reads the key of a label of Kubernetes: `field.name` is quoted where it is wrong. */
-export function readLabelKey(reader: NodeReader, field: Field): string | undefined {
+function readLabelKey(reader: NodeReader, field: Field): string | undefined {
   return readForm(reader, { ...field, value: field.key }, labelKeyForm);
 }
 
 /** Reads the value of a label of Kubernetes. */
-export function readLabelValue(reader: NodeReader, field: Field): string | undefined {
+function readLabelValue(reader: NodeReader, field: Field): string | undefined {
   return readForm(reader, field, labelValueForm);
 }
 
@@ -192,6 +224,11 @@ export function readFilePath(reader: NodeReader, field: Field): string | undefin
 /** Reads the name of a service or namespace: a DNS label. */
 export function readLabel(reader: NodeReader, field: Field): string | undefined {
   return readForm(reader, field, labelForm);
+}
+
+/** Reads the name of a secret: a DNS subdomain. */
+export function readSecretName(reader: NodeReader, field: Field): string | undefined {
+  return readForm(reader, field, secretForm);
 }
 
 /** Reads the name of a quota: a label, too. */

@@ -23,9 +23,9 @@ import type { ServiceConcurrency, ServicePolicy } from "./service-policy.js";
 import { readPriority } from "./service-priority.js";
 import { type ReadRateLimit, readServiceRateLimit } from "./service-rate-limit.js";
 import { serviceShape, upstreamShape, workloadShape } from "./service-shapes.js";
-import { readAddress, readHost, readLabel, readLabelKey, readLabelValue } from "./service-texts.js";
+import { readAddress, readHost, readLabel, readPodLabels } from "./service-texts.js";
 import type { TextRule } from "./text-rules.js";
-import type { AdaptiveConcurrencyPolicy } from "./upstream-policy.js";
+import type { AdaptiveConcurrencyPolicy, UpstreamProtocol } from "./upstream-policy.js";
 import { usualUpgrades } from "./usual-upstream.js";
 
 /** Hosts of one service. */
@@ -33,9 +33,6 @@ export const hostsMax = 64;
 
 /** Clusters that one service may be given. */
 export const clustersMax = 64;
-
-/** Labels of one service's workload. */
-export const workloadLabelsMax = 16;
 
 /** Reads `services` into the list; what is wrong is reported. */
 export function readServices(reader: NodeReader, field: Field, list: ServiceList): void {
@@ -77,6 +74,7 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
     localRateLimit: readLocalRateLimit(block),
   };
   const labels = readWorkloadLabels(block);
+  refuseProbe(block, service);
   return (proxies) => {
     const adaptiveConcurrency = readAdaptiveConcurrency(block, proxies.adaptiveConcurrency);
     const admissionControl = readAdmissionControl(block, proxies.admissionControl);
@@ -93,6 +91,16 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
       admissionControl,
     };
   };
+}
+
+/** Envoy asks by gRPC where it speaks HTTP/2 to all hosts alone. */
+function refuseProbe(
+  block: Block,
+  { upstream, healthChecks }: Pick<ServicePolicy, "upstream" | "healthChecks">,
+): void {
+  if (upstream?.protocol !== "http1" || healthChecks?.probe.kind !== "grpc") return;
+  const message = '"healthChecks" ask by gRPC, which is HTTP/2, and the service speaks http1';
+  block.report("healthChecks", { id: "HG207", message, expected: "protocol: http2, or http" });
 }
 
 /** Which proxies a service's protections may be in. */
@@ -172,20 +180,9 @@ function readClusters(block: Block, list: ServiceList, service: string): readonl
 function readWorkloadLabels(service: Block): ServicePolicy["workloadLabels"] | undefined {
   const block = service.block("workload", workloadShape);
   if (block === undefined) return undefined;
-  const { reader, fields } = block;
   const expected = "the labels of its pods, such as {app: orders}";
-  const field = reader.requiredField(fields, "labels", expected);
-  const labels = field && reader.readTextMap(field, { title: "labels", expected });
-  if (field === undefined || labels === undefined) return undefined;
-  if (labels.length === 0 || labels.length > workloadLabelsMax) {
-    const message = `"labels" of ${labels.length} labels`;
-    const bound = `1 to ${workloadLabelsMax} labels`;
-    return reader.report(field.key, { id: "HG160", message, expected: bound });
-  }
-  const pairs = labels.map((label) => {
-    return [readLabelKey(reader, label), readLabelValue(reader, label)] as const;
-  });
-  return Object.fromEntries(pairs.map(([key = "", value = ""]) => [key, value]));
+  const field = block.reader.requiredField(block.fields, "labels", expected);
+  return field && readPodLabels(block.reader, field, expected);
 }
 
 function readName(block: Block, list: ServiceList): string | undefined {
@@ -205,6 +202,9 @@ function readHosts(block: Block, list: ServiceList): readonly string[] {
     return [host];
   });
 }
+
+/** What a service may speak. */
+export const upstreamProtocols = ["http1", "http2"] as const satisfies readonly UpstreamProtocol[];
 
 /** Protocols that one service's requests may change to. */
 export const upgradesMax = 16;
@@ -244,7 +244,11 @@ function readUpstream(service: Block): ServicePolicy["upstream"] {
   const portField = reader.requiredField(fields, "port", "a port, 1 to 65535");
   const port = portField && reader.readWhole(portField, portBounds);
   const tls = readUpstreamTls(block, { address: address ?? "", port: port ?? 0 });
-  return address === undefined || port === undefined ? undefined : { address, port, tls };
+  const protocolField = block.field("protocol");
+  const finding = { id: "HG133", what: "a protocol of a service" } as const;
+  const protocol = protocolField && reader.readChoice(protocolField, upstreamProtocols, finding);
+  if (address === undefined || port === undefined) return undefined;
+  return { address, port, tls, protocol };
 }
 
 /** Limits are only asked for, or only counted, where admission is. */

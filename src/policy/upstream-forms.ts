@@ -21,23 +21,13 @@ import { cookiePattern, weightBounds } from "./load-balancing.js";
 import { fillBounds, protectionTimes } from "./local-rate-limit.js";
 import { deviationsBounds, ejectionTimeBounds, failureBounds } from "./outlier-detection.js";
 import { percentBounds, positivePercentBounds } from "./quantities.js";
-import {
-  connectTimeBounds,
-  numRetriesBounds,
-  requestTimeBounds,
-  retriableCodeBounds,
-  retriableCodesMax,
-  retryConditions,
-  tryTimeBounds,
-  usualRetryAfterMs,
-} from "./retries.js";
+import { requestTimeBounds, tryTimeBounds } from "./retries.js";
 import { permitBounds } from "./service-admission.js";
 import { headerPattern } from "./service-texts.js";
 import { keyRule } from "./text-rules.js";
 import {
   adaptiveConcurrencyShape,
   admissionControlShape,
-  backOffShape,
   circuitBreakersShape,
   consistentHashShape,
   failurePercentageShape,
@@ -50,25 +40,23 @@ import {
   minRttShape,
   outlierDetectionShape,
   perEndpointShape,
-  retriesShape,
   retryBudgetShape,
   slowStartShape,
   successRateShape,
-  timeoutsShape,
+  zoneAwareShape,
 } from "./upstream-shapes.js";
 import {
   usualAdaptiveConcurrency as adaptive,
   usualCircuitBreakers as breakers,
   usualAdmissionControl as control,
   usualOutlierDetection as outliers,
-  usualRetries as retries,
   usualFailurePercentage,
   usualHealthChecks,
   usualLocalRateLimit,
   usualMinRtt,
   usualSlowStart,
   usualSuccessRate,
-  usualTimeouts,
+  usualZoneAware,
 } from "./usual-upstream.js";
 
 const retryBudget = mapForm(
@@ -292,12 +280,29 @@ const slowStart = mapForm(
   },
 );
 
+const zoneAware = mapForm(
+  {
+    shape: zoneAwareShape,
+    docs: "Hosts of the proxy's own zone come first, as far as they can take its part.",
+  },
+  {
+    minClusterSize: row(
+      whole(thresholdBounds),
+      "Hosts of the service below which zones are not looked at.",
+      usualZoneAware.clusterSizeMin,
+    ),
+  },
+);
+
 /** `loadBalancing`. */
 export const loadBalancingForm = mapForm(
   {
     shape: loadBalancingShape,
     docs: "How hosts are chosen: the less busy of two, where nothing else is said.",
-    exclusive: [["consistentHash", "slowStart"]],
+    exclusive: [
+      ["consistentHash", "slowStart"],
+      ["consistentHash", "zoneAware"],
+    ],
   },
   {
     healthyPanicThreshold: row(
@@ -307,64 +312,7 @@ export const loadBalancingForm = mapForm(
     ),
     consistentHash: row(map(consistentHash), "Requests that are alike go to one host."),
     slowStart: row(map(slowStart), "New hosts get less at first. Left out: not."),
-  },
-);
-
-const backOff = mapForm(
-  { shape: backOffShape, docs: "Waits between tries: jittered, doubling." },
-  {
-    base: row(duration(tryTimeBounds), "The first wait.", written(retries.backOffBaseMs)),
-    max: row(duration(tryTimeBounds), "The longest wait.", written(retries.backOffMsMax)),
-  },
-);
-
-/** `retries`. */
-export const retriesForm = mapForm(
-  { shape: retriesShape, docs: "What is tried again, and how. Left out: nothing is." },
-  {
-    numRetries: row(whole(numRetriesBounds), "Tries after the first.", retries.retriesMax),
-    retryOn: row(
-      list(words(...retryConditions), undefined, 1),
-      "What is tried again. Usually connectFailure, refusedStream, reset: surely not begun.",
-    ),
-    retriableStatusCodes: row(
-      list(whole(retriableCodeBounds), retriableCodesMax),
-      "What retriableStatus in `retryOn` means, such as 429 or 502.",
-    ),
-    perTryTimeout: row(duration(tryTimeBounds), "The longest that one try may take."),
-    perTryIdleTimeout: row(duration(tryTimeBounds), "The longest that nothing moves in one try."),
-    backOff: row(map(backOff), "Waits between tries."),
-    maxRetryAfter: row(
-      duration(tryTimeBounds),
-      "The longest Retry-After of a refusal that is waited for; needs rateLimited in `retryOn`.",
-      written(usualRetryAfterMs),
-    ),
-  },
-);
-
-/** `timeouts`. */
-export const timeoutsForm = mapForm(
-  { shape: timeoutsShape, docs: "How long what may take." },
-  {
-    request: row(
-      duration(requestTimeBounds),
-      "A request with its retries; 0s: for ever, as streams need it.",
-      written(usualTimeouts.requestMs),
-    ),
-    connect: row(
-      duration(connectTimeBounds),
-      "A connection that is made.",
-      written(usualTimeouts.connectMs),
-    ),
-    idle: row(duration(requestTimeBounds), "A stream on which nothing moves; 0s: for ever."),
-    maxStreamDuration: row(
-      duration(tryTimeBounds),
-      "A stream, whatever moves on it: upgraded connections, too. Left out: no bound.",
-    ),
-    maxConnectionDuration: row(
-      duration(tryTimeBounds),
-      "A connection to the service, which then takes no more requests. Left out: no bound.",
-    ),
+    zoneAware: row(map(zoneAware), "Hosts of the same zone come first. Left out: not."),
   },
 );
 

@@ -9,7 +9,15 @@ export interface UpstreamPlace {
   readonly port: number;
   /** How proxies speak TLS to it; undefined: plaintext. Default TLS on port 443 alone. */
   readonly tls?: UpstreamTls | undefined;
+  /**
+   * What it speaks. Undefined: as its callers do behind a plaintext listener; behind one of TLS,
+   * where most callers speak HTTP/2, what both sides of its TLS agree on, else HTTP/1.1.
+   */
+  readonly protocol?: UpstreamProtocol | undefined;
 }
+
+/** Which HTTP a service speaks. */
+export type UpstreamProtocol = "http1" | "http2";
 
 /** What proxies know a TLS server by; paths as the proxy sees them. */
 export interface ClientTls {
@@ -21,10 +29,21 @@ export interface ClientTls {
 }
 
 /** Source: envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext. */
-export interface UpstreamTls extends ClientTls {
+export type UpstreamTls = (
+  | (ClientTls & { readonly kind: "files" })
+  | {
+      readonly kind: "secret";
+      /** A secret of authorities, by its name; a proxy follows it as it changes. */
+      readonly secret: string;
+      /** Whether the proxy shows the secret's certificate. */
+      readonly isMutual: boolean;
+      /** As of `ClientTls`. */
+      readonly serverName: string;
+    }
+) & {
   /** Names of which the certificate has one: hosts, addresses or URIs. Default `serverName`. */
   readonly subjectAltNames: readonly string[];
-}
+};
 
 /** Which Envoys hold a service's protections: those before it, or those of its callers. */
 export type Direction = "inbound" | "outbound";
@@ -127,6 +146,14 @@ export interface LoadBalancingPolicy {
   readonly hash: HashSource | undefined;
   /** Undefined: new hosts get as much as all others. */
   readonly slowStart: SlowStartPolicy | undefined;
+  /** Hosts of the proxy's own zone first; undefined: all zones alike. */
+  readonly zoneAware: ZoneAwarePolicy | undefined;
+}
+
+/** Source: envoy.config.cluster.v3.Cluster.CommonLbConfig.ZoneAwareLbConfig. */
+export interface ZoneAwarePolicy {
+  /** Hosts of a service below which zones are not looked at. Default 6. */
+  readonly clusterSizeMin: number;
 }
 
 /** By what requests are told apart. Source: envoy.config.route.v3.RouteAction.HashPolicy. */
@@ -175,6 +202,8 @@ export interface RetryPolicy {
   readonly perTryMs: number | undefined;
   /** A try on which nothing moves; shorter than `perTryMs`. Undefined: no bound of its own. */
   readonly perTryIdleMs: number | undefined;
+  /** A try that takes longer than `perTryMs` goes on, beside the next one; undefined: it ends. */
+  readonly hedging: "onPerTryTimeout" | undefined;
   /** What "retriableStatus" means, 400 to 599; empty without it. */
   readonly retriableStatusCodes: readonly number[];
   /** Jittered, doubling. Default 25. */

@@ -57,7 +57,11 @@ export const loadBalancingShape = shape("a loadBalancing", [
   "healthyPanicThreshold",
   "consistentHash",
   "slowStart",
+  "zoneAware",
 ]);
+
+/** `loadBalancing.zoneAware`. */
+export const zoneAwareShape = shape("a zoneAware", ["minClusterSize"]);
 
 /** `loadBalancing.consistentHash`. */
 export const consistentHashShape = shape("a consistentHash", [
@@ -83,6 +87,7 @@ export const retriesShape = shape("retries", [
   "retriableStatusCodes",
   "perTryTimeout",
   "perTryIdleTimeout",
+  "hedging",
   "backOff",
   "maxRetryAfter",
 ]);

@@ -12,6 +12,7 @@ import type {
   SlowStartPolicy,
   SuccessRatePolicy,
   TimeoutPolicy,
+  ZoneAwarePolicy,
 } from "./upstream-policy.js";
 
 /** What holds where a service says nothing of its circuit breakers. */
@@ -51,7 +52,11 @@ export const usualLoadBalancing: LoadBalancingPolicy = {
   panicThresholdPercent: undefined,
   hash: undefined,
   slowStart: undefined,
+  zoneAware: undefined,
 };
+
+/** What `zoneAware: {}` means, as Envoy has it by itself. */
+export const usualZoneAware: ZoneAwarePolicy = { clusterSizeMin: 6 };
 
 /** What a request may change to where a service says nothing of it. */
 export const usualUpgrades: readonly string[] = ["websocket"];
@@ -118,6 +123,7 @@ export const usualRetries: RetryPolicy = {
   on: ["connectFailure", "refusedStream", "reset"],
   perTryMs: undefined,
   perTryIdleMs: undefined,
+  hedging: undefined,
   retriableStatusCodes: [],
   backOffBaseMs: 25,
   backOffMsMax: 250,

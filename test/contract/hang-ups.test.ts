@@ -4,6 +4,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { expect, it } from "vitest";
 import { DiscoveryRequestSchema } from "../../src/gen/envoy/service/discovery/v3/discovery_pb.js";
 import * as extProc from "../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
+import * as loadStats from "../../src/gen/envoy/service/load_stats/v3/lrs_pb.js";
 import * as metricsService from "../../src/gen/envoy/service/metrics/v3/metrics_service_pb.js";
 import { HealthCheckRequestSchema } from "../../src/gen/grpc/health/v1/health_pb.js";
 import {
@@ -63,6 +64,10 @@ const metrics = toBinary(
   MetricsSchema,
   create(MetricsSchema, { identifier: { node }, envoyMetrics: [] }),
 );
+const { LoadStatsRequestSchema: LoadSchema } = loadStats;
+const load = toBinary(LoadSchema, create(LoadSchema, { node }));
+// ServerReflectionRequest: `list_services` is its field 7, a text.
+const reflection = Buffer.from([0x3a, 0x01, 0x2a]);
 const health = toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema, {}));
 
 /** A streaming method, where it is, and its first message. */
@@ -95,6 +100,12 @@ const watch = {
   message: health,
   isServerStream: true,
 } as const;
+const reflect = {
+  port: "grpc",
+  path: "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+  type: grpc,
+  message: reflection,
+} as const;
 const control = { port: "control", type: grpc } as const;
 
 const rows: readonly Row[] = [
@@ -123,6 +134,8 @@ const rows: readonly Row[] = [
   { stream: "ext_proc, grpc-js", ...process, env: grpcJs },
   { stream: "health, lane", ...watch, env: lane },
   { stream: "health, grpc-js", ...watch, env: grpcJs },
+  { stream: "reflection, lane", ...reflect, env: { ...lane, HEADGATE_REFLECTION: "true" } },
+  { stream: "reflection, grpc-js", ...reflect, env: { ...grpcJs, HEADGATE_REFLECTION: "true" } },
   {
     stream: "ADS",
     ...control,
@@ -140,6 +153,12 @@ const rows: readonly Row[] = [
     ...control,
     path: "/envoy.service.metrics.v3.MetricsService/StreamMetrics",
     message: metrics,
+  },
+  {
+    stream: "LRS",
+    ...control,
+    path: "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats",
+    message: load,
   },
   {
     stream: "RLQS",

@@ -111,13 +111,28 @@ describe("differences in what limits do", () => {
   });
 
   it("later-costs: what follows a call of zero hits is charged, up to one more burst", async () => {
-    const ask = (hits: bigint, isRefund = false): Promise<string> =>
-      usual.askAll({ descriptors: [{ entries: ["other=later"], hits, isRefund }] });
-    expect(await ask(0n)).toBe("OK: 10/10");
-    for (let count = 0; count < 3; count += 1) await ask(9n);
-    expect(await ask(0n)).toBe("OVER: over 0/10");
-    // 27 of 10 are a debt of 10: the last 7 are forgiven.
-    expect(await ask(11n, true)).toBe("OK: 1/10");
+    for (const service of [usual, switched]) {
+      const ask = (hits: bigint, isRefund = false): Promise<string> =>
+        service.askAll({ descriptors: [{ entries: ["other=later"], hits, isRefund }] });
+      expect(await ask(0n)).toBe("OK: 10/10");
+      for (let count = 0; count < 3; count += 1) await ask(9n);
+      expect(await ask(0n)).toBe("OVER: over 0/10");
+      // 27 of 10 are a debt of 10: the last 7 are forgiven.
+      expect(await ask(11n, true)).toBe("OK: 1/10");
+    }
+  });
+
+  it("later-costs: a debt comes back at the rate; or all of it where a window ends", async () => {
+    const next: number[] = [];
+    for (const service of [usual, switched]) {
+      const ask = { entries: ["other=debt"] };
+      for (const hits of [0n, 9n, 9n]) await service.askAll({ descriptors: [{ ...ask, hits }] });
+      next.push(await resetSeconds(service, { descriptors: [{ ...ask, hits: 0n }] }));
+    }
+    // 8 above the limit, at 10 a year.
+    const yearSeconds = 31_536_000;
+    expectNear(next[0] ?? 0, 0.8 * yearSeconds);
+    expectNear(next[1] ?? 0, untilEdgeSeconds(yearSeconds));
   });
 
   it("retry-time: until the caller's own request fits, or until nothing is used", async () => {

@@ -20,13 +20,15 @@ const initialLimit = 100;
 /** How long Envoys keep what nobody renews, in milliseconds. */
 const layerTtlMs = 3_000;
 
-/** Requests that an Envoy or the upstream refused, of how many. */
-function refusedOf(answers: readonly LoadAnswer[]): string {
+/** Requests that an Envoy or the upstream refused; prints of how many, and what was left out. */
+function refusedOf(answers: readonly LoadAnswer[]): number {
   // After a stall of the machine more come at once than a share holds.
   const counted = unstalled(answers);
-  expect(counted.length).toBeGreaterThan(answers.length / 2);
   const refusedCount = counted.filter(({ status }) => status !== 0 && status !== 200).length;
-  return `${refusedCount} refused`;
+  const leftOut = `${answers.length - counted.length} of ${answers.length} left out as stalls`;
+  process.stdout.write(`${refusedCount} of ${counted.length} refused, ${leftOut}\n`);
+  expect(counted.length).toBeGreaterThan(answers.length / 2);
+  return refusedCount;
 }
 
 /** All Envoys have shares, or all go by what they are configured with. */
@@ -52,8 +54,8 @@ describe("a fleet before a service that has room", { timeout: 60_000 }, () => {
     await untilShared(fleet, true);
     const maxRequests = await fleet.maxRequestsOf(newcomer);
     const answers = [...(await before), ...(await after)];
-    process.stdout.write(`${refusedOf(answers)} of ${answers.length}, ${maxRequests} at once\n`);
-    expect(refusedOf(answers)).toBe("0 refused");
+    process.stdout.write(`the newcomer may have ${maxRequests} at once\n`);
+    expect(refusedOf(answers)).toBe(0);
   });
 
   /** Story: all had one permit, and then `limits.min` for all of them: nearly half was refused. */
@@ -82,7 +84,6 @@ describe("a fleet before a service that has room", { timeout: 60_000 }, () => {
     await restore(fleet);
     await untilShared(fleet, true);
     const answers = await load;
-    process.stdout.write(`${refusedOf(answers)} of ${answers.length}\n`);
-    expect(refusedOf(answers)).toBe("0 refused");
+    expect(refusedOf(answers)).toBe(0);
   });
 });

@@ -13,36 +13,44 @@ const stage = useStage("test");
 
 const [requestCount, limit] = [5, 2];
 
-/** Story: generated Envoys wrote no log, and `replay` had nothing to read. */
-describe("the access log of a generated Envoy", { timeout: 60_000 }, () => {
-  it("is read by `headgate replay`, and names the rule that refused a request", async () => {
-    const upstream = await startUpstream(stage);
-    const headgate = await HeadgateProcess.prepare(stage, { policy: "" });
-    const { envoy, policy } = await startGeneratedEnvoy(stage, {
-      proxies: `headgate: {address: 127.0.0.1, port: ${headgate.grpcPort}, rateLimitTimeout: 1s}`,
-      services: `
+/** A generated Envoy before one service, and the lines of its log once so many requests came. */
+async function logOf(admission: string) {
+  const upstream = await startUpstream(stage);
+  const headgate = await HeadgateProcess.prepare(stage, { policy: "" });
+  const { envoy, policy } = await startGeneratedEnvoy(stage, {
+    proxies: `headgate: {address: 127.0.0.1, port: ${headgate.grpcPort}, rateLimitTimeout: 1s}`,
+    services: `
         - name: orders
           upstream: {address: 127.0.0.1, port: ${upstream.port}}
-          rateLimit: {domain: shop, inExtProc: false, descriptors: [[remote_address]]}
+          ${admission}
       `,
-      more: `
+    more: `
         rateLimits:
           - domain: shop
             descriptors:
               - key: remote_address
                 rate_limit: {name: pace, unit: hour, requests_per_unit: ${limit}}
       `,
-    });
-    await writeFile(headgate.policyPath, policy);
-    await headgate.restart();
-    const http = new HttpClient();
-    stage.atEnd(() => http.close());
-    for (let i = 0; i < requestCount; i += 1) await http.send({ port: envoy.port, path: "/cart" });
-    const lines = await waitFor("all requests are logged", () => {
-      const found = envoy.output.split("\n").filter((line) => line.startsWith("{"));
-      return found.length >= requestCount ? found : undefined;
-    });
-    const told = lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
+  });
+  await writeFile(headgate.policyPath, policy);
+  await headgate.restart();
+  const http = new HttpClient();
+  stage.atEnd(() => http.close());
+  for (let i = 0; i < requestCount; i += 1) await http.send({ port: envoy.port, path: "/cart" });
+  const lines = await waitFor("all requests are logged", () => {
+    const found = envoy.output.split("\n").filter((line) => line.startsWith("{"));
+    return found.length >= requestCount ? found : undefined;
+  });
+  const told = lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
+  return { told, headgate, envoy };
+}
+
+/** Story: generated Envoys wrote no log, and `replay` had nothing to read. */
+describe("the access log of a generated Envoy", { timeout: 60_000 }, () => {
+  it("is read by `headgate replay`, and names the rule that refused a request", async () => {
+    const { told, headgate, envoy } = await logOf(
+      "rateLimit: {domain: shop, inExtProc: false, descriptors: [[remote_address]]}",
+    );
     const refused = told.filter(({ rate_limit_rule }) => rate_limit_rule === "remote_address");
     expect(refused).toHaveLength(requestCount - limit);
     for (const line of refused) {
@@ -55,5 +63,20 @@ describe("the access log of a generated Envoy", { timeout: 60_000 }, () => {
     expect(code).toBe(0);
     const counts = { callCount: requestCount, deniedCount: requestCount - limit };
     expect(JSON.parse(out)).toMatchObject(counts);
+  });
+
+  it("names the rule and the cause of what admission refused", async () => {
+    const { told } = await logOf(
+      "rateLimit: {domain: shop, inExtProc: true, descriptors: [[remote_address]]}\n" +
+        "          admission: {maxInFlight: 100}",
+    );
+    const refused = told.filter(({ response_code }) => response_code === 429);
+    expect(refused).toHaveLength(requestCount - limit);
+    for (const line of refused) {
+      const why = { admission_rule: "remote_address", admission_cause: "rateLimit" };
+      expect(line).toMatchObject({ path: "/cart", ...why });
+    }
+    const passed = told.filter(({ response_code }) => response_code === 200);
+    for (const line of passed) expect(line).toMatchObject({ admission_cause: null });
   });
 });

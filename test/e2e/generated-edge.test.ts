@@ -1,10 +1,11 @@
+import { mkdir } from "node:fs/promises";
 import { createServer as createPlainServer } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type CertificateWish, TestAuthority } from "../support/certificates.js";
-import { startGeneratedEnvoy } from "../support/generated-envoy.js";
+import { secretsFolder, startGeneratedEnvoy } from "../support/generated-envoy.js";
 import { HttpClient } from "../support/http-client.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { useStage } from "../support/stage.js";
@@ -133,6 +134,27 @@ describe("a generated proxy before a service of TLS", () => {
     expect((await client().send({ port: envoy.port })).status).toBe(200);
     // An address is no name that could be asked for.
     expect(shown).toEqual([{ servername: false, authorized: true }]);
+  });
+
+  it("follows the authorities of a secret, and shows its certificate", async () => {
+    const { port, shown } = await startTlsUpstream({ addresses: ["127.0.0.1"] });
+    const mounted = join(secretsFolder(stage), "shop");
+    await mkdir(mounted, { recursive: true });
+    const files = new TlsFolder(mounted);
+    const server = authority.issue({ names: ["edge.shop"] });
+    const swap = (version: string, { certificate: clientAuthority }: TestAuthority) =>
+      files.swap(version, { server, clientAuthority });
+    await swap("first", new TestAuthority("Another authority"));
+    const { envoy } = await startGeneratedEnvoy(stage, {
+      services: service(port, "{secret: shop, mutual: true}"),
+      proxies: `secretsFolder: ${secretsFolder(stage)}`,
+    });
+    const http = client();
+    const status = async () => (await http.send({ port: envoy.port })).status;
+    expect(await status()).toBe(503);
+    await swap("second", authority);
+    await waitFor("it trusts the service", async () => (await status()) === 200);
+    expect(shown).toContainEqual({ servername: false, authorized: true });
   });
 
   it("trusts the system's authorities where the policy names none", async () => {

@@ -59,13 +59,17 @@ async function startTwo(options: string) {
   countOn(second, 1, 200);
   const send = (headers: Readonly<Record<string, string>> = {}) =>
     http.send({ port: envoy.port, headers });
-  /** Which hosts some requests went to. */
-  const reached = async (headers?: Readonly<Record<string, string>>, count = 12) => {
+  /** How many of some requests went to each host. */
+  const counted = async (count: number, headers?: Readonly<Record<string, string>>) => {
     seen.fill(0);
     for (let sent = 0; sent < count; sent += 1) expect((await send(headers)).status).toBe(200);
-    return seen.map((each) => each > 0);
+    return [...seen];
   };
-  return { envoy, send, reached, hosts, countOn };
+  /** Which hosts some requests went to. */
+  const reached = async (headers?: Readonly<Record<string, string>>, count = 12) => {
+    return (await counted(count, headers)).map((each) => each > 0);
+  };
+  return { envoy, send, counted, reached, hosts, countOn };
 }
 
 describe("hosts of a generated cluster", () => {
@@ -111,6 +115,29 @@ describe("hosts of a generated cluster", () => {
       expect(hosts.filter(Boolean)).toEqual([true]);
       return sides.add(hosts.join()).size === 2;
     });
+  });
+
+  it("get less at first where they are new, and their part by and by", async () => {
+    const windowMs = 3_000;
+    const { counted, hosts, countOn } = await startTwo(
+      "healthChecks: {http: {path: /healthz}, timeout: 100ms, interval: 100ms, " +
+        `unhealthyThreshold: 1}, loadBalancing: {slowStart: {window: ${windowMs}ms}}`,
+    );
+    const beganMs = performance.now();
+    countOn(hosts[1], 1, 503);
+    await waitFor("the first host is alone, and new no more", async () => {
+      const [, ofSecond] = await counted(4);
+      return ofSecond === 0 && performance.now() - beganMs > windowMs + 1_000;
+    });
+    countOn(hosts[1], 1, 200);
+    // The first request that it gets may end a round of its part.
+    await waitFor("the second host is back", async () => (await counted(1))[1] === 1);
+    const [, early = 0] = await counted(30);
+    await waitFor("it gets its part", async () => {
+      const [, later = 0] = await counted(30);
+      return later >= 12 && later <= 18;
+    });
+    expect(early).toBeLessThan(10);
   });
 
   it("are left out where too large a part fails, and not after failures in a row", async () => {

@@ -82,6 +82,20 @@ describe("a generated route", () => {
     expect(await envoy.stat("cluster.orders.upstream_rq_per_try_idle_timeout")).toBe(2);
   });
 
+  it("tries again beside a try that takes too long, and takes the first answer", async () => {
+    const upstream = await startHoldingUpstream(stage);
+    const retries = "retries: {numRetries: 1, perTryTimeout: 200ms, hedging: onPerTryTimeout}";
+    const { envoy } = await startGeneratedEnvoy(stage, {
+      services: service(upstream.port, `, ${retries}`),
+    });
+    const answer = client().send({ port: envoy.port });
+    await waitFor("both tries are in work", () => upstream.heldCount === 2);
+    upstream.releaseOne(200);
+    expect((await answer).status).toBe(200);
+    await waitFor("the other is given up", () => upstream.heldCount === 0);
+    expect(await envoy.stat("cluster.orders.upstream_rq_retry")).toBe(1);
+  });
+
   it("ends a stream that has lasted long enough, though it moves", async () => {
     const port = await startUpgradingUpstream(stage);
     const { envoy } = await startGeneratedEnvoy(stage, {

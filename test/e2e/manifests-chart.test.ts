@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Tree } from "../../src/generate/document.js";
@@ -176,6 +176,26 @@ describe.concurrent("the chart", () => {
     expect(run.isOk, run.output).toBe(true);
     expect(byKind(objects)).toEqual(byKind(plainObjects(merged)));
     for (const object of objects) expect(objectProblems(schemas, object)).toEqual([]);
+  });
+
+  it.each([
+    ["says what Redis has to keep on a disk", { redis: { enabled: true } }, true],
+    ["says nothing of a Redis that it has not", { redis: { enabled: false } }, false],
+  ])("%s", async (_, values, isSaid) => {
+    const policy = casePolicy(someCase);
+    const usual = valuesOf(policy, usualGenerateOptions, policyNeeds(policy));
+    const folder = await writeChart(policy, usual);
+    // Notes are shown by an installation alone, so an object that says the same stands for them.
+    await copyFile(join(folder, "templates", "NOTES.txt"), join(folder, "notes.txt"));
+    const shown = 'kind: Notes\ntext: {{ tpl (.Files.Get "notes.txt") . | quote }}\n';
+    await writeFile(join(folder, "templates", "notes.yaml"), shown);
+    const { run, objects } = await renderChart(stage, { folder, namespace, values });
+    expect(run.isOk, run.output).toBe(true);
+    const { text } = Object(objects.find((one) => Object(one).kind === "Notes"));
+    const words =
+      "(overrides, freezes, the policy with HEADGATE_POLICY_SOURCE=store, the audit log)";
+    const persistence = `${words} is kept there: run it with \`appendonly yes\`, on a volume.`;
+    expect(String(text).replaceAll(/\s+/g, " ").includes(persistence)).toBe(isSaid);
   });
 
   it("has nothing that Helm's linter would change, but an icon", async () => {

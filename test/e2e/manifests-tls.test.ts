@@ -21,7 +21,7 @@ const authority = new TestAuthority();
 
 /** The settings of the pods, by name. */
 function podEnv(): Map<string, string> {
-  const [deployment] = readYamlFile("k8s/deployment.yaml");
+  const [deployment] = readYamlFile("k8s/plain/deployment.yaml");
   const variable = z.object({ name: z.string(), value: z.string() });
   const container = z.object({ env: z.array(variable) });
   const shape = z.object({
@@ -35,7 +35,7 @@ function podEnv(): Map<string, string> {
 
 /** What cert-manager is asked to sign for the pods. */
 function serverNames(): readonly string[] {
-  const [certificate] = readYamlFile("k8s/certificate.yaml");
+  const [certificate] = readYamlFile("k8s/plain/certificate.yaml");
   const shape = z.object({ spec: z.object({ dnsNames: z.array(z.string()) }) });
   return shape.parse(certificate).spec.dnsNames;
 }

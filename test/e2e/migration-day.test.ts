@@ -16,7 +16,7 @@ import { waitFor } from "../support/wait.js";
 /** By the year, so that nothing comes back while the day lasts. */
 const yearly = (count: number): string => `rate_limit: {unit: year, requests_per_unit: ${count}}`;
 
-/** What the reference reads: two files of one domain. */
+/** What the reference reads: three files of one domain. */
 const usersThere = `domain: edge
 descriptors:
   - {key: user, ${yearly(4)}}
@@ -24,6 +24,11 @@ descriptors:
 `;
 const accountsThere = `domain: edge
 descriptors: [{key: account, ${yearly(5)}}]
+`;
+const tokens = (more = ""): string =>
+  `key: tokens, quota_mode: true, rate_limit: {unit: year, requests_per_unit: 2${more}}`;
+const tokensThere = `domain: edge
+descriptors: [{${tokens()}}]
 `;
 
 function policyOf(name: string, ...descriptors: readonly string[]): string {
@@ -40,6 +45,7 @@ ${descriptors.map((one) => `        - {${one}}\n`).join("")}`;
 const usersHere = policyOf("users", `key: user, ${yearly(4)}`, `key: client, ${yearly(1_000)}`);
 const accountsBeside = policyOf("accounts", `key: account, shadow_mode: true, ${yearly(5)}`);
 const accountsHere = policyOf("accounts", `key: account, ${yearly(5)}`);
+const tokensHere = policyOf("tokens", tokens(", charge: settle"));
 
 const stage = useStage("file");
 const http = new HttpClient();
@@ -54,6 +60,7 @@ beforeAll(async () => {
   await mkdir(config, { recursive: true });
   await put("users.yaml", usersThere);
   await put("accounts.yaml", accountsThere);
+  await put("tokens.yaml", tokensThere);
   redis = await startRedis(stage);
   // The reference's names alone, as its compose file has them.
   const env = {
@@ -72,9 +79,15 @@ beforeAll(async () => {
   envoy = await Envoy.start(stage, {
     upstreamPort: upstream.port,
     headgatePorts: [headgate.grpcPort],
-    rateLimits: ["user", "account", "client"].map((key) => {
-      return { actions: [fromHeader(key, key)] };
-    }),
+    rateLimits: [
+      ...["user", "account", "client"].map((key) => ({ actions: [fromHeader(key, key)] })),
+      { actions: [fromHeader("tokens", "tokens")], hits_addend: { number: 0 } },
+      {
+        actions: [fromHeader("tokens", "tokens")],
+        hits_addend: { number: 1 },
+        apply_on_stream_done: true,
+      },
+    ],
   });
 });
 
@@ -90,6 +103,18 @@ async function ask(count: number, headers: Readonly<Record<string, string>>): Pr
   const statuses: number[] = [];
   for (let i = 0; i < count; i += 1) {
     statuses.push((await http.send({ port: envoy.port, headers })).status);
+  }
+  return statuses.join(" ");
+}
+
+/** The same of requests that cost something after each of them, which is waited for. */
+async function askSettled(count: number, value: string): Promise<string> {
+  const statuses: string[] = [];
+  for (let i = 0; i < count; i += 1) {
+    const before = (await statistic("tokens.total_hits")) ?? 0;
+    statuses.push(await ask(1, { tokens: value }));
+    const after = async () => (await statistic("tokens.total_hits")) === before + 1;
+    await waitFor("the cost has arrived", after);
   }
   return statuses.join(" ");
 }
@@ -119,7 +144,7 @@ async function statistic(name: string): Promise<number | undefined> {
 
 const line = (key: string, count: number, isShadow = false): string =>
   `edge.${key}: unit=YEAR requests_per_unit=${count}, ` +
-  `shadow_mode: ${isShadow}, quota_mode: false`;
+  `shadow_mode: ${isShadow}, quota_mode: ${key === "tokens"}`;
 
 describe("migration day", () => {
   it("begins with the reference's files and environment, and answers as it did", async () => {
@@ -129,6 +154,7 @@ describe("migration day", () => {
     expect(await limitsThere()).toEqual([
       line("account", 5),
       line("client", 1_000),
+      line("tokens", 2),
       line("user", 4),
     ]);
     expect(await statistic("user.total_hits")).toBe(7);
@@ -139,7 +165,7 @@ describe("migration day", () => {
     const merge = ["--merge-domain-config", "true"];
     const there = await captureCli(["check", "--ratelimit", config, ...merge]);
     expect(there.code, there.err).toBe(0);
-    expect(there.out).toContain("OK: 2 files, 1 domain, 3 rules, 3 limits.");
+    expect(there.out).toContain("OK: 3 files, 1 domain, 4 rules, 4 limits.");
     expect(there.out).toContain("keep ratelimit's way: HEADGATE_ALGORITHM=fixed_window");
     const [old, wanted] = [join(stage.folder, "old.yaml"), join(stage.folder, "new.yaml")];
     await writeFile(old, usersThere);
@@ -148,6 +174,14 @@ describe("migration day", () => {
     expect(JSON.parse(out).changes).toMatchObject([
       { place: "edge", words: expect.stringContaining("costs told after the response") },
     ]);
+  });
+
+  it("plays the token-quota script before a file moves to kind: Policy, and after", async () => {
+    expect(await askSettled(4, "before")).toBe("200 200 200 429");
+    await move("tokens.yaml", tokensHere);
+    expect(await askSettled(1, "before")).toBe("429");
+    expect(await askSettled(4, "after")).toBe("200 200 200 429");
+    expect(await limitsThere()).toContain(`${line("tokens", 2)}, charge: settle`);
   });
 
   it("moves a file to kind: Policy, and what was used stays used", async () => {
@@ -173,16 +207,18 @@ describe("migration day", () => {
     expect(await limitsThere()).toEqual([
       line("account", 5),
       line("client", 1_000),
+      `${line("tokens", 2)}, charge: settle`,
       line("user", 4),
     ]);
     const { code, out } = await captureCli(["check", "--merge-domain-config", config]);
-    expect({ code, out }).toEqual({ code: 0, out: "OK: 2 files, 1 domain, 3 rules, 3 limits." });
+    expect({ code, out }).toEqual({ code: 0, out: "OK: 3 files, 1 domain, 4 rules, 4 limits." });
   });
 
   it("ends on Headgate's own settings, and no request was lost or counted twice", async () => {
     const text = policyOf(
       "edge",
       ...[`key: user, ${yearly(4)}`, `key: client, ${yearly(1_000)}`, `key: account, ${yearly(5)}`],
+      tokens(", charge: settle"),
     );
     const after = await startDropInProcess(stage, { policy: text, env: redisEnv(redis.port) });
     expect(await after.ask("user=ann")).toBe("OVER: over 0/4");

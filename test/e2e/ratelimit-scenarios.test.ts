@@ -84,6 +84,7 @@ const laterFilter = httpFilter("header_mutation", "HeaderMutation", {
       told("x-asked", "descriptors"),
       echoed("x-seen-limit", "x-up-limit"),
       echoed("x-seen-left", "x-up-left"),
+      echoed("x-seen-wait", "x-up-wait"),
     ],
   },
 });
@@ -116,6 +117,7 @@ beforeAll(async () => {
     LIMIT_REQUEST_HEADERS_ENABLED: "true",
     LIMIT_REQUEST_LIMIT_HEADER: "x-up-limit",
     LIMIT_REQUEST_REMAINING_HEADER: "x-up-left",
+    LIMIT_REQUEST_RESET_HEADER: "x-up-wait",
   };
   [gateway, shadow] = await Promise.all([
     startHostedGateway(stage, { policy, headgateEnvs: [env], envoy }),
@@ -241,8 +243,10 @@ describe("what a caller and later filters are told through Envoy", () => {
 
   it("is in the headers of the request to the upstream that the process names", async () => {
     const answer = await gateway.send({ tenant: "upstream" });
-    const seen = ["x-seen-limit", "x-seen-left"].map((name) => header(answer, name));
-    expect([answer.status, ...seen]).toEqual([200, "2", "1"]);
+    const names = ["x-seen-limit", "x-seen-left", "x-seen-wait"];
+    const seen = names.map((name) => header(answer, name));
+    // One hit of two a year drains in half of one.
+    expect([answer.status, ...seen]).toEqual([200, "2", "1", "15768000"]);
   });
 
   it("is in the body of a refusal where a rule asks for one", async () => {

@@ -178,7 +178,10 @@ beforeAll(async () => {
     routesBefore: routes,
     filtersAfter: choosing,
     moreClusters: [servicesCluster(ports)],
-    filter: { rate_limited_as_resource_exhausted: true },
+    filter: {
+      rate_limited_as_resource_exhausted: true,
+      enable_x_ratelimit_headers: "DRAFT_VERSION_03",
+    },
   });
   http = new HttpClient();
   stage.atEnd(() => http.close());
@@ -220,10 +223,11 @@ describe("the integration scripts of envoyproxy/ratelimit, against Headgate behi
     expect(await statuses(5, "/two", asked)).toBe("200 200 200 429 429");
   });
 
-  it("trigger-shadow-mode-key: a key in shadow mode refuses nobody", async () => {
-    expect(await statuses(6, "/two", { user: "many", trust: "shady" })).toBe(
-      "200 200 200 200 200 200",
-    );
+  it("trigger-shadow-mode-key: a shadow refuses nobody, and has nothing left", async () => {
+    const shady = { user: "many", trust: "shady" };
+    expect(await statuses(5, "/two", shady)).toBe("200 200 200 200 200");
+    const { status, headers } = await http.send({ port: envoy.port, path: "/two", headers: shady });
+    expect([status, headers["x-ratelimit-remaining"]]).toEqual([200, "0"]);
   });
 
   it("value-included-in-stats-key: the value is in the statistic's name", async () => {

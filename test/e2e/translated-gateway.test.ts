@@ -4,22 +4,19 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { classRequests, everyClass } from "../support/class-requests.js";
 import { Envoy } from "../support/envoy.js";
-import { validateWithEnvoy } from "../support/envoy-validation.js";
 import { freePort } from "../support/free-port.js";
+import { startLimiter } from "../support/gateway-limiter.js";
 import type { GeneratedCase } from "../support/generated.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAnswer, type HttpAsk, HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import {
   recordedTranslation,
-  type Translation,
   translatedBootstrap,
   translatedCases,
 } from "../support/translated.js";
-import { limitConfigs, podSettings } from "../support/translated-limits.js";
 import { startUpstream, tokensHeader } from "../support/upstream.js";
 import { waitFor } from "../support/wait.js";
-import { XdsServer } from "../support/xds-server.js";
 
 /**
  * A real Envoy with what Envoy Gateway's own translator made of generated objects and of those
@@ -43,7 +40,7 @@ async function startTranslated(name: string) {
   const upstream = await startUpstream(stage);
   const policy = await readFile(join(given.folder, "policy.yaml"), "utf8");
   const headgate = await HostedHeadgate.start(stage, { policy });
-  const limiter = await startLimiter(given, translation);
+  const limiter = await startLimiter(stage, given, translation);
   const [port, otherPort, adminPort] = [await freePort(), await freePort(), await freePort()];
   const bootstrap = translatedBootstrap(translation, {
     adminPort,
@@ -61,26 +58,6 @@ async function startTranslated(name: string) {
   const http = new HttpClient();
   stage.atEnd(() => http.close());
   return { envoy, http, ports: [port, otherPort] as const };
-}
-
-/** The Headgate in the place of Envoy Gateway's rate-limit service, with its settings. */
-async function startLimiter(
-  given: GeneratedCase,
-  of: Translation,
-): Promise<HostedHeadgate | undefined> {
-  const configs = limitConfigs(given, of);
-  if (configs.length === 0) return undefined;
-  const plane = await XdsServer.start(stage);
-  await plane.hold("1", configs);
-  const env = {
-    ...podSettings(given),
-    // There is one here.
-    HEADGATE_REPLICAS: "1",
-    CONFIG_TYPE: "GRPC_XDS_SOTW",
-    CONFIG_GRPC_XDS_SERVER_URL: plane.address,
-    CONFIG_GRPC_XDS_NODE_ID: "envoy-ratelimit",
-  };
-  return HostedHeadgate.start(stage, { env });
 }
 
 describe("Envoy Gateway's own translation, at a real Envoy", () => {
@@ -169,25 +146,63 @@ describe("Envoy Gateway's own translation, at a real Envoy", () => {
     expect(await seen()).toBe(1);
   });
 
-  it.each(translatedCases().map((given) => [given.name, given] as const))(
-    "%s: is taken",
-    async (name, given) => {
-      const anywhere = 1;
-      const bootstrap = translatedBootstrap(recordedTranslation(given), {
-        adminPort: 0,
-        listenerPorts: { [httpPort]: 0, [httpsPort]: 0, [usualPort]: 0 },
-        endpointPorts: Object.fromEntries(addressesIn(given).map((one) => [one, anywhere])),
-        rateLimitPort: anywhere,
-      });
-      const path = join(stage.folder, `${name.replaceAll("/", "-")}-taken.json`);
-      await writeFile(path, JSON.stringify(bootstrap));
-      const { exit, output } = await validateWithEnvoy(stage, ["--config-path", path]);
-      expect(exit, output).toEqual({ code: 0 });
-    },
-  );
+  it.concurrent.each(translatedCases())("serves each host: $name", async (given) => {
+    const { http, envoy, ports } = await startWhole(given);
+    const isAsked = aroundOf(given).includes("kind: SecurityPolicy");
+    for (const host of hostsOf(given)) {
+      const known = unlikeHosts[`${given.name} ${host}`] ?? 200;
+      const unknown = isAsked && !host.startsWith("stranger") ? 401 : known;
+      for (const port of ports) {
+        const strange = await http.send({ port, headers: { host } });
+        const welcome = await http.send({ port, headers: { host, "x-api-key": "the-key" } });
+        expect([host, strange.status, welcome.status]).toEqual([host, unknown, known]);
+      }
+    }
+    await envoy.kill();
+  });
 });
 
+/** Hosts whose service speaks what the one server of the tests does not. */
+const unlikeHosts: Readonly<Record<string, number>> = {
+  // TLS, and HTTP/2.
+  "gateway/options orders.example.com": 503,
+  "gateway/options cookie.example.com": 502,
+};
+
+/** Starts all that a case has: one server stands for all others, and for Headgate. */
+async function startWhole(given: GeneratedCase) {
+  const translation = recordedTranslation(given);
+  const { port: upstream } = await startUpstream(stage);
+  const text = JSON.stringify(translation.listeners);
+  const own = [httpPort, httpsPort, usualPort].filter((one) => text.includes(`"portValue":${one}`));
+  const places = await Promise.all(own.map(async (one) => [one, await freePort()] as const));
+  const ports = places.map(([, port]) => port);
+  const adminPort = await freePort();
+  const bootstrap = translatedBootstrap(translation, {
+    adminPort,
+    listenerPorts: Object.fromEntries(places),
+    endpointPorts: Object.fromEntries(addressesIn(given).map((one) => [one, upstream])),
+    rateLimitPort: upstream,
+  });
+  const path = join(stage.folder, `whole-${adminPort}.json`);
+  await writeFile(path, JSON.stringify(bootstrap));
+  const envoy = await Envoy.startFile(stage, { path, port: ports[0] ?? 0, adminPort });
+  const http = new HttpClient();
+  stage.atEnd(() => http.close());
+  return { envoy, http, ports };
+}
+
+function aroundOf({ folder }: GeneratedCase): string {
+  return readFileSync(join(folder, "around.yaml"), "utf8");
+}
+
 /** The addresses of Services around a case. */
-function addressesIn({ folder }: GeneratedCase): readonly string[] {
-  return readFileSync(join(folder, "around.yaml"), "utf8").match(/\b192\.0\.2\.\d+\b/g) ?? [];
+function addressesIn(given: GeneratedCase): readonly string[] {
+  return aroundOf(given).match(/\b192\.0\.2\.\d+\b/g) ?? [];
+}
+
+/** The first domain of each virtual host. */
+function hostsOf(given: GeneratedCase): ReadonlySet<string> {
+  const text = JSON.stringify(recordedTranslation(given).routes);
+  return new Set(text.match(/(?<="domains":\[")[^"]+/g));
 }

@@ -1,3 +1,5 @@
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import type { Redis } from "ioredis";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
@@ -64,6 +66,30 @@ const faults: readonly Fault[] = [
     remedy: /maxmemory/,
   },
   {
+    what: "cannot save to its disk",
+    begin: async (_, admin) => {
+      await mkdir(await snapshotPath(admin));
+      await admin.config("SET", "save", "3600 1000000");
+      await admin.bgsave();
+      await savesUntil(admin, "err");
+    },
+    end: async (_, admin) => {
+      await rm(await snapshotPath(admin), { recursive: true });
+      await admin.bgsave();
+      await savesUntil(admin, "ok");
+      await admin.config("SET", "save", "");
+    },
+    causes: ["STORE_NOT_SAVING"],
+    remedy: /INFO persistence.*stop-writes-on-bgsave-error/,
+  },
+  {
+    what: "has fewer replicas than it has to",
+    begin: (_, admin) => admin.config("SET", "min-replicas-to-write", "1"),
+    end: (_, admin) => admin.config("SET", "min-replicas-to-write", "0"),
+    causes: ["STORE_TOO_FEW_REPLICAS"],
+    remedy: /INFO replication.*min-replicas-to-write/,
+  },
+  {
     what: "becomes a replica",
     begin: (_, admin) => admin.replicaof("127.0.0.1", 1),
     end: (_, admin) => admin.replicaof("NO", "ONE"),
@@ -116,6 +142,23 @@ const faults: readonly Fault[] = [
   },
 ];
 
+/** Where Redis saves: nothing is written there while it is a folder. */
+async function snapshotPath(admin: Redis): Promise<string> {
+  const [, folder = ""] = (await admin.config("GET", "dir")) as readonly string[];
+  const [, name = ""] = (await admin.config("GET", "dbfilename")) as readonly string[];
+  return join(folder, name);
+}
+
+async function savesUntil(admin: Redis, status: "ok" | "err"): Promise<void> {
+  await waitFor(`its last save is ${status}`, async () => {
+    const facts = await admin.info("persistence");
+    return (
+      facts.includes("rdb_bgsave_in_progress:0") &&
+      facts.includes(`rdb_last_bgsave_status:${status}`)
+    );
+  });
+}
+
 async function setRights(admin: Redis, ...rules: readonly string[]): Promise<void> {
   expect(await admin.acl("SETUSER", "gate", ...rules)).toBe("OK");
 }
@@ -151,6 +194,11 @@ describe("a Redis that", () => {
       await traffic.expectNothingBut(faultOutcomes);
       await waitFor("some attempts were refused", async () => (await refusedClients()) >= 6);
       const elapsedSeconds = (performance.now() - startMs) / 1_000;
+      const [remedy] = await waitFor("the log says what to do", () => {
+        const found = remediesFor(["STORE_TOO_MANY_CLIENTS"]);
+        return found.length > 0 ? found : undefined;
+      });
+      expect(remedy).toMatch(/maxclients.*CLIENT LIST/);
       // Three connections, each waiting 50 ms at least, and longer every time.
       expect(await refusedClients()).toBeLessThan(3 * (4 + 4 * elapsedSeconds));
     } finally {

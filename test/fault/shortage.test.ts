@@ -50,6 +50,16 @@ describe("a Headgate without enough file descriptors", () => {
     expect(program.output).not.toMatch(/^\s+at /m);
   });
 
+  it("serves with 64, or says what it lacks, without a stack trace", async () => {
+    const headgate = await HeadgateProcess.prepare(stage, { policy: policyOf(5) });
+    const program = spawnWith(headgate, 64);
+    await waitFor("it serves, or has ended", () => {
+      return !program.isRunning || program.output.includes('"event":"serving"');
+    });
+    if (!program.isRunning) expect(program.output).toContain("limit of file descriptors");
+    expect(program.output).not.toMatch(/^\s+at /m);
+  });
+
   it("takes an edit that was made meanwhile when it has some again", async () => {
     const headgate = await HeadgateProcess.prepare(stage, { policy: policyOf(5) });
     const program = spawnWith(headgate, 160);

@@ -1,18 +1,97 @@
 import { describe, expect, it } from "vitest";
-import { casePolicy } from "../support/generated.js";
+import { casePolicy, policyCases } from "../support/generated.js";
+import { meshGaps } from "../support/mesh-gaps.js";
 import { meshViolations } from "../support/mesh-invariants.js";
-import { meshBootstrapOf, meshCases, recordedMesh } from "../support/translated-istio.js";
+import {
+  meshBootstrapOf,
+  meshCases,
+  recordedMesh,
+  wholeMeshBootstrap,
+} from "../support/translated-istio.js";
+import { ownFindings } from "../support/translated-lints.js";
 
-const proxies = meshCases().flatMap((given) => {
+const cases = [...meshCases(), ...policyCases().filter(({ target }) => target === "istio")];
+const proxies = cases.flatMap((given) => {
   const { services } = casePolicy(given);
   return Object.entries(recordedMesh(given).proxies).map(([own, proxy]) => {
-    return { name: given.name, own, services, proxy };
+    return { name: given.name, own, services, proxy, given };
   });
 });
 
 describe("what istiod makes of generated patches", () => {
   it.each(proxies)("$name, $own: holds what every policy is owed", ({ own, services, proxy }) => {
     expect(meshViolations(proxy, { services, own })).toEqual([]);
+  });
+
+  it.each(cases)("$name: has all services, and asks for all limits", (given) => {
+    expect(meshGaps(recordedMesh(given).proxies, casePolicy(given))).toEqual([]);
+  });
+
+  it.each(proxies)("$name, $own: has nothing that `check` finds fault with", (row) => {
+    expect(ownFindings(wholeMeshBootstrap(row.proxy), row.given)).toEqual([]);
+  });
+});
+
+/** What a mesh could lose without a word: each has to be found where something else is there. */
+describe("meshGaps()", () => {
+  it.each([
+    // A VirtualService has another host, or a listener has routes of its own.
+    {
+      found: "gateway, http.80: orders.example.com is nowhere",
+      name: "istio/rate-limit-gateway",
+      from: '"domains":["orders.example.com"',
+      to: '"domains":["other.example.com"',
+    },
+    {
+      found: "orders: inbound|http|8080 is nowhere",
+      name: "istio/everything",
+      from: /"inbound\|http\|8080"/g,
+      to: '"inbound|http|8081"',
+    },
+    {
+      found: "web: slow.shop.svc.cluster.local:8080 is nowhere",
+      name: "istio/options",
+      from: /"slow.shop.svc.cluster.local:8080"/g,
+      to: '"slow.other.svc.cluster.local:8080"',
+    },
+    // One of two descriptors is asked about in a way that meets no rule.
+    {
+      found: "shop: nothing asks for user",
+      name: "istio/rate-limit-gateway",
+      from: /"descriptor_key":"user"/g,
+      to: '"descriptor_key":"users"',
+    },
+    {
+      found: "shop: nothing asks for remote_address",
+      name: "istio/rate-limit-gateway",
+      from: /,\{"actions":\[\{"remote_address":\{\}\}\]\}/g,
+      to: "",
+    },
+    {
+      found: "shop: nothing asks for user",
+      name: "istio/everything",
+      from: /"name":"envoy\.filters\.http\.ratelimit"/g,
+      to: '"name":"another"',
+    },
+    {
+      found: 'outbound|8080||orders.shop.svc.cluster.local has no "health_checks":',
+      name: "istio/options",
+      from: /"health_checks":/g,
+      to: '"checks":',
+    },
+    {
+      found: "shop: nothing asks for tenant",
+      name: "istio/quotas-gateway",
+      from: /"tenant":\{"custom_value"/g,
+      to: '"customer":{"custom_value"',
+    },
+  ])("finds: $found ($name)", ({ found, name, from, to }) => {
+    const given = meshCases().find((one) => one.name === name);
+    if (given === undefined) throw new Error(`no case ${name}`);
+    const text = JSON.stringify(recordedMesh(given).proxies);
+    const changed = text.replace(from, to);
+    expect(changed).not.toBe(text);
+    expect(meshGaps(JSON.parse(changed), casePolicy(given))).toContain(found);
   });
 });
 
@@ -56,6 +135,11 @@ const breaks: readonly {
   {
     found: "envoy.filters.http.rbac stands behind envoy.filters.http.ratelimit",
     from: /(\{"name":"envoy\.filters\.http\.jwt_authn")/,
+    to: '{"name":"envoy.filters.http.ratelimit","typed_config":{"@type":"x.RateLimit"}},$1',
+  },
+  {
+    found: "envoy.filters.http.ext_authz stands behind envoy.filters.http.ratelimit",
+    from: /(\{"name":"envoy\.filters\.http\.ext_authz")/,
     to: '{"name":"envoy.filters.http.ratelimit","typed_config":{"@type":"x.RateLimit"}},$1',
   },
   {
@@ -108,6 +192,12 @@ const breaks: readonly {
     found: "asks outbound|8081||headgate.headgate.svc.cluster.local, which is not there",
     from: /"name":"outbound\|8081\|\|headgate.headgate.svc.cluster.local"/g,
     to: '"name":"elsewhere"',
+  },
+  {
+    found: "envoy.filters.http.rate_limit_quota.tenants asks by no host's name",
+    name: "istio/quotas-gateway",
+    from: /,"authority":"headgate.example.com"/g,
+    to: "",
   },
   {
     found: "envoy.filters.http.local_ratelimit is not there",

@@ -1,18 +1,27 @@
 import { describe, expect, it } from "vitest";
 import { gatewayInvariants } from "../support/gateway-invariants.js";
+import { policyCases } from "../support/generated.js";
 import {
   recordedTranslation,
   recordTranslation,
   type Translation,
   translatedCases,
   translationDigest,
+  wholeTranslatedBootstrap,
 } from "../support/translated.js";
 import { meshCases, meshDigest, recordedMesh, recordMesh } from "../support/translated-istio.js";
+import { ownFindings } from "../support/translated-lints.js";
 
 /** The translator takes seconds; on a machine that is busy, many times that. */
 const translateMsMax = 240_000;
 
-const cases = translatedCases().map((given) => [given.name, given] as const);
+const policies = policyCases();
+const cases = [...translatedCases(), ...policies.filter(({ target }) => target === "gateway")].map(
+  (given) => [given.name, given] as const,
+);
+const meshes = [...meshCases(), ...policies.filter(({ target }) => target === "istio")].map(
+  (given) => [given.name, given] as const,
+);
 
 /**
  * What Envoy Gateway's and Istio's own translators make of golden cases: recorded where they are
@@ -23,12 +32,14 @@ describe("recorded translations", () => {
     "%s is made of the objects that are generated now",
     (_, given) => {
       if (process.env["UPDATE_GOLDEN"] === "1") recordTranslation(given);
-      expect(recordedTranslation(given).madeOf).toBe(translationDigest(given));
+      const { madeOf, refusals } = recordedTranslation(given);
+      expect(madeOf).toBe(translationDigest(given));
+      expect(refusals).toEqual([]);
     },
     translateMsMax,
   );
 
-  it.each(meshCases().map((given) => [given.name, given] as const))(
+  it.each(meshes)(
     "%s is made of the objects that are generated now",
     (_, given) => {
       if (process.env["UPDATE_GOLDEN"] === "1") recordMesh(given);
@@ -43,6 +54,20 @@ describe("recorded translations", () => {
     ),
   )("$of: $name", ({ given, breaksOf }) => {
     expect(breaksOf(recordedTranslation(given), given)).toEqual([]);
+  });
+});
+
+describe("what Envoy Gateway makes of generated patches", () => {
+  it.each(cases)("%s: has nothing that `check` finds fault with", (_, given) => {
+    expect(ownFindings(wholeTranslatedBootstrap(given), given)).toEqual([]);
+  });
+
+  it("is found fault with where a quota's server is nowhere", () => {
+    const given = cases.find(([name]) => name === "gateway/quotas")?.[1];
+    if (given === undefined) throw new Error("no case");
+    const text = JSON.stringify(wholeTranslatedBootstrap(given));
+    const broken = JSON.parse(text.replaceAll('"headgate_control"', '"nowhere"'));
+    expect(ownFindings(broken, given)).toContainEqual(expect.stringMatching(/^HG416 .*"nowhere"/));
   });
 });
 
@@ -105,6 +130,14 @@ describe("gatewayInvariants", () => {
       '"localReplyConfig"',
       '"otherConfig"',
       "has no local replies",
+    ],
+    // HTTP/3 beside HTTPS, of which only one is patched.
+    [
+      "every listener has what is generated",
+      "gateway/http3",
+      /"localReplyConfig"(?!.*"localReplyConfig")/,
+      '"otherConfig"',
+      "headgate/shop/https: it has no local replies",
     ],
     [
       "every listener has what is generated",

@@ -61,7 +61,7 @@ function wholeConfigurations(documents: readonly Document[]): readonly Named[] {
   const whole: Named[] = [];
   const fragments = new Map<string, Fragment[]>();
   for (const { path, kind, parts } of documents) {
-    if (kind.format !== "yaml" || kind.is !== "envoy") continue;
+    if (kind.format !== "yaml" || kind.is !== "envoy" || kind.message === names.secrets) continue;
     const value = parts.map(plainTree);
     const isWhole = value.some(
       (part) => isPlainMap(part) && part["static_resources"] !== undefined,
@@ -95,6 +95,7 @@ const names = {
   localReplies: "envoy.extensions.filters.network.http_connection_manager.v3.LocalReplyConfig",
   overload: "envoy.config.overload.v3.OverloadManager",
   runtime: "envoy.config.bootstrap.v3.LayeredRuntime",
+  secrets: "envoy.service.discovery.v3.DiscoveryResponse",
   virtualHost: "envoy.config.route.v3.VirtualHost",
 } as const;
 
@@ -193,6 +194,8 @@ function withCertificates(value: PlainValue, files: CertificateFiles): PlainValu
   };
   return Object.fromEntries(
     Object.entries(value).map(([name, item]) => {
+      // Envoy looks whether it is there, and reads it once it runs.
+      if (name === "path_config_source") return [name, { path: files.authority }];
       const filename = Object.hasOwn(byName, name) ? byName[name] : undefined;
       const isFile = isPlainMap(item) && item["filename"] !== undefined;
       return [

@@ -89,6 +89,7 @@ function managersOf({ listeners }: Translation) {
 /** Filters that are on, and the part of their settings with which they would act on everything. */
 const actingParts: Readonly<Record<string, readonly string[]>> = {
   "envoy.filters.http.router": [],
+  "envoy.filters.http.jwt_authn": ["rules"],
   "envoy.filters.http.ratelimit": ["rateLimits"],
   "envoy.filters.http.local_ratelimit": ["tokenBucket"],
   "envoy.filters.http.header_mutation.priority": ["mutations"],
@@ -156,7 +157,8 @@ const patchShape = z.object({
         operation: z.object({
           op: z.string(),
           path: z.string().optional(),
-          value: z.object({ name: z.string().optional() }),
+          // A number, a map, or a filter with its name.
+          value: z.object({ name: z.string().optional() }).catch({}),
         }),
       }),
     ),
@@ -180,11 +182,16 @@ function uncoveredListeners(of: Translation, given: GeneratedCase): readonly str
   const hosts = hostsOf(of);
   const domains = casePolicy(given).services.flatMap((service) => service.hosts);
   return gatewayListeners(given).flatMap(({ name, hostname }) => {
-    const manager = managers.find(({ rds }) => rds.routeConfigName === name);
-    if (manager === undefined) return [`${name}: it has no manager`];
-    const own = manager.httpFilters.map((filter) => filter.name);
-    const missing = filters.filter((filter) => !own.includes(filter));
-    const isWithoutReplies = hasReplies && manager.localReplyConfig === undefined;
+    // HTTP/3 has a listener of its own, with the same routes.
+    const own = managers.filter(({ rds }) => rds.routeConfigName === name);
+    if (own.length === 0) return [`${name}: it has no manager`];
+    const missing = own.flatMap(({ listener, httpFilters, localReplyConfig }) => {
+      const known = httpFilters.map((filter) => filter.name);
+      return [
+        ...filters.filter((filter) => !known.includes(filter)),
+        ...(hasReplies && localReplyConfig === undefined ? ["local replies"] : []),
+      ].map((what) => `${listener}: it has no ${what}`);
+    });
     const unlike = domains.flatMap((domain) => {
       const here = hosts.find((host) => host.of === name && host.domains.includes(domain));
       if (here === undefined) return hostname === undefined ? [`${name}: it has no ${domain}`] : [];
@@ -195,11 +202,7 @@ function uncoveredListeners(of: Translation, given: GeneratedCase): readonly str
           : [`${name}: ${domain} is unlike that of ${other.of}`],
       );
     });
-    return [
-      ...missing.map((filter) => `${name}: it has no ${filter}`),
-      ...(isWithoutReplies ? [`${name}: it has no local replies`] : []),
-      ...unlike,
-    ];
+    return [...missing, ...unlike];
   });
 }
 

@@ -23,7 +23,7 @@ export interface GeneratedWish {
   /** Lines of `proxies` beside its listener, from the margin. */
   readonly proxies?: string;
   /** More fields of `proxies.listener`. */
-  readonly listener?: Readonly<Record<string, number | string>>;
+  readonly listener?: Readonly<Record<string, unknown>>;
   /** More lines of `spec`, from the margin. */
   readonly more?: string;
   /** Which of its documents runs. Default `edge/envoy.yaml`. */
@@ -55,6 +55,11 @@ export async function freePorts(): Promise<ProxyPorts> {
   return { port, outboundPort, adminPort: await freePort(), statisticsPort: await freePort() };
 }
 
+/** Where the files of secrets are put: `proxies.secretsFolder` of a policy that names some. */
+export function secretsFolder(stage: Stage): string {
+  return join(stage.folder, "secrets");
+}
+
 /** Starts an Envoy of what is generated for a policy whose listener has these ports. */
 export async function startPolicyEnvoy(
   stage: Stage,
@@ -66,8 +71,14 @@ export async function startPolicyEnvoy(
   }: Pick<GeneratedWish, "document" | "edit"> & Pick<GeneratedEnvoy, "policy" | "ports">,
 ): Promise<Envoy> {
   const path = join(stage.folder, `proxy-${port}`, document);
+  const texts = generatedTexts(policy, document);
+  const secrets = `${dirname(document)}/secrets/`;
   await mkdir(dirname(path), { recursive: true });
-  await writeFile(path, edit(generatedText(policy, document)));
+  await writeFile(path, edit(texts.get(document) ?? ""));
+  for (const [name, text] of texts) {
+    if (!name.startsWith(secrets)) continue;
+    await writeFile(join(secretsFolder(stage), name.slice(secrets.length)), text);
+  }
   return Envoy.startFile(stage, { path, port, adminPort });
 }
 
@@ -95,14 +106,16 @@ function indented(text: string, margin: number): readonly string[] {
   return lines.map((line) => `${" ".repeat(margin)}${line.slice(least)}`);
 }
 
-/** The text of one document; throws where there is a problem. */
-function generatedText(policy: string, document: string): string {
+/** The texts of all documents, this one among them; throws where there is a problem. */
+function generatedTexts(policy: string, document: string): ReadonlyMap<string, string> {
   const made = policyOf([{ file: "policy.yaml", text: policy }]);
   const wish = { target: "envoy", policy: made, options: usualGenerateOptions } as const;
   const { documents, problems } = generate(wish, []);
   const errors = problems.filter(({ severity }) => severity === "error");
   if (errors.length > 0) throw new Error(`not generated: ${JSON.stringify(errors)}`);
-  const found = documents.find(({ path }) => path === document);
-  if (found === undefined) throw new Error(`no document is called ${document}`);
-  return renderDocument(found, { target: "envoy", policy: made });
+  if (!documents.some(({ path }) => path === document)) {
+    throw new Error(`no document is called ${document}`);
+  }
+  const origin = { target: "envoy", policy: made } as const;
+  return new Map(documents.map((one) => [one.path, renderDocument(one, origin)]));
 }

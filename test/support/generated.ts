@@ -28,6 +28,7 @@ import { readSchemas } from "./object-schemas.js";
 
 /** The golden cases: `<target>/<case>/policy.yaml`, `options.json`, and `expected/`. */
 const root = fileURLToPath(new URL("../golden/generate", import.meta.url));
+const policiesRoot = fileURLToPath(new URL("../golden/policies", import.meta.url));
 
 /** One golden case. */
 export interface GeneratedCase {
@@ -61,6 +62,31 @@ export function generatedCases(): readonly GeneratedCase[] {
   });
 }
 
+/** Where one of the five policies that users would write is tried. */
+export const policyPlaces = ["envoy", "istio-sidecar", "istio-gateway", "gateway"] as const;
+
+const targetOf: Readonly<Record<(typeof policyPlaces)[number], Target>> = {
+  envoy: "envoy",
+  "istio-sidecar": "istio",
+  "istio-gateway": "istio",
+  gateway: "gateway",
+};
+
+/** One of them at one place: `policies/<policy>/policy.yaml`, and a folder for each place. */
+export interface PolicyCase extends GeneratedCase {
+  readonly place: (typeof policyPlaces)[number];
+}
+
+/** All five, at each place. */
+export function policyCases(): readonly PolicyCase[] {
+  return foldersIn(policiesRoot).flatMap((policy) =>
+    policyPlaces.map((place) => {
+      const name = `${policy}/${place}`;
+      return { place, target: targetOf[place], name, folder: join(policiesRoot, name) };
+    }),
+  );
+}
+
 /** Folders of golden cases that belong to no target. */
 export function strayFolders(): readonly string[] {
   const known: readonly string[] = targets;
@@ -68,9 +94,14 @@ export function strayFolders(): readonly string[] {
 }
 
 /** The case's policy; throws, with all problems, where it is not understood. */
-export function casePolicy({ folder }: GeneratedCase): GeneratedPolicy {
-  const text = readFileSync(join(folder, "policy.yaml"), "utf8");
-  return policyOf([{ file: "policy.yaml", text }]);
+export function casePolicy(given: GeneratedCase): GeneratedPolicy {
+  return policyOf([{ file: "policy.yaml", text: casePolicyText(given) }]);
+}
+
+/** The text of the case's policy, which may be that of several cases above them. */
+export function casePolicyText({ folder }: GeneratedCase): string {
+  const own = join(folder, "policy.yaml");
+  return readFileSync(existsSync(own) ? own : join(folder, "..", "policy.yaml"), "utf8");
 }
 
 /** A policy's texts as generators take them; throws, with all problems, where they are wrong. */
@@ -151,6 +182,12 @@ function renderGenerated(
 function renderProblem({ id, severity, spot, message, hint }: GenerateProblem): string {
   const place = [spot.service ?? "policy", ...spot.path].join(".");
   return `${place}: ${severity} ${id} ${message}\n  ${hint}\n`;
+}
+
+/** The files that a case gives: as they are kept, or else as they are made now. */
+export function caseFiles(given: GeneratedCase): ReadonlyMap<string, string> {
+  const isKept = existsSync(join(given.folder, "expected"));
+  return isKept ? expectedFiles(given) : renderCase(given, generateCase(given, { looks: [] }));
 }
 
 /** The files of `expected`, by path with `/`. */

@@ -1,5 +1,5 @@
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listenOnLoopback } from "./loopback-server.js";
 import type { Stage } from "./stage.js";
 
 /** A server behind Envoy that answers when it is told to, so that a test sees what is in work. */
@@ -21,13 +21,7 @@ export async function startHoldingUpstream(stage: Stage): Promise<HoldingUpstrea
     held.add(response);
     response.once("close", () => held.delete(response));
   });
-  server.keepAliveTimeout = 0;
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  stage.atEnd(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(stage, server);
   return {
     port,
     get heldCount() {

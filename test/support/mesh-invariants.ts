@@ -20,7 +20,9 @@ const hostShape = z.looseObject({
   routes: z.array(routeShape).default([]),
   typed_per_filter_config: perFilter,
 });
-type VirtualHost = z.infer<typeof hostShape>;
+
+/** Requests of a host, as a proxy knows them. */
+export type VirtualHost = z.infer<typeof hostShape>;
 
 const routesShape = z.looseObject({ name: z.string(), virtual_hosts: z.array(hostShape) });
 
@@ -46,8 +48,10 @@ const listenerShape = z.looseObject({
 });
 
 /** An HTTP connection manager, and what its routes are. */
-interface Chain {
+export interface Chain {
   readonly listener: string;
+  /** What its routes are called. */
+  readonly routes: string;
   readonly isInbound: boolean;
   readonly filters: readonly Filter[];
   readonly hosts: readonly VirtualHost[];
@@ -89,8 +93,9 @@ export function meshViolations(
   return found;
 }
 
-function chainsOf(proxy: TranslatedProxy): readonly Chain[] {
-  const routes = new Map(
+/** All of them that a proxy has. */
+export function chainsOf(proxy: TranslatedProxy): readonly Chain[] {
+  const sentOf = new Map(
     proxy.routes.map((one) => routesShape.parse(one)).map((one) => [one.name, one]),
   );
   return proxy.listeners.flatMap((listener) => {
@@ -99,16 +104,18 @@ function chainsOf(proxy: TranslatedProxy): readonly Chain[] {
       filters.flatMap(({ typed_config }): Chain[] => {
         const manager = managerShape.safeParse(typed_config).data;
         if (manager === undefined) return [];
-        const sent = routes.get(manager.rds?.route_config_name ?? "");
-        const { virtual_hosts: hosts = [] } = manager.route_config ?? sent ?? {};
+        const sent = sentOf.get(manager.rds?.route_config_name ?? "");
+        const { name: routes = "", virtual_hosts: hosts = [] } = manager.route_config ?? sent ?? {};
         const isInbound = direction === "INBOUND";
-        return [{ listener: name, isInbound, filters: manager.http_filters, hosts }];
+        const filters = manager.http_filters;
+        return [{ listener: name, routes: routes, isInbound, filters, hosts }];
       }),
     );
   });
 }
 
-function isHostOf(
+/** Whether a virtual host is a service's. */
+export function isHostOf(
   { name, domains }: VirtualHost,
   service: ServicePolicy,
   { chain, own }: { readonly chain: Chain; readonly own: string },
@@ -148,12 +155,14 @@ function checkOrder({ filters }: Chain, report: Report): void {
   if (!names.slice(first, -1).every(isGenerated)) report("another filter stands among generated");
 }
 
-/** Who is asked has to be there. */
+/** Who is asked has to be there, and by a name that HTTP/2 allows: Istio's clusters have none. */
 function checkClusters({ filters }: Chain, clusters: ReadonlySet<unknown>, report: Report): void {
   for (const { name, typed_config } of filters.filter((one) => isGenerated(one.name))) {
     for (const [, cluster] of JSON.stringify(typed_config).matchAll(/"cluster_name":"([^"]+)"/g)) {
       if (!clusters.has(cluster)) report(`${name} asks ${cluster}, which is not there`);
     }
+    const asked = JSON.stringify(typed_config);
+    if (/"cluster_name":"[^"]*\|[^"]*"\}/.test(asked)) report(`${name} asks by no host's name`);
   }
 }
 

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listenOnLoopback } from "./loopback-server.js";
 import type { Stage } from "./stage.js";
 
 /** What a server answers. */
@@ -27,13 +27,7 @@ export async function startScriptedUpstream(stage: Stage): Promise<ScriptedUpstr
     const { status, headers = {} } = upstream.answer(arrivalsMs.length - 1, request);
     response.writeHead(status, headers).end(`answer ${status}\n`);
   });
-  server.keepAliveTimeout = 0;
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  stage.atEnd(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(stage, server);
   const upstream: ScriptedUpstream = { port, arrivalsMs, answer: () => ({ status: 200 }) };
   return upstream;
 }

@@ -1,4 +1,4 @@
-import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readlink, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { TlsChoice } from "../../src/app/tls-choice.js";
 import type { TestCertificate } from "./certificates.js";
@@ -79,8 +79,11 @@ export class TlsFolder {
     await symlink(`..${version}`, join(this.#folder, "..data_tmp"));
     await rename(join(this.#folder, "..data_tmp"), join(this.#folder, "..data"));
     for (const name of ["tls.crt", "tls.key", "ca.crt"]) {
-      await rm(join(this.#folder, name), { force: true });
-      await symlink(`..data/${name}`, join(this.#folder, name));
+      const link = join(this.#folder, name);
+      // Kubernetes makes these once: whoever is told of the swap reads through them at once.
+      if ((await readlink(link).catch(() => "")) === `..data/${name}`) continue;
+      await rm(link, { force: true });
+      await symlink(`..data/${name}`, link);
     }
   }
 }

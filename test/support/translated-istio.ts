@@ -2,7 +2,6 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { stringify } from "yaml";
 import { z } from "zod";
 import { type GeneratedCase, generatedCases } from "./generated.js";
 import {
@@ -10,8 +9,8 @@ import {
   isTranslated,
   mapTree,
   readRecord,
-  recordOf,
   translationInput,
+  writeRecord,
   type XdsMap,
 } from "./translated.js";
 
@@ -70,9 +69,8 @@ export function recordMesh(given: GeneratedCase): void {
     });
     return [name, Object.fromEntries(sorted)];
   });
-  const head = `# Made by istio-translate of ${meshDigest(given)}.\n`;
-  const text = stringify(Object.fromEntries(proxies), { aliasDuplicateObjects: false });
-  writeFileSync(recordOf(given), head + text);
+  const of = meshDigest(given);
+  writeRecord(given, { maker: "istio-translate", of, made: Object.fromEntries(proxies) });
 }
 
 /** What was recorded of a case. */
@@ -128,6 +126,25 @@ export function meshBootstrapOf(proxy: TranslatedProxy, place: MeshPlace): unkno
       }),
     },
   };
+}
+
+/** All that an Envoy loads of a proxy, where nothing is sent: all of its listeners. */
+export function wholeMeshBootstrap(proxy: TranslatedProxy): unknown {
+  const text = JSON.stringify([proxy.endpoints, proxy.clusters]);
+  const addresses = [...text.matchAll(/"address":"([^"]+)","port_value":(\d+)/g)];
+  const endpointPorts = addresses.map(([, address, port]) => [`${address}:${port}`, 1]);
+  const names = proxy.listeners.map(({ name }) => String(name));
+  const outbound = names.filter((name) => /^0\.0\.0\.0_/.test(name)).map((name) => ({ name }));
+  const pods = proxy.clusters.flatMap(({ name }) => {
+    const [, port] = /^inbound\|(\d+)\|\|$/.exec(String(name)) ?? [];
+    return port === undefined ? [] : [{ name: "virtualInbound", podPort: Number(port) }];
+  });
+  const listeners = [...outbound, ...pods].map((one, index) => ({ ...one, port: 1 + index }));
+  return meshBootstrapOf(proxy, {
+    adminPort: 0,
+    listeners,
+    endpointPorts: Object.fromEntries(endpointPorts),
+  });
 }
 
 function loopback(port: number) {

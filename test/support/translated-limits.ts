@@ -1,7 +1,7 @@
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { RateLimitUnit } from "../../src/gen/api/ratelimit/config/ratelimit/v3/rls_conf_pb.js";
-import { expectedFiles, type GeneratedCase } from "./generated.js";
+import { caseFiles, type GeneratedCase } from "./generated.js";
 import type { Translation } from "./translated.js";
 import type { ConfigInit } from "./xds-server.js";
 
@@ -124,7 +124,7 @@ const deploymentShape = z.object({
 
 /** What a case says of the environment of Envoy Gateway's rate-limit pods. */
 export function podSettings(given: GeneratedCase): Readonly<Record<string, string>> {
-  const map = parse(expectedFiles(given).get("envoy-gateway.yaml") ?? "");
+  const map = parse(caseFiles(given).get("envoy-gateway.yaml") ?? "");
   const settings = deploymentShape.parse(parse(map.data["envoy-gateway.yaml"]));
   const { env } = settings.provider.kubernetes.rateLimitDeployment.container;
   return Object.fromEntries(env.map(({ name, value }) => [name, value]));
@@ -142,7 +142,7 @@ export interface GatewayRule {
 
 /** The objects that a case gives. */
 export function expectedObjects(given: GeneratedCase): readonly unknown[] {
-  const texts = [...expectedFiles(given)].filter(([path]) => path.endsWith(".yaml"));
+  const texts = [...caseFiles(given)].filter(([path]) => path.endsWith(".yaml"));
   return texts.flatMap(([, text]) => parseAllDocuments(text).map((one) => one.toJS()));
 }
 

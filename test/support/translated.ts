@@ -5,8 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
+import { kustomizationFile } from "../../src/generate/custom-object.js";
 import { TestAuthority } from "./certificates.js";
-import { expectedFiles, type GeneratedCase, generatedCases } from "./generated.js";
+import { caseFiles, type GeneratedCase, generatedCases } from "./generated.js";
 
 /**
  * What Envoy Gateway's own translator makes of a golden case and the objects that a cluster has
@@ -15,6 +16,8 @@ import { expectedFiles, type GeneratedCase, generatedCases } from "./generated.j
 export interface Translation {
   /** Digest of what it was made of. */
   readonly madeOf: string;
+  /** Of objects that Envoy Gateway has not taken; a patch that finds nothing is none. */
+  readonly refusals: readonly string[];
   readonly listeners: readonly XdsMap[];
   readonly routes: readonly XdsMap[];
   readonly clusters: readonly XdsMap[];
@@ -40,7 +43,9 @@ export function isTranslated({ folder }: GeneratedCase): boolean {
 /** What the translator of a case is given. */
 export function translationInput(given: GeneratedCase): string {
   const around = readFileSync(join(given.folder, "around.yaml"), "utf8");
-  const objects = [...expectedFiles(given)].filter(([path]) => path.endsWith(".yaml"));
+  const objects = [...caseFiles(given)].filter(([path]) => {
+    return path.endsWith(".yaml") && path !== kustomizationFile;
+  });
   return [around, ...objects.map(([, text]) => text)].join("---\n");
 }
 
@@ -58,13 +63,44 @@ export function inputDigest(input: string): string {
 export function recordTranslation(given: GeneratedCase): void {
   const input = join(tmpdir(), `headgate-translation-${process.pid}.yaml`);
   writeFileSync(input, certified(translationInput(given)));
-  const words = ["x", "translate", "--from", "gateway-api", "--to", "xds", "-o", "yaml"];
+  const to = "xds,gateway-api";
+  const words = ["x", "translate", "--from", "gateway-api", "--to", to, "-o", "yaml"];
   const made = spawnSync("egctl", [...words, "-f", input], { encoding: "utf8" });
   if (made.status !== 0) {
     throw new Error(`egctl, Envoy Gateway's own tool, has to be on PATH: ${made.stderr}`);
   }
-  const head = `# Made by egctl x translate of ${translationDigest(given)}.\n`;
-  writeFileSync(recordOf(given), head + made.stdout);
+  const all = z.looseObject({ xds: z.json() }).parse(parse(made.stdout));
+  writeRecord(given, {
+    maker: "egctl x translate",
+    of: translationDigest(given),
+    made: { refusals: falseConditions(all, []), xds: all.xds },
+  });
+}
+
+/** Keeps what a translator made: as JSON, which is read a hundred times as fast as other YAML. */
+export function writeRecord(
+  given: GeneratedCase,
+  { maker, of, made }: { readonly maker: string; readonly of: string; readonly made: unknown },
+): void {
+  const text = JSON.stringify(made, undefined, 1);
+  writeFileSync(recordOf(given), `# Made by ${maker} of ${of}.\n${text}\n`);
+}
+
+const conditionShape = z.object({
+  status: z.literal("False"),
+  type: z.string(),
+  message: z.string(),
+});
+
+/** What Envoy Gateway says of objects that it has not taken: their conditions that are false. */
+function falseConditions(tree: unknown, place: readonly string[]): readonly string[] {
+  const found = conditionShape.safeParse(tree).data;
+  if (found !== undefined) return [`${place.join(" ")}: no ${found.type}: ${found.message}`];
+  if (typeof tree !== "object" || tree === null) return [];
+  const named = z.object({ kind: z.string(), metadata: z.object({ name: z.string() }) });
+  const own = named.safeParse(tree).data;
+  const here = own === undefined ? place : [...place, own.kind, own.metadata.name];
+  return Object.values(tree).flatMap((one) => falseConditions(one, here));
 }
 
 /** Fills in a certificate, which no recording holds, where objects leave its place. */
@@ -78,11 +114,13 @@ function certified(text: string): string {
 /** What was recorded of a case. */
 export function recordedTranslation(given: GeneratedCase): Translation {
   const { madeOf, made } = readRecord(given);
-  const gateways = z.object({ xds: z.record(z.string(), dumpShape) }).parse(made).xds;
+  const shape = z.object({ refusals: z.array(z.string()), xds: z.record(z.string(), dumpShape) });
+  const { refusals, xds: gateways } = shape.parse(made);
   const configs = Object.values(gateways).flatMap((dump) => dump.configs);
   const dump: z.infer<typeof configShape> = Object.assign({}, ...configs);
   return {
     madeOf,
+    refusals,
     listeners: (dump.dynamicListeners ?? []).map(({ activeState }) => activeState.listener),
     routes: (dump.dynamicRouteConfigs ?? []).map(({ routeConfig }) => routeConfig),
     clusters: (dump.dynamicActiveClusters ?? []).map(({ cluster }) => cluster),
@@ -99,8 +137,7 @@ const configShape = z.object({
 });
 const dumpShape = z.object({ configs: z.array(configShape) });
 
-/** Where it is kept what a translator made of a case. */
-export function recordOf({ folder }: GeneratedCase): string {
+function recordOf({ folder }: GeneratedCase): string {
   return join(folder, "translated.yaml");
 }
 
@@ -110,8 +147,9 @@ export function readRecord(given: GeneratedCase): {
   readonly made: unknown;
 } {
   const text = readFileSync(recordOf(given), "utf8");
-  const [, madeOf = ""] = /^# Made by .* of (\w+)\.$/m.exec(text) ?? [];
-  return { madeOf, made: parse(text) };
+  const [head, madeOf = ""] = /^# Made by .* of (\w+)\.\n/.exec(text) ?? [""];
+  const rest = text.slice(head.length);
+  return { madeOf, made: rest.startsWith("{") ? JSON.parse(rest) : parse(rest) };
 }
 
 /** Where a translated proxy stands on this machine. */
@@ -119,7 +157,7 @@ export interface TranslatedPlace {
   readonly adminPort: number;
   /** The port of this machine for each port that a listener has. */
   readonly listenerPorts: Readonly<Record<number, number>>;
-  /** The port of this machine for each address that an endpoint has. */
+  /** The port of this machine for each address that an endpoint has, or address and port. */
   readonly endpointPorts: Readonly<Record<string, number>>;
   /** Where Headgate stands in the place of Envoy Gateway's rate-limit service; absent: nowhere. */
   readonly rateLimitPort?: number | undefined;
@@ -156,6 +194,20 @@ export function translatedBootstrap(of: Translation, place: TranslatedPlace): un
       }),
     },
   };
+}
+
+/** The same, where nothing is sent: all of its listeners, with hosts that are nowhere. */
+export function wholeTranslatedBootstrap(given: GeneratedCase): unknown {
+  const anywhere = 1;
+  const around = readFileSync(join(given.folder, "around.yaml"), "utf8");
+  const addresses = around.match(/\b192\.0\.2\.\d+\b/g) ?? [];
+  return translatedBootstrap(recordedTranslation(given), {
+    adminPort: 0,
+    // As the objects around the cases have them; Envoy Gateway makes 10080 of port 80.
+    listenerPorts: { 8080: 0, 8443: 0, 10080: 0 },
+    endpointPorts: Object.fromEntries(addresses.map((one) => [one, anywhere])),
+    rateLimitPort: anywhere,
+  });
 }
 
 /** The translator makes none, for want of the certificate that Envoys show there. */
@@ -217,7 +269,8 @@ function simplified({ transportSocket: _socket, ...map }: XdsMap): XdsMap {
 function moved(map: XdsMap, { endpointPorts }: TranslatedPlace): XdsMap {
   const found = addressShape.safeParse(map).data?.socketAddress;
   if (found === undefined) return map;
-  const port = endpointPorts[found.address];
+  const { address, portValue } = found;
+  const port = endpointPorts[`${address}:${portValue}`] ?? endpointPorts[address];
   if (port === undefined) throw new Error(`${found.address} is nowhere on this machine`);
   return socket(port);
 }

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { systemClock } from "../../src/app/clock.js";
+import { listenOnLoopback } from "./loopback-server.js";
 import type { Stage } from "./stage.js";
 
 /** The small server behind Envoy. */
@@ -34,14 +34,7 @@ export async function startUpstream(stage: Stage, workMs = 0): Promise<Upstream>
     if (workMs === 0) answer();
     else systemClock.schedule(workMs, answer);
   });
-  // Envoy must never find a connection closed that it is about to use.
-  server.keepAliveTimeout = 0;
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  stage.atEnd(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(stage, server);
   return {
     port,
     get requestCount() {

@@ -5,6 +5,7 @@ import {
   messagesAt,
   numberAt,
   textAt,
+  valueAt,
   visitMessages,
 } from "./envoy-message.js";
 import type { Lint, LintScope } from "./lint.js";
@@ -103,12 +104,28 @@ function checkProcessorBreaker(processor: EnvoyMessage, { root, report }: LintSc
   });
 }
 
+/** With statuses beside it; who sends a request may name more. */
+const statusCondition = "retriable-status-codes";
+
 /** Conditions that a refusal meets. */
-const refusalConditions = ["5xx", "gateway-error", "retriable-status-codes", "envoy-ratelimited"];
+const refusalConditions = ["5xx", "gateway-error", statusCondition, "envoy-ratelimited"];
+
+/** Statuses of refusals, of Headgate's and of Envoy's own. */
+const refusalStatuses: readonly number[] = [429, 503];
+
+function namesRefusals(policy: EnvoyMessage): boolean {
+  const codes = valueAt(policy, "retriable_status_codes");
+  if (codes?.kind !== "list") return true;
+  return codes.items.some(
+    (item) => item.kind === "scalar" && refusalStatuses.includes(Number(item.value)),
+  );
+}
 
 function checkRetries(policy: EnvoyMessage, scope: LintScope): void {
   const conditions = (textAt(policy, "retry_on") ?? "").split(",").map((one) => one.trim());
-  const [repeated] = conditions.filter((one) => refusalConditions.includes(one));
+  const [repeated] = conditions.filter(
+    (one) => refusalConditions.includes(one) && (one !== statusCondition || namesRefusals(policy)),
+  );
   const waits = policy.fields.has("rate_limited_retry_back_off");
   if (repeated === undefined || (waits && hasRetryBudget(scope.root))) return;
   scope.report({

@@ -6,7 +6,7 @@ import { serviceDomains } from "./domains.js";
 import { headgateClusters } from "./headgate-clusters.js";
 import { httpFilters } from "./http-filters.js";
 import { layeredRuntime } from "./layered-runtime.js";
-import { listener } from "./listener.js";
+import { http3Listener, listener } from "./listener.js";
 import { overload } from "./overload.js";
 import { priorityHeaderFilters } from "./priority-header.js";
 import type { ProxyPlan, ProxySide } from "./proxies.js";
@@ -54,10 +54,12 @@ export function bootstrap(plan: ProxyPlan): Document {
     layered_runtime: layeredRuntime(context),
     overload_manager: overload(context),
   };
-  const listeners = parts.map(({ side, httpFilters: filters, virtualHosts }) => {
+  const listeners = parts.flatMap(({ side, httpFilters: filters, virtualHosts }) => {
     const name = side.listener;
     const port = name === "ingress" ? ports.port : ports.outboundPort;
-    return listener({ name, port, httpFilters: filters, virtualHosts }, side.context);
+    const given = { name, port, httpFilters: filters, virtualHosts };
+    const http3 = http3Listener(given, side.context);
+    return [listener(given, side.context), ...(http3 === undefined ? [] : [http3])];
   });
   const used = referredClusters([told, { listeners }]);
   const clusters = [

@@ -36,6 +36,8 @@ const envoyFeatures = {
   refunds: 38,
   /** Retry-After of both rate-limit filters. */
   retryAfterHeader: 40,
+  /** Certificates of callers over QUIC. */
+  quicClientCertificates: 40,
   /** A floor of the gradient controller's limit that is no part of its measurement. */
   gradientFloor: 40,
 } as const satisfies Readonly<Record<string, number>>;

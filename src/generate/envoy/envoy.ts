@@ -1,10 +1,11 @@
-import { quoteText } from "../../policy/problem.js";
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import type { GenerateProblem, Generator } from "../generator.js";
+import { type MetadataPlace, reportMetadata } from "../metadata-needs.js";
 import { bootstrap } from "./bootstrap.js";
 import { isAddress } from "./domains.js";
 import { fragments } from "./fragments.js";
 import { planProxies } from "./proxies.js";
+import { secretFiles } from "./secrets.js";
 
 /** Whole Envoys, or pieces for ones that are there, of everything that a policy says of proxies. */
 export const generateEnvoy: Generator = (policy, options) => {
@@ -34,27 +35,36 @@ export const generateEnvoy: Generator = (policy, options) => {
   }
   const plans = planProxies(policy, options, report);
   const isWhole = options.form === "bootstrap";
-  if (isWhole) for (const service of policy.services) reportMetadata(service, report);
-  const documents = plans.flatMap((plan) => (isWhole ? [bootstrap(plan)] : fragments(plan)));
+  const metadata: MetadataPlace = {
+    isClosed: true,
+    who: "no filter of a whole proxy",
+    hint: "--form fragments, beside the filter of yours that sets it",
+    report,
+  };
+  if (isWhole) {
+    for (const service of policy.services) {
+      reportMetadata(service, metadata);
+      reportZones(service, report);
+    }
+  }
+  const documents = plans.flatMap((plan) => [
+    ...(isWhole ? [bootstrap(plan)] : fragments(plan)),
+    ...secretFiles(plan),
+  ]);
   return { documents, problems: [...problems.values()] };
 };
 
-/** Whole proxies have no filter of others', and Headgate's sets metadata of its own alone. */
-function reportMetadata(service: ServicePolicy, report: (problem: GenerateProblem) => void): void {
-  const { rateLimit, name } = service;
-  for (const { parts } of rateLimit?.descriptors ?? []) {
-    for (const part of parts) {
-      if (part.kind !== "metadata" || part.namespace === "headgate") continue;
-      const isLeftOut = part.fallback === undefined;
-      report({
-        id: "HG306",
-        spot: { service: name, path: ["rateLimit", "descriptors"] },
-        message:
-          `no filter of a whole proxy sets the metadata ${quoteText(part.namespace)}: ` +
-          (isLeftOut ? "the limit would never act" : "all requests have the default"),
-        hint: "--form fragments, beside the filter of yours that sets it",
-        severity: isLeftOut ? "error" : "warning",
-      });
-    }
-  }
+/** Hosts of a DNS name have no zones, and proxies of ours know no others of their kind. */
+function reportZones(
+  { name, loadBalancing }: ServicePolicy,
+  report: (problem: GenerateProblem) => void,
+): void {
+  if (loadBalancing.zoneAware === undefined) return;
+  report({
+    id: "HG307",
+    spot: { service: name, path: ["loadBalancing", "zoneAware"] },
+    message: "hosts of a DNS name have no zones: the setting would never act in a whole proxy",
+    hint: "--form fragments, for a cluster of EDS in a proxy that knows its own zone",
+    severity: "error",
+  });
 }

@@ -85,7 +85,9 @@ priority header go first of all, yours before the others, and one router ends th
     {
       file: `${prefix}virtual_hosts`,
       message: "envoy.config.route.v3.VirtualHost",
-      goes: `Add these to the virtual_hosts of the route configuration ${where}.`,
+      goes: `Add these to the virtual_hosts of the route configuration ${where}.
+Give what forwards the settings that filters of yours have by route (authentication among them).
+Bypassed paths and classes have no routes here: they would go past those settings.`,
       part: virtualHosts,
     },
   ];

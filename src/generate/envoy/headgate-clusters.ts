@@ -8,8 +8,11 @@ import { httpProtocolOptions, loadAssignment, socketAddress } from "./values.js"
  * layers, statistics, load reports). A proxy that refers to one of them only takes that one.
  */
 export function headgateClusters(context: EnvoyContext): readonly Tree[] {
-  const { headgate } = context.policy.proxies;
+  const { proxies } = context.policy;
+  const { headgate } = proxies;
   const { tls } = headgate;
+  const socket =
+    tls && tlsSocket({ kind: "files", ...tls, subjectAltNames: [tls.serverName] }, proxies);
   const { decisions, control } = context.headgateClusters;
   const common = (name: string, port: number): TreeMap => ({
     load_assignment: loadAssignment(name, socketAddress(headgate.address, port)),
@@ -48,13 +51,13 @@ export function headgateClusters(context: EnvoyContext): readonly Tree[] {
         base_ejection_time: replicaEjection.baseTime,
         max_ejection_percent: replicaEjection.percentMax,
       }),
-      transport_socket: tls && tlsSocket({ ...tls, subjectAltNames: [tls.serverName] }),
+      transport_socket: socket,
       typed_extension_protocol_options: http2("1s"),
       ...common(decisions, headgate.port),
     },
     {
       ...begin(control),
-      transport_socket: tls && tlsSocket({ ...tls, subjectAltNames: [tls.serverName] }),
+      transport_socket: socket,
       typed_extension_protocol_options: http2("2s"),
       ...common(control, headgate.controlPort),
     },

@@ -11,9 +11,14 @@ export function httpFilter(name: string, message: string, fields: TreeMap): Tree
   return extension(`envoy.filters.http.${name}`, type, fields);
 }
 
-/** Where a filter finds a gRPC server. Source: envoy.config.core.v3.GrpcService. */
+/**
+ * Where a filter finds a gRPC server. Calls state the cluster's name as their `:authority`, and
+ * servers reset those with istiod's names, such as `outbound|8083||headgate.example.com`: a `|` is
+ * in no host. Source: envoy.config.core.v3.GrpcService.
+ */
 export function envoyGrpc(clusterName: string): TreeMap {
-  return { envoy_grpc: { cluster_name: clusterName } };
+  const authority = clusterName.includes("|") ? clusterName.split("|").at(-1) : undefined;
+  return { envoy_grpc: { cluster_name: clusterName, authority } };
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { LoadBalancingPolicy } from "../../policy/upstream-policy.js";
-import type { Tree, TreeMap } from "../document.js";
+import { noted, type Tree, type TreeMap } from "../document.js";
 import { durationText } from "./values.js";
 
 /**
@@ -16,12 +16,28 @@ export function clusterBalancing(policy: LoadBalancingPolicy): TreeMap {
         min_weight_percent: { value: slowStart.weightPercentMin },
       },
     },
-    common_lb_config: panicThreshold(policy),
+    common_lb_config: commonBalancing(policy),
   };
 }
 
+const zoneNote =
+  "Needs hosts with a locality (EDS), node.locality of this proxy, and in " +
+  "cluster_manager.local_cluster_name a cluster of the proxies themselves.";
+
+function commonBalancing(policy: LoadBalancingPolicy): TreeMap | undefined {
+  const { zoneAware } = policy;
+  const common: TreeMap = {
+    ...panicThreshold(policy),
+    zone_aware_lb_config:
+      zoneAware && noted(zoneNote, { min_cluster_size: zoneAware.clusterSizeMin }),
+  };
+  return Object.values(common).every((value) => value === undefined) ? undefined : common;
+}
+
 /** Below so many healthy hosts Envoy takes no notice of their health; undefined: its own 50 %. */
-export function panicThreshold({ panicThresholdPercent }: LoadBalancingPolicy): Tree | undefined {
+export function panicThreshold({
+  panicThresholdPercent,
+}: LoadBalancingPolicy): TreeMap | undefined {
   return panicThresholdPercent === undefined
     ? undefined
     : { healthy_panic_threshold: { value: panicThresholdPercent } };

@@ -1,6 +1,7 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import type { GeneratedPolicy, GenerateOptions, GenerateProblem } from "../generator.js";
 import type { EnvoyContext } from "./context.js";
+import { isOutside } from "./sides.js";
 
 /** One proxy that is generated. */
 export interface ProxyPlan {
@@ -45,7 +46,8 @@ export function planProxies(
     plans.push({ folder: "edge", own: undefined, sides, context });
   }
   if (!options.roles.includes("sidecar")) return plans;
-  return [...plans, ...services.map((own) => planSidecar(own, policy, base))];
+  const inside = services.filter((service) => !isOutside(service));
+  return [...plans, ...inside.map((own) => planSidecar(own, policy, base))];
 }
 
 function planSidecar(

@@ -10,9 +10,9 @@ import { localRateLimitPerRoute } from "./local-rate-limit.js";
 import { priorityHeaderPerHost } from "./priority-header.js";
 import { isInQuota, quotasPerRoute } from "./quota-filter.js";
 import { rateLimitPerRoute, virtualHostRateLimits } from "./rate-limit.js";
-import { retryPolicy } from "./retries.js";
+import { hedgePolicy, retryPolicy } from "./retries.js";
 import { type RouteClass, routeClasses } from "./route-classes.js";
-import { allOff, shedRoute, shedsHere } from "./shed-routes.js";
+import { allOff, shedRoute, shedRoutes, shedsHere } from "./shed-routes.js";
 import { isAskedHere, isHeldHere } from "./sides.js";
 import { clusterName } from "./upstream-cluster.js";
 import { durationText } from "./values.js";
@@ -38,10 +38,18 @@ export function virtualHost(
 ): Tree {
   const { classes, leftOut } = routeClasses(service.priority);
   const isShed = shedsHere(service, context);
-  const routes = neededClasses(classes, service, context).flatMap((one) => [
-    ...(isShed && one.mayShed ? [shedRoute(one, service, filters)] : []),
-    route(one, service, { context, filters }),
-  ]);
+  const own = { context, filters };
+  const routes =
+    context.options.form === "fragments"
+      ? [
+          // Beside a user's own routes, whose settings others that forward would go past.
+          ...shedRoutes(service, context, filters),
+          ...classes.slice(-1).map((rest) => route(rest, service, own)),
+        ]
+      : neededClasses(classes, service, context).flatMap((one) => [
+          ...(isShed && one.mayShed ? [shedRoute(one, service, filters)] : []),
+          route(one, service, own),
+        ]);
   const tree: TreeMap = {
     name: service.name,
     domains,
@@ -49,6 +57,7 @@ export function virtualHost(
       service.retries && isHeldHere(service, context)
         ? retryPolicy(service.retries, context.options.envoyVersion)
         : undefined,
+    hedge_policy: isHeldHere(service, context) ? hedgePolicy(service.retries) : undefined,
     rate_limits: isAskedHere(context) ? virtualHostRateLimits(service, context) : undefined,
     typed_per_filter_config: perService(service, context, filters),
     routes,

@@ -83,11 +83,15 @@ function reportUntold(service: ServicePolicy, context: EnvoyContext): void {
         ]
       : []),
   ];
+  const whose =
+    context.options.form === "fragments"
+      ? "fragments add no routes by class beside yours"
+      : "routes of a gateway are yours";
   for (const { path, words, hint } of untold) {
     context.report({
       id: "HG366",
       spot: { service: name, path: ["priority", path] },
-      message: `routes of a gateway are yours, and ${words} there`,
+      message: `${whose}, and ${words} there`,
       hint,
       severity: "warning",
     });

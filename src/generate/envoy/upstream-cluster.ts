@@ -1,6 +1,5 @@
 import { assert } from "../../core/errors.js";
 import type { ServicePolicy } from "../../policy/service-policy.js";
-import type { TimeoutPolicy } from "../../policy/upstream-policy.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import { circuitBreakers, openBreakers } from "./circuit-breakers.js";
 import type { EnvoyContext } from "./context.js";
@@ -71,8 +70,8 @@ function serviceCluster(name: string, service: ServicePolicy, context: EnvoyCont
       : noted("Its callers' proxies hold its limits: here are none.", openBreakers()),
     health_checks: isOwn || !isHeld ? undefined : healthChecks(service),
     outlier_detection: outliers(service, { isOwn, isHeld }),
-    transport_socket: upstream.tls && tlsSocket(upstream.tls),
-    typed_extension_protocol_options: upstreamProtocol(timeouts),
+    transport_socket: upstream.tls && tlsSocket(upstream.tls, context.policy.proxies),
+    typed_extension_protocol_options: upstreamProtocol(service, context),
     load_assignment: loadAssignment(name, socketAddress(address, upstream.port)),
   };
 }
@@ -90,18 +89,38 @@ function outliers(
   return policy === undefined || isOwn || !isHeld ? undefined : outlierDetection(policy);
 }
 
-/** HTTP/2 for callers that speak it, gRPC among them; HTTP/1.1 for the others. */
-function upstreamProtocol({ maxConnectionMs }: TimeoutPolicy): TreeMap {
+/** Which HTTP the service is called in; gRPC needs HTTP/2. */
+function upstreamProtocol(service: ServicePolicy, context: EnvoyContext): TreeMap {
+  const { maxConnectionMs } = service.timeouts;
   return httpProtocolOptions({
     common_http_protocol_options: maxConnectionMs && {
       max_connection_duration: durationText(maxConnectionMs),
     },
-    use_downstream_protocol_config: {
-      http_protocol_options: {},
-      http2_protocol_options: {
-        // Notices a host that vanished without a word.
-        connection_keepalive: { interval: "30s", timeout: "5s" },
-      },
-    },
+    ...protocolConfig(service, context),
   });
+}
+
+const http1: TreeMap = { http_protocol_options: {} };
+const http2: TreeMap = {
+  http2_protocol_options: {
+    // Notices a host that vanished without a word.
+    connection_keepalive: { interval: "30s", timeout: "5s" },
+  },
+};
+
+/**
+ * Callers in plaintext speak HTTP/2 where their service does, as for gRPC; over TLS nearly all do,
+ * whatever the service speaks.
+ */
+function protocolConfig(
+  { upstream, healthChecks }: ServicePolicy,
+  { policy, side }: EnvoyContext,
+): TreeMap {
+  if (upstream?.protocol === "http1") return { explicit_http_config: http1 };
+  if (upstream?.protocol === "http2") return { explicit_http_config: http2 };
+  const isOverTls = policy.proxies.listener.tls !== undefined && side === "inbound";
+  if (!isOverTls) return { use_downstream_protocol_config: { ...http1, ...http2 } };
+  if (healthChecks?.probe.kind === "grpc") return { explicit_http_config: http2 };
+  if (upstream?.tls !== undefined) return { auto_config: { ...http1, ...http2 } };
+  return { explicit_http_config: http1 };
 }

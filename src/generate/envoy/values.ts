@@ -15,9 +15,9 @@ export function extension(name: string, message: string, fields: TreeMap = {}): 
   return { name, typed_config: typed(message, fields) };
 }
 
-/** A TCP address. */
-export function socketAddress(address: string, port: number): TreeMap {
-  return { socket_address: { address, port_value: port } };
+/** An address; TCP unless it is said otherwise. */
+export function socketAddress(address: string, port: number, protocol?: "UDP"): TreeMap {
+  return { socket_address: { protocol, address, port_value: port } };
 }
 
 /** The endpoints of a cluster that has one address. */

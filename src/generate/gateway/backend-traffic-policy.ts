@@ -93,10 +93,14 @@ function activeProbe(probe: HealthProbe): TreeMap {
 }
 
 /** Undefined: what Envoy Gateway does by itself, which is the less busy of two. */
-function loadBalancer({ hash, slowStart }: LoadBalancingPolicy): TreeMap | undefined {
+function loadBalancer({ hash, slowStart, zoneAware }: LoadBalancingPolicy): TreeMap | undefined {
   if (hash !== undefined) return { type: "ConsistentHash", consistentHash: hashSource(hash) };
-  if (slowStart === undefined) return undefined;
-  return { type: "LeastRequest", slowStart: { window: gatewayDuration(slowStart.windowMs) } };
+  if (slowStart === undefined && zoneAware === undefined) return undefined;
+  return {
+    type: "LeastRequest",
+    slowStart: slowStart && { window: gatewayDuration(slowStart.windowMs) },
+    zoneAware: zoneAware && { preferLocal: { minEndpointsThreshold: zoneAware.clusterSizeMin } },
+  };
 }
 
 function hashSource(hash: HashSource): TreeMap {

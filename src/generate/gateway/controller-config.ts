@@ -1,6 +1,7 @@
 import { metadata } from "../custom-object.js";
 import { noted, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
+import type { GenerateOptions, ImageName } from "../generator.js";
 import { renderYaml } from "../render.js";
 import { envoyGatewayVersion, gatewayDuration } from "./gateway-names.js";
 
@@ -25,7 +26,6 @@ export function controllerConfig(
 
 function settings(context: EnvoyContext, isLimiting: boolean): TreeMap {
   const { rateLimitTimeoutMs, deniesWithoutAnswer } = context.policy.proxies.headgate;
-  const { replicas } = context.options;
   return {
     apiVersion: envoyGatewayVersion,
     kind: "EnvoyGateway",
@@ -33,7 +33,9 @@ function settings(context: EnvoyContext, isLimiting: boolean): TreeMap {
     extensionApis: { enableEnvoyPatchPolicy: true },
     provider: {
       type: "Kubernetes",
-      kubernetes: isLimiting ? { rateLimitDeployment: rateLimitDeployment(replicas) } : undefined,
+      kubernetes: isLimiting
+        ? { rateLimitDeployment: rateLimitDeployment(context.options) }
+        : undefined,
     },
     rateLimit: isLimiting
       ? {
@@ -53,12 +55,20 @@ function settings(context: EnvoyContext, isLimiting: boolean): TreeMap {
   };
 }
 
+const imageNote = "The one that you have built and pushed; --image names it.";
+const usualImage = "registry.example/headgate:0.1.0";
+
+function imageText({ repository, tag, digest }: ImageName): string {
+  const tagged = tag === undefined ? repository : `${repository}:${tag}`;
+  return digest === undefined ? tagged : `${tagged}@${digest}`;
+}
+
 /** The pods that Envoy Gateway starts itself: the image changes, and nothing else has to. */
-function rateLimitDeployment(replicas: number): TreeMap {
+function rateLimitDeployment({ replicas, image }: GenerateOptions): TreeMap {
   return {
     replicas,
     container: {
-      image: noted("The one that you have built and pushed.", "registry.example/headgate:0.1.0"),
+      image: image === undefined ? noted(imageNote, usualImage) : imageText(image),
       env: [
         { name: "HEADGATE_REPLICAS", value: String(replicas) },
         noted("Its Envoys do not tell callers when to come back.", {

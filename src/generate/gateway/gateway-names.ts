@@ -35,14 +35,18 @@ export function routePlace(service: ServicePolicy, { options }: EnvoyContext): O
 
 /**
  * What Envoy Gateway calls the listeners of Envoy: one for each port, called as the first of the
- * Gateway's listeners on it.
+ * Gateway's listeners on it, and another for HTTP/3 where that speaks HTTPS.
  */
 export function xdsListeners(context: EnvoyContext): readonly string[] {
   const all = gatewayListeners(context);
   const first = all.filter(({ port }, index) => {
     return all.findIndex((other) => other.port === port) === index;
   });
-  return first.map((listener) => xdsName(listener, context));
+  const { http3 } = context.policy.proxies.listener;
+  return first.flatMap((listener) => {
+    const name = xdsName(listener, context);
+    return http3 !== undefined && listener.protocol === "HTTPS" ? [name, `${name}-quic`] : [name];
+  });
 }
 
 /** A virtual host of Envoy, and the routes of which it is a part. */
@@ -71,10 +75,16 @@ function xdsName(listener: GatewayListener, context: EnvoyContext): string {
   return `${namespace}/${name}/${listener.name}`;
 }
 
-/** What it calls the cluster of an HTTPRoute's first rule. */
-export function xdsCluster(service: ServicePolicy, context: EnvoyContext): string {
-  const { name, namespace } = routePlace(service, context);
-  return `httproute/${namespace}/${name}/rule/0`;
+/**
+ * What it calls the cluster of an HTTPRoute's first rule; others have their number. A backend has a
+ * cluster of its own where zones count.
+ */
+export function ruleCluster(
+  { loadBalancing }: Pick<ServicePolicy, "loadBalancing">,
+  { name, namespace }: { readonly name: string; readonly namespace: string },
+): string {
+  const rule = `httproute/${namespace}/${name}/rule/0`;
+  return loadBalancing.zoneAware === undefined ? rule : `${rule}/backend/0`;
 }
 
 /** What it calls the ext_proc of an EnvoyExtensionPolicy: of its cluster, and of its filter. */

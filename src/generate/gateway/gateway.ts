@@ -9,7 +9,7 @@ import { reportOptions } from "../option-support.js";
 import { backendTrafficPolicy } from "./backend-traffic-policy.js";
 import { controllerConfig } from "./controller-config.js";
 import { backendTlsPolicy, extensionPolicy, referenceGrant } from "./extension-policy.js";
-import { gatewayListeners, gatewayPlace, routePlace, xdsCluster } from "./gateway-names.js";
+import { gatewayListeners, gatewayPlace, routePlace, ruleCluster } from "./gateway-names.js";
 import { envoyMinorsAhead } from "./gateway-version.js";
 import { patchPolicy, servicePatchPolicy } from "./patch-policy.js";
 import { clientTrafficPolicy, envoyProxy } from "./proxy-objects.js";
@@ -28,7 +28,7 @@ export const generateGateway: Generator = (policy, options) => {
   for (const service of policy.services) reportCluster(service, context);
   reportOptions("gateway", context);
   const documents: readonly Document[] = [
-    objectsDocument("envoy-gateway.yaml", controllerTitle, [
+    objectsDocument(controllerFile, controllerTitle, [
       controllerConfig(context, { isLimiting: policy.services.some(isLimited) }),
     ]),
     objectsDocument("gateway.yaml", gatewayTitle(context), [
@@ -42,7 +42,7 @@ export const generateGateway: Generator = (policy, options) => {
       ...present(backendTlsPolicy(context)),
     ]),
   ];
-  return { documents: filledDocuments(documents, problems), problems };
+  return { documents: filledDocuments(documents, problems, [controllerFile]), problems };
 };
 
 function isLimited({ rateLimit }: ServicePolicy): boolean {
@@ -72,14 +72,15 @@ function gatewayContext(
 /** Headgate drives breakers by the names of clusters, and has to know them. */
 function reportCluster(service: ServicePolicy, context: EnvoyContext): void {
   if (service.concurrency?.feedback.includes("circuitBreakers") !== true) return;
-  const cluster = xdsCluster(service, context);
-  if (service.clusters.includes(cluster)) return;
+  const first = ruleCluster(service, routePlace(service, context));
+  const isOfRule = (name: string): boolean => name.replace(/\/rule\/\d+/, "/rule/0") === first;
+  if (service.clusters.some(isOfRule)) return;
   context.report({
     id: "HG345",
     spot: { service: service.name, path: ["clusters"] },
     message:
       "Headgate cannot drive the service's breaker: Envoy Gateway calls its cluster otherwise",
-    hint: `add clusters: ["${cluster}"]`,
+    hint: `add clusters: ["${first}"], and those of the HTTPRoute's further rules`,
     severity: "error",
   });
 }
@@ -87,6 +88,8 @@ function reportCluster(service: ServicePolicy, context: EnvoyContext): void {
 function present(tree: Tree | undefined): readonly Tree[] {
   return tree === undefined ? [] : [tree];
 }
+
+const controllerFile = "envoy-gateway.yaml";
 
 const controllerTitle =
   "Envoy Gateway's own settings: put them into the ones that you have, and restart it. What is " +
@@ -110,7 +113,7 @@ function listenersOf(context: EnvoyContext): string {
 function serviceDocument(service: ServicePolicy, context: EnvoyContext): Document {
   const { name, namespace } = routePlace(service, context);
   const title =
-    `For your HTTPRoute ${name} in namespace ${namespace}: one rule, whose backend is the ` +
+    `For your HTTPRoute ${name} in namespace ${namespace}, all rules of which lead to the ` +
     "service.";
   return objectsDocument(`services/${objectName(service.name)}.yaml`, title, [
     backendTrafficPolicy(service, context),

@@ -72,9 +72,11 @@ function reportListeners({ policy, report }: EnvoyContext): void {
   report({
     id: "HG367",
     spot: { service: undefined, path: ["proxies", "gateway", "listeners"] },
-    message: "the Gateway's listeners are not named, so that only http, on port 80, is patched",
+    message:
+      "the Gateway's listeners are not named, and what is patched would be there for one called " +
+      "http, on port 80, alone",
     hint: "listeners: [{name: http, port: 80}, {name: https, port: 443}], as the Gateway has them",
-    severity: "warning",
+    severity: "error",
   });
 }
 

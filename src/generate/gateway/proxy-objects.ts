@@ -1,6 +1,9 @@
+import { asksForCertificate } from "../../policy/listener-tls.js";
+import type { ListenerTls } from "../../policy/proxy-policy.js";
 import { specObject } from "../custom-object.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
+import { sanType } from "../envoy/tls-socket.js";
 import { isEmptyBootstrap, mergedBootstrap } from "../merged-bootstrap.js";
 import { renderYaml } from "../render.js";
 import { clientSecret, showsCertificate } from "./extension-policy.js";
@@ -85,7 +88,7 @@ function reportConnections({ policy, report }: EnvoyContext): void {
  * Bounds of the Gateway's listeners. Source: Envoy Gateway, ClientTrafficPolicy.
  */
 export function clientTrafficPolicy(context: EnvoyContext): Tree {
-  const { connectionsMax, concurrentStreamsMax, trustedHops, escapedSlashes } =
+  const { connectionsMax, concurrentStreamsMax, trustedHops, escapedSlashes, tls, http3 } =
     context.policy.proxies.listener;
   const gateway = gatewayPlace(context);
   const type = { apiVersion: envoyGatewayVersion, kind: "ClientTrafficPolicy" };
@@ -93,6 +96,8 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
     targetRefs: [{ group: gatewayGroup, kind: "Gateway", name: gateway.name }],
     connection: { connectionLimit: { value: connectionsMax } },
     http2: { maxConcurrentStreams: concurrentStreamsMax },
+    tls: tls && callerTls(tls),
+    http3: http3 && callersOverQuic(context),
     path:
       escapedSlashes === undefined
         ? undefined
@@ -104,6 +109,62 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
             xForwardedFor: { numTrustedHops: noted("Proxies of ours before these.", trustedHops) },
           },
   });
+}
+
+/** At Envoy Gateway HTTP/3 has no settings; it takes it away where callers show certificates. */
+function callersOverQuic({ policy, report }: EnvoyContext): TreeMap {
+  const { tls } = policy.proxies.listener;
+  const { listeners = [] } = policy.proxies.gateway;
+  if (!listeners.some(({ protocol }) => protocol === "HTTPS")) {
+    report({
+      id: "HG367",
+      spot: { service: undefined, path: ["proxies", "gateway", "listeners"] },
+      message:
+        "HTTP/3 has a listener of its own beside each of HTTPS, and nothing says which " +
+        "these are",
+      hint: "listeners: [{name: https, port: 443, protocol: HTTPS}], as the Gateway has them",
+      severity: "error",
+    });
+  }
+  if (tls !== undefined && asksForCertificate(tls)) {
+    report({
+      id: "HG359",
+      spot: { service: undefined, path: ["proxies", "listener", "http3"] },
+      message: "Envoy Gateway has no HTTP/3 where callers have to show a certificate",
+      hint: "leave http3 out, or tls.mutual",
+      severity: "error",
+    });
+  }
+  return {};
+}
+
+/** What callers have to show; the certificate that they are shown is the Gateway's. */
+function callerTls(tls: ListenerTls): TreeMap {
+  const note =
+    "Its ca.crt vouches for callers; your Gateway's listener names the certificate that they are " +
+    "shown.";
+  return {
+    minVersion: gatewayTlsVersions[tls.versionMin],
+    clientValidation:
+      tls.kind === "secret" && tls.isMutual
+        ? {
+            caCertificateRefs: noted(note, [{ group: "", kind: "Secret", name: tls.secret }]),
+            subjectAltNames: callerNames(tls.subjectAltNames),
+          }
+        : undefined,
+  };
+}
+
+/** Envoy Gateway's words. Source: ClientTrafficPolicy, TLSVersion. */
+const gatewayTlsVersions = { TLSv1_2: "1.2", TLSv1_3: "1.3" } as const;
+
+function callerNames(names: readonly string[]): TreeMap | undefined {
+  if (names.length === 0) return undefined;
+  const namesOf = (kind: string): readonly Tree[] | undefined => {
+    const found = names.filter((name) => sanType(name) === kind);
+    return found.length === 0 ? undefined : found.map((value) => ({ type: "Exact", value }));
+  };
+  return { dnsNames: namesOf("DNS"), uris: namesOf("URI"), ipAddresses: namesOf("IP_ADDRESS") };
 }
 
 /** As Envoy Gateway has words: `UnescapeAndRedirect`. */

@@ -10,8 +10,8 @@ import { hasGatewayFeature } from "./gateway-version.js";
 
 /**
  * TLS to a service. Envoy Gateway takes it of the Service that an HTTPRoute leads to, and no files:
- * authorities are the system's. Undefined in plaintext, and where the policy names no Service,
- * which is reported.
+ * authorities are the system's, or a secret's. Undefined in plaintext, and where the policy names
+ * no Service, which is reported.
  *
  * Source: Gateway API, BackendTLSPolicy; v1 since 1.4, which Envoy Gateway 1.6 has.
  */
@@ -32,7 +32,8 @@ export function serviceTlsPolicy(
     });
     return undefined;
   }
-  const { caFile, certificate, serverName, subjectAltNames } = upstream.tls;
+  const { tls } = upstream;
+  const { serverName, subjectAltNames } = tls;
   const reportAt = (path: readonly string[], message: string, hint: string): void => {
     context.report({
       id: "HG359",
@@ -42,14 +43,16 @@ export function serviceTlsPolicy(
       severity: "error",
     });
   };
-  if (caFile !== systemCaFile) {
-    const hint = "leave it out, and write a BackendTLSPolicy with caCertificateRefs of your own";
+  if (tls.kind === "files" && tls.caFile !== systemCaFile) {
+    const hint = "tls: {secret: NAME}, a Secret with ca.crt in the Service's namespace";
     reportAt(["upstream", "tls", "caFile"], "Envoy Gateway takes no files of authorities", hint);
   }
-  if (certificate !== undefined) {
+  const file = tls.kind === "files" && tls.certificate !== undefined;
+  if (file || (tls.kind === "secret" && tls.isMutual)) {
     const hint =
       "leave it out, and name a Secret in the EnvoyProxy: backendTLS.clientCertificateRef";
-    reportAt(["upstream", "tls", "certFile"], "Envoy Gateway takes no files of certificates", hint);
+    const message = "Envoy Gateway has one certificate for all services, in its EnvoyProxy";
+    reportAt(["upstream", "tls", file ? "certFile" : "mutual"], message, hint);
   }
   if (isAddress(serverName)) {
     const hint = "name the service's host: tls: {serverName: orders.example.com}, or say tls: off";
@@ -65,7 +68,9 @@ export function serviceTlsPolicy(
         { group: "", kind: "Service", name: service.name },
       ]),
       validation: {
-        wellKnownCACertificates: "System",
+        ...(tls.kind === "secret"
+          ? { caCertificateRefs: [{ group: "", kind: "Secret", name: tls.secret }] }
+          : { wellKnownCACertificates: "System" }),
         hostname: serverName,
         subjectAltNames: names.length === 0 ? undefined : subjectAltNames.map(subjectAltName),
       },

@@ -1,8 +1,8 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import type {
   HashSource,
-  LoadBalancingPolicy,
   OutlierDetectionPolicy,
+  SlowStartPolicy,
   UpstreamTls,
 } from "../../policy/upstream-policy.js";
 import { type ObjectPlace, specObject } from "../custom-object.js";
@@ -39,10 +39,10 @@ export function destinationRule(
         connectionPool: isHeldByCallers(service, context.options)
           ? limitedPool(service, context)
           : noted("Its own sidecar holds its limits: here are none.", openPool(service)),
-        loadBalancer: loadBalancer(service.loadBalancing, context),
+        loadBalancer: loadBalancer(service, context),
         outlierDetection: outliers && outlierDetection(outliers),
         retryBudget: retryBudget(service, context),
-        tls: service.upstream?.tls && clientTls(service.upstream.tls),
+        tls: upstreamTls(service, context),
       },
     },
   );
@@ -55,19 +55,38 @@ const tableSize = 65_537;
 const warmupSince: MinorVersion = { major: 1, minor: 27 };
 
 /** Istio adds to routes by what requests are told apart. Undefined: what Istio does by itself. */
-function loadBalancer(
-  { hash, slowStart }: LoadBalancingPolicy,
-  { options }: EnvoyContext,
-): TreeMap | undefined {
+function loadBalancer(service: ServicePolicy, context: EnvoyContext): TreeMap | undefined {
+  const { hash, slowStart, zoneAware } = service.loadBalancing;
   if (hash !== undefined) return { consistentHash: { ...hashSource(hash), maglev: { tableSize } } };
-  if (slowStart === undefined) return undefined;
+  if (slowStart === undefined && zoneAware === undefined) return undefined;
+  return {
+    simple: "LEAST_REQUEST",
+    ...(slowStart && warmup(slowStart, context)),
+    localityLbSetting: zoneAware && locality(service, context),
+  };
+}
+
+function warmup(slowStart: SlowStartPolicy, { options }: EnvoyContext): TreeMap {
   const duration = istioDuration(slowStart.windowMs);
   return isAtLeastVersion(options.istioVersion, warmupSince)
-    ? {
-        simple: "LEAST_REQUEST",
-        warmup: { duration, minimumPercent: slowStart.weightPercentMin },
-      }
-    : { simple: "LEAST_REQUEST", warmupDurationSecs: duration };
+    ? { warmup: { duration, minimumPercent: slowStart.weightPercentMin } }
+    : { warmupDurationSecs: duration };
+}
+
+/** Istio leaves a zone by what outlier detection says of its hosts, and without it never looks. */
+function locality({ name, outlierDetection }: ServicePolicy, { report }: EnvoyContext): Tree {
+  if (outlierDetection === undefined) {
+    report({
+      id: "HG359",
+      spot: { service: name, path: ["loadBalancing", "zoneAware"] },
+      message: "Istio looks at no zones where outlierDetection is off",
+      hint: "leave outlierDetection as it is by itself, or zoneAware out",
+      severity: "error",
+    });
+  }
+  return noted("Requests stay in their zone, and leave it as its hosts are put out.", {
+    enabled: true,
+  });
 }
 
 function hashSource(hash: HashSource): TreeMap {
@@ -83,14 +102,42 @@ function hashSource(hash: HashSource): TreeMap {
   }
 }
 
+/** Sidecars take no secrets of a DestinationRule for all callers. Source: ClientTLSSettings. */
+function upstreamTls(
+  { name, upstream }: ServicePolicy,
+  { options, report }: EnvoyContext,
+): TreeMap | undefined {
+  const tls = upstream?.tls;
+  if (tls?.kind === "secret" && options.roles.includes("sidecar")) {
+    report({
+      id: "HG359",
+      spot: { service: name, path: ["upstream", "tls", "secret"] },
+      message: "Istio's sidecars take no secret here, and would speak plaintext: its gateways do",
+      hint: "--role edge where gateways alone call it, or caFile with files that sidecars have",
+      severity: "error",
+    });
+  }
+  return tls && clientTls(tls);
+}
+
+const secretNote =
+  "In the namespace of each gateway that calls. A sidecar that calls takes no notice of it, and " +
+  "speaks no TLS.";
+
 /** As a sidecar or gateway reads files; an address is no name that could be asked for. */
-function clientTls({ caFile, certificate, serverName, subjectAltNames }: UpstreamTls): TreeMap {
+function clientTls(tls: UpstreamTls): TreeMap {
+  const { serverName, subjectAltNames } = tls;
+  const isMutual = tls.kind === "secret" ? tls.isMutual : tls.certificate !== undefined;
   return {
-    mode: certificate === undefined ? "SIMPLE" : "MUTUAL",
+    mode: isMutual ? "MUTUAL" : "SIMPLE",
     sni: isAddress(serverName) ? undefined : serverName,
-    caCertificates: caFile,
-    clientCertificate: certificate?.certFile,
-    privateKey: certificate?.keyFile,
+    ...(tls.kind === "secret"
+      ? { credentialName: noted(secretNote, tls.secret) }
+      : {
+          caCertificates: tls.caFile,
+          clientCertificate: tls.certificate?.certFile,
+          privateKey: tls.certificate?.keyFile,
+        }),
     subjectAltNames,
   };
 }

@@ -4,8 +4,9 @@ import { filledDocuments, objectName, objectsDocument } from "../custom-object.j
 import type { Document, Tree } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { headerBounds } from "../envoy/listener.js";
-import { isHeldHere } from "../envoy/sides.js";
+import { isHeldHere, isOutside } from "../envoy/sides.js";
 import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } from "../generator.js";
+import { type MetadataPlace, reportMetadata } from "../metadata-needs.js";
 import { reportOptions } from "../option-support.js";
 import { bootstrapConfigMap } from "./bootstrap-override.js";
 import { clusterPatches } from "./cluster-patches.js";
@@ -44,6 +45,7 @@ export const generateIstio: Generator = (policy, options) => {
     ...policy.services.flatMap((service) => serviceDocuments(service, envoy)),
   ];
   reportOptions("istio", envoy);
+  for (const service of policy.services) reportMetadata(service, metadataPlace(envoy));
   if (options.roles.includes("sidecar")) {
     documents.push(...sidecarDocuments(policy, envoy));
     reportOwnClusters(policy, envoy);
@@ -69,6 +71,16 @@ function meshContext(
       quotas: `outbound|${controlPort}||${address}`,
     },
     report: reportOnce(bringer, problems),
+  };
+}
+
+/** Users have filters of their own in a mesh, and RequestAuthentications. */
+function metadataPlace({ report }: EnvoyContext): MetadataPlace {
+  return {
+    isClosed: false,
+    who: "unless a filter of yours does, nothing",
+    hint: "a RequestAuthentication (jwt_authn), or an EnvoyFilter of priority 0 (json_to_metadata)",
+    report,
   };
 }
 
@@ -110,7 +122,8 @@ function serviceObjects(
 }
 
 function sidecarDocuments(policy: GeneratedPolicy, envoy: EnvoyContext): readonly Document[] {
-  const own = policy.services.map((service) => {
+  const inside = policy.services.filter((service) => !isOutside(service));
+  const own = inside.map((service) => {
     const title =
       `The sidecar of ${service.name}: its pods are found by their labels. Pods have one ` +
       "Sidecar: where you have one for them, move these settings into it.";
@@ -161,9 +174,9 @@ function gatewayTitle({ options }: EnvoyContext): string {
     : ", on ports 80 and 443, where each is the first host of its VirtualService: before Istio " +
       "1.27 patches find others nowhere. ";
   return (
-    `What Istio's gateway does for the hosts of the policy${where}Another gateway has other ` +
-    "labels. Times and retries of its routes are those of their VirtualServices: services/ has " +
-    "the policy's."
+    `What Istio's gateway does for the hosts of the policy${where}Another gateway's labels ` +
+    "stand in proxies.gateway.labels. Times and retries of its routes are those of their " +
+    "VirtualServices: services/ has the policy's."
   );
 }
 

@@ -56,13 +56,13 @@ export function callersPlace({ services }: GeneratedPolicy, envoy: EnvoyContext)
  * The mesh's gateway. Where services' own sidecars are generated too it is one of their callers: or
  * a request would be asked about twice, and charged twice.
  */
-export function gatewayPlace({ services }: GeneratedPolicy, envoy: EnvoyContext): Place {
+export function gatewayPlace({ services, proxies }: GeneratedPolicy, envoy: EnvoyContext): Place {
   const isCaller = envoy.options.roles.includes("sidecar");
   return {
     context: "GATEWAY",
     port: undefined,
     object: { name: "headgate-gateway", namespace: istioRootNamespace },
-    labels: istioGatewayLabels,
+    labels: proxies.gateway.labels ?? istioGatewayLabels,
     services,
     envoy: isCaller
       ? { ...envoy, role: "sidecar", side: "outbound", isMeshGateway: true }

@@ -1,6 +1,7 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { usualUpgrades } from "../../policy/usual-upstream.js";
 import { noted, type Tree, type TreeMap } from "../document.js";
+import { hedgePolicy } from "../envoy/retries.js";
 import { virtualHost } from "../envoy/routes.js";
 import { shedRoutes } from "../envoy/shed-routes.js";
 import { asMap, itemsOf, memberOf, withMember } from "../tree-members.js";
@@ -85,6 +86,7 @@ function routeExtras(service: ServicePolicy, { context, envoy }: Place): TreeMap
     idle_timeout: idleMs === undefined ? undefined : istioDuration(idleMs),
     max_stream_duration: maxStreamMs && { max_stream_duration: istioDuration(maxStreamMs) },
     upgrade_configs: upgrades,
+    hedge_policy: isCaller ? hedgePolicy(service.retries) : undefined,
     retry_policy: waits && noted("How long is waited, of which Istio knows little.", waits),
   };
   return Object.values(extras).every((value) => value === undefined) ? undefined : extras;

@@ -43,8 +43,16 @@ export function containerOf(source: ValueSource): TreeMap {
     resources: {
       requests: { cpu: source.text("cpu"), memory: source.half("memoryMi", "@Mi") },
       limits: noted(
-        "No CPU limit: a throttled answer comes after Envoy's 20 ms and helps nobody.",
-        { memory: source.text("memoryMi", "@Mi") },
+        "No CPU limit unless you want one: a throttled answer comes after Envoy's 20 ms and " +
+          "helps nobody.",
+        {
+          memory: source.text("memoryMi", "@Mi"),
+          ...source.mapIf({ name: "cpuLimit" }, { cpu: source.text("cpuLimit") }),
+          ...source.mapIf(
+            { name: "ephemeralStorage" },
+            { "ephemeral-storage": source.text("ephemeralStorage") },
+          ),
+        },
       ),
     },
     securityContext: {
@@ -135,6 +143,11 @@ function environment(source: ValueSource): readonly Tree[] {
       "A cluster IP chooses a pod a connection, so old connections have to go for new pods " +
         "to get their part.",
       variable("GRPC_MAX_CONNECTION_AGE", source.text("connectionAge")),
+    ),
+    noted(
+      "Envoys before 1.40, and so those of Istio and Envoy Gateway, do not tell callers when to " +
+        "come back; later ones keep what is told here.",
+      variable("HEADGATE_RETRY_AFTER_HEADER", "true"),
     ),
     variable("HEADGATE_REQUEST_BYTES_MAX", source.text("requestBytesMax")),
     variable("HEADGATE_DRAIN_DELAY_MS", source.text("drain.delayMs")),

@@ -10,6 +10,9 @@ import { redisUserCommand } from "./redis-rights.js";
 import { signalEgress } from "./signal-egress.js";
 import { holds, type KubernetesValues, LiteralSource, valuesWith } from "./value-source.js";
 
+/** Beside the chart and not around it: what reads a folder of manifests takes no other files. */
+const plainFolder = "plain";
+
 /** Replicas that there are at most, by replica that there is at least. */
 const replicasMaxFactor = 4;
 
@@ -83,7 +86,7 @@ function plainDocuments(
     namespaceFile(namespace),
     ...written.map(
       ({ file, title, build }): Document => ({
-        path: file,
+        path: `${plainFolder}/${file}`,
         kind: { format: "yaml", is: "kubernetes" },
         title,
         parts: build(source),
@@ -109,11 +112,11 @@ function kustomizationFile(names: readonly string[], values: KubernetesValues): 
   if (needsRedis) {
     first.push(
       `It needs a Redis, whose address and user are in the Secret ${secret}, as \`url\` and ` +
-        "`auth` (redis-user.txt makes the user).",
+        "`auth` (../redis-user.txt makes the user).",
     );
   }
   return {
-    path: "kustomization.yaml",
+    path: `${plainFolder}/kustomization.yaml`,
     kind: { format: "yaml", is: "values" },
     title: first.join("\n"),
     parts: [
@@ -141,7 +144,7 @@ function imageEntry(values: KubernetesValues): Tree {
 
 function namespaceFile(namespace: string): Document {
   return {
-    path: "namespace.yaml",
+    path: `${plainFolder}/namespace.yaml`,
     kind: { format: "yaml", is: "kubernetes" },
     title: "",
     parts: [

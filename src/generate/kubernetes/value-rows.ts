@@ -194,7 +194,19 @@ const valueRows = {
     kind: "text",
     usual: "500m",
     pattern: "^([0-9]+m|[0-9]+(\\.[0-9]+)?)$",
-    docs: "CPU that is requested. There is no limit: a throttled answer comes too late.",
+    docs: "CPU that is requested.",
+  },
+  cpuLimit: {
+    kind: "text",
+    usual: "",
+    pattern: "^([0-9]+m|[0-9]+(\\.[0-9]+)?)?$",
+    docs: "The limit of CPU. Usually there is none: a throttled answer comes too late.",
+  },
+  ephemeralStorage: {
+    kind: "text",
+    usual: "",
+    pattern: "^([0-9]+[KMG]i)?$",
+    docs: "The limit of the node's disk, such as 64Mi, for logs alone: nothing else is written.",
   },
   memoryMi: {
     kind: "number",

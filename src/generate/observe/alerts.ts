@@ -1,6 +1,6 @@
 import { metadata } from "../custom-object.js";
 import type { Document, Tree, TreeMap } from "../document.js";
-import type { Generated, GeneratedPolicy, GenerateOptions } from "../generator.js";
+import type { Generated, GeneratedPolicy, GenerateOptions, GenerateProblem } from "../generator.js";
 import { type AlertRule, type AlertWords, severities, type TrialSeries } from "./alert.js";
 import { trialMinutes } from "./alert-trials.js";
 import { type AlertName, alertWords } from "./alert-words.js";
@@ -58,8 +58,17 @@ export function generateAlerts(policy: GeneratedPolicy, options: GenerateOptions
       parts: [renderRunbook(names)],
     },
   ];
-  return { documents, problems: [] };
+  return { documents, problems: options.runbookUrl === undefined ? [withoutRunbookUrl] : [] };
 }
+
+/** A link that a pager cannot follow helps nobody at night. */
+const withoutRunbookUrl: GenerateProblem = {
+  id: "HG380",
+  spot: { service: undefined, path: ["proxies", "runbookUrl"] },
+  message: "alerts link to a file, which whoever is paged cannot open",
+  hint: "runbookUrl: https://wiki.example.com/headgate, or --runbook-url, where you put runbook.md",
+  severity: "warning",
+};
 
 function inhibitDocument(inhibited: readonly InhibitRule[]): Document {
   return {

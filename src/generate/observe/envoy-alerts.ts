@@ -1,6 +1,7 @@
 import { clusterNames } from "../../policy/service-clusters.js";
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { objectName } from "../custom-object.js";
+import { ruleCluster } from "../gateway/gateway-names.js";
 import type { GeneratedPolicy, GenerateOptions } from "../generator.js";
 import type { AlertRule } from "./alert.js";
 import { by, grows } from "./alert-queries.js";
@@ -82,10 +83,14 @@ const ejectedAlert: AlertRule<AlertName> = {
   ),
 };
 
-/** Names that a service's cluster has in Envoys of ours, Istio's and Envoy Gateway's. */
+/**
+ * Names that a service's cluster has in Envoys of ours, Istio's and Envoy Gateway's; there of an
+ * HTTPRoute's first rule, and `clustersNamed` matches all of them.
+ */
 export function watchedClusters(service: ServicePolicy, namespace: string): readonly string[] {
   const { name, namespace: own = namespace } = service;
-  const names = [...clusterNames(service), `httproute/${own}/${objectName(name)}/rule/0`];
+  const route = { name: objectName(name), namespace: own };
+  const names = [...clusterNames(service), ruleCluster(service, route)];
   return [...new Set(names)];
 }
 

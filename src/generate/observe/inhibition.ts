@@ -34,6 +34,7 @@ const inhibitions: readonly Inhibition[] = [
       "HeadgateRequestsFail",
       "HeadgateNoLeader",
       "HeadgateSheetsStale",
+      "HeadgateQuotaLeasesLost",
       "HeadgateRateLimitSkipped",
     ],
     equal: sameJob,

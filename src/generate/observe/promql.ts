@@ -51,7 +51,19 @@ export function matchersText(matchers: Matchers): string {
     .map(([label, wanted]) =>
       typeof wanted === "string"
         ? `${label}=${quoted(wanted)}`
-        : `${label}=~${quoted(wanted.map(literalPattern).join("|"))}`,
+        : `${label}=~${quoted(unique(wanted.map(namePattern)).join("|"))}`,
     )
     .join(",");
+}
+
+function unique(texts: readonly string[]): readonly string[] {
+  return [...new Set(texts)];
+}
+
+/** A name; where Envoy Gateway calls a cluster by an HTTPRoute's rule, those of all its rules. */
+function namePattern(name: string): string {
+  return literalPattern(name).replace(
+    /^(httproute\/.+\/rule\/)\d+(\/backend\/\d+)?$/,
+    "$1[0-9]+$2",
+  );
 }

@@ -18,7 +18,11 @@ function createJournal() {
   };
   const overflow = (overflowPerSecond: number): void => {
     const facts = { inFlight: 9, rps: 90, overflowPerSecond };
-    const services = new Map([["orders", testShares({ limit: 10, facts })]]);
+    const shares = new Map([
+      ["node-1", { default: 4, high: 2 }],
+      ["node-2", { default: 3, high: 1 }],
+    ]);
+    const services = new Map([["orders", testShares({ limit: 10, facts, shares })]]);
     journal.noteSheet(testFleetSheet({ services }).sheet);
   };
   return { infos, warnings, journal, limit, overflow };
@@ -58,7 +62,8 @@ describe("FleetJournal", () => {
         .map(({ event }) => event)
         .filter((one) => one !== "fleetLimitChanged");
     expect(kinds()).toEqual(["overflowBegan"]);
-    expect(warnings[0]).toMatchObject({ service: "orders", limit: 10, overflowPerSecond: 12 });
+    const told = { service: "orders", limit: 10, reservedHigh: 3, overflowPerSecond: 12 };
+    expect(warnings[0]).toMatchObject(told);
     overflow(0);
     expect(kinds()).toEqual(["overflowBegan", "overflowEnded"]);
     overflow(1);

@@ -8,6 +8,7 @@ import {
   policyDirectoriesMax,
   policyFileBytesMax,
   policyFilesMax,
+  readErrorWords,
   readPolicyFiles,
 } from "../../../src/app/policy-files.js";
 
@@ -157,6 +158,39 @@ describe("readPolicyFiles()", () => {
     expect(await readPolicyFiles(folder)).toMatchObject({
       kind: "unreadable",
       message: expect.stringContaining(`more than ${policyFilesMax}`),
+    });
+  });
+});
+
+describe("readErrorWords()", () => {
+  const failed = (code: unknown): unknown => Object.assign(new Error("no words"), { code });
+
+  it.each([
+    ["ENOENT", "no such file or directory"],
+    ["EACCES", "permission denied"],
+    ["EPERM", "permission denied"],
+    ["EISDIR", "it is a directory"],
+    ["ENOTDIR", "a part of the path is no directory"],
+    ["EROFS", "the file system is read-only"],
+    ["ENOSPC", "no space is left"],
+    ["EMFILE", "too many files and connections are open: raise the limit of file descriptors"],
+    ["ENFILE", "too many files and connections are open: raise the limit of file descriptors"],
+    ["ENXIO", "it is a pipe or a socket that nobody serves"],
+    ["EIO", "EIO"],
+  ])("says what %s means", (code, words) => {
+    expect(readErrorWords(failed(code))).toBe(words);
+  });
+
+  it("has words for what is no error of a file", () => {
+    for (const thrown of [failed(5), new Error("x"), "text", undefined]) {
+      expect(readErrorWords(thrown)).toBe("unknown reason");
+    }
+  });
+
+  it("is what a file that is not there is refused with", async () => {
+    expect(await readPolicyFiles(join(folder, "none.yaml"))).toEqual({
+      kind: "unreadable",
+      message: expect.stringContaining("cannot be read: no such file or directory"),
     });
   });
 });

@@ -51,6 +51,15 @@ describe("the control port", () => {
     expect(portOf({ ...named, HEADGATE_CONTROL_ADDR: ":18001" })).toBe(18_001);
     expect(portOf({ ...named, CONFIG_GRPC_XDS_SERVER_URL: "gateway:18000" })).toBe(18_000);
   });
+
+  it("stands beside a control plane on this machine's loopback, where it listens elsewhere", () => {
+    const plane = { CONFIG_TYPE: "GRPC_XDS_SOTW", CONFIG_GRPC_XDS_SERVER_URL: "localhost:18000" };
+    const at = (address: string) => ({ ...plane, HEADGATE_CONTROL_ADDR: address });
+    expect(portOf(at("10.0.0.1:18000"))).toBe(18_000);
+    for (const own of ["0.0.0.0:18000", "[::]:18000", "127.0.0.1:18000"]) {
+      expect(problemsOf(at(own)), own).toHaveLength(1);
+    }
+  });
 });
 
 describe("chooseXds()", () => {

@@ -311,7 +311,7 @@ describe("headgate generate", () => {
       "egctl",
       "echo 'Error: the GatewayClass resource is required'; exit 1",
       0,
-      "Verified by egctl.\n",
+      "Verified by egctl, by their schemas alone: patches are applied to your Gateway",
     ],
     ["gateway", "egctl", "echo 'unknown field'; exit 1", 3, "exit code 1: unknown field\nNothing"],
   ] as const)("%s --verify asks %s: %s", async (target, command, script, code, told) => {
@@ -328,6 +328,19 @@ describe("headgate generate", () => {
     expect(asked).toMatchObject({ code, err: expect.stringContaining(told) });
     expect(asked.err).not.toContain("headgate-verify-");
     expect(existsSync(out)).toBe(code === 0);
+  });
+
+  it("writes a kustomization into a folder, and none into what kubectl is piped", async () => {
+    const at = "upstream: {address: orders.shop.svc.cluster.local, port: 8080}";
+    writePolicy(`    - {name: orders, ${at}, clusters: ["inbound|8080||"]}`);
+    const piped = await run("istio", policy);
+    expect(piped.code).toBe(0);
+    expect(piped.out).not.toContain("Kustomization");
+    expect((await run("istio", policy, "--out", out)).code).toBe(0);
+    const [made] = parseAllDocuments(readFileSync(join(out, "kustomization.yaml"), "utf8"));
+    const { resources } = Object(made?.toJS());
+    for (const name of resources) expect(existsSync(join(out, name)), name).toBe(true);
+    expect(resources.length).toBe(piped.out.match(/^# File: /gm)?.length);
   });
 
   it.each([

@@ -207,6 +207,74 @@ describe("costs that are told after the response, to rules of envoyproxy/ratelim
   });
 });
 
+/** How limits count and what is charged: our own ways, and those of envoyproxy/ratelimit. */
+const ways = {
+  "as is usual": [{}, {}],
+  "with HEADGATE_ALGORITHM=fixed_window": [{ algorithm: { kind: "fixed_window" } }, {}],
+  "with HEADGATE_CHARGE_DENIED": [{}, { chargesDenied: true }],
+  "with both": [{ algorithm: { kind: "fixed_window" } }, { chargesDenied: true }],
+} as const;
+
+describe.each(Object.entries(ways))("quotas of envoyproxy/ratelimit's scripts, %s", (_, way) => {
+  const [counting, switches] = way;
+  const quota = (hits: number) => [testLimit(hits, { role: "quota", ...counting })];
+  const fields = { settlesOncePeeked: true } as const;
+  const names = ["service=1", "service=2"];
+  const rigOf = () =>
+    deciderFor(
+      [
+        { path: ["service=1"], effect: quota(1), fields },
+        { path: ["service=2"], effect: quota(2), fields },
+      ],
+      switches,
+    );
+
+  /** Asks without cost; whoever has room serves the request, and is charged after it. */
+  async function servedBy({ decide }: ReturnType<typeof deciderFor>, asked: readonly string[]) {
+    const { isDenied, statuses } = await decide(
+      ...asked.map((name) => descriptor(name, { hits: 0 })),
+    );
+    const served = asked.find((_, i) => statuses[i]?.isOver === false);
+    if (isDenied || served === undefined) return "nobody";
+    await decide(descriptor(served, { hits: 1 }));
+    return served;
+  }
+
+  async function servedInTurn(
+    rig: ReturnType<typeof deciderFor>,
+    asked: readonly string[],
+    times: number,
+  ): Promise<readonly string[]> {
+    const served: string[] = [];
+    for (let count = 0; count < times; count += 1) served.push(await servedBy(rig, asked));
+    return served;
+  }
+
+  it("refuse once all are used up, and after a minute are refreshed (quota)", async () => {
+    const rig = rigOf();
+    const isDenied = async () => (await rig.decide(...names)).isDenied;
+    expect([await isDenied(), await isDenied(), await isDenied()]).toEqual([false, false, true]);
+    rig.clock.advance(60_000);
+    expect(await isDenied()).toBe(false);
+  });
+
+  it("refuse once in debt, and after a minute are refreshed (token-quota)", async () => {
+    const rig = rigOf();
+    const [, two = ""] = names;
+    expect(await servedInTurn(rig, [two], 4)).toEqual([two, two, two, "nobody"]);
+    rig.clock.advance(60_000);
+    expect(await servedInTurn(rig, [two], 1)).toEqual([two]);
+  });
+
+  it("are of who has room, and after a minute of service 1 again (multiservice)", async () => {
+    const rig = rigOf();
+    const [one = "", two = ""] = names;
+    expect(await servedInTurn(rig, names, 6)).toEqual([one, one, two, two, two, "nobody"]);
+    rig.clock.advance(60_000);
+    expect(await servedInTurn(rig, names, 1)).toEqual([one]);
+  });
+});
+
 describe("hits by name", () => {
   it("are counted as what became of them", async () => {
     const { decide, hits } = deciderFor([

@@ -404,6 +404,39 @@ describe("diagnose()", () => {
     expect(found.map(({ id }) => id)).toEqual(["HG512", "HG504", "HG505"]);
   });
 
+  describe("of a breaker that refuses, while it is watched", () => {
+    const overflow = "cluster.orders.upstream_rq_active_overflow";
+    const watched = (before: number, after: number) => ({
+      stats: [before, after].flatMap((count) => statsOf({ [overflow]: count }).stats),
+    });
+    const seenOf = (wrong: Partial<Evidence>): readonly string[] =>
+      findingsOf(evidenceOf(wrong)).flatMap(({ id, seen }) => (id === "HG554" ? [seen] : []));
+
+    it("counts what it has refused since the watch began", () => {
+      expect(seenOf(watched(5, 9))).toEqual([
+        expect.stringMatching(/^4 requests to orders were refused .* while it was watched/),
+      ]);
+    });
+
+    it("says nothing of what it refused before", () => {
+      expect(seenOf(watched(9, 9))).toEqual([]);
+    });
+
+    it("says how many places are kept for HIGH, by the layer or else by the cluster", () => {
+      const high = [{ priority: "HIGH", max_requests: 7 }];
+      const { dump } = brokenDump((parts) => {
+        set(clusterOf(parts, "orders"), "circuit_breakers", { thresholds: high });
+      });
+      const words = (places: number) => [
+        expect.stringContaining(`; ${places} places beside it are kept for HIGH`),
+      ];
+      expect(seenOf({ ...watched(5, 9), dump })).toEqual(words(7));
+      const key = "circuit_breakers.orders.high.max_requests";
+      const runtime = { entries: { [key]: { final_value: "3" } } };
+      expect(seenOf({ ...watched(5, 9), dump, runtime })).toEqual(words(3));
+    });
+  });
+
   it("does not call a limit unreached that a quota divides", () => {
     const policy = doctorPolicyOf(quotaPolicyText);
     const headgate = { ...rightHeadgate(), policyVersion: policy.version };

@@ -8,15 +8,16 @@ const rows = Object.entries<DifferenceRow>(differenceRows);
 /** Where each row is shown by a test that begins with its id. */
 const folder = "test/e2e";
 
-/** The ids that tests begin with, in the order of the files. */
+/** The ids that tests begin with, each once, in the order of the files. */
 function shownIds(): readonly string[] {
   const files = readdirSync(folder).filter((name) =>
     /^drop-in-.*differences\.test\.ts$/.test(name),
   );
-  return files.flatMap((name) => {
+  const ids = files.flatMap((name) => {
     const text = readFileSync(`${folder}/${name}`, "utf8");
     return [...text.matchAll(/^ {2}it\("([a-z-]+): /gm)].map(([, id = ""]) => id);
   });
+  return [...new Set(ids)];
 }
 
 describe("differenceRows", () => {

@@ -11,7 +11,8 @@ import { memoryBytesMax, memoryBytesMin } from "../../../src/policy/proxy-overlo
 import { formatBytes } from "../../../src/policy/quantities.js";
 import { connectMsMax, requestMsMax } from "../../../src/policy/retries.js";
 import type { ServicePolicy } from "../../../src/policy/service-policy.js";
-import { clustersMax, upgradesMax, workloadLabelsMax } from "../../../src/policy/services.js";
+import { podLabelsMax } from "../../../src/policy/service-texts.js";
+import { clustersMax, upgradesMax } from "../../../src/policy/services.js";
 
 function parse(spec: string): ParsedPolicy {
   const head = "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: a}\n";
@@ -76,7 +77,7 @@ describe("parsePolicy(), of durations and bytes at their bounds", () => {
       subjectAltNamesMax,
       (n) => `upstream: {address: a, port: 1, tls: {subjectAltNames: [${names(n)}]}}`,
     ],
-    ["labels", workloadLabelsMax, (n) => `workload: {labels: {${names(n, ": x")}}}`],
+    ["labels", podLabelsMax, (n) => `workload: {labels: {${names(n, ": x")}}}`],
   ])("takes %s up to %d", (_, max, fields) => {
     expect(idsOf(service(fields(max)))).toEqual([]);
     expect(idsOf(service(fields(max + 1)))).toEqual(["HG160"]);
@@ -131,7 +132,27 @@ describe("parsePolicy(), of what Envoy holds", () => {
     const { upstream } = serviceOf(`upstream: {address: orders.bank.example, port: ${port}${tls}}`);
     expect(upstream?.tls?.serverName).toBe(name);
     expect(upstream?.tls?.subjectAltNames).toEqual(name && [name]);
-    expect(upstream?.tls?.caFile).toBe(name && "/etc/ssl/certs/ca-certificates.crt");
+    const caFile = "/etc/ssl/certs/ca-certificates.crt";
+    if (name !== undefined) expect(upstream?.tls).toMatchObject({ kind: "files", caFile });
+  });
+
+  it.each<readonly [string, readonly string[]]>([
+    ["{secret: shop.tls, serverName: a}", []],
+    ["{secret: shop, mutual: true}", []],
+    ["{secret: shop, caFile: /a}", ["HG126"]],
+    ["{secret: shop, certFile: /a, keyFile: /b}", ["HG126"]],
+    ["{mutual: true}", ["HG207"]],
+  ])("looks at TLS of %s", (tls, ids) => {
+    expect(idsOf(service(`upstream: {address: a, port: 1, tls: ${tls}}`))).toEqual(ids);
+  });
+
+  it.each<readonly [string, readonly string[]]>([
+    ["protocol: http2}, healthChecks: {grpc: {}}", []],
+    ["protocol: http1}, healthChecks: {http: {path: /}}", []],
+    ["protocol: http1}, healthChecks: {grpc: {}}", ["HG207"]],
+    ["protocol: h2c}", ["HG133"]],
+  ])("looks at an upstream of %s", (fields, ids) => {
+    expect(idsOf(service(`upstream: {address: a, port: 1, ${fields}`))).toEqual(ids);
   });
 
   it("waits for refusals only where they are tried again", () => {

@@ -60,6 +60,7 @@ const retries = {
   on: ["reset"],
   perTryMs: undefined,
   perTryIdleMs: undefined,
+  hedging: undefined,
   retriableStatusCodes: [],
   backOffBaseMs: 25,
   backOffMsMax: 250,

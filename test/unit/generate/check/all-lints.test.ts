@@ -272,6 +272,13 @@ const cases: ReadonlyArray<
     { retry_on: "connect-failure,refused-stream,reset" },
   ],
   [
+    "HG424",
+    "envoy.config.route.v3.RetryPolicy",
+    { retry_on: "retriable-status-codes", retriable_status_codes: [502, 503] },
+    // A gateway that did not answer: no refusal.
+    { retry_on: "retriable-status-codes", retriable_status_codes: [502, 504] },
+  ],
+  [
     "HG426",
     overload,
     {

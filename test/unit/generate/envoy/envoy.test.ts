@@ -61,6 +61,25 @@ describe("generateEnvoy()", () => {
     expect(paths(["sidecar"])).toEqual(["sidecar/orders/envoy.yaml"]);
   });
 
+  it("makes no sidecar of a service of others, which callers speak TLS to", () => {
+    const tls = {
+      kind: "files" as const,
+      caFile: "/ca.pem",
+      certificate: undefined,
+      serverName: "bank.example",
+      subjectAltNames: ["bank.example"],
+    };
+    const bank = testService(undefined, {
+      name: "bank",
+      hosts: [],
+      direction: "outbound",
+      upstream: { address: "bank.example", port: 443, tls },
+    });
+    const made = generated({ services: [orders, bank], options: { roles: ["sidecar"] } });
+    expect(made.documents.map(({ path }) => path)).toEqual(["sidecar/orders/envoy.yaml"]);
+    expect(textOf(made, "sidecar/orders/envoy.yaml")).toContain('"sni":"bank.example"');
+  });
+
   it("has a second listener where a service calls others that their callers protect", () => {
     const made = generated({ services: [orders, stock] });
     expect(textOf(made, "sidecar/orders/envoy.yaml")).toContain('"name":"egress"');
@@ -125,6 +144,30 @@ describe("generateEnvoy()", () => {
       expect(text).toContain(`"address":"${address}","port_value":10000`);
     }
     expect(at("localhost").problems).toMatchObject([{ id: "HG305" }]);
+  });
+
+  it("brings no way past filters that a user's own routes set", () => {
+    // Beside ext_authz on `/`, the pieces let `/healthz` and `/login` by: their routes came first.
+    const told = testService(
+      { gate: { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 } },
+      { upstream, rateLimit: limited },
+    );
+    const made = generated({ services: [told], options: { form: "fragments" } });
+    const path = "fragments/edge/virtual_hosts.yaml";
+    const names = [...textOf(made, path).matchAll(/"name":"(orders-[^"]*)"/g)].map(
+      ([, one]) => one,
+    );
+    expect(names.filter((name) => name?.endsWith("-shed") !== true)).toEqual(["orders-rest"]);
+    const title = made.documents.find((document) => document.path === path)?.title;
+    expect(title).toContain("authentication among them");
+    const bypassing = { ...told, priority: { ...told.priority, bypassPaths: ["/ping"] } };
+    const { problems } = generated({ services: [bypassing], options: { form: "fragments" } });
+    expect(problems).toContainEqual(
+      expect.objectContaining({
+        id: "HG366",
+        message: expect.stringContaining("fragments add no"),
+      }),
+    );
   });
 
   it("makes pieces, each in a file, that say where they go", () => {

@@ -281,6 +281,12 @@ const others: readonly Remedy[] = [
     edit: ["concurrency", 'clusters: ["httproute/headgate/orders/rule/0"], concurrency'],
   },
   {
+    id: "HG345",
+    spec: serving(service(breakers)),
+    hint: "and those of the HTTPRoute's further rules",
+    edit: ["concurrency", 'clusters: ["httproute/headgate/orders/rule/1"], concurrency'],
+  },
+  {
     id: "HG351",
     about: "successRate",
     spec: serving(service("outlierDetection: {successRate: {}}")),

@@ -80,7 +80,7 @@ describe("generateKubernetes()", () => {
     const made = (spec: string) =>
       JSON.stringify(
         generateKubernetes(policy(`${limits}${spec}`), options).documents.filter(
-          ({ path }) => path === "deployment.yaml",
+          ({ path }) => path === "plain/deployment.yaml",
         ),
       );
     const required = "HEADGATE_REQUIRE_CLIENT_CERTIFICATES";
@@ -101,7 +101,7 @@ describe("generateKubernetes()", () => {
     expect(values.get("image.tag")).toBe(tag);
     expect(values.get("image.digest")).toBe(wanted);
     const { documents } = generateKubernetes(given, { ...options, image });
-    const [kustomization] = documents.filter(({ path }) => path === "kustomization.yaml");
+    const [kustomization] = documents.filter(({ path }) => path === "plain/kustomization.yaml");
     const name = wanted === "" ? `"newTag":"${tag}"` : `"digest":"${digest}"`;
     expect(JSON.stringify(kustomization?.parts)).toContain(name);
   });
@@ -115,7 +115,7 @@ describe("generateKubernetes()", () => {
   ])("reads messages of whatever headers a listener %s lets in", (listener, bytesMax) => {
     const given = policy(`${limits}  proxies: {listener: ${listener}}\n`);
     const { documents } = generateKubernetes(given, options);
-    const [deployment] = documents.filter(({ path }) => path === "deployment.yaml");
+    const [deployment] = documents.filter(({ path }) => path === "plain/deployment.yaml");
     expect(JSON.stringify(deployment?.parts)).toContain(
       `{"name":"HEADGATE_REQUEST_BYTES_MAX","value":"${bytesMax}"}`,
     );

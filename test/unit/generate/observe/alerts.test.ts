@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readGenerateOptions } from "../../../../src/cli/generate-flags.js";
 import { usualGenerateOptions } from "../../../../src/generate/generate-options.js";
-import { alertWords } from "../../../../src/generate/observe/alert-words.js";
+import { type AlertName, alertWords } from "../../../../src/generate/observe/alert-words.js";
 import { alertRules, generateAlerts } from "../../../../src/generate/observe/alerts.js";
 import { watchedClusters } from "../../../../src/generate/observe/envoy-alerts.js";
 import { inhibitRules } from "../../../../src/generate/observe/inhibition.js";
@@ -100,6 +100,30 @@ describe("alertRules()", () => {
     }
     // Without a store nothing is inhibited by its absence.
     expect(inhibitRules(["HeadgateStoreFailing"])).toEqual([]);
+  });
+
+  it("keeps a critical alert quiet that names another one as its cause", () => {
+    const critical = Object.entries(alertWords).filter(([, one]) => one.severity === "critical");
+    const names = critical.map(([name]) => name);
+    const quiet = inhibitRules(Object.keys(alertWords) as AlertName[]).flatMap(
+      ({ source_matchers: [source], target_matchers: [target] }) => {
+        const effects = /"(.*)"/.exec(target)?.[1]?.split("|") ?? [];
+        return effects.map((effect) => `${effect} by ${source.replace("alertname = ", "")}`);
+      },
+    );
+    for (const [name, { means, look, act }] of critical) {
+      const named = names.filter((other) => `${means} ${look} ${act}`.includes(other));
+      for (const cause of named) expect(quiet).toContain(`${name} by ${cause}`);
+    }
+  });
+
+  it("raises of one service no floor of its limit beside a signal past critical", () => {
+    const servicesOf = (name: AlertName) =>
+      rules.filter(({ alert }) => alert === name).map(({ labels }) => labels?.["service"]);
+    const lagging = servicesOf("HeadgateLagCritical");
+    expect(lagging.length).toBeGreaterThan(0);
+    for (const service of servicesOf("HeadgateLimitAtFloor"))
+      expect(lagging).not.toContain(service);
   });
 
   it("inhibits by labels that both alerts have", () => {

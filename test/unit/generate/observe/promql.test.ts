@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { literalPattern, quoted, series } from "../../../../src/generate/observe/promql.js";
+import {
+  clustersNamed,
+  literalPattern,
+  quoted,
+  series,
+} from "../../../../src/generate/observe/promql.js";
 import { readQuery } from "../../../support/promql.js";
 
 describe("quoted()", () => {
@@ -20,6 +25,14 @@ describe("series()", () => {
     expect(series("up", { job: "a", host: ["b.c", "d|e"] })).toBe(
       'up{job="a",host=~"b[.]c|d[|]e"}',
     );
+  });
+
+  it("takes the clusters of all rules of an HTTPRoute for those of any", () => {
+    // Alerts and panels looked at the first rule's cluster alone.
+    const names = ["orders", "httproute/shop/orders/rule/0", "httproute/shop/orders/rule/1"];
+    const rules = '"orders|httproute/shop/orders/rule/[0-9]+|"';
+    const matchers = `envoy_cluster_name=~${rules},cluster_name=~${rules}`;
+    expect(series("up", clustersNamed(names))).toBe(`up{${matchers}}`);
   });
 });
 
