@@ -209,47 +209,44 @@ it.concurrent.each(transportNames)(
 );
 
 // Each name once had a part of the limit: of 100 permits, 20 names left 4 to an honest Envoy.
-it.concurrent.each(transportNames)(
-  "%s leaves an honest Envoy its permits beside twenty names of one that lies",
-  async (transport) => {
-    const { headgate, control } = await start(transport, {}, servicePolicy);
-    const inFlight = 20;
-    const honest = [new LoadedEnvoy(control(honestName), "edge-1")];
-    const isServed = (envoy: LoadedEnvoy | undefined): boolean => (envoy?.share ?? 0) >= inFlight;
-    const live = (): void => {
-      for (const envoy of honest) {
-        envoy.follow();
-        envoy.report(inFlight);
-      }
-    };
-    await waitFor("it has all there is", () => {
-      live();
-      return honest[0]?.share === permits;
-    });
-    const liar = control(liarName);
-    // Half of them take what they are told, and say more than that.
-    const liars = Array.from({ length: 20 }, (_, i) => new LoadedEnvoy(liar, `liar-${i}`));
-    const shares: number[] = [];
-    const seconds = { withinMs: 90_000, everyMs: 100 };
-    const lieOn = (): boolean => {
-      live();
-      for (const [i, envoy] of liars.entries()) {
-        if (i % 2 === 0) envoy.follow();
-        envoy.report(1_000_000);
-      }
-      shares.push(honest[0]?.share ?? 0);
-      return shares.length > 200;
-    };
-    await waitFor("they have told their lies for a while", lieOn, seconds);
-    expect(shares.filter((share) => share < inFlight)).toEqual([]);
-    expect(liars.every(({ share = 0 }) => share >= 1 && share <= permits / 20)).toBe(true);
-    const late = new LoadedEnvoy(control(lateName), "edge-2");
-    honest.push(late);
-    await waitFor("who comes later has its part", () => lieOn() && isServed(late), seconds);
-    expect(honest.every(isServed)).toBe(true);
-    expect(await headgate.metric("headgate_bugs_total")).toBe(0);
-  },
-);
+it.concurrent("leaves an honest Envoy its permits beside twenty names of one that lies", async () => {
+  const { headgate, control } = await start("lane", {}, servicePolicy);
+  const inFlight = 20;
+  const honest = [new LoadedEnvoy(control(honestName), "edge-1")];
+  const isServed = (envoy: LoadedEnvoy | undefined): boolean => (envoy?.share ?? 0) >= inFlight;
+  const live = (): void => {
+    for (const envoy of honest) {
+      envoy.follow();
+      envoy.report(inFlight);
+    }
+  };
+  await waitFor("it has all there is", () => {
+    live();
+    return honest[0]?.share === permits;
+  });
+  const liar = control(liarName);
+  // Half of them take what they are told, and say more than that.
+  const liars = Array.from({ length: 20 }, (_, i) => new LoadedEnvoy(liar, `liar-${i}`));
+  const shares: number[] = [];
+  const seconds = { withinMs: 90_000, everyMs: 100 };
+  const lieOn = (): boolean => {
+    live();
+    for (const [i, envoy] of liars.entries()) {
+      if (i % 2 === 0) envoy.follow();
+      envoy.report(1_000_000);
+    }
+    shares.push(honest[0]?.share ?? 0);
+    return shares.length > 200;
+  };
+  await waitFor("they have told their lies for a while", lieOn, seconds);
+  expect(shares.filter((share) => share < inFlight)).toEqual([]);
+  expect(liars.every(({ share = 0 }) => share >= 1 && share <= permits / 20)).toBe(true);
+  const late = new LoadedEnvoy(control(lateName), "edge-2");
+  honest.push(late);
+  await waitFor("who comes later has its part", () => lieOn() && isServed(late), seconds);
+  expect(honest.every(isServed)).toBe(true);
+  expect(await headgate.metric("headgate_bugs_total")).toBe(0);
+});
 
 // Each replica once weighed the identity for itself, and each of its streams among replicas.
 it.concurrent("leaves an honest Envoy its share beside liars at two processes", async () => {
