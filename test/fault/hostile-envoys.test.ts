@@ -209,7 +209,7 @@ it.concurrent.each(transportNames)(
 );
 
 // Each name once had a part of the limit: of 100 permits, 20 names left 4 to an honest Envoy.
-it.concurrent("leaves an honest Envoy its permits beside twenty names of one that lies", async () => {
+it.concurrent("leaves an honest Envoy its permits beside twenty names of a liar", async () => {
   const { headgate, control } = await start("lane", {}, servicePolicy);
   const inFlight = 20;
   const honest = [new LoadedEnvoy(control(honestName), "edge-1")];
