@@ -92,6 +92,26 @@ class HonestEnvoy {
   }
 }
 
+/** A turn that is later than that is a stall of this machine, in milliseconds. */
+const stallMsMin = 500;
+
+/** How long it is felt: Envoys report late in it, and their reports are judged by when they come. */
+const stallFeltMs = 3_000;
+
+/** What somebody is told turn by turn, but for moments in which this machine has stalled. */
+class UnstalledReadings {
+  readonly values: number[] = [];
+  #lastMs = performance.now();
+  #feltUntilMs = 0;
+
+  add(value: number): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#lastMs >= stallMsMin) this.#feltUntilMs = nowMs + stallFeltMs;
+    this.#lastMs = nowMs;
+    if (nowMs >= this.#feltUntilMs) this.values.push(value);
+  }
+}
+
 const loadPath = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
 
 type LoadStatsInit = MessageInitShape<typeof LoadStatsRequestSchema>;
@@ -188,16 +208,16 @@ it.concurrent.each(transportNames)(
     const liar = quotas(liarName);
     const streams = Array.from({ length: 20 }, (_, i) => liar.open(`liar-${i}`));
     const lie = { id: bucketOf("a"), allowed: 1_000_000, denied: 1_000_000, elapsedSeconds: 3_600 };
-    const told: number[] = [];
+    const told = new UnstalledReadings();
     const seconds = { withinMs: 90_000, everyMs: 100 };
     const lieOn = (): boolean => {
       for (const stream of streams) stream.report("edge", [lie]);
       honest.report();
-      told.push(honest.toldHz);
-      return told.length > 150;
+      told.add(honest.toldHz);
+      return told.values.length > 150;
     };
     await waitFor("they have told their lies for a while", lieOn, seconds);
-    expect(Math.min(...told)).toBeGreaterThan(0.9 * demandHz);
+    expect(Math.min(...told.values)).toBeGreaterThan(0.9 * demandHz);
     // And who comes only now has as much.
     const late = new HonestEnvoy(quotas(lateName).open("edge-2"), demandHz);
     await waitFor("who comes later has it", () => lieOn() && isServed(late), seconds);
@@ -271,17 +291,17 @@ it.concurrent("leaves an honest Envoy its share beside liars at two processes", 
     return Array.from({ length: 10 }, (_, i) => liar.open(`liar-${i}`));
   });
   const lie = { id: bucketOf("a"), allowed: 1_000_000, denied: 1_000_000, elapsedSeconds: 3_600 };
-  const told: number[] = [];
+  const told = new UnstalledReadings();
   const lieOn = (): boolean => {
     for (const stream of streams) stream.report("edge", [lie]);
     honest.report();
-    told.push(honest.toldHz);
-    return told.length > 300;
+    told.add(honest.toldHz);
+    return told.values.length > 300;
   };
   const seconds = { withinMs: 90_000, everyMs: 100 };
   await waitFor("they have told their lies for a while", lieOn, seconds);
   // In the first seconds neither process knows what the other has.
-  expect(Math.min(...told.slice(-100))).toBeGreaterThan(0.9 * demandHz);
+  expect(Math.min(...told.values.slice(-100))).toBeGreaterThan(0.9 * demandHz);
   for (const headgate of headgates) expect(await headgate.metric("headgate_bugs_total")).toBe(0);
 });
 
