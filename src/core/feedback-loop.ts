@@ -52,7 +52,8 @@ export function lapsedSheet(sheet: ShareSheet): ShareSheet {
  *   When the law takes a step, as into a dip that measures the latency without queueing, windows
  *   pause until all Envoys have taken it: else it would take the old latency for the new one's.
  * - **Shares.** By demand (`shareTargets`), and growing only into room that others have given up
- *   (`ShareLedger`). They add up to no more than the larger of the limit and the number of Envoys.
+ *   (`ShareLedger`). They add up to no more than the larger of the limit and the number of Envoys,
+ *   but for identities that have more Envoys than their part of the limit.
  * - **Silence.** An Envoy whose numbers stop is not added up any more; it keeps its share until its
  *   lease is over. A service without Envoys is left out of the sheet, so that configured defaults
  *   hold.

@@ -1,5 +1,6 @@
 import type { NodeReport } from "./feedback.js";
-import { type LoopTimes, loopNodesMax } from "./feedback-settings.js";
+import { type LoopTimes, loopNodesMax, loopSparePlaces } from "./feedback-settings.js";
+import { Tally } from "./tally.js";
 
 /** Reports whose times lie nearer together than this are one that came twice, in milliseconds. */
 export const reportGapMsMin = 100;
@@ -55,6 +56,7 @@ export interface NodeNews {
 export class FeedbackNodes {
   readonly #times: Pick<LoopTimes, "numbersMsMax" | "nodeLeaseMs">;
   readonly #nodes = new Map<string, Node>();
+  readonly #countByOwner = new Tally<string | undefined>();
   #crowdedOutCount = 0;
 
   constructor(times: Pick<LoopTimes, "numbersMsMax" | "nodeLeaseMs">) {
@@ -83,7 +85,12 @@ export class FeedbackNodes {
   /** An Envoy that a sheet speaks of: it has its lease from now on, and has asked before. */
   restore(nodeId: string, nowMs: number): void {
     const askedMs = Number.NEGATIVE_INFINITY;
-    this.#nodes.set(nodeId, { heardMs: nowMs, askedMs, numbers: silence });
+    this.#keep(nodeId, { owner: undefined, heardMs: nowMs, askedMs, numbers: silence });
+  }
+
+  /** Whose it is; undefined: nobody has said so. */
+  owner(nodeId: string): string | undefined {
+    return this.#nodes.get(nodeId)?.owner;
   }
 
   /** When it first had requests for the service; undefined: it never had any. */
@@ -107,14 +114,20 @@ export class FeedbackNodes {
     return nowMs - heardMs <= this.#times.numbersMsMax;
   }
 
+  /** Whether it speaks of an Envoy that is another identity's, to some other replica. */
+  isAnothers({ nodeId, owner }: NodeReport): boolean {
+    const known = this.owner(nodeId);
+    return known !== undefined && known !== owner;
+  }
+
   /** Takes a report in. @returns what it teaches; undefined for one that is no news */
   take(report: NodeReport, nowMs: number): NodeNews | undefined {
-    const { nodeId } = report;
+    const { nodeId, owner } = report;
     const atMs = Math.min(report.atMs, nowMs);
     const known = this.#nodes.get(nodeId);
     if (nowMs - atMs > this.#times.numbersMsMax) return undefined;
     if (known !== undefined && atMs - known.numbers.atMs < reportGapMsMin) return undefined;
-    if (known === undefined && this.#nodes.size >= loopNodesMax) {
+    if (known === undefined && !this.#hasPlace(owner)) {
       this.#crowdedOutCount += 1;
       return undefined;
     }
@@ -124,7 +137,7 @@ export class FeedbackNodes {
     // Answers within less than a millisecond are no demand, and yet somebody asks.
     const hasAsked = report.rps > 0 || numbers.demand > 0;
     const askedMs = known?.askedMs ?? (hasAsked ? atMs : undefined);
-    this.#nodes.set(nodeId, { heardMs, askedMs, numbers });
+    this.#keep(nodeId, { owner, heardMs, askedMs, numbers });
     return { report, fromMs: before.atMs };
   }
 
@@ -134,18 +147,37 @@ export class FeedbackNodes {
     if (known !== undefined) known.heardMs = Math.max(known.heardMs, atMs);
   }
 
-  /** Those whose lease is over; they are forgotten. */
-  takeGone(nowMs: number): readonly string[] {
-    const gone: string[] = [];
-    for (const [nodeId, { heardMs }] of this.#nodes) {
-      if (nowMs - heardMs >= this.#times.nodeLeaseMs) gone.push(nodeId);
+  /** Those whose lease is over, and whose they are; they are forgotten. */
+  takeGone(nowMs: number): ReadonlyMap<string, string | undefined> {
+    const gone = new Map<string, string | undefined>();
+    for (const [nodeId, { heardMs, owner }] of this.#nodes) {
+      if (nowMs - heardMs >= this.#times.nodeLeaseMs) gone.set(nodeId, owner);
     }
-    for (const nodeId of gone) this.#nodes.delete(nodeId);
+    for (const [nodeId, owner] of gone) {
+      this.#countByOwner.add(owner, -1);
+      this.#nodes.delete(nodeId);
+    }
     return gone;
+  }
+
+  /** One identity's names keep nobody else out. */
+  #hasPlace(owner: string | undefined): boolean {
+    const { size } = this.#nodes;
+    if (size < loopNodesMax) return true;
+    const isFew = this.#countByOwner.get(owner) < loopSparePlaces;
+    return isFew && size < loopNodesMax + loopSparePlaces;
+  }
+
+  #keep(nodeId: string, node: Node): void {
+    if (this.#nodes.has(nodeId)) this.#countByOwner.add(this.owner(nodeId), -1);
+    this.#countByOwner.add(node.owner, 1);
+    this.#nodes.set(nodeId, node);
   }
 }
 
 interface Node {
+  /** As in `NodeReport`. */
+  readonly owner: string | undefined;
   /** When its lease began anew. */
   heardMs: number;
   readonly askedMs: number | undefined;

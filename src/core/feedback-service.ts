@@ -5,11 +5,12 @@ import { FeedbackNodes } from "./feedback-nodes.js";
 import { pacedLimit } from "./feedback-pace.js";
 import { FeedbackPressure, type ServiceQueue } from "./feedback-pressure.js";
 import type { LimitPace, LoopTimes, ServiceLoopSettings } from "./feedback-settings.js";
-import { type NodeClaim, shareTargets, splitShare } from "./feedback-shares.js";
+import { type NodeClaim, type ShareTarget, shareTargets, splitShare } from "./feedback-shares.js";
 import { FeedbackSteps } from "./feedback-steps.js";
 import { type FleetTotals, fleetTotals } from "./feedback-totals.js";
 import { FleetWindow } from "./feedback-window.js";
 import { ShareLedger } from "./share-ledger.js";
+import { Tally } from "./tally.js";
 
 /** What a `ServiceLoop` goes by. */
 export interface ServiceLoopParts {
@@ -46,8 +47,13 @@ export class ServiceLoop {
   readonly #window: FleetWindow;
   readonly #nodes: FeedbackNodes;
   readonly #ledger: ShareLedger;
-  /** Envoys whose lease is over, and since when. */
-  readonly #leaving = new Map<string, number>();
+  /** Identities that hold more than their part, and since when. */
+  readonly #holdersSinceMs = new Map<string | undefined, number>();
+  /** Envoys whose lease is over, since when, and whose they were. */
+  readonly #leaving = new Map<
+    string,
+    { readonly sinceMs: number; readonly owner: string | undefined }
+  >();
   readonly #pressure: FeedbackPressure;
   #limit: number;
   #limitMs: number;
@@ -114,6 +120,7 @@ export class ServiceLoop {
 
   /** Takes a report in; reports come in the order of their times, as far as it is known. */
   take(report: NodeReport, nowMs: number): void {
+    if (this.#nodes.isAnothers(report)) return;
     const isFirst = this.#nodes.count === 0;
     const news = this.#nodes.take(report, nowMs);
     if (isFirst && news !== undefined) {
@@ -162,11 +169,12 @@ export class ServiceLoop {
   /** Who has left the sheet may be given its share once more, by who has not seen that yet. */
   #forget(nowMs: number): void {
     const { sheetSpreadMs } = this.#parts.times;
-    for (const nodeId of this.#nodes.takeGone(nowMs)) {
-      this.#leaving.set(nodeId, nowMs);
-      this.#ledger.leaveOut(nodeId, nowMs);
+    for (const [nodeId, owner] of this.#nodes.takeGone(nowMs)) {
+      this.#leaving.set(nodeId, { sinceMs: nowMs, owner });
+      if (this.#isUnruly(owner, nowMs)) this.#ledger.forget(nodeId);
+      else this.#ledger.leaveOut(nodeId, nowMs);
     }
-    for (const [nodeId, sinceMs] of this.#leaving) {
+    for (const [nodeId, { sinceMs }] of this.#leaving) {
       const isBack = this.#nodes.has(nodeId);
       if (!isBack && nowMs - sinceMs < sheetSpreadMs) continue;
       this.#leaving.delete(nodeId);
@@ -250,24 +258,28 @@ export class ServiceLoop {
     // One at each of Envoy's priorities that has routes: nobody can be told 0.
     const least = this.settings.highRatio === undefined ? 1 : 2;
     const askers = this.#askers();
-    const bound = Math.max(this.#limit, least * askers.length);
     const reserved = this.#reserves(nowMs);
-    const newcomerDemand = this.#newcomerDemand(askers, nowMs);
+    const newcomerDemand = this.#newcomerDemands(askers, nowMs);
     const claims = askers.map((nodeId): NodeClaim => {
       const claim = this.#claim(nodeId, reserved, nowMs);
-      const demand = Math.max(claim.demand, newcomerDemand);
-      return this.#isNewcomer(nodeId, nowMs) ? { ...claim, demand } : claim;
+      if (!this.#isNewcomer(nodeId, nowMs)) return claim;
+      return { ...claim, demand: Math.max(claim.demand, newcomerDemand(claim.owner)) };
     });
     const targets = shareTargets(this.#limit, claims, least);
     const totals = new Map<string, number>();
     const setAside = new Map<string, number>();
+    this.#noteHolders(targets, nowMs);
+    let sum = 0;
     for (const [nodeId, { total }] of targets) {
+      sum += total;
       // What is set aside for it is not its share: when it follows again, it begins with that.
       const share = Math.max(1, this.#ledger.share(nodeId));
       totals.set(nodeId, reserved.has(nodeId) ? Math.min(total, share) : total);
-      if (reserved.has(nodeId)) setAside.set(nodeId, total);
+      const isUnruly = reserved.has(nodeId) || this.#isUnruly(this.#nodes.owner(nodeId), nowMs);
+      if (isUnruly) setAside.set(nodeId, total);
     }
     const byDefaultMost = this.#byDefaultMost(nowMs);
+    const bound = Math.max(this.#limit, sum);
     const order = { targets: totals, bound, reserved: setAside, byDefaultMost, least } as const;
     const granted = this.#ledger.grant(order, nowMs);
     const before = this.#shares;
@@ -277,6 +289,35 @@ export class ServiceLoop {
         return [nodeId, keptShare(known, splitShare(granted.get(nodeId) ?? 1, target))];
       }),
     );
+  }
+
+  /**
+   * Which identities may hold more than their part: one that does for long keeps nobody else from
+   * theirs, by whatever names. What a leader before this one gave is not told against them.
+   */
+  #noteHolders(targets: ReadonlyMap<string, ShareTarget>, nowMs: number): void {
+    const held = new Tally<string | undefined>();
+    const parts = new Tally<string | undefined>();
+    for (const [nodeId, { total }] of targets) {
+      const owner = this.#nodes.owner(nodeId);
+      held.add(owner, this.#ledger.mayHold(nodeId, nowMs));
+      parts.add(owner, total);
+    }
+    const { configuredShare } = this.settings;
+    for (const { owner } of this.#leaving.values()) held.add(owner, configuredShare);
+    const before = new Map(this.#holdersSinceMs);
+    this.#holdersSinceMs.clear();
+    if (held.size < 2) return;
+    for (const owner of held.keys()) {
+      const heldCount = held.get(owner);
+      if (heldCount <= parts.get(owner) || heldCount === Number.POSITIVE_INFINITY) continue;
+      this.#holdersSinceMs.set(owner, before.get(owner) ?? nowMs);
+    }
+  }
+
+  #isUnruly(owner: string | undefined, nowMs: number): boolean {
+    const { ttlMs, sheetSpreadMs } = this.#parts.times;
+    return nowMs - (this.#holdersSinceMs.get(owner) ?? nowMs) >= ttlMs + sheetSpreadMs;
   }
 
   /**
@@ -292,16 +333,23 @@ export class ServiceLoop {
     return nowMs - (this.#nodes.askedMs(nodeId) ?? nowMs) < newcomerMsMax;
   }
 
-  /** Those before it are balanced, as a rule: it will be asked as much as they are in the mean. */
-  #newcomerDemand(askers: readonly string[], nowMs: number): number {
-    let sum = 0;
-    let count = 0;
+  /**
+   * Those of one identity are balanced, as a rule: who comes will be asked as much as those before
+   * it are in the mean.
+   */
+  #newcomerDemands(
+    askers: readonly string[],
+    nowMs: number,
+  ): (owner: string | undefined) => number {
+    const sums = new Tally<string | undefined>();
+    const counts = new Tally<string | undefined>();
     for (const nodeId of askers) {
       if (this.#isNewcomer(nodeId, nowMs) || !this.#nodes.isFresh(nodeId, nowMs)) continue;
-      sum += this.#nodes.numbers(nodeId).demand;
-      count += 1;
+      const owner = this.#nodes.owner(nodeId);
+      sums.add(owner, this.#nodes.numbers(nodeId).demand);
+      counts.add(owner, 1);
     }
-    return count === 0 ? 0 : sum / count;
+    return (owner) => sums.get(owner) / Math.max(1, counts.get(owner));
   }
 
   #claim(nodeId: string, reserved: ReadonlyMap<string, number>, nowMs: number): NodeClaim {
@@ -309,6 +357,7 @@ export class ServiceLoop {
     const share = this.#ledger.share(nodeId);
     return {
       nodeId,
+      owner: this.#nodes.owner(nodeId),
       demand: this.#nodes.numbers(nodeId).demand,
       highDemand: this.#highDemand(nodeId),
       reserved: reserved.get(nodeId) ?? (isSilent ? share : undefined),

@@ -78,3 +78,6 @@ export const loopServicesMax = 1_000;
 
 /** The most Envoys of one service; those above have no share. */
 export const loopNodesMax = 10_000;
+
+/** Places beyond these for Envoys of identities that have no more than as many. */
+export const loopSparePlaces = 1_000;

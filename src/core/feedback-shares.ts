@@ -4,6 +4,8 @@ import type { NodeShare } from "./feedback.js";
 /** What one Envoy could use of a service's limit. */
 export interface NodeClaim {
   readonly nodeId: string;
+  /** As in `NodeReport`. */
+  readonly owner?: string | undefined;
   /** Requests that it would have in work at once: from 0, with fractions. */
   readonly demand: number;
   /** Of them, those at HIGH; undefined: the service has no routes there. */
@@ -29,9 +31,11 @@ export interface ShareTarget {
 }
 
 /**
- * Divides a limit among Envoys: first what is set aside and what is needed at HIGH, then what is
- * needed at DEFAULT, by water-filling with a floor of one, then what is left in proportion to that,
- * so that bursts find room where traffic is.
+ * Divides a limit among Envoys: first among identities by what their Envoys need together, so that
+ * who calls itself by a thousand names takes no more from others than by one. Of an identity's part
+ * its Envoys have first what is set aside and what is needed at HIGH, then what is needed at
+ * DEFAULT, by water-filling with a floor of one, then what is left in proportion to that, so that
+ * bursts find room where traffic is.
  *
  * What is needed is the demand d and room for its chance: `d + 2 * sqrt(d) + 1`; at HIGH twice that
  * room, since nobody there should be refused for an estimate: of requests that come by chance, more
@@ -39,19 +43,64 @@ export interface ShareTarget {
  * into two thirds of the limit: the others are not to be refused for an estimate, either.
  *
  * Example: 100 among demands of 4, 9 and 100: 9, 16 and 75. Among 4 and 9 alone: 36 and 64. With a
- * floor of one each and a limit of 2 among three: 1, 1 and 1.
+ * floor of one each and a limit of 2 among three: 1, 1 and 1. If 4 and 9 are one identity's and
+ * three of 100 another one's: 9, 16, 25, 25 and 25.
  *
  * @param limit a whole number from 1
  * @param least what each has at least: 1, or 2 where all have routes at HIGH, and so one at each
  *   priority, since what nobody says of HIGH is what is configured there
- * @returns totals that add up to the larger of the limit and what all have at least, or less where
- *   nobody is there whose need counts
+ * @returns totals that add up to the limit, or less where nobody is there whose need counts; more
+ *   only where an identity's part is less than its Envoys have at least, and by no more than that
  */
 export function shareTargets(
   limit: number,
   claims: readonly NodeClaim[],
   least: 1 | 2 = 1,
 ): ReadonlyMap<string, ShareTarget> {
+  const byOwner = new Map<string | undefined, NodeClaim[]>();
+  for (const claim of claims) {
+    const known = byOwner.get(claim.owner);
+    if (known === undefined) byOwner.set(claim.owner, [claim]);
+    else known.push(claim);
+  }
+  const parties = [...byOwner.values()];
+  const parts = partyShares(limit, parties, least);
+  return new Map(parties.flatMap((party, i) => partyTargets(parts[i] ?? 0, party, least)));
+}
+
+/** The part of each identity: what its Envoys need, and of what is left by what may grow of it. */
+function partyShares(
+  limit: number,
+  parties: readonly (readonly NodeClaim[])[],
+  least: number,
+): readonly number[] {
+  const needs = parties.map((party) => {
+    let fixed = 0;
+    let free = 0;
+    for (const claim of party) {
+      const { reserved } = claim;
+      if (reserved === undefined) free += Math.max(least, need(claim), 1 + highNeed(claim));
+      else fixed += Math.max(least, reserved);
+    }
+    return { demand: fixed + free, free };
+  });
+  const parts = fairShares(
+    limit,
+    needs.map(({ demand }) => ({ demand, floor: 0, weight: 1 })),
+  );
+  const left = limit - parts.reduce((sum, part) => sum + part, 0);
+  const extras = fairShares(
+    left,
+    needs.map(({ free }) => ({ demand: free > 0 ? left : 0, floor: 0, weight: Math.max(1, free) })),
+  );
+  return parts.map((part, i) => part + (extras[i] ?? 0));
+}
+
+function partyTargets(
+  limit: number,
+  claims: readonly NodeClaim[],
+  least: 1 | 2,
+): readonly (readonly [string, ShareTarget])[] {
   const bound = Math.max(limit, least * claims.length);
   const aside = claims.reduce((sum, { reserved = 0 }) => sum + Math.max(1, reserved), 0);
   const highMost = Math.max(
@@ -77,13 +126,11 @@ export function shareTargets(
     claims,
     totals,
   });
-  return new Map(
-    claims.map((claim, i) => {
-      const total = (totals[i] ?? 1) + (extras[i] ?? 0);
-      const high = Math.min(Math.max(least - 1, highs[i] ?? 0), total - 1);
-      return [claim.nodeId, { total, high, highRatio: highRatioOf(claim) }];
-    }),
-  );
+  return claims.map((claim, i) => {
+    const total = (totals[i] ?? 1) + (extras[i] ?? 0);
+    const high = Math.min(Math.max(least - 1, highs[i] ?? 0), total - 1);
+    return [claim.nodeId, { total, high, highRatio: highRatioOf(claim) }];
+  });
 }
 
 /**

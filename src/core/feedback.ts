@@ -4,6 +4,8 @@ import type { GateState } from "./gate.js";
 export interface NodeReport {
   /** The Envoy's own name for itself; made elsewhere, so it reaches no label and no log. */
   readonly nodeId: string;
+  /** Whose it is by its certificate, as in `Peer`; undefined: it has none, or nobody knows yet. */
+  readonly owner?: string | undefined;
   readonly service: string;
   /**
    * When the newest of its numbers was true, on the monotonic clock of whoever reads it, in
@@ -79,8 +81,8 @@ export interface ServiceShares {
   /** Requests that may be in work at once, over the fleet: a whole number from 1. */
   readonly limit: number;
   /**
-   * By node. Their sum is at most the larger of the limit and the number of live nodes; of the
-   * limit and twice that number where routes run at HIGH, too.
+   * By node. Their sum is at most the limit, but an identity with more live nodes than its part of
+   * it has one for each of them; two where routes run at HIGH, too.
    */
   readonly shares: ReadonlyMap<string, NodeShare>;
   /** The share of requests that ought to be refused before they come here, 0 to 1. */

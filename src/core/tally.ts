@@ -15,6 +15,10 @@ export class Tally<K> {
     return sum;
   }
 
+  keys(): Iterable<K> {
+    return this.#sums.keys();
+  }
+
   /** Keys of which something is there. */
   get size(): number {
     return this.#sums.size;

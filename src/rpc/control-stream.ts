@@ -238,7 +238,9 @@ export class ControlStream {
       return this.fail(fault);
     }
     this.#ownedName = id;
-    const node = registry.meet(identity);
+    // Without a certificate an identity is an address, which may stand for many Envoys.
+    const owner = peer.kind === "certificate" ? peer.identity : undefined;
+    const node = registry.meet(identity, owner);
     if (node === undefined) return this.fail("too_many_nodes");
     this.#cancelIntroduction();
     this.#node = node;

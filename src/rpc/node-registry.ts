@@ -32,6 +32,8 @@ export interface Node {
   readonly ledger: LayerLedger;
   readonly signals: NodeSignals;
   identity: NodeIdentity;
+  /** The identity in the certificate of who speaks for it; undefined: there is none. */
+  owner: string | undefined;
   /** When it was met, and when it was heard of last, on our monotonic clock. */
   readonly metAtMs: number;
   heardAtMs: number;
@@ -98,11 +100,12 @@ export class NodeRegistry {
   }
 
   /** The Envoy of that name; undefined when there is no room for one more. */
-  meet(identity: NodeIdentity): Node | undefined {
+  meet(identity: NodeIdentity, owner?: string): Node | undefined {
     const nowMs = this.#parts.nowMs();
     const known = this.#nodes.get(identity.id);
     if (known !== undefined) {
       known.identity = identity;
+      known.owner = owner;
       known.heardAtMs = nowMs;
       return known;
     }
@@ -113,6 +116,7 @@ export class NodeRegistry {
     const node: Node = {
       id: identity.id,
       identity,
+      owner,
       // Each of its clusters has a breaker of its own, and so that much of its own.
       ledger: new LayerLedger({
         ttlMs,
@@ -248,7 +252,7 @@ interface ReportTerms {
 
 function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
   const { clusters, teaches, configuredHigh, nowMs } = terms;
-  const { id: nodeId, signals, ledger, identity: at } = node;
+  const { id: nodeId, owner, signals, ledger, identity: at } = node;
   // What its breakers hold is known here alone where it has its layers from here.
   const values = node.claims.has("layers") ? ledger.valuesInForce(nowMs) : undefined;
   const highThresholdOf = (cluster: string, service: string): number | undefined => {
@@ -263,6 +267,7 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
     const { service, gradientFacts, highInFlight } = one;
     const report: NodeReport = {
       nodeId,
+      owner,
       service,
       atMs: one.atMs,
       inFlight: one.inFlight,
@@ -296,9 +301,11 @@ function heldAtMs(ledger: LayerLedger, nowMs: number): number {
 }
 
 /** Of an Envoy that has a share from here, and tells its numbers elsewhere or nowhere. */
-function silentReport({ id: nodeId, ledger }: Node, service: string, nowMs: number): NodeReport {
+function silentReport(node: Node, service: string, nowMs: number): NodeReport {
+  const { id: nodeId, owner, ledger } = node;
   return {
     nodeId,
+    owner,
     service,
     atMs: nowMs - forgottenAfterMs,
     inFlight: 0,

@@ -70,7 +70,7 @@ function writeThenRead(port: number, ask: Ask): Promise<string> {
 
 describe("a refusal before the body is read", () => {
   it.each([
-    { name: "an unknown caller", path: applyPolicy, bodyBytes: 8_000_000, status: 401 },
+    { name: "an unknown caller", path: applyPolicy, bodyBytes: 3_000_000, status: 401 },
     {
       name: "the largest policy",
       path: applyPolicy,

@@ -227,7 +227,9 @@ apiVersion: headgate.dev/v1alpha1
 kind: Policy
 metadata: {name: shop}
 spec:
-  proxies: {headgate: {address: headgate.headgate.svc.cluster.local}}
+  proxies:
+    headgate: {address: headgate.headgate.svc.cluster.local}
+    gateway: {listeners: [{name: http, port: 80}]}
   services:
     - name: nobody
       hosts: [nobody.example.com]
@@ -248,7 +250,9 @@ const hosts = ["nobody.example.com", "network.example.com", "other.example.com"]
 function objectsOf(generate: Generator, more: Partial<GenerateOptions> = {}) {
   const options: GenerateOptions = { ...usualGenerateOptions, namespace: "shop", ...more };
   const { documents } = generate(meshPolicy, options);
-  return documents.flatMap(({ parts }) => parts.map((part) => Object(plainTree(part))));
+  const objects = documents.flatMap(({ parts }) => parts.map((part) => Object(plainTree(part))));
+  // A kustomization has no name.
+  return objects.filter(({ metadata }) => metadata !== undefined);
 }
 
 /** Istio's gateway, as it patches it; with sidecars it asks nobody. */

@@ -166,6 +166,7 @@ describe("Envoy Gateway's own translation, at a real Envoy", () => {
 const unlikeHosts: Readonly<Record<string, number>> = {
   // TLS, and HTTP/2.
   "gateway/options orders.example.com": 503,
+  "gateway/http3 orders.example.com": 503,
   "gateway/options cookie.example.com": 502,
 };
 

@@ -18,6 +18,8 @@ export interface FleetScenario {
   readonly services: readonly SimulatedService[];
   readonly configuredShare: number;
   readonly weather: ReportWeather;
+  /** See `SimulatedFleetParts.ownerCount`. */
+  readonly ownerCount?: number;
   /** Mishaps of single Envoys a second, over the fleet; see `mishaps`. */
   readonly mishapsPerSecond: number;
   /** Leaders that die a second, and of which the next one knows the last sheet alone. */
@@ -120,9 +122,9 @@ export class FleetRun {
       joinedMs: new Map(),
       firstShares: new Map(),
     }));
-    const { nodeCount, replicaCount, configuredShare, weather } = scenario;
+    const { nodeCount, replicaCount, configuredShare, weather, ownerCount } = scenario;
     const services = this.#states.map(({ name }) => name);
-    const parts = { nodeCount, replicaCount, services, configuredShare, weather };
+    const parts = { nodeCount, replicaCount, services, configuredShare, weather, ownerCount };
     this.fleet = new SimulatedFleet({ random: this.#random, ...parts });
     this.#nextUpdateMs = this.#random.next() * 1_000;
   }
@@ -243,8 +245,8 @@ export class FleetRun {
       const shares = sheet.services.get(state.name);
       this.#checkSheet(state, shares, before);
       const kept = state.bounds.filter(({ atMs }) => atMs >= nowMs - memoryMs);
-      const { limit = 0, shares: all } = shares ?? {};
-      const bound = Math.max(limit, leastOf(state) * (all?.size ?? 0));
+      const all = shares?.shares;
+      const bound = this.#boundOf(state, shares);
       const first = [...(all ?? [])].map(([nodeId, share]): readonly [string, number] => [
         nodeId,
         state.firstShares.get(nodeId) ?? totalOf(share),
@@ -254,6 +256,14 @@ export class FleetRun {
     }
   }
 
+  /** Of several identities one may have more Envoys than its part, and one permit for each. */
+  #boundOf(state: ServiceState, shares: ServiceShares | undefined): number {
+    if (shares === undefined) return 0;
+    const floors = leastOf(state) * shares.shares.size;
+    if (this.#scenario.ownerCount === undefined) return Math.max(shares.limit, floors);
+    return Math.max(shares.limit, Math.min(shares.limit + floors, sumOf(shares)));
+  }
+
   #checkSheet(
     state: ServiceState,
     shares: ServiceShares | undefined,
@@ -261,9 +271,7 @@ export class FleetRun {
   ): void {
     const { name } = state;
     const least = leastOf(state);
-    let sum = 0;
     for (const [nodeId, share] of shares?.shares ?? []) {
-      sum += totalOf(share);
       const isWhole = Number.isInteger(share.default) && Number.isInteger(share.high);
       if (!isWhole || share.default < 1 || share.high < 0) this.#violate(name, "no share at all");
       const isSameLeader = before?.epoch === this.#epoch || this.#hasBegunAnew;
@@ -275,7 +283,8 @@ export class FleetRun {
       const now = totalOf(share);
       if (now > had) this.#violate(name, `a new leader's share jumps from ${had} to ${now}`);
     }
-    const bound = Math.max(shares?.limit ?? 0, least * (shares?.shares.size ?? 0));
+    const bound = this.#boundOf(state, shares);
+    const sum = sumOf(shares);
     if (sum > bound) this.#violate(name, `shares of ${sum} above ${bound}`);
     if (shares !== undefined) this.#checkUnruly(state, shares, before?.services.get(name));
     const { nowMs } = this.fleet;
@@ -295,10 +304,11 @@ export class FleetRun {
     before: ServiceShares | undefined,
   ): void {
     // Numbers that are lost make an Envoy silent, and then its share is all that is set aside.
-    if (this.#scenario.weather.lostRatio > 0) return;
+    const { ownerCount, weather } = this.#scenario;
+    if (ownerCount !== undefined || weather.lostRatio > 0) return;
     const { name } = state;
     const least = leastOf(state);
-    let counted = [...shares.values()].reduce((sum, share) => sum + totalOf(share), 0);
+    let counted = sumOf({ shares });
     let byDefault = 0;
     let longCount = 0;
     let unrulyCount = 0;
@@ -430,6 +440,10 @@ export class FleetRun {
 /** What each Envoy has at least: one at each of its priorities that has routes. */
 function leastOf({ settings }: ServiceState): number {
   return settings.highRatio === undefined ? 1 : 2;
+}
+
+function sumOf(all: Pick<ServiceShares, "shares"> | undefined): number {
+  return [...(all?.shares.values() ?? [])].reduce((sum, share) => sum + totalOf(share), 0);
 }
 
 function totalOf(share: NodeShare): number {

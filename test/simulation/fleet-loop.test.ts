@@ -28,6 +28,15 @@ describe("FleetLoop, in small fleets where everything goes wrong", () => {
   );
 });
 
+describe("FleetLoop, in small fleets of several identities", () => {
+  it("gives no more than there is, seed by seed", { timeout: seedsTimeoutMs(60_000) }, () =>
+    runSeeds(seedsFrom(1, 100), (seed) => {
+      const fleet = { ...smallFleet(seed), ownerCount: 2 + (seed % 2) };
+      expect(runFleet(fleet, { seed, seconds: 90 })).toBe("");
+    }),
+  );
+});
+
 describe("FleetLoop, before 50 services with 200 Envoys in foul weather", () => {
   it.each(seedsFrom(1, 1))(
     "gives no more than there is, and stays within a fifth of the capacity (seed %i)",

@@ -12,7 +12,8 @@ export interface LoadSummary {
   readonly servedRatioByClass: ReadonlyMap<string, number>;
   /** Answers of 400 and above. */
   readonly refusedCount: number;
-  readonly refusedWithRetryAfterCount: number;
+  /** Statuses of those that do not say when to come back. */
+  readonly withoutRetryAfter: readonly number[];
   /** Of those that did not wait for it. */
   readonly refusedP99Ms: number;
   /** No answer within the deadline. */
@@ -53,7 +54,7 @@ export function summarizeLoad(
       [...classes].map(([name, one]) => [name, one.served / one.came] as const),
     ),
     refusedCount: refused.length,
-    refusedWithRetryAfterCount: refused.filter(({ retryAfter }) => retryAfter).length,
+    withoutRetryAfter: refused.filter(({ retryAfter }) => !retryAfter).map((one) => one.status),
     refusedP99Ms: percentile(
       refused.filter(({ hasWaited }) => !hasWaited).map(({ latencyMs }) => latencyMs),
       0.99,

@@ -287,7 +287,7 @@ export function overloadTable(results: readonly OverloadResult[]): string {
     `${summary.refusedP99Ms.toFixed(1)} ms`,
     summary.refusedCount === 0
       ? "-"
-      : `${((summary.refusedWithRetryAfterCount / summary.refusedCount) * 100).toFixed(0)} %`,
+      : `${((1 - summary.withoutRetryAfter.length / summary.refusedCount) * 100).toFixed(0)} %`,
     String(summary.unansweredCount),
     attemptsPerRequest.toFixed(2),
     `${(summary.lateRatio * 100).toFixed(0)} %`,

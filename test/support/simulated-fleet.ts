@@ -52,6 +52,8 @@ export interface SimulatedFleetParts {
   readonly services: readonly string[];
   readonly configuredShare: number;
   readonly weather: ReportWeather;
+  /** Identities that have the Envoys in turn; undefined: nobody says whose they are. */
+  readonly ownerCount?: number | undefined;
   /** Default: slower than a sound network and store would ever be. */
   readonly delays?: FleetDelays;
 }
@@ -318,7 +320,9 @@ export class SimulatedFleet {
 
   *#reportsOf(place: number): Iterable<NodeReport> {
     const { ledgers } = this.#replicaAt(place);
+    const { ownerCount } = this.#parts;
     for (const envoy of this.envoys) {
+      const owner = ownerCount === undefined ? undefined : `owner-${envoy.place % ownerCount}`;
       const ledger = ledgers.get(envoy.id);
       const tells = envoy.isAlive && envoy.numbersTo === place;
       if (!tells && ledger === undefined) continue;
@@ -328,7 +332,7 @@ export class SimulatedFleet {
           const knownMs = ledger?.heldAtMs(this.#nowMs) ?? this.#nowMs;
           const heldAtMs = Math.max(knownMs, this.#nowMs - 60_000);
           const numbers = tells ? take(traffic, this.#nowMs) : silent(this.#nowMs);
-          yield { nodeId: envoy.id, service, ...numbers, held, heldAtMs };
+          yield { nodeId: envoy.id, owner, service, ...numbers, held, heldAtMs };
         }
       }
     }

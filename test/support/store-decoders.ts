@@ -322,10 +322,10 @@ function worstSheets(byteCount: number): readonly WorstMessage[] {
 }
 
 function worstReports(byteCount: number): readonly WorstMessage[] {
-  const nodes = Array.from({ length: Math.ceil(byteCount / 61) }, () => testReport());
+  const nodes = Array.from({ length: Math.ceil(byteCount / 65) }, () => testReport());
   const services = Array.from({ length: Math.ceil(byteCount / 24) }, () => testPressure());
   return [
-    { what: "texts", bytes: texts(1, byteCount) },
+    { what: "texts", bytes: texts(2, byteCount) },
     { what: "rows", bytes: encodeReport({ nodes, services: [] }, { nowMs: 0 }).bytes },
     { what: "pressures", bytes: encodeReport({ nodes: [], services }, { nowMs: 0 }).bytes },
   ];

@@ -98,6 +98,28 @@ describe("FleetLoop", () => {
     expect(rig.shares()["edge-3"]).toBeLessThan(20);
   });
 
+  it("expects of a newcomer what its own identity's Envoys are asked, whatever others tell", () => {
+    const rig = new Rig();
+    const busy = edges.map((edge) => ({ ...edge, owner: "honest", inFlight: 9 }));
+    const liar = { nodeId: "liar", owner: "liar", inFlight: 1_000_000 };
+    rig.seconds(6, ...busy, liar);
+    rig.second(...busy, { nodeId: "edge-3", owner: "honest", inFlight: 1 }, liar);
+    expect(rig.shares()).toEqual({ "edge-1": 16, "edge-2": 16, "edge-3": 16, liar: 52 });
+  });
+
+  // Another replica knows no owners but those of its own streams.
+  it("takes nothing of an Envoy from another identity than the one that it is of", () => {
+    const rig = new Rig();
+    const mine = edges.map((edge) => ({ ...edge, owner: "honest" }));
+    rig.seconds(6, ...mine);
+    const other = { nodeId: "edge-2", owner: "liar", inFlight: 1_000_000, held: 1_024 };
+    for (let i = 0; i < 10; i += 1) {
+      const shares = rig.second(...mine, { ...other, atMs: rig.nowMs + 500 });
+      expect(shares?.facts.inFlight).toBe(10);
+      expect(rig.shares()).toEqual({ "edge-1": 50, "edge-2": 50 });
+    }
+  });
+
   it("leaves an Envoy its configured default until its first request", () => {
     const rig = new Rig();
     const latency = { count: 0, sumMs: 0 };

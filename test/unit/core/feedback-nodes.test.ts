@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { FeedbackNodes, reportGapMsMin } from "../../../src/core/feedback-nodes.js";
-import { loopNodesMax } from "../../../src/core/feedback-settings.js";
+import { loopNodesMax, loopSparePlaces } from "../../../src/core/feedback-settings.js";
 import { nodeReportOf } from "../../support/node-reports.js";
 
 const times = { numbersMsMax: 3_500, nodeLeaseMs: 15_000 };
@@ -67,8 +67,8 @@ describe("FeedbackNodes", () => {
     nodes.noteHeard("edge-1", 2_000);
     nodes.noteHeard("edge-1", 1_500);
     nodes.noteHeard("nobody", 2_000);
-    expect(nodes.takeGone(16_999)).toEqual([]);
-    expect(nodes.takeGone(17_000)).toEqual(["edge-1"]);
+    expect([...nodes.takeGone(16_999)]).toEqual([]);
+    expect([...nodes.takeGone(17_000)]).toEqual([["edge-1", undefined]]);
     expect([nodes.count, nodes.has("edge-1")]).toEqual([0, false]);
   });
 
@@ -76,7 +76,7 @@ describe("FeedbackNodes", () => {
     const nodes = new FeedbackNodes(times);
     nodes.restore("edge-1", 500);
     expect([nodes.isFresh("edge-1", 500), nodes.count]).toEqual([false, 1]);
-    expect(nodes.takeGone(15_500)).toEqual(["edge-1"]);
+    expect([...nodes.takeGone(15_500).keys()]).toEqual(["edge-1"]);
   });
 
   it("has places for so many, and counts who found none", () => {
@@ -86,5 +86,34 @@ describe("FeedbackNodes", () => {
     }
     expect([nodes.count, nodes.crowdedOutCount]).toEqual([loopNodesMax, 2]);
     expect(nodes.take(nodeReportOf({ nodeId: "edge-0", atMs: 1_000 }), 1_000)).toBeDefined();
+  });
+
+  // One certificate's names, at several replicas, once kept everybody else out.
+  it("has places left for an identity with few, when another one has taken all", () => {
+    const nodes = new FeedbackNodes(times);
+    const come = (owner: string, count: number): number => {
+      for (let i = 0; i < count; i += 1) {
+        nodes.take(nodeReportOf({ nodeId: `${owner}-${i}`, owner, atMs: 0 }), 0);
+      }
+      return nodes.count;
+    };
+    expect(come("liar", loopNodesMax + 1)).toBe(loopNodesMax);
+    expect(come("honest", 1)).toBe(loopNodesMax + 1);
+    expect(come("other", loopSparePlaces + 1)).toBe(loopNodesMax + loopSparePlaces);
+    expect(nodes.crowdedOutCount).toBe(3);
+    nodes.takeGone(times.nodeLeaseMs);
+    expect(come("honest", 1)).toBe(1);
+  });
+
+  it("knows whose an Envoy is until it is forgotten, and whom a report of it is from", () => {
+    const nodes = new FeedbackNodes(times);
+    const mine = nodeReportOf({ owner: "honest", atMs: 0 });
+    nodes.restore("edge-1", 0);
+    expect(nodes.isAnothers(mine)).toBe(false);
+    nodes.take(mine, 0);
+    expect([nodes.owner("edge-1"), nodes.isAnothers(mine)]).toEqual(["honest", false]);
+    expect(nodes.isAnothers({ ...mine, owner: "liar" })).toBe(true);
+    expect([...nodes.takeGone(times.nodeLeaseMs)]).toEqual([["edge-1", "honest"]]);
+    expect(nodes.isAnothers({ ...mine, owner: "liar" })).toBe(false);
   });
 });

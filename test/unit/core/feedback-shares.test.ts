@@ -72,6 +72,38 @@ describe("shareTargets()", () => {
     ]);
   });
 
+  // Each name of one identity once had a part of its own, and one permit whatever there was.
+  it.each([
+    { why: "no more to many names", demands: [100], names: 20, other: 100, shares: [50] },
+    { why: "their floors in their part", demands: [100], names: 500, other: 9, shares: [50] },
+    { why: "to who needs little all of it", demands: [4], names: 20, other: 100, shares: [9] },
+    { why: "by need to those of one", demands: [4, 99], names: 2, other: 9, shares: [9, 45] },
+  ])("divides a limit among identities first: $why", ({ demands, names, other, shares }) => {
+    const honest = claims(...demands).map((one) => ({ ...one, owner: "honest" }));
+    const many = Array.from({ length: names }, (_, i) =>
+      claim(10 + i, { owner: "other", demand: other, highDemand: other, reserved: undefined }),
+    );
+    const targets = shareTargets(100, [...many, ...honest]);
+    expect(honest.map(({ nodeId }) => targets.get(nodeId)?.total)).toEqual(shares);
+    const left = many.reduce((sum, { nodeId }) => sum + (targets.get(nodeId)?.total ?? 0), 0);
+    expect(left).toBe(Math.max(names, 100 - shares.reduce((sum, one) => sum + one, 0)));
+  });
+
+  it("sets no more aside than its part for an identity that does not follow", () => {
+    const all = [
+      claim(0, { owner: "honest", demand: 100 }),
+      claim(1, { owner: "other", reserved: 1_024 }),
+    ];
+    expect(totals(100, all)).toEqual([50, 50]);
+    expect(totals(3_000, all)).toEqual([1_976, 1_024]);
+  });
+
+  it("divides as it always did where all Envoys are one identity's", () => {
+    const all = claims(4, 9, 100).map((one) => ({ ...one, owner: "mesh" }));
+    expect(totals(100, all)).toEqual([9, 16, 75]);
+    expect(totals(2, all)).toEqual([1, 1, 1]);
+  });
+
   it("adds up to the larger of the limit and the number of Envoys, whatever the claims", () => {
     const seed = firstSeed(7);
     const random = new FakeRandom(seed);

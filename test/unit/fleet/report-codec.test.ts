@@ -17,7 +17,7 @@ const full: ReplicaReport = {
   nodes: [
     testReport(),
     testReport({ nodeId: "node-2", highInFlight: 2, heldAtMs: 1_500, held: 2 ** 32 - 1 }),
-    testReport({ service: "näme", gradientFacts }),
+    testReport({ service: "näme", owner: "spiffe://shop.example/ns/a/sa/edge", gradientFacts }),
     testReport({ latency: { count: 3, sumMs: 12.5, p50: 4.5, minMs: 0.5 }, errorCount: 7 }),
   ],
   services: [
@@ -79,7 +79,7 @@ describe("decodeReport()", () => {
 
   it("reads nothing of another format", () => {
     expect(
-      allTurns(decodeReport(Buffer.concat([Buffer.from([2]), bytes.subarray(1)]), 0)),
+      allTurns(decodeReport(Buffer.concat([Buffer.from([1]), bytes.subarray(1)]), 0)),
     ).toBeUndefined();
     expect(allTurns(decodeReport(Buffer.alloc(0), 0))).toBeUndefined();
   });

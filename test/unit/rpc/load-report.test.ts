@@ -84,6 +84,24 @@ describe("the load reporting service", () => {
     expect(report("orders")).toEqual([1n, 5n, 1n, 5n, 1n]);
   });
 
+  it("says whose an Envoy is by its certificate alone", () => {
+    const rig = new ControlRig();
+    const names = ["spiffe://shop.example/ns/a/sa/edge"];
+    const peer = { kind: "certificate", identity: "uri:edge", names } as const;
+    const first = rig.open("StreamLoadStats", peer);
+    const second = rig.open("StreamLoadStats", {
+      kind: "address",
+      identity: "10.0.0.1",
+      names: [],
+    });
+    first.reportLoad({ node: testNode("edge-1") });
+    second.reportLoad({ node: testNode("edge-2") });
+    for (const stream of [first, second]) {
+      stream.reportLoad({ clusterStats: [statsOf("orders", [locality(3, 10, 0)])] });
+    }
+    expect(rig.plane.takeReports().map(({ owner }) => owner)).toEqual(["uri:edge", undefined]);
+  });
+
   it("has nothing in work where a report leaves a cluster out", () => {
     const rig = new ControlRig();
     const stream = rig.open("StreamLoadStats");
