@@ -338,8 +338,12 @@ export function* worstInputs({
   worst,
   isElsewhere,
 }: Pick<PeerDecoder, "bytesMax" | "worst" | "isElsewhere">): Generator<WorstMessage> {
-  const most = isElsewhere === true ? Math.min(bytesMax, elsewhereBytes) : bytesMax;
-  for (const byteCount of [most, ...byteCounts.filter((one) => one < most)]) {
+  if (isElsewhere === true) {
+    // Shorter ones could not take more than what any may.
+    yield* worst(Math.min(bytesMax, elsewhereBytes));
+    return;
+  }
+  for (const byteCount of [bytesMax, ...byteCounts.filter((one) => one < bytesMax)]) {
     yield* worst(byteCount);
   }
 }

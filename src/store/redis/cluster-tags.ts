@@ -24,7 +24,10 @@ export function clusterTags(count: number): readonly string[] {
   // Every slot is named by some number of six digits at most: this ends.
   for (let number = 0; wanted.size > 0; number += 1) {
     const tag = String(number);
-    const slot = crc16(tag) % slotCount;
+    let crc = 0;
+    // Digits are bytes of UTF-8 as they are; tens of thousands of numbers are looked at.
+    for (let at = 0; at < tag.length; at += 1) crc = nextCrc16(crc, tag.charCodeAt(at));
+    const slot = crc % slotCount;
     const i = wanted.get(slot);
     if (i === undefined) continue;
     tags[i] = tag;
@@ -72,12 +75,12 @@ export function keySlot(key: string): number {
  */
 function crc16(text: string): number {
   let crc = 0;
-  for (const byte of Buffer.from(text, "utf8")) {
-    crc ^= byte << 8;
-    for (let bit = 0; bit < 8; bit += 1) {
-      crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
-    }
-    crc &= 0xffff;
-  }
+  for (const byte of Buffer.from(text, "utf8")) crc = nextCrc16(crc, byte);
   return crc;
+}
+
+function nextCrc16(before: number, byte: number): number {
+  let crc = before ^ (byte << 8);
+  for (let bit = 0; bit < 8; bit += 1) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
+  return crc & 0xffff;
 }
