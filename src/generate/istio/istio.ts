@@ -225,7 +225,7 @@ function gatewayDocuments(
   return [
     objectsDocument(
       "gateway.yaml",
-      gatewayTitle(envoy),
+      gatewayTitle(envoy, times),
       filterObjects(gatewayPlace(policy, envoy)),
     ),
     objectsDocument("gateway-bootstrap.yaml", gatewayBootstrapTitle, [
@@ -234,7 +234,9 @@ function gatewayDocuments(
   ];
 }
 
-function gatewayTitle({ options }: EnvoyContext): string {
+function gatewayTitle({ options, policy }: EnvoyContext, { hosts }: MergedTimes): string {
+  const all = policy.services.flatMap((service) => service.hosts);
+  const isTold = all.length > 0 && all.every((host) => hosts.has(host));
   const where = matchesByDomain(options)
     ? ". "
     : ", on ports 80 and 443, where each is the first host of its VirtualService: before Istio " +
@@ -242,7 +244,7 @@ function gatewayTitle({ options }: EnvoyContext): string {
   return (
     `What Istio's gateway does for the hosts of the policy${where}Another gateway's labels ` +
     "stand in proxies.gateway.labels. Times and retries of its routes are those of their " +
-    "VirtualServices: services/ has the policy's."
+    `VirtualServices: ${isTold ? "virtual-services.yaml" : "services/"} has the policy's.`
   );
 }
 
