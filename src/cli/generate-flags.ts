@@ -29,6 +29,7 @@ export interface GenerateFlags {
   readonly form: GenerateOptions["form"];
   readonly role: "sidecar" | "edge" | "both";
   readonly namespace: string;
+  readonly with?: readonly string[];
   readonly replicas: string;
   readonly image?: string;
   readonly withoutClientCertificates?: boolean;
@@ -66,6 +67,10 @@ export function addGenerateFlags(command: Command): void {
     new Option("--namespace <NAME>", "of Headgate, and of what names none").default(
       usual.namespace,
     ),
+    new Option(
+      "--with <FILE>",
+      "objects that you have (FILE,FILE or again): what stands beside is merged into them",
+    ).argParser(addFiles),
     new Option("--replicas <COUNT>", "of Headgate").default(String(usual.replicas)),
     new Option("--image <NAME>", "of Headgate, with a tag or a digest (name@sha256:...)"),
     new Option(
@@ -77,6 +82,10 @@ export function addGenerateFlags(command: Command): void {
   for (const option of options) command.addOption(option);
 }
 
+function addFiles(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, ...text.split(",").filter((file) => file !== "")];
+}
+
 /** Flags that say something to some targets only; the others to all. */
 const targetsOfFlag = {
   envoyVersion: ["envoy"],
@@ -85,6 +94,7 @@ const targetsOfFlag = {
   form: ["envoy"],
   role: ["envoy", "istio"],
   namespace: ["istio", "gateway", "kubernetes", "alerts"],
+  with: ["istio", "gateway"],
   replicas: ["gateway", "kubernetes", "alerts"],
   image: ["gateway", "kubernetes"],
   withoutClientCertificates: ["kubernetes"],

@@ -14,6 +14,7 @@ import { type ParsedPolicy, type PolicyText, parsePolicy } from "../policy/parse
 import { formatProblems, visibleText } from "../policy/problem.js";
 import type { CommandContext } from "./context.js";
 import { documentChecks } from "./document-checks.js";
+import { leftOut, readObjects } from "./existing-objects.js";
 import { addGenerateFlags, type GenerateFlags, readGenerateOptions } from "./generate-flags.js";
 import {
   formatLocated,
@@ -57,6 +58,7 @@ const examplesText = `Examples:
   headgate generate envoy policy.yaml --role edge --verify
   headgate generate istio policy.yaml --namespace shop --out istio/
   headgate generate kubernetes policy.yaml --out k8s/ --check
+  headgate generate istio policy.yaml --with vs.yaml,rules.yaml --out istio/
   headgate generate gateway policy.yaml | kubectl apply --server-side -f -
 `;
 
@@ -68,6 +70,12 @@ that Envoy would take. An error writes nothing.
 Files go into the folder of --out together or not at all. A file that was not generated, or was
 changed since, stays as it is unless --force says otherwise; one that is no longer generated goes.
 The folder's .headgate-TARGET.sha256 lists what was generated.
+
+Istio and Envoy Gateway heed one object of a kind for a host or target. With --with, ours go into
+those that you have: DestinationRule, Sidecar and the HTTP routes of VirtualServices; and
+BackendTrafficPolicy, ClientTrafficPolicy and EnvoyExtensionPolicy. What yours say stays, without
+its comments; where the policy says it otherwise you are warned. Objects into which nothing goes
+are not printed: they stay yours.
 
 Objects are applied by \`kubectl apply --server-side\`: without it, those of more than 262,144 bytes
 are refused. A cluster takes 1.5 MiB; what is larger is an error here.
@@ -93,6 +101,8 @@ interface Made {
   readonly documents: readonly Document[];
   readonly files: readonly WantedFile[];
   readonly problems: readonly LocatedProblem[];
+  /** Objects of --with into which nothing went. */
+  readonly leftOut: readonly string[];
 }
 
 async function runGenerate(run: Run): Promise<number> {
@@ -106,7 +116,14 @@ async function runGenerate(run: Run): Promise<number> {
   const parsed = parsePolicy(texts);
   if (parsed.kind === "problems") return refusePolicy(run, parsed);
   const policy = generatedPolicy(parsed, { texts, hashOf: policyVersion });
-  const wish = { target, policy, options };
+  const read = await readObjects(run.flags.with ?? []);
+  if (read.kind === "unreadable") return fail(context, visibleText(read.message));
+  if (read.kind === "problems") {
+    const { problems } = read;
+    return refuseMade({ run, policy, documents: [], files: [], problems, leftOut: [] });
+  }
+  const existing = read.objects;
+  const wish = { target, policy, options: { ...options, existing } };
   const { documents, problems: found } = generate(
     wish,
     await documentChecks(target, context.envoyApi),
@@ -115,7 +132,8 @@ async function runGenerate(run: Run): Promise<number> {
   const files = documents.map((document) => {
     return { path: document.path, text: renderDocument(document, { target, policy }) };
   });
-  const made: Made = { run, policy, documents, files, problems };
+  const notMerged = leftOut(existing, documents);
+  const made: Made = { run, policy, documents, files, problems, leftOut: notMerged };
   if (problems.some(({ severity }) => severity === "error")) return refuseMade(made);
   if (!(await isVerified(made))) return exitCodes.invalidPolicy;
   return handOut(made);
@@ -185,6 +203,7 @@ async function handOut(made: Made): Promise<number> {
   const { run, files, problems } = made;
   const { flags, context } = run;
   const isJson = flags.output === "json";
+  if (!isJson && made.leftOut.length > 0) context.output.err(formatLeftOut(made.leftOut));
   if (!isJson && problems.length > 0) context.output.err(formatLocated(problems));
   if (flags.out !== undefined) return handOutToFolder(made, flags.out);
   if (isJson) {
@@ -239,9 +258,19 @@ async function handOutToFolder(made: Made, folder: string): Promise<number> {
   return exitCodes.ok;
 }
 
-function asJson({ policy, run, problems }: Made, result: object): string {
+/** Most objects that are named where nothing went into them. */
+const namedMax = 10;
+
+function formatLeftOut(titles: readonly string[]): string {
+  const named = titles.slice(0, namedMax).map(visibleText).join(", ");
+  const more = titles.length > namedMax ? `, and ${titles.length - namedMax} more` : "";
+  return `Left out, since nothing of the policy goes into them: ${named}${more}.`;
+}
+
+function asJson({ policy, run, problems, leftOut: titles }: Made, result: object): string {
   const { name, hash } = policy;
-  const made = { target: run.target, policy: name, hash };
+  const others = run.flags.with === undefined ? {} : { leftOut: titles };
+  const made = { target: run.target, policy: name, hash, ...others };
   return JSON.stringify({ ...made, ...result, problems }, undefined, 2);
 }
 

@@ -10,6 +10,7 @@ export const usualGenerateOptions: GenerateOptions = {
   namespace: "headgate",
   replicas: 2,
   withoutClientCertificates: false,
+  existing: [],
 };
 
 /** Versions of one program that can be generated for. */

@@ -90,12 +90,18 @@ const targetProblemRows = {
   HG347: {
     title: "Routes of a gateway have times and retries of their own.",
     remedy:
-      "Say in their VirtualServices what the message names: a patch would replace what their " +
-      "other routes say.",
+      "Say in their VirtualServices what the message names, or name their files in `--with`: a " +
+      "patch would replace what their other routes say.",
   },
   HG348: {
     title: "TLS is to be spoken to what is no Service of the cluster.",
     remedy: "Give your Backend its `tls`, or say `upstream: {tls: off}` where plaintext is meant.",
+  },
+  HG349: {
+    title: "An object of yours says something else than the policy.",
+    remedy:
+      "Yours stays. Leave the setting out of it, and the policy's is put there; or say the same " +
+      "in the policy.",
   },
   HG350: {
     title: "The Envoy Gateway that is generated for does not have it yet.",
@@ -176,6 +182,18 @@ const targetProblemRows = {
     remedy:
       'Name the container\'s port by its cluster: `clusters: ["inbound|8080||"]`. Otherwise ' +
       "limits and admission of one port hold for the others as well.",
+  },
+  HG369: {
+    title: "What is generated cannot be merged into objects of yours.",
+    remedy:
+      "Have one object of a kind for a host or target, and for no other beside; give those for " +
+      "something else other names.",
+  },
+  HG370: {
+    title: "A file of `--with` holds something else than objects of a cluster.",
+    remedy:
+      "Hand in YAML or JSON of objects with `apiVersion`, `kind` and `metadata`, at most 1 MiB " +
+      "of it.",
   },
   HG380: {
     title: "Alerts link to a runbook that nobody can open from there.",

@@ -3,6 +3,7 @@ import type { ProxyPolicy } from "../policy/proxy-policy.js";
 import type { QuotaPolicy } from "../policy/quota-policy.js";
 import type { ServicePolicy } from "../policy/service-policy.js";
 import type { Document } from "./document.js";
+import type { ExistingObject } from "./merge/existing-object.js";
 
 /** What is generated for. */
 export const targets = ["envoy", "istio", "gateway", "kubernetes", "dashboards", "alerts"] as const;
@@ -53,6 +54,8 @@ export interface GenerateOptions {
   readonly image?: ImageName;
   /** Where people find the runbook of the alerts, without a fragment; undefined: beside them. */
   readonly runbookUrl?: string;
+  /** Objects of the user's, into which `istio` and `gateway` merge theirs. Default none. */
+  readonly existing: readonly ExistingObject[];
 }
 
 /** An image; its digest wins over its tag. */

@@ -35,3 +35,9 @@ export function isPlainMap(value: PlainValue | undefined): value is PlainMap {
 export function isPlainList(value: PlainValue | undefined): value is readonly PlainValue[] {
   return Array.isArray(value);
 }
+
+/** What a map holds under a name, where that is a map; else an empty one. */
+export function mapIn(map: PlainMap, name: string): PlainMap {
+  const value = Object.hasOwn(map, name) ? map[name] : undefined;
+  return isPlainMap(value) ? value : {};
+}

@@ -32,6 +32,51 @@ describe("what istiod makes of generated patches", () => {
   });
 });
 
+/** The user's subsets and canary, and the policy's outlier detection, times and retries. */
+describe("what istiod makes of objects that were merged", () => {
+  const given = meshCases().find(({ name }) => name === "istio/merged");
+  const gateway = given && recordedMesh(given).proxies["gateway"];
+
+  it.each([
+    ["", { consecutive_5xx: 7, interval: "5s", base_ejection_time: "30s" }],
+    ["v1", { consecutive_5xx: 7, interval: "5s", base_ejection_time: "30s" }],
+    ["v2", { consecutive_5xx: 7, interval: "10s", base_ejection_time: "60s" }],
+  ])("has subset %j with both", (subset, outliers) => {
+    const host = "orders.shop.svc.cluster.local";
+    const cluster = gateway?.clusters.find(
+      ({ name }) => name === `outbound|8080|${subset}|${host}`,
+    );
+    expect(cluster).toMatchObject({
+      outlier_detection: outliers,
+      circuit_breakers: { thresholds: [{ max_connections: 50, max_pending_requests: 100 }] },
+    });
+  });
+
+  it("has the canary's weights and rewrite, with times and retries", () => {
+    const routes = gateway?.routes.find(({ name }) => name === "http.80");
+    const weights = [{ weight: 90 }, { weight: 10 }];
+    const retry_policy = { num_retries: 2, retry_on: "connect-failure" };
+    expect(routes).toMatchObject({
+      virtual_hosts: [
+        {
+          domains: expect.arrayContaining(["orders.example.com"]),
+          routes: [
+            { route: { timeout: "60s", retry_policy } },
+            {
+              route: {
+                timeout: "5s",
+                retry_policy,
+                prefix_rewrite: "/v2/",
+                weighted_clusters: { clusters: weights },
+              },
+            },
+          ],
+        },
+      ],
+    });
+  });
+});
+
 /** What a mesh could lose without a word: each has to be found where something else is there. */
 describe("meshGaps()", () => {
   it.each([

@@ -20,6 +20,7 @@ import {
   type Target,
   targets,
 } from "../../src/generate/generator.js";
+import { readExisting } from "../../src/generate/merge/existing-object.js";
 import { renderDocument } from "../../src/generate/render.js";
 import { type PolicyText, parsePolicy } from "../../src/policy/parse.js";
 import { formatProblems } from "../../src/policy/problem.js";
@@ -132,7 +133,17 @@ export function caseOptions({ folder }: GeneratedCase): GenerateOptions {
     namespace: others.namespace ?? namespace,
     replicas: others.replicas ?? replicas,
     withoutClientCertificates: others.withoutClientCertificates ?? withoutClientCertificates,
+    existing: caseObjects(folder),
   };
+}
+
+/** What the user of a case has already: `with.yaml`. */
+function caseObjects(folder: string): GenerateOptions["existing"] {
+  const file = join(folder, "with.yaml");
+  if (!existsSync(file)) return [];
+  const read = readExisting([{ file: "with.yaml", text: readFileSync(file, "utf8") }]);
+  if (read.problems.length > 0) throw new Error(`${file}: ${JSON.stringify(read.problems)}`);
+  return read.objects;
 }
 
 /** All that the product looks at documents with. */

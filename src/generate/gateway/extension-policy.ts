@@ -4,7 +4,10 @@ import { noted, type Tree, type TreeMap } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { extProcFilter, usesExtProc } from "../envoy/ext-proc.js";
 import { replicaEjection, streamsMax } from "../envoy/headgate-clusters.js";
-import { asMap, memberOf, withMember } from "../tree-members.js";
+import { existingFor } from "../merge/merge-into.js";
+import { findItem } from "../merge/merge-values.js";
+import { isPlainList, mapIn } from "../plain-tree.js";
+import { asMap, itemsOf, memberOf, withMember } from "../tree-members.js";
 import { routeTarget } from "./backend-traffic-policy.js";
 import {
   envoyGatewayVersion,
@@ -159,12 +162,29 @@ export function referenceGrant(context: EnvoyContext): TreeMap | undefined {
   );
 }
 
+/** What Envoy Gateway calls Headgate there: maybe one of several in a policy of the user's. */
+export function serviceExtProc(
+  service: ServicePolicy,
+  context: EnvoyContext,
+): ReturnType<typeof xdsExtProc> {
+  const place = routePlace(service, context);
+  const { existing } = context.options;
+  const ours = existing.length === 0 ? undefined : extensionPolicy(service, context);
+  const user = ours && existingFor(existing, ours);
+  const [item] = itemsOf(memberOf(memberOf(ours ?? {}, "spec") ?? {}, "extProc"));
+  if (user === undefined || item === undefined) return xdsExtProc(place, 0);
+  const { extProc } = mapIn(user.object, "spec");
+  const list = isPlainList(extProc) ? extProc : [];
+  const index = findItem(list, item, "backendRefs");
+  return xdsExtProc(user, index === -1 ? list.length : index);
+}
+
 /**
  * The filter that the policy makes, as it has to be: off, as Envoy Gateway has it, but for the
  * routes that it turns it on for.
  */
 export function extProcOf(service: ServicePolicy, context: EnvoyContext): Tree | undefined {
-  const { cluster, filter } = xdsExtProc(service, context);
+  const { cluster, filter } = serviceExtProc(service, context);
   const headgateClusters = { ...context.headgateClusters, decisions: cluster };
   const whole = extProcFilter([service], { ...context, headgateClusters });
   const config = whole === undefined ? undefined : asMap(memberOf(whole, "typed_config"));

@@ -89,11 +89,10 @@ export function ruleCluster(
 
 /** What it calls the ext_proc of an EnvoyExtensionPolicy: of its cluster, and of its filter. */
 export function xdsExtProc(
-  service: ServicePolicy,
-  context: EnvoyContext,
+  { name, namespace }: ObjectPlace,
+  index: number,
 ): { readonly cluster: string; readonly filter: string } {
-  const { name, namespace } = routePlace(service, context);
-  const cluster = `envoyextensionpolicy/${namespace}/${name}/extproc/0`;
+  const cluster = `envoyextensionpolicy/${namespace}/${name}/extproc/${index}`;
   return { cluster, filter: `envoy.filters.http.ext_proc/${cluster}` };
 }
 

@@ -5,6 +5,7 @@ import type { Document, Tree } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { filterDescriptors } from "../envoy/rate-limit-actions.js";
 import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } from "../generator.js";
+import { mergedDocument } from "../merge/merged-document.js";
 import { reportOptions } from "../option-support.js";
 import { backendTrafficPolicy } from "./backend-traffic-policy.js";
 import { controllerConfig } from "./controller-config.js";
@@ -27,16 +28,22 @@ export const generateGateway: Generator = (policy, options) => {
   const context = gatewayContext(policy, options, problems);
   for (const service of policy.services) reportCluster(service, context);
   reportOptions("gateway", context);
+  const merged = (document: Document, service: string | undefined): Document => {
+    return mergedDocument(document, { existing: options.existing, problems, service });
+  };
   const documents: readonly Document[] = [
     objectsDocument(controllerFile, controllerTitle, [
       controllerConfig(context, { isLimiting: policy.services.some(isLimited) }),
     ]),
-    objectsDocument("gateway.yaml", gatewayTitle(context), [
-      clientTrafficPolicy(context),
-      ...present(envoyProxy(context)),
-      ...present(patchPolicy(context)),
-    ]),
-    ...policy.services.map((service) => serviceDocument(service, context)),
+    merged(
+      objectsDocument("gateway.yaml", gatewayTitle(context), [
+        clientTrafficPolicy(context),
+        ...present(envoyProxy(context)),
+        ...present(patchPolicy(context)),
+      ]),
+      undefined,
+    ),
+    ...policy.services.map((service) => merged(serviceDocument(service, context), service.name)),
     objectsDocument("headgate.yaml", headgateTitle, [
       ...present(referenceGrant(context)),
       ...present(backendTlsPolicy(context)),

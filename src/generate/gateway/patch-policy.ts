@@ -11,12 +11,11 @@ import { shedRoutes } from "../envoy/shed-routes.js";
 import { typed } from "../envoy/values.js";
 import { asMap } from "../tree-members.js";
 import { addedFilterNames, addedFilters, protectionsOf } from "./added-filters.js";
-import { extProcOf } from "./extension-policy.js";
+import { extProcOf, serviceExtProc } from "./extension-policy.js";
 import {
   envoyGatewayVersion,
   gatewayGroup,
   gatewayPlace,
-  xdsExtProc,
   xdsListeners,
   xdsVirtualHosts,
 } from "./gateway-names.js";
@@ -172,7 +171,7 @@ function servicePatches(service: ServicePolicy, context: EnvoyContext): readonly
 function extProcPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
   const value = extProcOf(service, context);
   if (value === undefined) return [];
-  const { filter } = xdsExtProc(service, context);
+  const { filter } = serviceExtProc(service, context);
   const patches = listenerPatches(context, {
     op: "replace",
     jsonPath: `..http_filters[?(@.name=='${filter}')]`,

@@ -1,11 +1,18 @@
 import type { ServicePolicy } from "../../policy/service-policy.js";
 import { broughtEnvoy, type EnvoyBringer, reportOnce } from "../brought-envoy.js";
-import { filledDocuments, objectName, objectsDocument } from "../custom-object.js";
+import {
+  filledDocuments,
+  type ObjectPlace,
+  objectName,
+  objectsDocument,
+} from "../custom-object.js";
 import type { Document, Tree } from "../document.js";
 import type { EnvoyContext } from "../envoy/context.js";
 import { headerBounds } from "../envoy/listener.js";
 import { isHeldHere, isOutside } from "../envoy/sides.js";
 import type { GeneratedPolicy, GenerateOptions, GenerateProblem, Generator } from "../generator.js";
+import { type MergedTimes, mergeTimes, type ServiceTimes } from "../merge/merge-times.js";
+import { mergedDocument } from "../merge/merged-document.js";
 import { type MetadataPlace, reportMetadata } from "../metadata-needs.js";
 import { reportOptions } from "../option-support.js";
 import { bootstrapConfigMap } from "./bootstrap-override.js";
@@ -27,7 +34,7 @@ import {
   type Place,
 } from "./place.js";
 import { routePatches } from "./route-patches.js";
-import { reportGatewayTimes, virtualService } from "./virtual-service.js";
+import { reportGatewayTimes, routeTimes, virtualService } from "./virtual-service.js";
 
 /** Istio 1.22 has Envoy 1.30, and each one since the next. Source: Istio, "Supported releases". */
 const bringer: EnvoyBringer = { flag: "--istio-version", minorsAhead: 8 };
@@ -40,17 +47,21 @@ const bringer: EnvoyBringer = { flag: "--istio-version", minorsAhead: 8 };
 export const generateIstio: Generator = (policy, options) => {
   const problems: GenerateProblem[] = [];
   const envoy = meshContext(policy, options, problems);
+  const times = mergeTimes(options.existing, serviceTimes(policy, envoy));
+  const place: ServicesPlace = { envoy, times, problems };
   const documents: Document[] = [
-    objectsDocument("headgate.yaml", headgateTitle, headgateObjects(envoy)),
-    ...policy.services.flatMap((service) => serviceDocuments(service, envoy)),
+    headgateDocument(place),
+    ...policy.services.flatMap((service) => serviceDocuments(service, place)),
+    objectsDocument("virtual-services.yaml", timesTitle, times.objects),
   ];
+  problems.push(...times.problems);
   reportOptions("istio", envoy);
   for (const service of policy.services) reportMetadata(service, metadataPlace(envoy));
   if (options.roles.includes("sidecar")) {
-    documents.push(...sidecarDocuments(policy, envoy));
+    documents.push(...sidecarDocuments(policy, place));
     reportOwnClusters(policy, envoy);
   }
-  if (options.roles.includes("edge")) documents.push(...gatewayDocuments(policy, envoy));
+  if (options.roles.includes("edge")) documents.push(...gatewayDocuments(policy, place));
   return { documents: filledDocuments(documents, problems), problems };
 };
 
@@ -84,12 +95,47 @@ function metadataPlace({ report }: EnvoyContext): MetadataPlace {
   };
 }
 
+/** Where objects of services are made, beside those of the user's. */
+interface ServicesPlace {
+  readonly envoy: EnvoyContext;
+  readonly times: MergedTimes;
+  readonly problems: GenerateProblem[];
+}
+
+function serviceTimes(
+  { services }: GeneratedPolicy,
+  { options }: EnvoyContext,
+): readonly ServiceTimes[] {
+  return services.flatMap((service) => {
+    const mesh = meshName(service);
+    if (mesh === undefined) return [];
+    return {
+      service: service.name,
+      meshHost: mesh.host,
+      gatewayHosts: options.roles.includes("edge") ? service.hosts : [],
+      times: routeTimes(service, options.envoyVersion),
+    };
+  });
+}
+
+const timesTitle =
+  "Your VirtualServices, with the policy's times and retries in their HTTP routes to its " +
+  "services. Routes that say their own keep them.";
+
+function headgateDocument(place: ServicesPlace): Document {
+  const { envoy, problems } = place;
+  const document = objectsDocument("headgate.yaml", headgateTitle, headgateObjects(envoy));
+  const { existing } = envoy.options;
+  return mergedDocument(document, { existing, problems, service: undefined });
+}
+
 const headgateTitle =
   "How the mesh reaches Headgate for decisions.\n" +
   "The namespace of Headgate has sidecars, or the mesh takes plaintext from it.";
 
 /** Breakers, outlier detection, times and retries, for whoever calls. */
-function serviceDocuments(service: ServicePolicy, envoy: EnvoyContext): readonly Document[] {
+function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonly Document[] {
+  const { envoy, times, problems } = place;
   const mesh = meshName(service);
   if (mesh === undefined) {
     envoy.report({
@@ -101,38 +147,52 @@ function serviceDocuments(service: ServicePolicy, envoy: EnvoyContext): readonly
     });
     return [];
   }
-  const parts = serviceObjects(service, mesh, envoy);
-  const title =
-    `What callers of ${service.name} hold. There is one of each kind for a host: where you ` +
-    "have one, move these settings into it.";
-  return [objectsDocument(`services/${objectName(service.name)}.yaml`, title, parts)];
-}
-
-function serviceObjects(
-  service: ServicePolicy,
-  mesh: MeshName,
-  envoy: EnvoyContext,
-): readonly Tree[] {
-  const place = { name: objectName(service.name), namespace: namespaceOf(service, envoy) };
-  const { envoyVersion } = envoy.options;
-  return [
-    destinationRule(service, mesh, { ...envoy, place }),
-    virtualService(service, mesh, { place, envoyVersion }),
+  const isRouted = times.hosts.has(mesh.host);
+  const parts = [
+    destinationRuleOf(service, mesh, envoy),
+    ...(isRouted ? [] : [virtualServiceOf(service, mesh, envoy)]),
   ];
+  const title = `What callers of ${service.name} hold.`;
+  const document = objectsDocument(`services/${objectName(service.name)}.yaml`, title, parts);
+  const hint = (merged: ReadonlySet<string>): string => {
+    const isRuled = merged.has("DestinationRule");
+    if (isRuled && isRouted) return "";
+    const one = isRuled
+      ? "one VirtualService"
+      : isRouted
+        ? "one DestinationRule"
+        : "one of each kind";
+    return ` There is ${one} for a host: where you have one, move these settings into it.`;
+  };
+  const { existing } = envoy.options;
+  return [mergedDocument(document, { existing, problems, service: service.name, hint })];
 }
 
-function sidecarDocuments(policy: GeneratedPolicy, envoy: EnvoyContext): readonly Document[] {
+function destinationRuleOf(service: ServicePolicy, mesh: MeshName, envoy: EnvoyContext): Tree {
+  return destinationRule(service, mesh, { ...envoy, place: placeOf(service, envoy) });
+}
+
+function virtualServiceOf(service: ServicePolicy, mesh: MeshName, envoy: EnvoyContext): Tree {
+  const { envoyVersion } = envoy.options;
+  return virtualService(service, mesh, { place: placeOf(service, envoy), envoyVersion });
+}
+
+function placeOf(service: ServicePolicy, envoy: EnvoyContext): ObjectPlace {
+  return { name: objectName(service.name), namespace: namespaceOf(service, envoy) };
+}
+
+function sidecarDocuments(policy: GeneratedPolicy, place: ServicesPlace): readonly Document[] {
+  const { envoy, problems } = place;
   const inside = policy.services.filter((service) => !isOutside(service));
   const own = inside.map((service) => {
-    const title =
-      `The sidecar of ${service.name}: its pods are found by their labels. Pods have one ` +
-      "Sidecar: where you have one for them, move these settings into it.";
+    const title = `The sidecar of ${service.name}: its pods are found by their labels.`;
+    const hint = (merged: ReadonlySet<string>) => (merged.has("Sidecar") ? "" : oneSidecarTitle);
     const path = `sidecars/${objectName(service.name)}.yaml`;
-    const place = ownPlace(service, envoy);
-    return objectsDocument(path, title, [
-      sidecarObject(service, place.envoy, place.object),
-      ...filterObjects(place),
-    ]);
+    const own = ownPlace(service, envoy);
+    const objects = [sidecarObject(service, own.envoy, own.object), ...filterObjects(own)];
+    const document = objectsDocument(path, title, objects);
+    const { existing } = envoy.options;
+    return mergedDocument(document, { existing, problems, service: service.name, hint });
   });
   const namespaces = new Set(policy.services.map((service) => namespaceOf(service, envoy)));
   const context: EnvoyContext = { ...envoy, role: "sidecar" };
@@ -144,6 +204,9 @@ function sidecarDocuments(policy: GeneratedPolicy, envoy: EnvoyContext): readonl
   ];
 }
 
+const oneSidecarTitle =
+  " Pods have one Sidecar: where you have one for them, move these settings into it.";
+
 const callersTitle =
   "What the sidecars of callers do, in the whole mesh: in Istio's root namespace it holds for " +
   "all of them. In another namespace, or with a workloadSelector, it holds for fewer.";
@@ -153,13 +216,16 @@ const bootstrapTitle =
   "sidecar.istio.io/bootstrapOverride: headgate-bootstrap\n" +
   "take it, once they are made anew.";
 
-function gatewayDocuments(policy: GeneratedPolicy, envoy: EnvoyContext): readonly Document[] {
+function gatewayDocuments(
+  policy: GeneratedPolicy,
+  { envoy, times }: ServicesPlace,
+): readonly Document[] {
   const context: EnvoyContext = { ...envoy, role: "edge" };
-  reportGatewayTimes(policy.services, context);
+  reportGatewayTimes(policy.services, context, times.hosts);
   return [
     objectsDocument(
       "gateway.yaml",
-      gatewayTitle(envoy),
+      gatewayTitle(envoy, times),
       filterObjects(gatewayPlace(policy, envoy)),
     ),
     objectsDocument("gateway-bootstrap.yaml", gatewayBootstrapTitle, [
@@ -168,7 +234,9 @@ function gatewayDocuments(policy: GeneratedPolicy, envoy: EnvoyContext): readonl
   ];
 }
 
-function gatewayTitle({ options }: EnvoyContext): string {
+function gatewayTitle({ options, policy }: EnvoyContext, { hosts }: MergedTimes): string {
+  const all = policy.services.flatMap((service) => service.hosts);
+  const isTold = all.length > 0 && all.every((host) => hosts.has(host));
   const where = matchesByDomain(options)
     ? ". "
     : ", on ports 80 and 443, where each is the first host of its VirtualService: before Istio " +
@@ -176,7 +244,7 @@ function gatewayTitle({ options }: EnvoyContext): string {
   return (
     `What Istio's gateway does for the hosts of the policy${where}Another gateway's labels ` +
     "stand in proxies.gateway.labels. Times and retries of its routes are those of their " +
-    "VirtualServices: services/ has the policy's."
+    `VirtualServices: ${isTold ? "virtual-services.yaml" : "services/"} has the policy's.`
   );
 }
 

@@ -32,7 +32,11 @@ export function virtualService(
   });
 }
 
-function routeTimes({ timeouts, retries }: ServicePolicy, envoyVersion: MinorVersion): TreeMap {
+/** What an HTTP route says of times and retries. */
+export function routeTimes(
+  { timeouts, retries }: ServicePolicy,
+  envoyVersion: MinorVersion,
+): TreeMap {
   return {
     timeout: timeouts.requestMs === 0 ? undefined : istioDuration(timeouts.requestMs),
     retries:
@@ -45,13 +49,17 @@ function routeTimes({ timeouts, retries }: ServicePolicy, envoyVersion: MinorVer
 /**
  * Reports times and retries that a gateway does not take from the policy. A patch would replace
  * those of each route of a host, and its user's are among them.
+ *
+ * @param told hosts whose routes have them, since they were merged into the user's
  */
 export function reportGatewayTimes(
   services: readonly ServicePolicy[],
   context: EnvoyContext,
+  told: ReadonlySet<string>,
 ): void {
   for (const service of services) {
-    const { name, hosts, timeouts, retries } = service;
+    const { name, timeouts, retries } = service;
+    const hosts = service.hosts.filter((host) => !told.has(host));
     const isUsual = timeouts.requestMs === usualTimeouts.requestMs && retries === undefined;
     if (isUsual || hosts.length === 0) continue;
     const times = routeTimes(service, context.options.envoyVersion);

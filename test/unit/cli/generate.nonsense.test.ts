@@ -105,6 +105,8 @@ const flags: readonly (readonly [target: string, flags: readonly string[], told:
   ["istio", ["--namespace", "Shop"], "--namespace is a name as Kubernetes has them"],
   ["istio", ["--image", "headgate:1"], "istio takes no notice of it"],
   ["istio", ["--form", "fragments"], "istio takes no notice of it"],
+  ["istio", ["--with"], "option '--with <FILE>' argument missing"],
+  ["envoy", ["--with", "vs.yaml"], "--with is for istio, gateway, and envoy takes no notice of it"],
   ["gateway", ["--gateway-version", "v0.9"], "--gateway-version is a version from 1.2 to 1.9"],
   ["gateway", ["--image", "Head gate:1"], "--image is a name with a tag, or with a digest"],
   ["kubernetes", ["--replicas", "0"], "--replicas is from 1 to 1000"],
@@ -129,6 +131,43 @@ const flags: readonly (readonly [target: string, flags: readonly string[], told:
   ["dashboards", ["--verfy"], "(Did you mean --verify?)"],
 ];
 
+/** Nonsense in a file of objects that `--with` names. */
+const objects: readonly (readonly [what: string, text: string, told: string])[] = [
+  ["no YAML", "a: [", "HG101 a list in brackets is not closed"],
+  ["a text", "hello", "with.yaml:1:1: error HG370 no object of a cluster stands here"],
+  ["1 MiB and more", `#${"x".repeat(1_048_576)}`, "HG370 there is too much of it"],
+  ["a policy", "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nspec: {}", "HG370 no object"],
+  ["nesting", "[".repeat(10_000), "HG108 nested too deeply"],
+  ["a bomb", bomb(), "HG113 the file's aliases stand for too much"],
+  [
+    "no namespace",
+    "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}",
+    'HG370 VirtualService "a" has no metadata.namespace',
+  ],
+  ["two for one host", `${ruleOf("a")}---\n${ruleOf("b")}`, "HG369 DestinationRule shop/a"],
+  ["an object that is wrong", ruleOf("a", "subsets: 5"), "spec.subsets: "],
+  ["characters that act", "a: \u001b[31m", "HG102 the character U+001B is not allowed"],
+];
+
+function ruleOf(name: string, more = "subsets: []"): string {
+  const head = "apiVersion: networking.istio.io/v1\nkind: DestinationRule";
+  return `${head}\nmetadata: {name: ${name}, namespace: shop}\nspec: {host: orders, ${more}}\n`;
+}
+
+/** Ten of each before, twenty times over. */
+function bomb(): string {
+  const rows = Array.from({ length: 20 }, (_, at) => {
+    const parts =
+      at === 0
+        ? "x"
+        : Array(10)
+            .fill(`*a${at - 1}`)
+            .join(", ");
+    return `a${at}: &a${at} [${parts}]`;
+  });
+  return rows.join("\n");
+}
+
 describe("headgate generate", () => {
   const generate = async (target: string, spec: string, words: readonly string[] = []) => {
     const policy = join(folder, "policy.yaml");
@@ -148,6 +187,26 @@ describe("headgate generate", () => {
   it.each(flags)("%s %j says what is wrong", async (target, words, told) => {
     const { code, out, err } = await generate(target, limits, words);
     expect({ code, out, err }).toEqual({ code: 2, out: "", err: expect.stringContaining(told) });
+  });
+
+  it.each(objects)("--with %s says what is wrong", async (_, text, told) => {
+    const file = join(folder, "with.yaml");
+    writeFileSync(file, text);
+    const spec = service("timeouts: {request: 1s}");
+    const { code, out, err } = await generate("istio", spec, ["--with", file]);
+    expect({ code, out, err }).toEqual({ code: 3, out: "", err: expect.stringContaining(told) });
+    expect(err).toMatch(/nothing was written\.\n?$/i);
+    expect(err.length).toBeLessThan(2_000);
+  });
+
+  it("--with a file that is not there says so", async () => {
+    const file = join(folder, "none.yaml");
+    const { code, out, err } = await generate("gateway", limits, ["--with", file]);
+    expect({ code, out, err }).toEqual({
+      code: 1,
+      out: "",
+      err: expect.stringContaining("none.yaml cannot be read: no such file"),
+    });
   });
 
   it("is asked ten pieces of nonsense or more for each target", () => {

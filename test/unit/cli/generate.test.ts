@@ -330,6 +330,27 @@ describe("headgate generate", () => {
     expect(existsSync(out)).toBe(code === 0);
   });
 
+  it("merges into objects of --with, and says which of them it left out", async () => {
+    const at = "upstream: {address: orders.shop.svc.cluster.local, port: 8080}";
+    writePolicy(`    - {name: orders, ${at}, clusters: ["inbound|8080||"]}`);
+    const [rules, others] = [join(folder, "rules.yaml"), join(folder, "others.yaml")];
+    const head = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\n";
+    const spec = "spec: {host: orders, trafficPolicy: {outlierDetection: {interval: 5s}}}";
+    writeFileSync(rules, `${head}metadata: {name: mine, namespace: shop}\n${spec}\n`);
+    writeFileSync(others, "apiVersion: v1\nkind: Service\nmetadata: {name: orders}\n");
+    const merged = await run("istio", policy, "--with", `${rules},${others}`);
+    expect(merged).toMatchObject({ code: 0, out: expect.stringContaining("name: mine\n") });
+    expect(merged.out).toMatch(/interval: 5s\n +consecutive5xxErrors: 5\n/);
+    expect(merged.out).not.toContain("kind: Service\n");
+    expect(merged.err).toContain(
+      "Left out, since nothing of the policy goes into them: Service orders.\n",
+    );
+    expect(merged.err).toContain(`policy.yaml:6:7: warning HG349 DestinationRule shop/mine, spec.`);
+    expect(merged.err).toContain(`rules.yaml:4:67) stays "5s", and the policy says "10s"`);
+    const json = await run("istio", policy, "--with", rules, "--with", others, "-o", "json");
+    expect(JSON.parse(json.out)).toMatchObject({ ok: true, leftOut: ["Service orders"] });
+  });
+
   it("writes a kustomization into a folder, and none into what kubectl is piped", async () => {
     const at = "upstream: {address: orders.shop.svc.cluster.local, port: 8080}";
     writePolicy(`    - {name: orders, ${at}, clusters: ["inbound|8080||"]}`);

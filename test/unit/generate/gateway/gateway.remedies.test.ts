@@ -6,6 +6,7 @@ import {
   versionRanges,
 } from "../../../../src/generate/generate-options.js";
 import type { GenerateProblem } from "../../../../src/generate/generator.js";
+import { readExisting } from "../../../../src/generate/merge/existing-object.js";
 import { checks, expectedFiles, generatedCases, policyOf } from "../../../support/generated.js";
 
 /** Something that is refused or warned of, and what somebody does who does as told. */
@@ -23,6 +24,8 @@ interface Remedy {
   readonly edit?: readonly [string | RegExp, string];
   /** The version that is chosen instead. */
   readonly later?: string;
+  /** Objects of the user's, and what becomes of them. Default none. */
+  readonly yours?: readonly [string, string];
 }
 
 const bothListeners = "listeners: [{name: http, port: 80}, {name: https, port: 443}]";
@@ -227,7 +230,29 @@ const pinned = (name: string) =>
   );
 const breakers = "concurrency: {law: gradient, limits: {max: 400}, feedback: [circuitBreakers]}";
 
+const timesOf = (timeout: string): string => {
+  const target = "{group: gateway.networking.k8s.io, kind: HTTPRoute, name: orders}";
+  const head = "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: BackendTrafficPolicy";
+  const spec = `{targetRefs: [${target}], timeout: {http: ${timeout}}}`;
+  return `${head}\nmetadata: {name: mine, namespace: headgate}\nspec: ${spec}\n`;
+};
+const slower = timesOf("{requestTimeout: 30s}");
+const fiveSeconds = serving(service("timeouts: {request: 5s}"));
+
 const others: readonly Remedy[] = [
+  {
+    id: "HG349",
+    spec: fiveSeconds,
+    yours: [slower, timesOf("{}")],
+    hint: "leave it out of your object",
+  },
+  {
+    id: "HG349",
+    spec: fiveSeconds,
+    yours: [slower, slower],
+    hint: "say the same in the policy",
+    edit: ["5s", "30s"],
+  },
   {
     id: "HG321",
     version: "1.4",
@@ -347,26 +372,29 @@ const others: readonly Remedy[] = [
 
 const rows = [...limits, ...versions, ...others];
 
-function problemsOf(spec: string, version: string): readonly GenerateProblem[] {
+function problemsOf(spec: string, version: string, yours = ""): readonly GenerateProblem[] {
   const head = "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: shop}";
   const text = `${head}\nspec:\n  ${spec}\n`;
   const gatewayVersion = parseMinorVersion(version, versionRanges.gatewayVersion);
   if (gatewayVersion === undefined) throw new Error(`${version} is not in range`);
   const policy = policyOf([{ file: "policy.yaml", text }]);
-  const options = { ...usualGenerateOptions, gatewayVersion };
+  const existing = readExisting([{ file: "yours.yaml", text: yours }]).objects;
+  const options = { ...usualGenerateOptions, gatewayVersion, existing };
   return generate({ target: "gateway", policy, options }, checks).problems;
 }
 
 describe("what messages about Envoy Gateway say to do", () => {
   it.each(rows.map((row) => [`${row.id} ${row.about ?? ""}: ${row.hint}`, row] as const))(
     "helps: %s",
-    (_, { id, about = "", spec, version = "1.8", hint, edit, later: next = version }) => {
+    (_, { id, about = "", spec, version = "1.8", hint, edit, later: next = version, yours }) => {
       const isIt = (problem: GenerateProblem) =>
         problem.id === id && problem.message.includes(about);
-      const found = problemsOf(spec, version).find(isIt);
+      const found = problemsOf(spec, version, yours?.[0]).find(isIt);
       expect(found?.hint).toContain(hint);
       const done = edit === undefined ? spec : spec.replace(edit[0], edit[1]);
-      const left = problemsOf(done, next).filter((one) => isIt(one) || one.severity === "error");
+      const left = problemsOf(done, next, yours?.[1]).filter((one) => {
+        return isIt(one) || one.severity === "error";
+      });
       expect(left).toEqual([]);
     },
   );

@@ -1,0 +1,245 @@
+import { quoteText } from "../../policy/problem.js";
+import { formatJsonPath, type JsonPath } from "../check/check-problem.js";
+import { objectName } from "../custom-object.js";
+import type { Tree, TreeMap } from "../document.js";
+import type { GenerateProblem, PolicySpot } from "../generator.js";
+import { isPlainMap, mapIn, type PlainMap, type PlainValue, plainTree } from "../plain-tree.js";
+import { asMap } from "../tree-members.js";
+import type { ExistingObject } from "./existing-object.js";
+import { istioGroup, type MergeRule, mergeRuleOf, type PlainObject } from "./merge-rules.js";
+import { type MergeConflict, type MergeStyle, mergeMaps } from "./merge-values.js";
+
+/** What came of objects that are generated, beside those of a user. */
+export interface MergedObjects {
+  /** The user's with ours in them, in the place of ours. */
+  readonly objects: readonly Tree[];
+  readonly problems: readonly GenerateProblem[];
+  /** Those of the user's that are among the objects. */
+  readonly merged: readonly ExistingObject[];
+}
+
+/**
+ * Merges objects that are generated into those that a user has for the same host, workload or
+ * target, since there is one for each. What the user says stays; where it differs is reported.
+ *
+ * @param service whose settings they are; undefined: those of `proxies`
+ */
+export function mergeInto(
+  users: readonly ExistingObject[],
+  ours: readonly Tree[],
+  service: string | undefined,
+): MergedObjects {
+  if (users.length === 0) return { objects: ours, problems: [], merged: [] };
+  const problems: GenerateProblem[] = [];
+  const merged: ExistingObject[] = [];
+  const objects = ours.flatMap((tree) => {
+    const object = asMap(tree);
+    if (object === undefined) return [tree];
+    const own = sameObjects(users, object);
+    const place = { service, problems };
+    const shown = own.isReplaced ? [] : [withFreeName(tree, { users, same: own.same }, place)];
+    if (own.rule === undefined || own.same.length === 0) return shown;
+    reportAmbiguous(own.rule, own, place);
+    merged.push(...own.same);
+    const { rule } = own;
+    return [...shown, ...own.same.map((one) => mergeObject(one, { ours: object, rule }, place))];
+  });
+  return { objects, problems, merged };
+}
+
+/** The user's object of a kind for a target of ours; undefined where there is none. */
+export function existingFor(
+  users: readonly ExistingObject[],
+  ours: Tree,
+): ExistingObject | undefined {
+  const object = asMap(ours);
+  return object === undefined ? undefined : sameObjects(users, object).same[0];
+}
+
+interface ReportPlace {
+  readonly service: string | undefined;
+  readonly problems: GenerateProblem[];
+}
+
+function sameObjects(users: readonly ExistingObject[], object: TreeMap) {
+  const plain = plainObject(plainMap(object));
+  const [group = ""] = String(object["apiVersion"]).split("/");
+  const rule = mergeRuleOf(group, String(object["kind"]));
+  const same =
+    rule === undefined
+      ? []
+      : users.filter((one) => {
+          const isKind = one.group === rule.group && one.kind === rule.kind;
+          return isKind && rule.isSame(plainOf(one), plain);
+        });
+  const isReplaced = same.some((one) => rule?.replaces?.(plainOf(one), plain) ?? true);
+  return { rule, same, plain, isReplaced };
+}
+
+function plainMap(object: Tree): PlainMap {
+  const plain = plainTree(object);
+  return isPlainMap(plain) ? plain : {};
+}
+
+function plainObject(object: PlainMap): PlainObject {
+  const namespace = String(mapIn(object, "metadata")["namespace"]);
+  return { namespace, spec: mapIn(object, "spec") };
+}
+
+function plainOf({ namespace, object }: ExistingObject): PlainObject {
+  return { namespace, spec: mapIn(object, "spec") };
+}
+
+function mergeObject(
+  user: ExistingObject,
+  { ours, rule }: { readonly ours: TreeMap; readonly rule: MergeRule },
+  place: ReportPlace,
+): Tree {
+  const { style, merge = mergeMaps } = rule;
+  const conflicts: MergeConflict[] = [];
+  const settings = asMap(ours["spec"]) ?? {};
+  const at = { path: ["spec"], style, conflicts };
+  const spec = merge(mapIn(user.object, "spec"), settings, at);
+  reportConflicts(user, conflicts, place);
+  // A kind of ours has one version that all clusters take.
+  return { ...user.object, apiVersion: ours["apiVersion"] ?? "", spec };
+}
+
+/** Which style settings of routes are merged by: retries mean something together. */
+export const routeStyle: MergeStyle = { wholes: ["retries"] };
+
+/** Reports what a user and the policy say of one setting, and differently. */
+export function reportConflicts(
+  user: ExistingObject,
+  conflicts: readonly MergeConflict[],
+  { service, problems }: ReportPlace,
+): void {
+  for (const { path, theirs, ours } of conflicts) {
+    const place = `${titleOf(user)}, ${formatJsonPath(path)} (${user.placeOf(path)})`;
+    const [own, other] = [shortValue(theirs), shortValue(ours)];
+    const words =
+      own === undefined || other === undefined
+        ? "stays as it is, and the policy says it otherwise"
+        : `stays ${own}, and the policy says ${other}`;
+    problems.push({
+      id: "HG349",
+      spot: { service, path: service === undefined ? proxiesPath(user) : policyPath(path) },
+      message: `${place} ${words}`,
+      hint: "leave it out of your object, or say the same in the policy",
+      severity: "warning",
+    });
+  }
+}
+
+/** Undefined: a list or a map, of which a text would say too much. */
+function shortValue(value: PlainValue): string | undefined {
+  if (typeof value === "string") return quoteText(value);
+  return typeof value === "object" ? undefined : String(value);
+}
+
+/** Which part of a service says what stands under a name, the more precise first. */
+const policyPaths: readonly (readonly [name: string, path: PolicySpot["path"]])[] = [
+  ["connectTimeout", ["timeouts"]],
+  ["maxConnectionDuration", ["timeouts"]],
+  ["timeout", ["timeouts"]],
+  ["retryBudget", ["circuitBreakers", "retryBudget"]],
+  ["connectionPool", ["circuitBreakers"]],
+  ["inboundConnectionPool", ["circuitBreakers"]],
+  ["circuitBreaker", ["circuitBreakers"]],
+  ["outlierDetection", ["outlierDetection"]],
+  ["passive", ["outlierDetection"]],
+  ["active", ["healthChecks"]],
+  ["loadBalancer", ["loadBalancing"]],
+  ["panicThreshold", ["loadBalancing"]],
+  ["retry", ["retries"]],
+  ["retries", ["retries"]],
+  ["rateLimit", ["rateLimit"]],
+  ["httpUpgrade", ["upgrades"]],
+  ["extProc", ["admission"]],
+  ["tls", ["upstream", "tls"]],
+];
+
+function proxiesPath({ kind }: ExistingObject): PolicySpot["path"] {
+  return ["proxies", kind === "DestinationRule" ? "headgate" : "listener"];
+}
+
+function policyPath(path: JsonPath): PolicySpot["path"] {
+  return policyPaths.find(([name]) => path.includes(name))?.[1] ?? [];
+}
+
+/**
+ * Ours under a name that no other object of the user's has, over which it would be applied. Only
+ * policies of Envoy Gateway are known elsewhere by their names.
+ */
+function withFreeName(
+  tree: Tree,
+  { users, same }: Readonly<Record<"users" | "same", readonly ExistingObject[]>>,
+  place: ReportPlace,
+): Tree {
+  const ours = asMap(tree) ?? {};
+  const { name = "", namespace } = asMap(ours["metadata"]) ?? {};
+  const [group = ""] = String(ours["apiVersion"]).split("/");
+  const findTaken = (wanted: Tree): ExistingObject | undefined => {
+    return users.find((one) => {
+      const isKind = one.group === group && one.kind === ours["kind"] && !same.includes(one);
+      return isKind && one.name === wanted && one.namespace === namespace;
+    });
+  };
+  const other = group === istioGroup ? objectName(`headgate-${String(name)}`) : name;
+  const taken = findTaken(name);
+  if (taken === undefined) return tree;
+  if (findTaken(other) === undefined) {
+    return { ...ours, metadata: { ...asMap(ours["metadata"]), name: other } };
+  }
+  report(place, {
+    message: `${placedTitle(taken)} is for something else, and one of that name is generated`,
+    hint: "give yours another name",
+  });
+  return tree;
+}
+
+/** Of two for one only one acts, and one for several would tell them all what is one's. */
+function reportAmbiguous(
+  { subject, isShared, kind }: MergeRule,
+  { same, plain: ours }: { readonly same: readonly ExistingObject[]; readonly plain: PlainObject },
+  place: ReportPlace,
+): void {
+  for (const [index, user] of same.entries()) {
+    const second = same.slice(index + 1).find((other) => isBeside(user, other));
+    if (second !== undefined) {
+      report(place, {
+        message: `${placedTitle(user)} and ${placedTitle(second)} are both for ${subject(ours)}`,
+        hint: `make one ${kind} of the two: only one of them acts`,
+      });
+    }
+    if (isShared?.(plainOf(user)) === true) {
+      report(place, {
+        message: `${placedTitle(user)} is for more than ${subject(ours)}`,
+        hint: `give ${subject(ours)} a ${kind} of its own, and leave it out of this one`,
+      });
+    }
+  }
+}
+
+function isBeside(one: ExistingObject, other: ExistingObject): boolean {
+  const selector = (object: ExistingObject): string => {
+    return JSON.stringify(mapIn(mapIn(object.object, "spec"), "workloadSelector"));
+  };
+  return one.namespace === other.namespace && selector(one) === selector(other);
+}
+
+function report(
+  { service, problems }: ReportPlace,
+  { message, hint }: Pick<GenerateProblem, "message" | "hint">,
+): void {
+  problems.push({ id: "HG369", spot: { service, path: [] }, message, hint, severity: "error" });
+}
+
+/** As people name objects: `DestinationRule shop/orders`. */
+export function titleOf({ kind, namespace, name }: ExistingObject): string {
+  return `${kind} ${namespace === "" ? "" : `${namespace}/`}${name}`;
+}
+
+function placedTitle(user: ExistingObject): string {
+  return `${titleOf(user)} (${user.placeOf([])})`;
+}

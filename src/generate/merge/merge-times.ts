@@ -1,0 +1,95 @@
+import type { Tree, TreeMap } from "../document.js";
+import type { GenerateProblem } from "../generator.js";
+import { isPlainList, isPlainMap, mapIn, type PlainMap, type PlainValue } from "../plain-tree.js";
+import type { ExistingObject } from "./existing-object.js";
+import { reportConflicts, routeStyle } from "./merge-into.js";
+import { fullHost, istioGroup } from "./merge-rules.js";
+import { type MergeConflict, mergeMaps } from "./merge-values.js";
+
+/** How long requests of a service may take, and what is tried again. */
+export interface ServiceTimes {
+  readonly service: string;
+  /** As the mesh calls it. */
+  readonly meshHost: string;
+  /** As a gateway's callers call it; none where no gateway is told of it. */
+  readonly gatewayHosts: readonly string[];
+  /** Fields of an HTTP route. */
+  readonly times: TreeMap;
+}
+
+/** What came of a user's VirtualServices. */
+export interface MergedTimes {
+  readonly objects: readonly Tree[];
+  readonly problems: readonly GenerateProblem[];
+  readonly merged: readonly ExistingObject[];
+  /** Hosts of the mesh and of gateways whose routes have been told. */
+  readonly hosts: ReadonlySet<string>;
+}
+
+/**
+ * Puts times and retries of services into the HTTP routes that lead to them, of VirtualServices
+ * that are for one of their hosts. What a route says itself stays, and all else of it. Pure.
+ */
+export function mergeTimes(
+  users: readonly ExistingObject[],
+  services: readonly ServiceTimes[],
+): MergedTimes {
+  const problems: GenerateProblem[] = [];
+  const hosts = new Set<string>();
+  const merged: ExistingObject[] = [];
+  const objects: Tree[] = [];
+  for (const user of users) {
+    if (user.group !== istioGroup || user.kind !== "VirtualService") continue;
+    const served = services.flatMap((one) => {
+      const found = hostsOf(one, user);
+      return found.length === 0 ? [] : [{ ...one, found }];
+    });
+    const spec = mapIn(user.object, "spec");
+    const routes = isPlainList(spec["http"]) ? spec["http"] : [];
+    let isTold = false;
+    const http = routes.map((route, index) => {
+      if (!isPlainMap(route)) return route;
+      const service = served.find(({ meshHost }) => leadsTo(route, meshHost, user.namespace));
+      if (service === undefined) return route;
+      isTold = true;
+      for (const host of service.found) hosts.add(host);
+      const conflicts: MergeConflict[] = [];
+      const place = { path: ["spec", "http", index], style: routeStyle, conflicts };
+      const told = mergeMaps(route, service.times, place);
+      reportConflicts(user, conflicts, { service: service.service, problems });
+      return told;
+    });
+    if (!isTold) continue;
+    merged.push(user);
+    objects.push({ ...user.object, apiVersion: `${istioGroup}/v1`, spec: { ...spec, http } });
+  }
+  return { objects, problems, merged, hosts };
+}
+
+/** Those of a service's hosts that a VirtualService is for, in the mesh or at a gateway. */
+function hostsOf(
+  { meshHost, gatewayHosts }: ServiceTimes,
+  { object, namespace }: ExistingObject,
+): readonly string[] {
+  const { hosts, gateways = ["mesh"] } = mapIn(object, "spec");
+  if (!isPlainList(hosts) || !isPlainList(gateways)) return [];
+  const ofMesh =
+    gateways.includes("mesh") && hosts.some((one) => fullHost(one, namespace, meshHost));
+  const isOfGateway = gateways.some((one) => one !== "mesh");
+  const ofGateway = gatewayHosts.filter((host) => hosts.some((one) => takes(one, host)));
+  return [...(ofMesh ? [meshHost] : []), ...(isOfGateway ? ofGateway : [])];
+}
+
+function takes(pattern: PlainValue, host: string): boolean {
+  if (pattern === host || pattern === "*") return true;
+  return typeof pattern === "string" && pattern.startsWith("*.") && host.endsWith(pattern.slice(1));
+}
+
+/** Also where it leads to others beside, as by weights. */
+function leadsTo(route: PlainMap, host: string, namespace: string): boolean {
+  const { route: destinations } = route;
+  if (!isPlainList(destinations)) return false;
+  return destinations.some((one) => {
+    return isPlainMap(one) && fullHost(mapIn(one, "destination")["host"], namespace, host);
+  });
+}
