@@ -95,7 +95,7 @@ class HonestEnvoy {
 /** A turn that is later than that is a stall of this machine, in milliseconds. */
 const stallMsMin = 500;
 
-/** How long it is felt: Envoys report late in it, and their reports are judged by when they come. */
+/** How long it is felt: Envoys report late in it, and are judged by when their reports come. */
 const stallFeltMs = 3_000;
 
 /** What somebody is told turn by turn, but for moments in which this machine has stalled. */
