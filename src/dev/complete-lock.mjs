@@ -3,9 +3,10 @@
  * when the registry in use does not serve them. `npm ci` refuses a lock file that lacks one, on
  * every platform. Run it after `npm install`: npm run complete-lock
  *
- * What it adds has a version but no integrity, which only the registry could tell; npm fetches such
- * a package on its own platform alone, and skips it on all others.
+ * It asks the registry for the digest of each package that has none, so that nobody on any platform
+ * runs a build that is not the one that was locked.
  */
+import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 
 const cpuNames = new Map([
@@ -18,6 +19,10 @@ for (const { optionalDependencies = {}, dev } of Object.values(lock.packages)) {
   for (const [name, version] of Object.entries(optionalDependencies)) {
     lock.packages[`node_modules/${name}`] ??= optionalPackage(name, version, dev === true);
   }
+}
+for (const [path, locked] of Object.entries(lock.packages)) {
+  const name = path.split("node_modules/").at(-1);
+  if (name !== "") locked.integrity ??= digestOf(name, locked.version);
 }
 const sorted = Object.entries(lock.packages).sort(([a], [b]) => a.localeCompare(b, "en"));
 lock.packages = Object.fromEntries(sorted);
@@ -35,4 +40,15 @@ function optionalPackage(name, version, isDev) {
     optional: true,
     os: [os],
   };
+}
+
+/** What the registry says; undefined where it does not know the package. */
+function digestOf(name, version) {
+  const words = ["view", `${name}@${version}`, "dist.integrity"];
+  try {
+    return execFileSync("npm", words, { encoding: "utf8" }).trim() || undefined;
+  } catch {
+    console.error(`${name}@${version}: the registry tells no digest of it`);
+    return undefined;
+  }
 }
