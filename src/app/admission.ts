@@ -66,6 +66,7 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
     gateSettings: (service, own) => parts.gates?.settingsOf(service, own) ?? own,
     digest: (text) => sha256(text),
     isOverloaded: () => pressure.isShedding,
+    isLate: (nowMs) => pressure.isLate(nowMs),
     onEvent: (event) => logAdmission(event, logger),
   });
   if (shares === undefined) logLimitsPerProcess(admission, logger);

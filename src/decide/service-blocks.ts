@@ -20,6 +20,8 @@ export interface BlockParts {
   readonly random: Random;
   /** Whether this process has more to do than it can do in time. */
   readonly isOverloaded: () => boolean;
+  /** Whether it hears of things later than they are; absent: never. */
+  readonly isLate?: (nowMs: number) => boolean;
   readonly decider: AskedDecider;
   /** What operators have changed about gates; absent: nothing, ever. */
   readonly gateSettings?: ReadGateSettings;
@@ -49,10 +51,12 @@ export class ServiceBlocks {
   /** Undefined where nobody is told. */
   readonly #refusalLog: RefusalLog | undefined;
   readonly #refusing = new Map<RefusalCause, RefusingCause>();
+  readonly #isLate: BlockParts["isLate"];
 
   constructor(parts: BlockParts, service: ServicePolicy, before: ServiceBlocks | undefined) {
     const draw = (): number => parts.random.next();
     this.service = service;
+    this.#isLate = parts.isLate;
     this.terms = new AdmissionTerms(service, draw);
     const { admission, rateLimit } = service;
     const settings = admission?.reject ?? defaultRejectSettings;
@@ -81,15 +85,20 @@ export class ServiceBlocks {
     this.#refusalLog.noteCause(refusing, nowMs);
   }
 
-  /** Teaches law, throttle and load what a request taught that held a permit. */
+  /**
+   * Teaches law, throttle and load what a request taught that held a permit. What this process
+   * hears of late took no longer at the service: it is no latency of it.
+   */
   learn(visit: Visit, { outcome, isAccepted, isFailed }: VisitOutcome, nowMs: number): void {
     const { admittedMs: startMs, inFlight, position, caller, pool } = visit;
-    if (this.service.concurrency?.sources.includes("extProc") === true) {
+    const isLate = this.#isLate?.(nowMs) === true;
+    if (!isLate && this.service.concurrency?.sources.includes("extProc") === true) {
       pool.learn({ startMs, endMs: nowMs, inFlight, position, outcome });
     }
     const { throttles, health } = this.admission ?? {};
     if (isAccepted === true) throttles?.accepted(caller, nowMs);
     else if (isAccepted === false) throttles?.refused(caller, nowMs);
+    if (isLate) return;
     health?.ended({ outcome, isFailed, latencyMs: nowMs - startMs, nowMs });
   }
 }

@@ -147,6 +147,8 @@ export class AdmissionRig {
   /** What chance says. */
   draw = 0.5;
   isOverloaded = false;
+  /** Whether the process hears of things late. */
+  isLate = false;
 
   constructor(policy: Policy | readonly ServicePolicy[], parts: RigParts = {}) {
     this.policy = "version" in policy ? policy : servicesPolicy(policy);
@@ -165,6 +167,7 @@ export class AdmissionRig {
       permitLeaseMsMax: 300_000,
       permitsPeerPercentMax: parts.permitsPeerPercentMax ?? 100,
       isOverloaded: () => this.isOverloaded,
+      isLate: () => this.isLate,
       onEvent: (event) => this.events.push(event),
     });
   }

@@ -323,6 +323,32 @@ describe("ServiceAdmission", () => {
     });
   });
 
+  it("teaches a law nothing of what this process hears late", () => {
+    const limits = { initial: 20, min: 1, max: 100 };
+    const rig = new AdmissionRig([
+      testService(
+        {},
+        {
+          concurrency: {
+            settings: { law: "aimd", limits, increase: 1, decreaseRatio: 0.5 },
+            per: undefined,
+            signal: undefined,
+            sources: ["extProc"],
+            feedback: [],
+          },
+        },
+      ),
+    ]);
+    const drop = (): number => {
+      rig.ask().complete(503);
+      return rig.service().pools.whole.limit(rig.clock.monotonicMs());
+    };
+    rig.isLate = true;
+    expect(drop()).toBe(20);
+    rig.isLate = false;
+    expect(drop()).toBe(10);
+  });
+
   describe("refusals", () => {
     it("come with the least wait where none is known, and with the queue's where it is", () => {
       const rig = new AdmissionRig([
