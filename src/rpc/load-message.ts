@@ -70,7 +70,9 @@ function readLoad(reader: FieldReader): ClusterLoad {
     else reader.skip();
   }
   reader.leave(outerEnd);
-  return { cluster, ...totals, dropCount, coveredMs };
+  const { inFlight, successCount, errorCount } = totals;
+  // One by one: a spread takes five times as long, of what there are thousands of in a message.
+  return { cluster, inFlight, successCount, errorCount, dropCount, coveredMs };
 }
 
 function addLocality(reader: FieldReader, to: Totals): void {
