@@ -56,7 +56,7 @@ function worstParts(
   return schema.fields.flatMap((field) => {
     const at: readonly Step[] = [...path, field];
     const what = at.map(({ name }) => name).join(".");
-    const wrap = (unit: Buffer): Buffer => within(path, filled(unit, byteCount));
+    const wrap = (unit: Buffer): Buffer => within(path, unit, countOf(unit, byteCount));
     const tag = (wireType: number) => rawVarint(field.number * 8 + wireType);
     if (wireTypeOf(field) === 0) {
       const long = Buffer.concat([tag(0), Buffer.from([...Array<number>(9).fill(0xff), 1])]);
@@ -71,7 +71,7 @@ function worstParts(
     const texts = [
       { what: `${what}, empty`, bytes: wrap(Buffer.concat([tag(2), Buffer.of(0)])) },
       { what: `${what}, short`, bytes: wrap(Buffer.concat([tag(2), Buffer.of(1, 0x61)])) },
-      { what: `${what}, one`, bytes: within(at, Buffer.alloc(byteCount, 0xff)) },
+      { what: `${what}, one`, bytes: within(at, Buffer.of(0xff), byteCount) },
     ];
     const isMap = field.fieldKind === "map";
     if (isMap) {
@@ -107,12 +107,24 @@ function wireTypeOf(field: DescField): 0 | 1 | 2 {
   return [9, 12].includes(field.scalar) ? 2 : 0;
 }
 
-/** One field in the other, from the outside in, around these bytes. */
-function within(path: readonly Step[], bytes: Buffer): Buffer {
-  return path.reduceRight((inner, { number }) => rawField(number * 8 + 2, inner), bytes);
+/** One field in the other, from the outside in, around these bytes, so many times. */
+function within(path: readonly Step[], unit: Buffer, count = 1): Buffer {
+  const length = count * unit.length;
+  const head = path.reduceRight<readonly Buffer[]>((inner, { number }) => {
+    const innerBytes = inner.reduce((sum, one) => sum + one.length, length);
+    return [rawVarint(number * 8 + 2), rawVarint(innerBytes), ...inner];
+  }, []);
+  const headBytes = Buffer.concat(head);
+  const whole = Buffer.allocUnsafeSlow(headBytes.length + length).fill(unit, headBytes.length);
+  headBytes.copy(whole);
+  return whole;
+}
+
+/** How often it fits; once at least. */
+function countOf(unit: Buffer, byteCount: number): number {
+  return Math.max(1, Math.floor(byteCount / unit.length));
 }
 
 function filled(unit: Buffer, byteCount: number): Buffer {
-  const count = Math.max(1, Math.floor(byteCount / unit.length));
-  return Buffer.alloc(count * unit.length, unit);
+  return within([], unit, countOf(unit, byteCount));
 }
