@@ -101,7 +101,7 @@ function wireTypeOf(field: DescField): 0 | 1 | 2 {
   return [9, 12].includes(field.scalar) ? 2 : 0;
 }
 
-/** One field in the other, from the outside in, around a unit as often as it fits; once at least. */
+/** One field in the other, from outside in, around a unit as often as it fits, at least once. */
 function within(path: readonly Step[], unit: Buffer, byteCount: number): Buffer {
   const length = Math.max(1, Math.floor(byteCount / unit.length)) * unit.length;
   let head = Buffer.alloc(0);

@@ -25,8 +25,8 @@ describe("ExpiryHeap", () => {
           const least = Math.min(...model.map(({ expiresMs }) => expiresMs));
           const first = heap.first?.expiresMs ?? Number.POSITIVE_INFINITY;
           if (first !== least) faults.push(`${first} is first, not ${least}`);
-          const placeCount = new Set(model.map(({ heapPlace }) => heapPlace)).size;
-          if (placeCount !== model.length) faults.push(`${model.length} share ${placeCount} places`);
+          const places = new Set(model.map(({ heapPlace }) => heapPlace));
+          if (places.size !== model.length) faults.push(`${model.length} at ${places.size} places`);
         }
         expect(faults).toEqual([]);
         const order: number[] = [];
