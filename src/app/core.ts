@@ -10,6 +10,7 @@ import { Pressure, type PressureEvent } from "../decide/pressure.js";
 import type { QuotaBook } from "../decide/quota-book.js";
 import type { RefusalLog } from "../decide/refusal-log.js";
 import { SeenCalls } from "../decide/seen-calls.js";
+import { shadowObserver } from "../decide/shadow.js";
 import { ControlPlane } from "../rpc/control-plane.js";
 import type { DecisionTracer } from "../rpc/decision-trace.js";
 import { createExternalProcessorService, type ExternalProcessorParts } from "../rpc/ext-proc.js";
@@ -232,8 +233,7 @@ function createDecider(
     digest: sha256,
     keyRecordsBytesMax: cacheBounds().keyRecordsBytesMax,
     replicaCount,
-    seen,
-    shadow,
+    observers: [shadowObserver(shadow), seen],
     refusalLog,
     onEvent: createDeciderLog({ clock, logger, cpu }),
   });

@@ -1,6 +1,5 @@
 import { type DestinationStream, destination, type Logger as PinoLogger, pino } from "pino";
 import pretty from "pino-pretty";
-import type { Config } from "./config.js";
 
 /** What happened, under a stable name, with its facts; never keys, values or credentials. */
 export interface LogEvent {
@@ -15,6 +14,12 @@ export interface Logger {
   info(event: LogEvent, sentence: string): void;
   warn(event: LogEvent, sentence: string): void;
   error(event: LogEvent, sentence: string): void;
+}
+
+/** What is logged, and how. */
+export interface LogSettings {
+  readonly logLevel: "trace" | "debug" | "info" | "warn" | "warning" | "error" | "fatal" | "panic";
+  readonly logFormat: "auto" | "text" | "json";
 }
 
 /** Where logs go. */
@@ -38,7 +43,7 @@ const redactedFacts = ["password", "auth", "url", "token", "authorization"].flat
   `*.${name}`,
 ]);
 
-const levelNames: Readonly<Record<Config["logLevel"], string>> = {
+const levelNames: Readonly<Record<LogSettings["logLevel"], string>> = {
   trace: "trace",
   debug: "debug",
   info: "info",
@@ -56,10 +61,7 @@ const fieldNames = {
 } as const;
 
 /** A pino logger: one JSON object a line, or text for people on a terminal. */
-export function createLogger(
-  config: Pick<Config, "logLevel" | "logFormat">,
-  target: LogTarget,
-): Logger {
+export function createLogger(config: LogSettings, target: LogTarget): Logger {
   const isText = config.logFormat === "text" || (config.logFormat === "auto" && target.isTerminal);
   const logger: PinoLogger = pino(
     {

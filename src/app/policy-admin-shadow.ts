@@ -1,7 +1,6 @@
 import type { Cancel, Clock, Random } from "../core/clock.js";
 import type { LimitKey } from "../core/limit.js";
 import type { OverrideTable } from "../core/override-table.js";
-import type { DecisionShadow } from "../decide/decider.js";
 import { ShadowRun } from "../decide/shadow.js";
 import { noDifference, type ShadowCounts } from "../decide/shadow-counts.js";
 import type { Switches } from "../decide/switches.js";
@@ -70,7 +69,7 @@ interface Running {
  * tells the books of the run each second what it has counted. Ends with the record, when it is in
  * force itself, and when nobody has looked at its report for an hour.
  */
-export class PolicyShadow implements DecisionShadow {
+export class PolicyShadow {
   readonly #parts: PolicyShadowParts;
   readonly #stopFollowing: readonly (() => void)[];
   readonly #looks = new LookInTurn(() => this.#lookOnce());

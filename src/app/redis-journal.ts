@@ -17,6 +17,12 @@ export interface ConnectionCounts {
   readonly openedCount: number;
 }
 
+/** Connections for decisions to one Redis. */
+export interface RedisPool {
+  readonly name: "redis_pool" | "redis_per_second_pool";
+  readonly counts: ConnectionCounts;
+}
+
 /** What was said of one connection. */
 interface Entry {
   readonly said: Set<string>;

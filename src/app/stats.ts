@@ -4,7 +4,7 @@ import type { DecisionCounters, HitCounters } from "../decide/counters.js";
 import type { PolicySource } from "../decide/policy-source.js";
 import { stepLabel } from "../policy/rule-list.js";
 import type { PolicyStatus } from "./policy-in-force.js";
-import type { ConnectionCounts } from "./redis-journal.js";
+import type { RedisPool } from "./redis-journal.js";
 import { statText } from "./stats-names.js";
 
 /** What the statistics are read from. */
@@ -13,12 +13,6 @@ export interface StatsSources {
   readonly policies: PolicySource & { readonly status: PolicyStatus };
   /** Connections to each Redis that there is; none with the embedded store. */
   readonly redisPools: () => readonly RedisPool[];
-}
-
-/** Connections for decisions to one Redis. */
-export interface RedisPool {
-  readonly name: "redis_pool" | "redis_per_second_pool";
-  readonly counts: ConnectionCounts;
 }
 
 /** One statistic as it is now, as envoyproxy/ratelimit names it. */

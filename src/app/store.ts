@@ -18,9 +18,8 @@ import {
 import type { Config } from "./config.js";
 import { exitCodes, StartFailure } from "./failure.js";
 import type { Logger } from "./logger.js";
-import { type ConnectionCounts, RedisJournal } from "./redis-journal.js";
+import { type ConnectionCounts, RedisJournal, type RedisPool } from "./redis-journal.js";
 import { openRedisTls } from "./redis-tls.js";
-import type { RedisPool } from "./stats.js";
 import { type RedisChoice, speaksTls } from "./store-choice.js";
 import { remedyOf } from "./store-remedies.js";
 

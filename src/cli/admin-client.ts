@@ -9,9 +9,9 @@ import {
   QuotaService,
 } from "../gen/headgate/admin/v1/admin_pb.js";
 import { visibleText } from "../policy/problem.js";
-import { CommandFailure } from "./admin-errors.js";
 import { readTlsFiles, type TlsFlags } from "./admin-tls.js";
 import type { AdminAsker } from "./admin-unreached.js";
+import { CommandFailure } from "./command-failure.js";
 import type { CommandContext } from "./context.js";
 import { readSmallFile } from "./small-file.js";
 

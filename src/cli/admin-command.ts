@@ -6,7 +6,8 @@ import {
   addAdminFlags,
   createAdminClient,
 } from "./admin-client.js";
-import { CommandFailure, commandFailure } from "./admin-errors.js";
+import { commandFailure } from "./admin-errors.js";
+import { CommandFailure } from "./command-failure.js";
 import type { CommandContext } from "./context.js";
 import { many } from "./many.js";
 import { addPrintFlags, Printer, type PrintFlags } from "./print.js";
@@ -104,11 +105,6 @@ export async function runAdmin(
 
 /** Who asked before anybody could be asked. */
 const nobody = { url: "", hasToken: false, hasAuthority: false, hasCertificate: false } as const;
-
-/** What is wrong with the command line, as a failure of usage. */
-export function usageFailure(message: string): CommandFailure {
-  return new CommandFailure(exitCodes.usage, message);
-}
 
 /**
  * Asks on a terminal whether to go on; where nobody can be asked, and with `--yes`, the command

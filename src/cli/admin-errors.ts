@@ -2,20 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { exitCodes } from "../app/failure.js";
 import { visibleText } from "../policy/problem.js";
 import { type AdminAsker, unreachedWords } from "./admin-unreached.js";
-
-/**
- * Why a command could not do what it was told, in words that say what to do next; without words
- * where all was told already.
- */
-export class CommandFailure extends Error {
-  override readonly name = "CommandFailure";
-  readonly exitCode: number;
-
-  constructor(exitCode: number, message: string) {
-    super(message);
-    this.exitCode = exitCode;
-  }
-}
+import { CommandFailure } from "./command-failure.js";
 
 /** What came of an answer that is an error; other errors are thrown again. */
 export function commandFailure(thrown: unknown, asker: AdminAsker): CommandFailure {

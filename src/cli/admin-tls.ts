@@ -1,7 +1,7 @@
 import { createSecureContext } from "node:tls";
 import { exitCodes } from "../app/failure.js";
 import { visibleText } from "../policy/problem.js";
-import { CommandFailure } from "./admin-errors.js";
+import { CommandFailure } from "./command-failure.js";
 import type { CommandContext } from "./context.js";
 import { readSmallFile } from "./small-file.js";
 

@@ -7,8 +7,8 @@ import {
   confirm,
   policyExitCodes,
   runAdmin,
-  usageFailure,
 } from "./admin-command.js";
+import { usageFailure } from "./command-failure.js";
 import type { CommandContext } from "./context.js";
 import { many } from "./many.js";
 import { drawApplied, drawChanges, drawProblems } from "./policy-report.js";

@@ -19,7 +19,7 @@ import type { Policy } from "../policy/policy.js";
 import { quoteText, visibleText } from "../policy/problem.js";
 import { addressAttribute, pathHeader, type RequestFacts } from "../policy/request-facts.js";
 import { encodeExplanation } from "../rpc/admin/messages.js";
-import { CommandFailure } from "./admin-errors.js";
+import { CommandFailure } from "./command-failure.js";
 
 /**
  * Explains a request by a policy that nothing runs with: all buckets are empty, and there are no

@@ -14,9 +14,8 @@ import {
   addAdminCommandFlags,
   policyExitCodes,
   runAdmin,
-  usageFailure,
 } from "./admin-command.js";
-import { CommandFailure } from "./admin-errors.js";
+import { CommandFailure, usageFailure } from "./command-failure.js";
 import type { CommandContext } from "./context.js";
 import { explainOffline } from "./explain-offline.js";
 import { drawExplanation } from "./explain-report.js";

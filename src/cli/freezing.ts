@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { exitCodes } from "../app/failure.js";
 import { addAdminCommandFlags, addChangeFlags, adminExitCodes, runAdmin } from "./admin-command.js";
-import { CommandFailure } from "./admin-errors.js";
+import { CommandFailure } from "./command-failure.js";
 import type { CommandContext } from "./context.js";
 import { entriesHelp } from "./key-selector.js";
 import { overrideText } from "./keys-report.js";

@@ -12,8 +12,8 @@ import {
   type ChangeFlags,
   confirm,
   runAdmin,
-  usageFailure,
 } from "./admin-command.js";
+import { usageFailure } from "./command-failure.js";
 import type { CommandContext } from "./context.js";
 import { readVersion } from "./number-flags.js";
 import { safeText } from "./quantity.js";

@@ -1,5 +1,5 @@
 import { quoteText } from "../policy/problem.js";
-import { usageFailure } from "./admin-command.js";
+import { usageFailure } from "./command-failure.js";
 
 /** One entry of a descriptor. */
 export interface SelectedEntry {

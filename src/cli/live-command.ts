@@ -1,7 +1,8 @@
 import { systemClock } from "../app/clock.js";
 import { parseDurationMs } from "../policy/duration.js";
-import { type AdminCall, usageFailure } from "./admin-command.js";
+import type { AdminCall } from "./admin-command.js";
 import { commandFailure } from "./admin-errors.js";
+import { usageFailure } from "./command-failure.js";
 import { runLive } from "./live-screen.js";
 import { cutText } from "./text-width.js";
 

@@ -2,7 +2,7 @@ import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Clock } from "../core/clock.js";
 import { parseTimestampUs } from "../core/timestamp.js";
 import { parseDurationMs } from "../policy/duration.js";
-import { usageFailure } from "./admin-command.js";
+import { usageFailure } from "./command-failure.js";
 
 /** A moment that somebody wrote, and how far it lies from now. */
 interface Asked {

@@ -1,4 +1,4 @@
-import { usageFailure } from "./admin-command.js";
+import { usageFailure } from "./command-failure.js";
 
 /**
  * A whole number from 1 on.

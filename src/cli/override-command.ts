@@ -16,9 +16,8 @@ import {
   type ChangeFlags,
   confirm,
   runAdmin,
-  usageFailure,
 } from "./admin-command.js";
-import { CommandFailure } from "./admin-errors.js";
+import { CommandFailure, usageFailure } from "./command-failure.js";
 import type { CommandContext } from "./context.js";
 import { entriesHelp, formatEntries, parseEntries } from "./key-selector.js";
 import { effectText, overrideSubject, overrideText, untilText } from "./keys-report.js";

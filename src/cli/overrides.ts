@@ -4,7 +4,7 @@ import { hitsMax } from "../core/limit.js";
 import { multiplierMax } from "../core/override.js";
 import type { Override, OverrideSchema } from "../gen/headgate/admin/v1/admin_pb.js";
 import type { AdminClient } from "./admin-client.js";
-import { usageFailure } from "./admin-command.js";
+import { usageFailure } from "./command-failure.js";
 import type { SelectedEntry } from "./key-selector.js";
 import { momentAfter, momentAt } from "./moment.js";
 import { readCount } from "./number-flags.js";

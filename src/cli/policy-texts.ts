@@ -3,7 +3,7 @@ import { exitCodes } from "../app/failure.js";
 import { type PolicyFileStyle, readErrorWords, readPolicyFiles } from "../app/policy-files.js";
 import type { PolicyText } from "../policy/parse.js";
 import { visibleText } from "../policy/problem.js";
-import { CommandFailure } from "./admin-errors.js";
+import { CommandFailure } from "./command-failure.js";
 
 /**
  * The texts of policy files and directories, to be sent as they are.

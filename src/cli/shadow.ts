@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { exitCodes } from "../app/failure.js";
 import { GetShadowReportResponseSchema } from "../gen/headgate/admin/v1/admin_pb.js";
 import { addAdminCommandFlags, adminExitCodes, runAdmin } from "./admin-command.js";
-import { CommandFailure } from "./admin-errors.js";
+import { CommandFailure } from "./command-failure.js";
 import type { CommandContext } from "./context.js";
 import { drawShadowReport } from "./policy-report.js";
 

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { exitCodes } from "../app/failure.js";
 import { readErrorWords } from "../app/policy-files.js";
 import { visibleText } from "../policy/problem.js";
-import { CommandFailure } from "./admin-errors.js";
+import { CommandFailure } from "./command-failure.js";
 
 /** The largest file of a token, a certificate or a key, in bytes. */
 export const smallFileBytesMax = 65_536;

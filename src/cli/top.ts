@@ -12,8 +12,8 @@ import {
   type FleetViewFlags,
   noteSilent,
   runAdmin,
-  usageFailure,
 } from "./admin-command.js";
+import { usageFailure } from "./command-failure.js";
 import type { CommandContext } from "./context.js";
 import { isWatched, readEvery, roomBeside, watch } from "./live-command.js";
 import { readCount } from "./number-flags.js";

@@ -165,3 +165,8 @@ function part(text: string): string {
 function period(periodUs: number): string {
   return `${periodUs / 1_000_000}s`;
 }
+
+/** UTF-16 units of all keys and values. */
+export function charCountOf(entries: readonly DescriptorEntry[]): number {
+  return entries.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
+}

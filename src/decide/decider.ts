@@ -12,6 +12,7 @@ import { CallCounter } from "./call-counter.js";
 import type { DecisionCounters } from "./counters.js";
 import type { DecidedRequest } from "./decided-request.js";
 import { chargesFor, Decision, type DecisionCall, type Hits, type Settle } from "./decision.js";
+import type { DecisionObserver, ObservedCall } from "./decision-observer.js";
 import { decideWithoutStore } from "./fallback.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
@@ -23,8 +24,6 @@ import type { RateLimitQuery } from "./query.js";
 import { type QueryShape, shapedQuery } from "./query-shapes.js";
 import type { RefusalLog } from "./refusal-log.js";
 import { findRecords, forgetRefunded, refuseFromMemory, rememberAnswer } from "./refusals.js";
-import type { SeenCalls } from "./seen-calls.js";
-import type { AnsweredCall } from "./shadow.js";
 import { type ShedMode, shedModeOf } from "./shedding.js";
 import type { Switches } from "./switches.js";
 import { WindowSource } from "./window-source.js";
@@ -56,18 +55,10 @@ export interface DeciderParts {
   /** How many replicas share the limits now, at least 1. */
   readonly replicaCount: () => number;
   readonly onEvent: (event: DeciderEvent) => void;
-  /** Whoever decides the same calls by another policy; absent: nobody, ever. */
-  readonly shadow?: DecisionShadow;
-  /** Whoever looks at a sample of calls; absent: nobody, ever. */
-  readonly seen?: SeenCalls;
+  /** Default none. */
+  readonly observers?: readonly DecisionObserver[];
   /** Whoever tells of refusals; absent: nobody, ever. */
   readonly refusalLog?: RefusalLog | undefined;
-}
-
-/** Looks at calls after they were answered. */
-export interface DecisionShadow {
-  /** Undefined: now it does not. Asked for every call. */
-  current(): { note(call: AnsweredCall): void } | undefined;
 }
 
 /** What happened to the store, or to this process, for logs. */
@@ -79,6 +70,7 @@ export type DeciderEvent = BatcherEvent | PressureEvent;
  */
 export class Decider {
   readonly #parts: DeciderParts;
+  readonly #observers: readonly DecisionObserver[];
   readonly #batcher: Batcher;
   readonly #settling: Settle = (decision, outcome, index) => this.#settle(decision, outcome, index);
   readonly #breaker = new Breaker();
@@ -104,6 +96,7 @@ export class Decider {
 
   constructor(parts: DeciderParts) {
     this.#parts = parts;
+    this.#observers = parts.observers ?? [];
     this.#localStore = parts.createLocalStore();
     this.#records = new KeyRecords(parts.keyRecordsBytesMax);
     this.#newKeys = new NewKeyGuard(parts);
@@ -161,9 +154,9 @@ export class Decider {
 
   /** Whether a call should say what it asks in whole, as somebody looks at it; asked once each. */
   wantsQuery(prepared: PreparedQuery): boolean {
-    const { seen, shadow } = this.#parts;
-    const isSeen = seen?.wants(prepared) === true;
-    return isSeen || shadow?.current() !== undefined;
+    let isWanted = false;
+    for (const observer of this.#observers) isWanted = observer.wants(prepared) || isWanted;
+    return isWanted;
   }
 
   /**
@@ -261,8 +254,8 @@ export class Decider {
     this.#peeked.note(prepared, charges);
     const bytes = preparedBytes(prepared);
     pressure.begin(bytes);
-    const sighting = call.query === undefined ? undefined : this.#parts.seen?.begin(nowMs);
-    const parts = { prepared, charges, call, bytes, startMs: nowMs, sighting };
+    const observed = call.query === undefined ? unobserved : this.#observe(nowMs);
+    const parts = { prepared, charges, call, bytes, startMs: nowMs, observed };
     const decision = new Decision(this.#settling, parts);
     if (call.deadlineMs <= nowMs) {
       this.#fail(decision, new ServiceError("DEADLINE_PASSED"));
@@ -365,16 +358,22 @@ export class Decider {
     this.#end(decision);
     call.decided(verdict);
     if (verdict.isDenied) this.#parts.refusalLog?.noteRule(prepared, verdict, decision.startMs);
-    if (call.query !== undefined) this.#show(decision, request, verdict);
+    if (decision.observed.length > 0) this.#show(decision, request, verdict);
   }
 
-  /** To those who look on, after the answer: it waits for nobody. */
-  #show({ prepared, call, sighting }: Decision, request: DecidedRequest, verdict: Verdict): void {
+  #observe(nowMs: number): readonly ObservedCall[] {
+    const observed: ObservedCall[] = [];
+    for (const observer of this.#observers) {
+      const one = observer.begin(nowMs);
+      if (one !== undefined) observed.push(one);
+    }
+    return observed;
+  }
+
+  #show({ prepared, call, observed }: Decision, request: DecidedRequest, verdict: Verdict): void {
     const { query, hits } = call;
     if (query === undefined) return;
-    const { seen, shadow } = this.#parts;
-    shadow?.current()?.note({ query, hits, prepared, request, verdict });
-    if (sighting !== undefined) seen?.note(sighting, { query, hits, prepared, request, verdict });
+    for (const one of observed) one.note({ query, hits, prepared, request, verdict });
   }
 
   #fail(decision: Decision, thrown: unknown): void {
@@ -421,6 +420,8 @@ export class Decider {
     this.#parts.onEvent(event);
   }
 }
+
+const unobserved: readonly ObservedCall[] = [];
 
 const nothingAsked: DecidedRequest = {
   isDenied: false,

@@ -1,5 +1,5 @@
 import type { Cancel, Clock, Random } from "../core/clock.js";
-import type { DescriptorEntry } from "../core/key.js";
+import { charCountOf, type DescriptorEntry } from "../core/key.js";
 import type { PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
 import { isSelected, type RuleSelector } from "./seen-key.js";
 
@@ -143,11 +143,6 @@ export class DecisionTail {
 }
 
 const nobody: readonly TailFollower[] = [];
-
-/** UTF-16 units of all keys and values. */
-export function charCountOf(entries: readonly DescriptorEntry[]): number {
-  return entries.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
-}
 
 class Follower implements TailFollower {
   readonly #filter: TailFilter;

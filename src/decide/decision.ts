@@ -1,9 +1,9 @@
 import type { Charge } from "../core/bucket.js";
 import type { Verdict } from "../core/verdict.js";
 import type { BatchOutcome, Waiting } from "./batcher.js";
+import type { ObservedCall } from "./decision-observer.js";
 import type { PreparedQuery } from "./prepared-query.js";
 import type { RateLimitQuery } from "./query.js";
-import type { Sighting } from "./sighting.js";
 
 /**
  * How many hits a call asks for: the same for each descriptor, or one number a descriptor. Whole,
@@ -43,20 +43,21 @@ export class Decision implements Waiting {
   /** Whether a refusal leaves nothing behind, so that it may be remembered. */
   readonly isPlain: boolean;
   /** Undefined where nobody looks at this one. */
-  readonly sighting: Sighting | undefined;
+  /** Those who want to see it. */
+  readonly observed: readonly ObservedCall[];
   readonly #settle: Settle;
   #isSettled = false;
 
   constructor(
     settle: Settle,
-    { prepared, charges, call, bytes, startMs, sighting }: DecisionParts,
+    { prepared, charges, call, bytes, startMs, observed }: DecisionParts,
   ) {
     this.prepared = prepared;
     this.charges = charges;
     this.call = call;
     this.bytes = bytes;
     this.startMs = startMs;
-    this.sighting = sighting;
+    this.observed = observed;
     this.deadlineMs = startMs + (call.deadlineMs - startMs) * callerBudgetRatio;
     // Other costs than one change nothing of that, unless they are none.
     this.isPlain = prepared.isPlain && (this.isOneEach || charges.every(({ cost }) => cost > 0));
@@ -81,7 +82,7 @@ export class Decision implements Waiting {
 
 type DecisionParts = Pick<
   Decision,
-  "prepared" | "charges" | "call" | "bytes" | "startMs" | "sighting"
+  "prepared" | "charges" | "call" | "bytes" | "startMs" | "observed"
 >;
 
 /** The charges of a call: the prepared ones for one hit each, copies with their cost otherwise. */

@@ -1,22 +1,13 @@
 import type { Clock, Random } from "../core/clock.js";
-import type { DescriptorEntry } from "../core/key.js";
-import type { DescriptorVerdict, Verdict } from "../core/verdict.js";
+import { charCountOf, type DescriptorEntry } from "../core/key.js";
+import type { DescriptorVerdict } from "../core/verdict.js";
 import { CallSampler } from "./call-sampler.js";
-import type { DecidedRequest } from "./decided-request.js";
-import type { Hits } from "./decision.js";
-import {
-  charCountOf,
-  DecisionTail,
-  type TailFilter,
-  type TailFollower,
-  tailCharsMax,
-} from "./decision-tail.js";
+import type { AnsweredCall, DecisionObserver, ObservedCall } from "./decision-observer.js";
+import { DecisionTail, type TailFilter, type TailFollower, tailCharsMax } from "./decision-tail.js";
 import { KeySketches, type SeenTime, type TopKey } from "./key-sketches.js";
 import { type NearLimitKey, NearLimitKeys } from "./near-limit-keys.js";
 import type { PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
-import type { RateLimitQuery } from "./query.js";
 import { type RuleSelector, seenKey } from "./seen-key.js";
-import type { Sighting } from "./sighting.js";
 
 /** What `SeenCalls` need. */
 export interface SeenCallsParts {
@@ -26,13 +17,10 @@ export interface SeenCallsParts {
   readonly frequentKeysBytesMax?: number;
 }
 
-/** A call that was answered. */
-export interface SeenCall {
-  readonly query: RateLimitQuery;
-  readonly hits: Hits;
-  readonly prepared: PreparedQuery;
-  readonly request: DecidedRequest;
-  readonly verdict: Verdict;
+interface Sighting {
+  /** How many calls it stands for in the sketches; 0: it is none of their sample. */
+  readonly callCount: number;
+  readonly followers: readonly TailFollower[];
 }
 
 /**
@@ -40,7 +28,7 @@ export interface SeenCall {
  * limits, and decisions for those who look on. Callers' values are in it, so it is for the admin
  * API alone, and for no log and no label.
  */
-export class SeenCalls {
+export class SeenCalls implements DecisionObserver {
   readonly #clock: Clock;
   readonly #sampler: CallSampler;
   readonly #sketches: KeySketches;
@@ -81,7 +69,7 @@ export class SeenCalls {
     return this.#tail.follow(filter);
   }
 
-  /** Asked once for each call, before it is asked: whether what it asks is wanted in whole. */
+  /** See `DecisionObserver`. */
   wants(prepared: PreparedQuery): boolean {
     const isSampled = this.#sampler.wants();
     // Nearly always: whatever else is done here, every call pays for.
@@ -89,15 +77,15 @@ export class SeenCalls {
     return this.#tail.wants(prepared) || isSampled;
   }
 
-  /** The call begins that was wanted; undefined where it was for somebody else. */
-  begin(nowMs: number): Sighting | undefined {
+  /** See `DecisionObserver`. */
+  begin(nowMs: number): ObservedCall | undefined {
     const followers = this.#tail.chosen();
     const callCount = this.#sampler.isDue ? this.#sampler.take(nowMs) : 0;
-    return callCount === 0 && followers.length === 0 ? undefined : { callCount, followers };
+    if (callCount === 0 && followers.length === 0) return undefined;
+    return { note: (call) => this.#note({ callCount, followers }, call) };
   }
 
-  /** The call was answered. */
-  note(sighting: Sighting, call: SeenCall): void {
+  #note(sighting: Sighting, call: AnsweredCall): void {
     const time = this.#time();
     for (let i = 0; i < call.prepared.descriptors.length; i += 1) {
       const seen = seenDescriptor(call, i);
@@ -109,7 +97,7 @@ export class SeenCalls {
 
   #count(
     { descriptor, entries, status }: SeenDescriptor,
-    { prepared }: SeenCall,
+    { prepared }: AnsweredCall,
     seen: SeenTime & { readonly times: number },
   ): void {
     if (descriptor.kind !== "limited" && descriptor.kind !== "unlimited") return;
@@ -131,7 +119,7 @@ export class SeenCalls {
 
   #show(
     { descriptor, index, entries, status }: SeenDescriptor,
-    call: SeenCall,
+    call: AnsweredCall,
     { sighting, time }: { readonly sighting: Sighting; readonly time: SeenTime },
   ): void {
     const { query, hits } = call;
@@ -164,7 +152,7 @@ interface SeenDescriptor {
 }
 
 function seenDescriptor(
-  { prepared, query, verdict }: SeenCall,
+  { prepared, query, verdict }: AnsweredCall,
   index: number,
 ): SeenDescriptor | undefined {
   const descriptor = prepared.descriptors[index];
@@ -177,7 +165,7 @@ function seenDescriptor(
   return { index, descriptor, entries, status: { ...status, isOver } };
 }
 
-function decidedBy(descriptor: PreparedDescriptor, { prepared, request }: SeenCall): string {
+function decidedBy(descriptor: PreparedDescriptor, { prepared, request }: AnsweredCall): string {
   if (descriptor.kind !== "limited") return "policy";
   if (request.isFromMemory) return "memory";
   if (request.isFallback !== true) return "store";

@@ -1,6 +1,7 @@
 import { Breaker } from "../core/breaker.js";
 import { costHitsMax } from "../core/bucket.js";
 import type { Cancel, Clock } from "../core/clock.js";
+import { charCountOf } from "../core/key.js";
 import { isPattern, type LimitKey } from "../core/limit.js";
 import type { OverrideTable } from "../core/override-table.js";
 import type { Verdict } from "../core/verdict.js";
@@ -9,9 +10,8 @@ import type { LimitStore } from "../store/limit-store.js";
 import { decidedByStore, present } from "./answers.js";
 import { Batcher, type BatchOutcome } from "./batcher.js";
 import { DecisionCounters } from "./counters.js";
-import type { DecidedRequest } from "./decided-request.js";
 import { chargesFor, type Hits } from "./decision.js";
-import { charCountOf } from "./decision-tail.js";
+import type { AnsweredCall, DecisionObserver, ObservedCall } from "./decision-observer.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
 import { PeekedRules } from "./peeked-rules.js";
@@ -74,13 +74,9 @@ const divisorMax = 1_024;
 
 const secondMs = 1_000;
 
-/** A call that was answered under the policy in force. */
-export interface AnsweredCall {
-  readonly query: RateLimitQuery;
-  readonly hits: Hits;
-  readonly prepared: PreparedQuery;
-  readonly request: DecidedRequest;
-  readonly verdict: Verdict;
+/** Shows calls to the shadow that runs now, if one does. */
+export function shadowObserver(shadow: { current(): ShadowRun | undefined }): DecisionObserver {
+  return { wants: () => shadow.current() !== undefined, begin: () => shadow.current() };
 }
 
 /**
@@ -92,7 +88,7 @@ export interface AnsweredCall {
  * ask, the same in all replicas, so that a bucket of one caller sees all of its calls or none. A
  * bucket that many callers share is charged for those that are left out, too.
  */
-export class ShadowRun {
+export class ShadowRun implements ObservedCall {
   readonly #parts: ShadowRunParts;
   readonly #bounds: ShadowBounds;
   readonly #counter = new ShadowCounter();

@@ -1,7 +1,11 @@
 import type { Block } from "./block.js";
 import { thresholdBounds } from "./circuit-breakers.js";
-import { type DurationBounds, percentBounds, positivePercentBounds } from "./quantities.js";
-import { permitBounds } from "./service-admission.js";
+import {
+  type DurationBounds,
+  percentBounds,
+  permitBounds,
+  positivePercentBounds,
+} from "./quantities.js";
 import type { AdaptiveConcurrencyPolicy } from "./upstream-policy.js";
 import { adaptiveConcurrencyShape, minRttShape } from "./upstream-shapes.js";
 import { usualAdaptiveConcurrency, usualMinRtt } from "./usual-upstream.js";

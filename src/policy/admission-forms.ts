@@ -34,8 +34,8 @@ import {
   words,
   written,
 } from "./form.js";
-import { positiveRatioBounds, ratioBounds } from "./quantities.js";
-import { permitBounds, permitKeyBounds } from "./service-admission.js";
+import { permitBounds, positiveRatioBounds, ratioBounds } from "./quantities.js";
+import { permitKeyBounds } from "./service-admission.js";
 import { ownOverloadModes } from "./service-policy.js";
 import {
   admissionShape,

@@ -1,8 +1,8 @@
 import type { Block } from "./block.js";
-import { upstreamTlsShape } from "./service-shapes.js";
 import { readAddress, readFilePath, readSecretName } from "./service-texts.js";
 import type { TextRule } from "./text-rules.js";
 import type { ClientTls, UpstreamPlace, UpstreamTls } from "./upstream-policy.js";
+import { upstreamTlsShape } from "./upstream-shapes.js";
 
 /** The port on which TLS is spoken unless the policy says `tls: off`. */
 const tlsPort = 443;

@@ -9,8 +9,7 @@ import {
   windowBounds,
 } from "./concurrency-settings.js";
 import { duration, list, map, mapForm, number, row, text, whole, words, written } from "./form.js";
-import { positiveRatioBounds } from "./quantities.js";
-import { permitBounds } from "./service-admission.js";
+import { permitBounds, positiveRatioBounds } from "./quantities.js";
 import {
   concurrencyKeyBounds,
   concurrencyNamesMax,

@@ -28,6 +28,7 @@ import {
   proxiesShape,
 } from "./proxy-shapes.js";
 import type { DurationBounds } from "./quantities.js";
+import { portBounds } from "./quantities.js";
 import { tryTimeBounds } from "./retries.js";
 import {
   readAddress,
@@ -43,9 +44,6 @@ const expectedProxiesMax = 1_000_000;
 
 /** The bounds of `expected`. */
 export const expectedBounds = { min: 1, max: expectedProxiesMax } as const;
-
-/** The bounds of a port. */
-export const portBounds = { min: 1, max: 65_535 } as const;
 
 /** Proxies of ours before one of ours. */
 const trustedHopsMax = 100;

@@ -23,7 +23,6 @@ import {
   gatewayProtocols,
   headersKibBounds,
   hopBounds,
-  portBounds,
   rateLimitTimeoutBounds,
   streamBounds,
 } from "./proxies.js";
@@ -42,10 +41,10 @@ import {
   overloadShape,
   proxiesShape,
 } from "./proxy-shapes.js";
-import { positiveRatioBounds } from "./quantities.js";
+import { portBounds, positiveRatioBounds } from "./quantities.js";
 import { tryTimeBounds } from "./retries.js";
-import { file, label, podLabels } from "./service-forms.js";
 import { secretPattern } from "./service-texts.js";
+import { file, label, podLabels } from "./text-forms.js";
 import { adaptiveConcurrencyForm, admissionControlForm } from "./upstream-forms.js";
 
 /** A host name or IP address. */

@@ -21,6 +21,12 @@ export const ratioBounds: NumberBounds = { min: 0, max: 1 };
 /** A share that is not none: above 0 to 1. */
 export const positiveRatioBounds: NumberBounds = { min: 0, max: 1, isMinExcluded: true };
 
+/** The bounds of permits, and so of a concurrency limit. */
+export const permitBounds = { min: 1, max: 1_000_000 } as const;
+
+/** The bounds of a port. */
+export const portBounds = { min: 1, max: 65_535 } as const;
+
 /** A percentage: 0 to 100. */
 export const percentBounds: NumberBounds = { min: 0, max: 100, isPercent: true };
 

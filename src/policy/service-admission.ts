@@ -16,7 +16,7 @@ import {
 import { Block } from "./block.js";
 import type { Field } from "./node-reader.js";
 import type { ProxyPolicy } from "./proxy-policy.js";
-import { positiveRatioBounds } from "./quantities.js";
+import { permitBounds, positiveRatioBounds } from "./quantities.js";
 import {
   type AdmissionPolicy,
   type CallerKey,
@@ -33,14 +33,8 @@ import { readHeaderName } from "./service-texts.js";
 import type { Shape } from "./shapes.js";
 import { readShedThresholds } from "./shed-thresholds.js";
 
-/** The most permits of a service, and of a caller. */
-export const permitsMax = 1_000_000;
-
 /** The most keys that are counted at once. */
 export const permitKeysMax = 1_000_000;
-
-/** The bounds of permits, and so of a limit. */
-export const permitBounds = { min: 1, max: permitsMax } as const;
 
 /** The bounds of `keysMax` where permits are counted. */
 export const permitKeyBounds = { min: 1, max: permitKeysMax } as const;

@@ -2,7 +2,7 @@ import type { ConcurrencySettings, LimitBounds } from "../core/admission-setting
 import type { Block } from "./block.js";
 import { lawNames, readLawSettings } from "./concurrency-settings.js";
 import { quoteText } from "./problem.js";
-import { permitBounds } from "./service-admission.js";
+import { permitBounds } from "./quantities.js";
 import type { ConcurrencyKey, ServiceConcurrency } from "./service-policy.js";
 import { concurrencyKeyShape, concurrencyShape, lawShapes, limitsShape } from "./service-shapes.js";
 import { readHeaderName } from "./service-texts.js";

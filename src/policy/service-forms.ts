@@ -11,20 +11,8 @@ import {
   v4Bounds,
   v6Bounds,
 } from "./descriptor-parts.js";
-import {
-  any,
-  type Form,
-  flag,
-  list,
-  map,
-  mapForm,
-  orOff,
-  row,
-  text,
-  whole,
-  words,
-} from "./form.js";
-import { portBounds } from "./proxies.js";
+import { any, flag, list, map, mapForm, orOff, row, text, whole, words } from "./form.js";
+import { portBounds } from "./quantities.js";
 import { retriesForm, timeoutsForm } from "./retry-forms.js";
 import { priorityItemsMax, priorityRulesMax } from "./service-priority.js";
 import {
@@ -49,15 +37,9 @@ import {
   textMatchShape,
   trustShape,
   upstreamShape,
-  upstreamTlsShape,
   workloadShape,
 } from "./service-shapes.js";
-import {
-  describedHeaderPattern,
-  labelPattern,
-  podLabelsMax,
-  secretPattern,
-} from "./service-texts.js";
+import { describedHeaderPattern, secretPattern } from "./service-texts.js";
 import {
   clustersMax,
   directions,
@@ -66,6 +48,7 @@ import {
   upgradesMax,
   upstreamProtocols,
 } from "./services.js";
+import { file, label, podLabels } from "./text-forms.js";
 import { domainRule, keyRule, valueRule } from "./text-rules.js";
 import {
   adaptiveConcurrencyForm,
@@ -76,15 +59,10 @@ import {
   localRateLimitForm,
   outlierDetectionForm,
 } from "./upstream-forms.js";
+import { upstreamTlsShape } from "./upstream-shapes.js";
 
 /** The name of a header, or of a part of the request line. */
 export const describedHeader = text({ charsMax: 128 }, describedHeaderPattern);
-
-/** A file as the proxy sees it. */
-export const file = text({ charsMax: 1_024 }, /^\/.*[^/]$/);
-
-/** A DNS label. */
-export const label = text({ charsMax: 63 }, labelPattern);
 
 const upstreamTls = mapForm(
   {
@@ -133,14 +111,6 @@ const upstream = mapForm(
     ),
   },
 );
-
-/** Labels by which pods are found. */
-export const podLabels: Form = {
-  kind: "texts",
-  key: /^[A-Za-z0-9.][A-Za-z0-9_./-]*$/,
-  value: text({ charsMax: 63 }, /^[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?$/),
-  max: podLabelsMax,
-};
 
 const workload = mapForm(
   { shape: workloadShape, docs: "Which pods serve it.", required: ["labels"] },

@@ -12,22 +12,10 @@ import type {
   ThrottleSettings,
 } from "../core/admission-settings.js";
 import type { SeriesSelector } from "../core/series-selector.js";
-import type {
-  AdaptiveConcurrencyPolicy,
-  AdmissionControlPolicy,
-  CircuitBreakerPolicy,
-  Direction,
-  HealthCheckPolicy,
-  LoadBalancingPolicy,
-  LocalRateLimitPolicy,
-  OutlierDetectionPolicy,
-  RetryPolicy,
-  TimeoutPolicy,
-  UpstreamPlace,
-} from "./upstream-policy.js";
+import type { UpstreamPlace, UpstreamProtections } from "./upstream-policy.js";
 
 /** One upstream service as the policy has it: plain data, so it may cross threads. */
-export interface ServicePolicy {
+export interface ServicePolicy extends UpstreamProtections {
   readonly name: string;
   readonly namespace: string | undefined;
   /** Values of `:authority` that mean it, in lower case, without a port; may be empty. */
@@ -41,29 +29,8 @@ export interface ServicePolicy {
   readonly admission: AdmissionPolicy | undefined;
   /** The law that sets the limit; undefined: only `admission.maxInFlight` holds. */
   readonly concurrency: ServiceConcurrency | undefined;
-  /** Default "inbound". */
-  readonly direction: Direction;
-  /** Clusters of Envoys that lead to it, beside those named by itself and by its upstream. */
-  readonly clusters: readonly string[];
   /** Labels of the pods that serve it, for selectors. Default `app: <name>`. */
   readonly workloadLabels: Readonly<Record<string, string>>;
-  readonly circuitBreakers: CircuitBreakerPolicy;
-  /** Undefined where the policy says `outlierDetection: off`. */
-  readonly outlierDetection: OutlierDetectionPolicy | undefined;
-  /** Undefined: nobody asks hosts whether they are well. Default. */
-  readonly healthChecks: HealthCheckPolicy | undefined;
-  readonly loadBalancing: LoadBalancingPolicy;
-  /** Undefined: nothing is tried again. Default. */
-  readonly retries: RetryPolicy | undefined;
-  readonly timeouts: TimeoutPolicy;
-  /** Protocols that a request may change to, in lower case. Default "websocket" alone. */
-  readonly upgrades: readonly string[];
-  /** Undefined: none. Default. */
-  readonly localRateLimit: LocalRateLimitPolicy | undefined;
-  /** Undefined: none. Default what `proxies` says. */
-  readonly adaptiveConcurrency: AdaptiveConcurrencyPolicy | undefined;
-  /** Undefined: none. Default what `proxies` says. */
-  readonly admissionControl: AdmissionControlPolicy | undefined;
 }
 
 /** Which descriptors a service's requests are charged by. */

@@ -32,17 +32,6 @@ export const workloadShape = shape("a workload", ["labels"]);
 /** `upstream` of a service. */
 export const upstreamShape = shape("an upstream", ["address", "port", "tls", "protocol"]);
 
-/** `upstream.tls` of a service. */
-export const upstreamTlsShape = shape("tls of an upstream", [
-  "caFile",
-  "certFile",
-  "keyFile",
-  "secret",
-  "mutual",
-  "serverName",
-  "subjectAltNames",
-]);
-
 /** `rateLimit` of a service. */
 export const serviceRateLimitShape = shape("a service's rateLimit", [
   "domain",

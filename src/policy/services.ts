@@ -9,7 +9,7 @@ import { readLocalRateLimit } from "./local-rate-limit.js";
 import type { Field, NodeReader } from "./node-reader.js";
 import { readOutlierDetection } from "./outlier-detection.js";
 import { quoteText } from "./problem.js";
-import { portBounds } from "./proxies.js";
+import { portBounds } from "./quantities.js";
 import { readRetries, readTimeouts } from "./retries.js";
 import {
   type AdmissionDraft,

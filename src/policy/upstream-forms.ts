@@ -20,9 +20,8 @@ import { expectedStatusBounds, expectedStatusesMax, healthPathPattern } from "./
 import { cookiePattern, weightBounds } from "./load-balancing.js";
 import { fillBounds, protectionTimes } from "./local-rate-limit.js";
 import { deviationsBounds, ejectionTimeBounds, failureBounds } from "./outlier-detection.js";
-import { percentBounds, positivePercentBounds } from "./quantities.js";
+import { percentBounds, permitBounds, positivePercentBounds } from "./quantities.js";
 import { requestTimeBounds, tryTimeBounds } from "./retries.js";
-import { permitBounds } from "./service-admission.js";
 import { headerPattern } from "./service-texts.js";
 import { keyRule } from "./text-rules.js";
 import {

@@ -134,3 +134,14 @@ export const admissionControlShape = shape("an admissionControl", [
   "maxRejectPercent",
   "when",
 ]);
+
+/** `upstream.tls` of a service. */
+export const upstreamTlsShape = shape("tls of an upstream", [
+  "caFile",
+  "certFile",
+  "keyFile",
+  "secret",
+  "mutual",
+  "serverName",
+  "subjectAltNames",
+]);

@@ -1,4 +1,3 @@
-import type { ServicePolicy } from "./service-policy.js";
 import type {
   AdaptiveConcurrencyPolicy,
   AdmissionControlPolicy,
@@ -12,6 +11,7 @@ import type {
   SlowStartPolicy,
   SuccessRatePolicy,
   TimeoutPolicy,
+  UpstreamProtections,
   ZoneAwarePolicy,
 } from "./upstream-policy.js";
 
@@ -62,21 +62,7 @@ export const usualZoneAware: ZoneAwarePolicy = { clusterSizeMin: 6 };
 export const usualUpgrades: readonly string[] = ["websocket"];
 
 /** What holds in Envoy for a service that says nothing of it. */
-export const usualUpstream: Pick<
-  ServicePolicy,
-  | "direction"
-  | "clusters"
-  | "circuitBreakers"
-  | "outlierDetection"
-  | "healthChecks"
-  | "loadBalancing"
-  | "retries"
-  | "timeouts"
-  | "upgrades"
-  | "localRateLimit"
-  | "adaptiveConcurrency"
-  | "admissionControl"
-> = {
+export const usualUpstream: UpstreamProtections = {
   direction: "inbound",
   clusters: [],
   circuitBreakers: usualCircuitBreakers,

@@ -181,7 +181,7 @@ async function takeMany(
 export function createHandler(
   policy: Policy,
   store: LimitStore,
-  watched: Watched = { seen: new SeenCalls({ clock: systemClock, random: systemRandom }) },
+  watched: Watched = { observers: [new SeenCalls({ clock: systemClock, random: systemRandom })] },
 ): UnaryHandler {
   const counters = new DecisionCounters();
   const clock = systemClock;
@@ -205,7 +205,7 @@ function handlerOf({ methods: [method] }: ServiceHandlers): UnaryHandler {
 }
 
 /** What operators see and have changed. */
-export type Watched = Pick<DeciderParts, "seen" | "overrides">;
+export type Watched = Pick<DeciderParts, "observers" | "overrides">;
 
 interface BenchDecider {
   readonly policy: Policy;

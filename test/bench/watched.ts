@@ -78,7 +78,7 @@ async function measureOrder(
   const seen = new SeenCalls({ clock: systemClock, random: systemRandom });
   const watched: Readonly<Record<keyof Figures, Watched>> = {
     without: {},
-    with: { seen, overrides: { current: () => overrides } },
+    with: { observers: [seen], overrides: { current: () => overrides } },
   };
   const perRound = Math.ceil(decisionCount / (2 * roundCount));
   const sides = order.map((kind) => ({ kind, ...createSide(watched[kind]) }));

@@ -1,4 +1,5 @@
-import type { RedisPool, StatsSources } from "../../src/app/stats.js";
+import type { RedisPool } from "../../src/app/redis-journal.js";
+import type { StatsSources } from "../../src/app/stats.js";
 import { DecisionCounters, type HitCounters } from "../../src/decide/counters.js";
 import type { Policy } from "../../src/policy/policy.js";
 import { emptyPolicySize } from "../../src/policy/policy-size.js";

@@ -47,7 +47,7 @@ beforeEach(() => {
     store,
     clock,
     counters: new DecisionCounters(),
-    seen,
+    observers: [seen],
   });
 });
 

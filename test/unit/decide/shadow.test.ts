@@ -4,7 +4,12 @@ import type { Limit } from "../../../src/core/limit.js";
 import { noOverrides, OverrideTable } from "../../../src/core/override-table.js";
 import { DecisionCounters } from "../../../src/decide/counters.js";
 import type { Decider } from "../../../src/decide/decider.js";
-import { type ShadowBounds, ShadowRun, shadowCharsMax } from "../../../src/decide/shadow.js";
+import {
+  type ShadowBounds,
+  ShadowRun,
+  shadowCharsMax,
+  shadowObserver,
+} from "../../../src/decide/shadow.js";
 import { noDifference, type ShadowCounts } from "../../../src/decide/shadow-counts.js";
 import type { Policy } from "../../../src/policy/policy.js";
 import { MemoryLimitStore } from "../../../src/store/memory.js";
@@ -40,7 +45,7 @@ beforeEach(() => {
     store,
     clock,
     counters: new DecisionCounters(),
-    shadow: { current: () => run },
+    observers: [shadowObserver({ current: () => run })],
   });
 });
 

@@ -8,8 +8,8 @@ import {
 import { conditionCharsMax } from "../../../src/policy/cel.js";
 import { parsePolicy } from "../../../src/policy/parse.js";
 import type { Problem } from "../../../src/policy/problem.js";
-import { multipleMax } from "../../../src/policy/quantities.js";
-import { permitKeysMax, permitsMax } from "../../../src/policy/service-admission.js";
+import { multipleMax, permitBounds } from "../../../src/policy/quantities.js";
+import { permitKeysMax } from "../../../src/policy/service-admission.js";
 import {
   concurrencyKeysMax,
   concurrencyNamesMax,
@@ -168,8 +168,8 @@ describe("parsePolicy(), of services at their bounds", () => {
   const admission = (text: string): string => `admission: {${text}}`;
   const signal = (text: string): string => `concurrency: {law: signal, signal: {${text}}}`;
   it.each<readonly [string, number, (value: number) => string]>([
-    ["maxInFlight", permitsMax, (n) => admission(`maxInFlight: ${n}`)],
-    ["maxInFlightPer.max", permitsMax, (n) => admission(`maxInFlightPer: {max: ${n}}`)],
+    ["maxInFlight", permitBounds.max, (n) => admission(`maxInFlight: ${n}`)],
+    ["maxInFlightPer.max", permitBounds.max, (n) => admission(`maxInFlightPer: {max: ${n}}`)],
     ["keysMax", permitKeysMax, (n) => admission(`maxInFlightPer: {max: 1, keysMax: ${n}}`)],
     ["queue.size", queueSizeMax, (n) => admission(`queue: {size: ${n}}`)],
     ["queue.maxWait", waitMsMax, (n) => admission(`queue: {maxWait: ${n}ms}`)],
@@ -184,7 +184,7 @@ describe("parsePolicy(), of services at their bounds", () => {
       retryAfterMinSecondsMax,
       (n) => admission(`reject: {retryAfter: {min: ${n}s}}`),
     ],
-    ["limits.max", permitsMax, (n) => `concurrency: {limits: {max: ${n}}}`],
+    ["limits.max", permitBounds.max, (n) => `concurrency: {limits: {max: ${n}}}`],
     ["per.keysMax", concurrencyKeysMax, (n) => `concurrency: {per: {header: x, keysMax: ${n}}}`],
     ["signal.critical", readingMax, (n) => signal(`redis: a, critical: ${n}`)],
     ["signal.pid", gainMax, (n) => signal(`redis: a, pid: {ki: ${n}}`)],
