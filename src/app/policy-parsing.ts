@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.js";
 import type { ParsedPolicy, ParseOptions } from "../policy/parse.js";
 import { createPolicyBuilder, type Policy, type PolicyBuilder } from "../policy/policy.js";
 import type { FoundProblems } from "../policy/problem-log.js";
+import { ownFile } from "./own-file.js";
 import { isDescriptorShortage, readErrorWords } from "./policy-files.js";
 import {
   nextChunk,
@@ -147,11 +148,10 @@ function startWorker({ input, parse }: PolicyParsingOptions, limitMegabytes: num
   // It needs no environment, and the environment holds secrets.
   const resourceLimits = { maxOldGenerationSizeMb: limitMegabytes };
   const common = { workerData, env: {}, execArgv: [], resourceLimits };
-  if (!import.meta.url.endsWith(".ts")) {
-    return new Worker(new URL("./policy-worker.js", import.meta.url), common);
-  }
+  const built = ownFile("app/policy-worker.js");
+  if (built !== undefined) return new Worker(built, common);
   // Tests run the sources, and a thread does not inherit what loads TypeScript.
-  const url = new URL("./policy-worker.ts", import.meta.url);
+  const url = ownFile("app/policy-worker.ts");
   const loader = `import("tsx/esm/api").then(({ register }) => (register(), import("${url}")))`;
   return new Worker(loader, { ...common, eval: true });
 }

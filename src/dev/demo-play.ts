@@ -8,6 +8,7 @@ import { systemClock } from "../app/clock.js";
 import { loadConfig } from "../app/config.js";
 import { exitCodes, StartFailure } from "../app/failure.js";
 import { listen } from "../app/listen.js";
+import { ownFile } from "../app/own-file.js";
 import { assert, errorRows, isServiceError } from "../core/errors.js";
 import { type Running, renderBanner, renderNext, renderTry } from "./demo-banner.js";
 import { Envoy, type EnvoyEnd, type EnvoyPorts, renderEnvoyConfig } from "./demo-envoy.js";
@@ -252,7 +253,7 @@ function endless(): Promise<never> {
 
 /** A file of the example that the demo runs. */
 function exampleFile(name: string): string {
-  return fileURLToPath(new URL(`../../envoy/demo/${name}`, import.meta.url));
+  return fileURLToPath(new URL(`envoy/demo/${name}`, ownFile("package.json")));
 }
 
 /** A path as a person in this folder would write it. */
