@@ -1,8 +1,8 @@
 import { accessSync, constants, rmSync, statSync } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { systemClock } from "../app/clock.js";
-import { ownFile } from "../app/own-file.js";
+import { systemClock } from "../app/base/clock.js";
+import { ownFile } from "../app/base/own-file.js";
 import { type Install, InstallError, installsOf, runProgram, toolPath } from "./install.js";
 import { withLock } from "./lock.mjs";
 import {

@@ -1,7 +1,7 @@
-import type { Bucket } from "../core/bucket.js";
-import type { ErrorCode } from "../core/errors.js";
-import type { RepeatedRequest, RepeatedResult } from "../core/gcra.js";
-import type { LimitKey } from "../core/limit.js";
+import type { ErrorCode } from "../core/base/errors.js";
+import type { Bucket } from "../core/limits/bucket.js";
+import type { RepeatedRequest, RepeatedResult } from "../core/limits/gcra.js";
+import type { LimitKey } from "../core/limits/limit.js";
 
 /**
  * One request of a batch, asked `multiplicity` times in a row. More than once only where all of its

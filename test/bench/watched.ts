@@ -1,9 +1,9 @@
-import { systemClock, systemRandom } from "../../src/app/clock.js";
-import type { Override } from "../../src/core/override.js";
-import { OverrideTable } from "../../src/core/override-table.js";
-import { SeenCalls } from "../../src/decide/seen-calls.js";
+import { systemClock, systemRandom } from "../../src/app/base/clock.js";
+import type { Override } from "../../src/core/limits/override.js";
+import { OverrideTable } from "../../src/core/limits/override-table.js";
+import { SeenCalls } from "../../src/decide/inspect/seen-calls.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
-import type { UnaryHandler } from "../../src/wire/service.js";
+import type { UnaryHandler } from "../../src/wire/grpc/service.js";
 import { decideMany } from "./calls.js";
 import { cpuUsPer, createHandler, createPolicy, type Watched } from "./in-process.js";
 

@@ -7,15 +7,15 @@ import {
   costHitsMax,
   levelUnitsMax,
   unitsPerHit,
-} from "../../src/core/bucket.js";
+} from "../../src/core/limits/bucket.js";
 import {
   type BucketTable,
   decideRepeated,
   multiplicityMax,
   type RepeatedResult,
-} from "../../src/core/gcra.js";
-import { drainTimeUsMax, hitsMax, type LimitKey } from "../../src/core/limit.js";
-import type { Windows } from "../../src/core/window.js";
+} from "../../src/core/limits/gcra.js";
+import { drainTimeUsMax, hitsMax, type LimitKey } from "../../src/core/limits/limit.js";
+import type { Windows } from "../../src/core/limits/window.js";
 import type { StoreRequest } from "../../src/store/limit-store.js";
 import { testKey } from "../support/charges.js";
 import { enginesFor, historiesOn } from "../support/engines.js";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ceilMulDiv, floorMulDiv } from "../../src/core/exact.js";
-import { exactText } from "../../src/store/redis/exact-text.js";
+import { ceilMulDiv, floorMulDiv } from "../../src/core/base/exact.js";
+import { exactText } from "../../src/store/redis/scripts/exact-text.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { RedisServer } from "../support/redis-server.js";
 import { seedCount, seedsTimeoutMs } from "../support/seeds.js";
