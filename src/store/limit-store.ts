@@ -43,8 +43,8 @@ export interface LimitStore {
    */
   shorten?(key: LimitKey): LimitKey;
   /**
-   * Decides each request of the batch in turn, as `decideRepeated` in `core/gcra` says; one outcome
-   * a request, in order.
+   * Decides each request of the batch in turn, as `decideRepeated` in `core/limits/gcra` says; one
+   * outcome a request, in order.
    *
    * @param batch requests, none without a charge; at most `batchChargesMax` charges in all,
    * whatever their multiplicity

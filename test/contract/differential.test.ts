@@ -169,7 +169,7 @@ describe.each(enginesFor.scripts)("the take script on %s", (engine) => {
   const shared = shareTestStore(engine);
   const historyCount = seedCount(historiesOn(engine, 300));
 
-  it("decides and stores what core/gcra does, to the last bit", {
+  it("decides and stores what core/limits/gcra does, to the last bit", {
     timeout: seedsTimeoutMs(120_000),
   }, async () => {
     const { control, opened } = shared;

@@ -72,7 +72,7 @@ describe.each(enginesFor.scripts)("the script's arithmetic on %s", (engine) => {
   const runCount = seedCount(historiesOn(engine, 100));
 
   it(
-    `equals core/exact on ${runCount},000 triples`,
+    `equals core/base/exact on ${runCount},000 triples`,
     async () => {
       const control = server.client();
       const property = fc.asyncProperty(

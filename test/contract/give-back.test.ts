@@ -52,7 +52,7 @@ describe.each(enginesFor.scripts)("RedisLimitStore.giveBack() on %s", (engine) =
   }
 
   it(
-    "does what core/compensation says, to the last bit",
+    "does what core/limits/compensation says, to the last bit",
     async () => {
       let changedCount = 0;
       const property = fc.asyncProperty(

@@ -54,11 +54,11 @@ export const importRows: readonly ImportRow[] = [
   },
   // The one transport that is a library shows its sockets and sessions.
   {
-    from: "src/rpc/grpc-js*.ts",
+    from: "src/rpc/grpc-js/**",
     may: [
       ...rpcMay,
       // What unfinished requests may hold is one rule for both transports.
-      "src/wire/{partial-bytes,grpc-message,grpc-request-failures,grpc-status}.ts",
+      "src/wire/grpc/{partial-bytes,grpc-message,grpc-request-failures,grpc-status}.ts",
       "node:net",
       "node:http2",
       "node:stream",
@@ -69,7 +69,8 @@ export const importRows: readonly ImportRow[] = [
     from: "src/rpc/admin/**",
     may: [
       ...rpcMay,
-      "src/fleet/{shared-records,override-record,replica-questions}.ts",
+      "src/fleet/records/{shared-records,override-record}.ts",
+      "src/fleet/claims/replica-questions.ts",
       "npm:@connectrpc/connect",
       "npm:@connectrpc/connect/protocol",
     ],
@@ -123,7 +124,7 @@ export const importHomes: readonly { readonly what: string; readonly only: reado
   { what: "npm:@opentelemetry/*", only: ["src/app/tracing/tracing-sdk.ts"] },
   { what: "npm:pino", only: ["src/app/base/logger.ts"] },
   { what: "npm:pino-pretty", only: ["src/app/base/logger.ts"] },
-  { what: "npm:@grpc/grpc-js", only: ["src/rpc/grpc-js*.ts"] },
+  { what: "npm:@grpc/grpc-js", only: ["src/rpc/grpc-js/**"] },
   { what: "npm:@connectrpc/connect-node", only: ["src/app/admin/admin-port.ts", "src/cli/**"] },
   {
     what: "npm:@connectrpc/connect",
@@ -143,6 +144,9 @@ export const sizeMax = {
   lineColumns: 100,
   positionalParameters: 3,
 } as const;
+
+/** The most files that one folder of src holds. */
+export const folderFilesMax = 25;
 
 /** Files whose functions may take more parameters, up to how many, and why. */
 export const parameterRows: readonly {
@@ -297,12 +301,14 @@ export const topLevel: readonly string[] = [
   ".npmrc",
   "ARCHITECTURE.md",
   "CHANGELOG.md",
+  "CONTRIBUTING.md",
   "Dockerfile",
   "LICENSE",
   "README.md",
   "SECURITY.md",
   "biome.json",
   "docker-compose.yml",
+  "docs",
   "envoy",
   "k8s",
   "package-lock.json",

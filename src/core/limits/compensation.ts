@@ -22,8 +22,8 @@ export interface Compensation extends Drain {
  * still give back. A charge adds as much to D as to E. Draining takes from D at most what drains,
  * and from E at least that, as long as there is any. Giving back takes the same from both. So
  * E <= D always: no bucket ever gets emptier than if those charges had never been, and what the
- * others were admitted keeps the promise of `core/gcra`. A refund by a caller may break E <= D,
- * and then by at most what it gave back: the promise is net of those.
+ * others were admitted keeps the promise of `core/limits/gcra`. A refund by a caller may break
+ * E <= D, and then by at most what it gave back: the promise is net of those.
  *
  * Example: 5 hits charged, 10 hits a second, 0.2 s later: 3 hits.
  */

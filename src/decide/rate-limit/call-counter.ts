@@ -3,8 +3,8 @@ import type { DescriptorVerdict, Verdict } from "../../core/limits/verdict.js";
 import { descriptorOutcome } from "./answers.js";
 import type { DecisionCounters, HitCounters } from "./counters.js";
 import type { DecidedRequest } from "./decided-request.js";
-import type { Hits } from "./decision.js";
 import type { PreparedQuery } from "./prepared-query.js";
+import type { Hits } from "./query.js";
 
 /** A call that was decided. */
 export interface DecidedCall {

@@ -1,8 +1,7 @@
 import type { Verdict } from "../../core/limits/verdict.js";
 import type { DecidedRequest } from "./decided-request.js";
-import type { Hits } from "./decision.js";
 import type { PreparedQuery } from "./prepared-query.js";
-import type { RateLimitQuery } from "./query.js";
+import type { Hits, RateLimitQuery } from "./query.js";
 
 /** A call with its answer, under the active policy. */
 export interface AnsweredCall {

@@ -3,13 +3,7 @@ import type { Verdict } from "../../core/limits/verdict.js";
 import type { BatchOutcome, Waiting } from "./batcher.js";
 import type { ObservedCall } from "./decision-observer.js";
 import type { PreparedQuery } from "./prepared-query.js";
-import type { RateLimitQuery } from "./query.js";
-
-/**
- * How many hits a call asks for: the same for each descriptor, or one number a descriptor. Whole,
- * 0 to `costHitsMax`.
- */
-export type Hits = number | readonly number[];
+import type { Hits, RateLimitQuery } from "./query.js";
 
 /** One call: how much it asks for, until when, and where its answer goes. */
 export interface DecisionCall {

@@ -40,3 +40,9 @@ export const entryCountMax = 32;
 
 /** The most UTF-16 units of an entry's key and value together that operators may name. */
 export const textLengthMax = 16_384;
+
+/**
+ * How many hits a call asks for: the same for each descriptor, or one number a descriptor. Whole,
+ * 0 to `costHitsMax`.
+ */
+export type Hits = number | readonly number[];

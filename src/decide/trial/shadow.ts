@@ -10,7 +10,7 @@ import type { LimitStore } from "../../store/limit-store.js";
 import { decidedByStore, present } from "../rate-limit/answers.js";
 import { Batcher, type BatchOutcome } from "../rate-limit/batcher.js";
 import { DecisionCounters } from "../rate-limit/counters.js";
-import { chargesFor, type Hits } from "../rate-limit/decision.js";
+import { chargesFor } from "../rate-limit/decision.js";
 import type {
   AnsweredCall,
   DecisionObserver,
@@ -20,7 +20,7 @@ import { KeyRecords } from "../rate-limit/key-records.js";
 import { NewKeyGuard } from "../rate-limit/new-keys.js";
 import { PeekedRules } from "../rate-limit/peeked-rules.js";
 import { type PreparedQuery, prepareQuery } from "../rate-limit/prepared-query.js";
-import type { RateLimitQuery } from "../rate-limit/query.js";
+import type { Hits, RateLimitQuery } from "../rate-limit/query.js";
 import type { Switches } from "../rate-limit/switches.js";
 import { WindowSource } from "../rate-limit/window-source.js";
 import { ShadowBeginnings } from "./shadow-beginnings.js";

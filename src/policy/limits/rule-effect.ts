@@ -122,7 +122,7 @@ function readSeveral(
   });
 }
 
-/** State is kept by name, or by period where there is none: see `limitKey` in core/key.ts. */
+/** State is kept by name, or by period where there is none: see core/limits/key.ts. */
 function refuseSameIdentity(
   reader: NodeReader,
   { limit, node }: { readonly limit: Limit; readonly node: ParsedNode },

@@ -53,8 +53,8 @@ export type IgnoredReport =
  * Assigns quotas to Envoys that enforce them by themselves: usage comes in, assignments go out,
  * whenever there is a reason to and not only after a report.
  *
- * Source: envoy.service.rate_limit_quota.v3.RateLimitQuotaService; what Envoy makes of it, and what
- * of it, was measured on Envoy 1.40 (ARCHITECTURE.md).
+ * Source: envoy.service.rate_limit_quota.v3.RateLimitQuotaService; how Envoy behaves was
+ * measured on 1.40 (docs/internals/quotas.md).
  */
 export function createQuotaService(parts: QuotaServiceParts): ServiceHandlers {
   return {

@@ -25,7 +25,7 @@ export interface StatusRow {
   readonly http: number;
 }
 
-/** Every code of core/errors.ts with its statuses. */
+/** Every code of core/base/errors.ts with its statuses. */
 export const statusRows: Readonly<Record<ErrorCode, StatusRow>> = {
   STORE_TIMEOUT: { grpc: grpcStatuses.unavailable, http: 503 },
   STORE_UNAVAILABLE: { grpc: grpcStatuses.unavailable, http: 503 },

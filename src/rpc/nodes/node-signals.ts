@@ -305,7 +305,7 @@ function bytesOf(name: string): number {
   return followedBytes + 2 * name.length;
 }
 
-/** As `core/feedback-nodes` has it for all clusters of a service together. */
+/** As `core/feedback/feedback-nodes` has it for all clusters of a service together. */
 function demandOf(cluster: string, summary: ClusterSummary): ClusterDemand {
   const { inFlight, highInFlight = 0, overflowCount, endedCount } = summary;
   const demand = Math.max(inFlight, Math.min(1, overflowCount));

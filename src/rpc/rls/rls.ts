@@ -4,9 +4,9 @@ import type { Digest } from "../../core/collections/keyed-hash.js";
 import { costHitsMax } from "../../core/limits/bucket.js";
 import type { Verdict } from "../../core/limits/verdict.js";
 import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
-import type { DecisionCall, Hits } from "../../decide/rate-limit/decision.js";
+import type { DecisionCall } from "../../decide/rate-limit/decision.js";
 import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
-import type { RateLimitQuery } from "../../decide/rate-limit/query.js";
+import type { Hits, RateLimitQuery } from "../../decide/rate-limit/query.js";
 import type { ShedMode } from "../../decide/rate-limit/shedding.js";
 import type {
   CallContext,

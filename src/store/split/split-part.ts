@@ -12,8 +12,8 @@ export interface GivenBack {
 /** A store that holds a part of the keys, and decides only what falls under it. */
 export interface SplitPart extends LimitStore {
   /**
-   * Undoes charges, each as `core/compensation` says, by the store's own clock: however late it
-   * runs, it gives back too little rather than too much. Never repeated: it could run twice.
+   * Undoes charges, each as `core/limits/compensation` says, by the store's own clock: however late
+   * it runs, it gives back too little rather than too much. Never repeated: it could run twice.
    *
    * @param compensations at most `batchChargesMax`
    */

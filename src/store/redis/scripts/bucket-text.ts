@@ -7,7 +7,7 @@ export const keptLongerRatio = 0.25;
 /** Milliseconds; a key that is asked for at least this often is seldom given a new expiry. */
 export const keptLongerMs = 1_000;
 
-/** What a bucket takes to drain counts as at most this, about 35 years; as in `core/gcra`. */
+/** A drain time counts as at most this, about 35 years; as in `core/limits/gcra`. */
 export const drainTimeMsMax = 2 ** 50 / 1_000;
 
 /**

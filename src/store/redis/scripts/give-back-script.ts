@@ -63,7 +63,8 @@ export function decodeGivenBack(reply: unknown, compensationCount: number): Give
 }
 
 /**
- * `core/compensation` a second time, in Lua, for several charges; a contract test holds them equal.
+ * `core/limits/compensation` a second time, in Lua, for several charges; a contract test holds
+ * them equal.
  *
  * KEYS: each distinct key once. ARGV[1]: as `encodeCompensations` packs it. Replies one string that
  * `decodeGivenBack` reads. A missing bucket, or one that is not ours, has nothing to give back. A

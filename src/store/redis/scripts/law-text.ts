@@ -1,9 +1,9 @@
 import { windowText } from "./window-text.js";
 
 /**
- * Decides requests of any kind, each asked once, as `decideRequest` of `core/gcra` does: a part of
- * the take script. It is made when the first one comes that is not plain: most batches need none of
- * this.
+ * Decides requests of any kind, each asked once, as `decideRequest` of `core/limits/gcra` does: a
+ * part of the take script. It is made when the first one comes that is not plain: most batches
+ * need none of this.
  */
 export const lawText = `
   -- The charges of the request in hand, by position in it, and what was found for them.

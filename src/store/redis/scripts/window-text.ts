@@ -1,6 +1,6 @@
 /**
- * `windowAt` of `core/window` a second time, in Lua, for scripts that know `nowUs`: from when on,
- * and until when, the window counts that holds now.
+ * `windowAt` of `core/limits/window` a second time, in Lua, for scripts that know `nowUs`: from
+ * when on, and until when, the window counts that holds now.
  */
 export const windowText = `
 local function windowAt(startUs, endUs, nextEndUs)

@@ -10,10 +10,12 @@ import { useStage } from "../../../support/stage.js";
 import { createTestSources, type TestSources } from "../../../support/stats-sources.js";
 import { waitFor, within } from "../../../support/wait.js";
 
+const debugHttp = new URL("../../../../src/app/ports/debug-http.ts", import.meta.url).href;
+
 /** A debug port in a process that holds little else. */
 const smallServer = `
   import { tsImport } from "tsx/esm/api";
-  const module = ${JSON.stringify(new URL("../../../../src/app/ports/debug-http.ts", import.meta.url).href)};
+  const module = ${JSON.stringify(debugHttp)};
   const { createDebugServer } = await tsImport(module, import.meta.url);
   const server = createDebugServer({ mayProfile: async () => true, onBug: console.error });
   server.listen(0, "127.0.0.1", () => console.log(server.address().port));
