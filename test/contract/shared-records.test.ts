@@ -208,7 +208,7 @@ describe.each(enginesFor.behaviour)("RedisRecords on %s", (engine) => {
     });
     await waitFor("all are known", () => records.list("override").size === count);
     expect(records.list("override").get("r7000")?.value).toEqual({ i: 7_000 });
-    expect(toldCount).toBe(6);
+    expect(toldCount).toBe(12);
   });
 
   it("reads everything anew where it has missed more than is remembered", async () => {

@@ -178,12 +178,14 @@ function worstFamilies(byteCount: number): readonly WorstMessage[] {
   const metric = (...bytes: readonly number[]): Buffer => rawField(0x22, Buffer.of(...bytes));
   const labels = Buffer.concat(Array(Math.floor(byteCount / 2)).fill(Buffer.of(0x0a, 0)));
   const empty = Buffer.of(0x1a, 0);
+  const text = Buffer.of(0x0a, 1, 0x61);
   return [
     { what: "gauges", bytes: inFamily("upstream_rq_active", metric(0x12, 0)) },
     { what: "counters", bytes: inFamily("upstream_rq_completed", metric(0x1a, 0)) },
     { what: "times", bytes: inFamily("upstream_rq_time", metric(0x3a, 0)) },
     { what: "labels", bytes: inFamily("upstream_rq_active", metric(0x0a, 0, 0x12, 0)) },
     { what: "labels of one", bytes: inFamily("upstream_rq_active", rawField(0x22, labels)) },
+    { what: "names of a label", bytes: inFamily("upstream_rq_active", inMetric(0x0a, text)) },
     { what: "quantiles of one", bytes: inFamily("upstream_rq_time", inMetric(0x22, empty)) },
     { what: "buckets of one", bytes: inFamily("upstream_rq_time", inMetric(0x3a, empty)) },
   ];
