@@ -6,7 +6,7 @@ import { kustomizationFile } from "../../generate/base/custom-object.js";
 import type { Document } from "../../generate/base/document.js";
 import type { GeneratedPolicy, GenerateOptions, Target } from "../../generate/base/generator.js";
 import { targets } from "../../generate/base/generator.js";
-import { renderDocument } from "../../generate/base/render.js";
+import { renderDocument, ScalarTexts } from "../../generate/base/render.js";
 import { hasObjects } from "../../generate/check/check-objects.js";
 import { generate } from "../../generate/generate.js";
 import { generatedPolicy } from "../../generate/generated-policy.js";
@@ -129,8 +129,9 @@ async function runGenerate(run: Run): Promise<number> {
     await documentChecks(target, context.envoyApi),
   );
   const problems = locateProblems(found, parsed.places);
+  const scalars = new ScalarTexts();
   const files = documents.map((document) => {
-    return { path: document.path, text: renderDocument(document, { target, policy }) };
+    return { path: document.path, text: renderDocument(document, { target, policy }, scalars) };
   });
   const notMerged = leftOut(existing, documents);
   const made: Made = { run, policy, documents, files, problems, leftOut: notMerged };

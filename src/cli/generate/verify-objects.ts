@@ -60,7 +60,7 @@ export async function verifyObjects(
   const folder = await mkdtemp(join(tmpdir(), "headgate-verify-"));
   try {
     const texts = documents.filter(hasObjects).map((document) => {
-      return [document.path, document.parts.map(renderYaml)] as const;
+      return [document.path, document.parts.map((part) => renderYaml(part))] as const;
     });
     const files: string[] = [];
     for (const [name, parts] of texts) {

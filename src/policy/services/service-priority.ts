@@ -34,7 +34,11 @@ const usualPriority: PriorityPolicy = {
   trust: { anyone: false, sources: [], principals: [] },
 };
 
-/** Whether a policy leaves the paths that are neither counted nor refused as they are. */
+/**
+ * Whether a policy leaves the paths that are neither counted nor refused as they are. Nobody is
+ * warned where a gateway counts those: probes reach pods without it, and whoever else asks for
+ * them from outside had better be counted.
+ */
 export function isUsualBypass({ bypassPaths }: PriorityPolicy): boolean {
   return bypassPaths === usualPriority.bypassPaths;
 }

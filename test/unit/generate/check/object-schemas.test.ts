@@ -117,6 +117,27 @@ describe("ObjectSchemas", () => {
     expect(problemsOf("text")).toHaveLength(1);
   });
 
+  it("holds each object to all that its API says, whatever objects before it had", () => {
+    // Of a schema only what an object has is compiled.
+    const ruleOf = (spec: object) => ({
+      apiVersion: "networking.istio.io/v1",
+      kind: "DestinationRule",
+      metadata: { name: "a", namespace: "b" },
+      spec: { host: "a", ...spec },
+    });
+    expect(problemsOf(ruleOf({}))).toEqual([]);
+    expect(problemsOf(ruleOf({ subsets: [{ name: "a" }, { labels: { a: 1 } }] }))).toEqual([
+      'HG456 spec.subsets[1]: "name" is missing',
+      "HG456 spec.subsets[1].labels.a: must be string",
+    ]);
+    const lb = { simple: "RANDOM", consistentHash: { useSourceIp: true } };
+    expect(problemsOf(ruleOf({ trafficPolicy: { loadBalancer: lb } }))).not.toEqual([]);
+    expect(problemsOf(ruleOf({ subsets: [] }))).toEqual([]);
+    expect(problemsOf({ ...ruleOf({}), metadata: { namespace: "b" } })).toEqual([
+      'HG456 metadata: "name" is missing',
+    ]);
+  });
+
   it("unescapes names of a path", () => {
     const metadata = { name: "a", namespace: "b", labels: { "a/b~c": 1 } };
     const object = { apiVersion: "v1", kind: "ConfigMap", metadata };
