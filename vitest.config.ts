@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -51,7 +52,7 @@ const feedback: Kind = { name: "feedback", include: feedbackFiles, testTimeout: 
 
 /** The files that take longest; of each kind they begin first, so that none is left over alone. */
 const slowFiles = [
-  "test/unit/rpc/field-reader.decoders.test.ts",
+  "test/unit/rpc/codec/field-reader.decoders.test.ts",
   "test/simulation/fleet-loop.test.ts",
   "test/simulation/simulation.test.ts",
   "test/e2e/quota.test.ts",
@@ -59,6 +60,9 @@ const slowFiles = [
   "test/fault/hostile-envoys.test.ts",
   "test/fault/own-overload.test.ts",
 ];
+
+const goneFiles = slowFiles.filter((path) => !existsSync(new URL(path, import.meta.url)));
+if (goneFiles.length > 0) throw new Error(`files that are gone: ${goneFiles.join(", ")}`);
 
 /** In a fresh clone vitest knows no times of a run before, and goes by the sizes of files. */
 class SlowFilesFirst extends BaseSequencer {

@@ -1,5 +1,5 @@
 import { type DescEnum, type DescField, type DescOneof, ScalarType } from "@bufbuild/protobuf";
-import type { JsonPath, ReportProblem } from "./check-problem.js";
+import type { JsonPath, ReportProblem } from "../base/check-problem.js";
 import type { EnvoyApi, FieldRules } from "./envoy-api.js";
 import type { EnvoyMessage, EnvoyValue } from "./envoy-message.js";
 import { brokenRule } from "./value-rules.js";
@@ -20,8 +20,7 @@ export interface RuleCheck {
  */
 export function checkRules(message: EnvoyMessage, check: RuleCheck): void {
   const { desc, fields } = message;
-  for (const field of desc.fields) {
-    const rules = check.api.rulesOf(field);
+  for (const { field, rules } of check.api.ruledFields(desc)) {
     const value = fields.get(field.name);
     if (rules !== undefined) checkField({ message, field, rules, value }, check);
     // Rules say so of one field whose message is an example.

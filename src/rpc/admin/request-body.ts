@@ -1,9 +1,9 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression, UniversalServerRequest } from "@connectrpc/connect/protocol";
-import { isLeanJson } from "../../core/json-count.js";
-import { countParts } from "../count-parts.js";
-import { FieldReader, leanPartsMax, TooManyFieldsError } from "../field-reader.js";
+import { isLeanJson } from "../../core/base/json-count.js";
+import { countParts } from "../codec/count-parts.js";
+import { FieldReader, leanPartsMax, TooManyFieldsError } from "../codec/field-reader.js";
 import { type AdminMethod, messageBytesMax } from "./methods.js";
 
 /**
@@ -17,7 +17,7 @@ export const messageFieldsMax = 16_384;
 const partBytes = 12;
 
 /** The longest request in JSON, in bytes: to parse it takes four times as long as its message. */
-export const jsonBytesMax = 1_048_576;
+export const jsonBytesMax = 524_288;
 
 /** What is held of all unfinished requests that hold no policies, in bytes. */
 export const heldBytesMax = 16_777_216;

@@ -3,6 +3,7 @@ import {
   checkCycles,
   checkDirections,
   checkExportForms,
+  checkFolderCycles,
   checkTargetsExist,
 } from "../../tidy/imports.js";
 import { parseSource, type Source } from "../../tidy/source.js";
@@ -22,18 +23,18 @@ const directions: ReadonlyArray<readonly [from: string, specifier: string, isAll
   ["src/decide/decider.ts", "../store/memory.js", false],
   ["src/wire/frame.ts", "node:net", true],
   ["src/wire/frame.ts", "node:http2", false],
-  ["src/rpc/rls.ts", "../wire/service.js", true],
+  ["src/rpc/rls/rls.ts", "../../wire/grpc/service.js", true],
   ["src/rpc/rls.ts", "../wire/frame.js", false],
   ["src/rpc/rls.ts", "../gen/envoy/service/ratelimit/v3/rls_pb.js", true],
   ["src/rpc/rls.ts", "@bufbuild/protobuf/wkt", true],
   ["src/rpc/rls.ts", "@grpc/grpc-js", false],
-  ["src/rpc/grpc-js-transport.ts", "@grpc/grpc-js", true],
+  ["src/rpc/grpc-js/grpc-js-transport.ts", "@grpc/grpc-js", true],
   ["src/generate/istio.ts", "../rpc/rls.js", false],
   ["src/app/serve.ts", "../cli/main.js", false],
   ["src/app/serve.ts", "../gen/envoy/service/ratelimit/v3/rls_pb.js", false],
   ["src/app/serve.ts", "../rpc/rls.js", true],
   ["src/app/serve.ts", "pino", false],
-  ["src/app/logger.ts", "pino", true],
+  ["src/app/base/logger.ts", "pino", true],
   ["src/app/serve.ts", "prom-client", false],
   ["src/cli/main.ts", "commander", true],
   ["src/cli/main.ts", "../store/memory.js", false],
@@ -131,5 +132,32 @@ describe("checkCycles()", () => {
     expect(checkCycles([file("a", "b", "c"), file("b", "d"), file("c", "d"), file("d")])).toEqual(
       [],
     );
+  });
+});
+
+describe("checkFolderCycles()", () => {
+  const file = (path: string, ...imports: readonly string[]): Source =>
+    parseSource(path, imports.map((one) => `import type { A } from "${one}";`).join("\n"));
+
+  it("reports a circle of folders that is none of files", () => {
+    const found = checkFolderCycles([
+      file("src/core/limits/a.ts", "../base/b.js"),
+      file("src/core/base/b.ts"),
+      file("src/core/base/c.ts", "../limits/d.js"),
+      file("src/core/limits/d.ts"),
+    ]);
+    expect(found).toMatchObject([
+      { message: expect.stringContaining("src/core/limits -> src/core/base -> src/core/limits") },
+    ]);
+  });
+
+  it("lets folders import in one direction, and from within", () => {
+    const sources = [
+      file("src/core/limits/a.ts", "./d.js", "../base/b.js"),
+      file("src/core/base/b.ts", "./c.js"),
+      file("src/core/base/c.ts"),
+      file("src/core/limits/d.ts", "../base/c.js"),
+    ];
+    expect(checkFolderCycles(sources)).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { descriptorCountMax, entryCountMax } from "../../../../src/decide/query.js";
+import { descriptorCountMax, entryCountMax } from "../../../../src/decide/rate-limit/query.js";
 import { ExplainRequestSchema } from "../../../../src/gen/headgate/admin/v1/admin_pb.js";
 import { policyFilesMax } from "../../../../src/rpc/admin/explain-method.js";
 import {
@@ -67,7 +67,7 @@ describe("checkJson()", () => {
     const text = (length: number) => Buffer.from(`{"a":"${"x".repeat(length - 8)}"}`);
     expect(() => checkJson(text(jsonBytesMax))).not.toThrow();
     expect(() => checkJson(text(jsonBytesMax + 1))).toThrow(
-      "in JSON it has more than 1048576 bytes",
+      "in JSON it has more than 524288 bytes",
     );
   });
 

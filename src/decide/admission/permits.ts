@@ -1,0 +1,120 @@
+import { ClassCounts } from "../../core/admission/class-counts.js";
+import { assert } from "../../core/base/errors.js";
+import type { Priority } from "../../core/settings/admission-settings.js";
+
+/**
+ * Permits in use by class, and what has been asked for. A limit belongs to who asks, because it
+ * changes at any time: a lower one cancels nothing, it only lets nobody in until enough have been
+ * given back.
+ *
+ * Each taken permit is given back exactly once; `Admission` sees to that, and a count below zero
+ * fails an assert.
+ */
+export class Permits {
+  readonly #byClass = new ClassCounts();
+  #peakCount = 0;
+  #refusedCount = 0;
+
+  /** Permits taken and not given back. */
+  get inUseCount(): number {
+    return this.#byClass.from("low");
+  }
+
+  /** The same of a class and of those above it. */
+  inUseFrom(priority: Priority): number {
+    return this.#byClass.from(priority);
+  }
+
+  /** Takes one, whatever the limit is. */
+  take(priority: Priority): void {
+    this.#byClass.add(priority, 1);
+    this.#peakCount = Math.max(this.#peakCount, this.inUseCount);
+  }
+
+  /** Gives one back. */
+  giveBack(priority: Priority): void {
+    assert(this.#byClass.of(priority) > 0, "a permit is given back once");
+    this.#byClass.add(priority, -1);
+  }
+
+  /** Somebody was turned away for want of a permit, or before: counts as demand. */
+  noteRefused(): void {
+    this.#refusedCount += 1;
+  }
+
+  /** The most in use since this was called last, and how many were turned away. */
+  takeDemand(): number {
+    const demand = this.#peakCount + this.#refusedCount;
+    this.#peakCount = this.inUseCount;
+    this.#refusedCount = 0;
+    return demand;
+  }
+}
+
+/** One key's permits in use. */
+export interface KeyCount {
+  /** Where they go back to. */
+  readonly owner: KeyedPermits;
+  /** Undefined for the count that many keys share. */
+  readonly key: string | undefined;
+  inUseCount: number;
+}
+
+/** Bounds of `KeyedPermits`. */
+export interface KeyedPermitsOptions {
+  /** Permits of one key, from 1. */
+  readonly max: number;
+  /** Keys with permits in use that are told apart; new ones above share one count. */
+  readonly keysMax: number;
+}
+
+/**
+ * Permits in use by key, each key with the same limit. A key is forgotten with its last permit, so
+ * that memory is bounded by what is in flight and by `keysMax`.
+ */
+export class KeyedPermits {
+  readonly #options: KeyedPermitsOptions;
+  readonly #counts = new Map<string, KeyCount>();
+  /** For all keys that found no room: together they have one key's permits. */
+  readonly #others: KeyCount = { owner: this, key: undefined, inUseCount: 0 };
+
+  constructor(options: KeyedPermitsOptions) {
+    this.#options = options;
+  }
+
+  /** Keys told apart now. */
+  get keyCount(): number {
+    return this.#counts.size;
+  }
+
+  /** Whether the key has a permit left. */
+  hasRoom(key: string): boolean {
+    const known = this.#counts.get(key);
+    if (known !== undefined) return known.inUseCount < this.#options.max;
+    return !this.#isFull || this.#others.inUseCount < this.#options.max;
+  }
+
+  /** Takes one, whatever is in use; it goes back to what this returns. */
+  take(key: string): KeyCount {
+    const count = this.#counts.get(key) ?? (this.#isFull ? this.#others : this.#begin(key));
+    count.inUseCount += 1;
+    return count;
+  }
+
+  /** Gives one back to the count that it was taken from. */
+  giveBack(count: KeyCount): void {
+    assert(count.owner === this && count.inUseCount > 0, "a permit is given back once");
+    count.inUseCount -= 1;
+    if (count.inUseCount === 0 && count.key !== undefined) this.#counts.delete(count.key);
+  }
+
+  get #isFull(): boolean {
+    return this.#counts.size >= this.#options.keysMax;
+  }
+
+  #begin(key: string): KeyCount {
+    const count: KeyCount = { owner: this, key, inUseCount: 0 };
+    this.#counts.set(key, count);
+    return count;
+  }
+}
