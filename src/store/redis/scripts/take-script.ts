@@ -127,7 +127,7 @@ const plainText = `
 `;
 
 /**
- * The law of `core/limits/gcra` and the arithmetic of `core/base/exact` a second time, in Lua 5.1,
+ * The law of `core/limits/gcra` and the arithmetic of `core/base/safe-integer-math` a second time, in Lua 5.1,
  * for a batch of requests. Both are kept equal, step by step, by a differential test on random
  * histories.
  *
