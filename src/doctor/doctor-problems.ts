@@ -29,7 +29,7 @@ export const doctorProblemRows = {
   },
   HG504: {
     title: "No host of Headgate's cluster is healthy.",
-    remedy: "Look whether Headgate runs, at its address and port, and at the health check.",
+    remedy: "Diagnostic whether Headgate runs, at its address and port, and at the health check.",
   },
   HG505: {
     title: "Headgate says that it is not well.",
@@ -57,7 +57,7 @@ export const doctorProblemRows = {
   },
   HG511: {
     title: "Headgate runs another policy than this file.",
-    remedy: "Reload it (a refused file stays out), or name the file that is in force.",
+    remedy: "Reload it (a refused file stays out), or name the file that is active.",
   },
   HG513: {
     title: "Costs told after responses are charged otherwise than envoyproxy/ratelimit does.",
@@ -111,7 +111,7 @@ export const doctorProblemRows = {
   },
   HG542: {
     title: "The last layer is old.",
-    remedy: "Look whether Headgate's control port answers, and whether updates are rejected.",
+    remedy: "Diagnostic whether Headgate's control port answers, and whether updates are rejected.",
   },
   HG543: {
     title: "Envoy does not tell Headgate what it sees.",

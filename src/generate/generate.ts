@@ -12,7 +12,7 @@ import { generators } from "./generators.js";
 import { lintPolicy } from "./lint-policy.js";
 
 /** What is generated from what. */
-export interface GenerateWish {
+export interface GenerateRequest {
   readonly target: Target;
   readonly policy: GeneratedPolicy;
   readonly options: GenerateOptions;
@@ -29,7 +29,7 @@ export type DocumentCheck = (
  *
  * @param checks what looks at every document beside the lints of the policy itself
  */
-export function generate(wish: GenerateWish, checks: readonly DocumentCheck[]): Generated {
+export function generate(wish: GenerateRequest, checks: readonly DocumentCheck[]): Generated {
   const { target, policy } = wish;
   const { runbookUrl = policy.proxies.runbookUrl } = wish.options;
   const options = runbookUrl === undefined ? wish.options : { ...wish.options, runbookUrl };

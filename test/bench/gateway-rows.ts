@@ -55,7 +55,7 @@ const filtersAfter: readonly Json[] = [
 const asking = manyClients(users.map((user) => `${host}\r\nx-user: ${user}`));
 
 /** What most gateways are: clients of HTTP/1.1, and an upstream. */
-const usualScenarios: readonly GatewayScenario[] = [
+const defaultScenarios: readonly GatewayScenario[] = [
   // Without its header a request has no descriptor, so nobody is asked about it.
   { name: rowNames.gatewayUnasked, transport: "lane", load: manyClients([host]) },
   { name: rowNames.gatewayFloor, transport: "grpc-js", load: asking },
@@ -75,7 +75,7 @@ const turnCount = 3;
 
 /** Requests a second through a real Envoy (one worker), and whose CPU they take. */
 export async function measureGateways(order: RowsOrder): Promise<readonly GatewayRow[]> {
-  const usual = await measureInTurns(usualScenarios, order);
+  const usual = await measureInTurns(defaultScenarios, order);
   return [...usual, ...(await measureInTurns(bareScenarios, order))];
 }
 

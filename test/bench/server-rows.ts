@@ -4,11 +4,11 @@ import { RedisServer } from "../support/redis-server.js";
 import { exchangeCalls } from "./exchange-messages.js";
 import type { Row, ServerRows, SteadyRows } from "./row.js";
 import {
+  defaultLoad,
   measure,
   rateLimitCalls,
   type Scenario,
   type ScenarioLoad,
-  usualLoad,
 } from "./scenario.js";
 import {
   type BenchServer,
@@ -87,8 +87,8 @@ function callScenarios(parts: Parts): readonly Scenario[] {
     start: () => startEmptyServer({ transport, nodeOptions }),
   });
   return [
-    { name: rowNames.floor, ...empty("grpc-js"), load: usualLoad },
-    { name: rowNames.emptyLane, ...empty("lane"), load: usualLoad },
+    { name: rowNames.floor, ...empty("grpc-js"), load: defaultLoad },
+    { name: rowNames.emptyLane, ...empty("lane"), load: defaultLoad },
     ...transports.flatMap((transport) => {
       const stores = [memoryStore(parts, transport), redisStore(parts, transport)];
       return stores.flatMap(({ label, ...store }) =>
@@ -96,7 +96,7 @@ function callScenarios(parts: Parts): readonly Scenario[] {
           name: `${label}, ${keys}, ${transport}`,
           calls,
           ...store,
-          load: usualLoad,
+          load: defaultLoad,
         })),
       );
     }),
@@ -135,7 +135,7 @@ function exchangeScenarios({ nodeOptions }: Parts): readonly Scenario[] {
     name: names[transport],
     calls,
     start: () => startExchangeServer({ transport, nodeOptions }),
-    load: usualLoad,
+    load: defaultLoad,
   }));
 }
 
@@ -150,7 +150,7 @@ async function measureSteady(
     calls: hotKey.calls,
     start: () => startEmptyServer({ transport, nodeOptions }),
   });
-  const floor = { name: rowNames.floor, ...empty("grpc-js"), load: usualLoad };
+  const floor = { name: rowNames.floor, ...empty("grpc-js"), load: defaultLoad };
   const scenarios = [
     { name: rowNames.steadyFloor, ...empty("grpc-js") },
     { name: rowNames.steadyEmptyLane, ...empty("lane") },
@@ -162,7 +162,7 @@ async function measureSteady(
     calls.find(({ name }) => name === rowNames.floor) ?? (await measure(floor, order.measureMs));
   const callsPerSecond = saturated.callsPerSecond / 2;
   const load: ScenarioLoad = {
-    connectionCount: usualLoad.connectionCount,
+    connectionCount: defaultLoad.connectionCount,
     pace: { kind: "open", callsPerSecond, seed: steadySeed },
   };
   const loaded = scenarios.map((scenario) => ({ ...scenario, load }));

@@ -262,7 +262,7 @@ it.each(rows)("a caller who hangs up is no fault of ours: $stream", async (row) 
     const unread = { method: "TailDecisions", code: "unread" };
     expect(await started.metric("headgate_admin_requests_total", unread)).toBe(0);
   }
-  expect(await started.metric("headgate_bugs_total")).toBe(0);
+  expect(await started.metric("headgate_internal_errors_total")).toBe(0);
   expect(await started.app.close(0)).toBe(true);
   expect(started.events.filter(({ event }) => event === "bug")).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { systemRandom } from "../../src/app/base/clock.js";
+import { InProcessRecords } from "../../src/fleet/records/in-process-records.js";
 import { goneRecordsMax } from "../../src/fleet/records/known-records.js";
-import { LoneRecords } from "../../src/fleet/records/lone-records.js";
 import { RedisRecords } from "../../src/fleet/records/redis-records.js";
 import {
   auditBytesMax,
@@ -145,9 +145,9 @@ afterEach(() => {
   for (const records of opened.splice(0)) records.close();
 });
 
-describe("LoneRecords", () => {
-  describeChanges(() => ({ open: () => new LoneRecords(realClock) }));
-  describeBounds(() => ({ open: () => new LoneRecords(realClock) }));
+describe("InProcessRecords", () => {
+  describeChanges(() => ({ open: () => new InProcessRecords(realClock) }));
+  describeBounds(() => ({ open: () => new InProcessRecords(realClock) }));
 });
 
 describe.each(enginesFor.behaviour)("RedisRecords on %s", (engine) => {

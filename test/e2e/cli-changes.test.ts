@@ -104,7 +104,7 @@ describe("headgate apply", () => {
     expect(JSON.parse(asJson.out)).toMatchObject({ problems: [{ id: "HG142", line: 8 }] });
   });
 
-  it("puts a policy in force, of which callers know at once", async () => {
+  it("puts an active policy, of which callers know at once", async () => {
     const path = await file("two.yaml", policyOf(2));
     const asked = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "eve" }] }] };
     const { code, out } = await run("apply", path, ...because);
@@ -207,7 +207,7 @@ describe("headgate shadow, enforce and rollback", () => {
     expect([no.code, no.err]).toEqual([1, expect.stringContaining("Nothing was changed.")]);
     const { code, out } = await run("rollback", ...because);
     expect(code).toBe(0);
-    expect(out).toMatch(/^Ended beside the one in force: policy [0-9a-f]{12}, by local/);
+    expect(out).toMatch(/^Ended beside the active one: policy [0-9a-f]{12}, by local/);
     expect(out).toContain(`In force: policy ${before}`);
     expect((await run("shadow")).code).toBe(1);
     expect(await currentVersion()).toBe(before);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { runCli } from "../../src/cli/program.js";
-import { usualGenerateOptions } from "../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
 import { type AlertName, alertWords } from "../../src/generate/observe/alert-words.js";
 import { alertRules } from "../../src/generate/observe/alerts.js";
 import { renderRunbook } from "../../src/generate/observe/runbook.js";
@@ -96,7 +96,7 @@ describe("generated rules", () => {
 
   it("raise every alert that there is somewhere", () => {
     const raised = alertCases.flatMap((given) =>
-      alertRules(casePolicy(given), usualGenerateOptions).map(({ alert }) => alert),
+      alertRules(casePolicy(given), defaultGenerateOptions).map(({ alert }) => alert),
     );
     expect(Object.keys(alertWords).sort()).toEqual([...new Set<string>(raised)].sort());
   });

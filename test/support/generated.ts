@@ -5,8 +5,8 @@ import { z } from "zod";
 import { policyVersion } from "../../src/app/config/policy-files.js";
 import { readExisting } from "../../src/generate/base/existing-object.js";
 import {
+  defaultGenerateOptions,
   parseMinorVersion,
-  usualGenerateOptions,
   versionRanges,
 } from "../../src/generate/base/generate-options.js";
 import {
@@ -118,12 +118,12 @@ export function caseOptions({ folder }: GeneratedCase): GenerateOptions {
   const given = optionsShape.parse(existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {});
   const { envoyVersion, istioVersion, gatewayVersion, ...others } = given;
   const version = (name: keyof typeof versionRanges, text: string | undefined) => {
-    if (text === undefined) return usualGenerateOptions[name];
+    if (text === undefined) return defaultGenerateOptions[name];
     const parsed = parseMinorVersion(text, versionRanges[name]);
     if (parsed === undefined) throw new Error(`${file}: ${name} ${text} is not in range`);
     return parsed;
   };
-  const { form, roles, namespace, replicas, withoutClientCertificates } = usualGenerateOptions;
+  const { form, roles, namespace, replicas, withoutClientCertificates } = defaultGenerateOptions;
   return {
     envoyVersion: version("envoyVersion", envoyVersion),
     istioVersion: version("istioVersion", istioVersion),

@@ -1,4 +1,4 @@
-import { emptyWords } from "./house.js";
+import { emptyWords } from "./rules.js";
 import type { Source, Violation } from "./source.js";
 
 /** Exports of src without a docstring right before them. Overloads share the first one's. */

@@ -35,7 +35,7 @@ export class PolicyReviewer {
   }
 
   /**
-   * Reads one, and compares it with the policy in force.
+   * Reads one, and compares it with the active policy.
    *
    * @throws ServiceError OVERLOADED where too many wait, INTERNAL where it could not be read at all
    */

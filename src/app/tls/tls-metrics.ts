@@ -14,7 +14,7 @@ export function tlsMetrics(status: () => TlsStatus): {
     },
     {
       name: "headgate_tls_certificate_stale",
-      help: "1 while the newest TLS files are refused and older ones are in force.",
+      help: "1 while the newest TLS files are refused and older ones are active.",
       read: (add) => add(status().isStale ? 1 : 0),
     },
   ];

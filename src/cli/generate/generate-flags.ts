@@ -1,12 +1,12 @@
 import { type Command, Option } from "commander";
 import type { ParsedOption } from "../../app/options/option.js";
 import {
+  defaultGenerateOptions,
   formatMinorVersion,
   isNamespace,
   parseImageName,
   parseMinorVersion,
   replicasMax,
-  usualGenerateOptions,
   versionRanges,
 } from "../../generate/base/generate-options.js";
 import {
@@ -39,7 +39,7 @@ export interface GenerateFlags {
 
 /** The flags that say what is generated, and where it goes. */
 export function addGenerateFlags(command: Command): void {
-  const usual = usualGenerateOptions;
+  const usual = defaultGenerateOptions;
   const version = (flag: string, name: keyof typeof versionRanges, of: string): Option => {
     const { min, max } = versionRanges[name];
     const range = `${formatMinorVersion(min)} to ${formatMinorVersion(max)}`;
@@ -146,10 +146,10 @@ export function readGenerateOptions(
     return problem("--image is a name with a tag, or with a digest (sha256:...)");
   }
   const options: GenerateOptions = {
-    ...usualGenerateOptions,
+    ...defaultGenerateOptions,
     ...Object.fromEntries(versions),
     form,
-    roles: role === "both" ? usualGenerateOptions.roles : [role],
+    roles: role === "both" ? defaultGenerateOptions.roles : [role],
     namespace,
     replicas: count,
     withoutClientCertificates,

@@ -22,13 +22,13 @@ interface ApplyFlags {
   readonly yes?: true;
 }
 
-/** Adds `headgate apply`: puts a policy in force, or beside the one in force. */
+/** Adds `headgate apply`: puts an active policy, or beside the active one. */
 export function addApply(program: Command, context: CommandContext): void {
   const command = program
     .command("apply")
-    .description("put a policy in force on all replicas, or beside the one in force")
+    .description("put an active policy on all replicas, or beside the active one")
     .argument("<FILE...>", "policy files and directories, together one policy")
-    .option("--shadow", "beside the one in force: it decides nothing, and is reported on")
+    .option("--shadow", "beside the active one: it decides nothing, and is reported on")
     .option("--dry-run", "only say what would change")
     .option("--reason <TEXT>", "why, for the audit log; needed but for --dry-run")
     .option("--expected-version <VERSION>", "of the policy that is replaced; default: as it is")
@@ -85,14 +85,14 @@ async function apply(
   if (context.terminal.canAsk && flags.yes !== true) {
     context.output.err(["It changes:", ...drawChanges(trial.changes)].join("\n"));
   }
-  const where = flags.shadow === true ? "Run it beside the policy in force" : "Put it in force";
+  const where = flags.shadow === true ? "Run it beside the active policy" : "Put it in force";
   await confirm(context, flags.yes, `${where} (${many(trial.changes.length, "change")})?`);
   const answer = await client.policies.applyPolicy({
     ...request,
     reason: flags.reason ?? "",
     dryRun: false,
   });
-  const how = flags.shadow === true ? "Beside the one in force" : "In force";
+  const how = flags.shadow === true ? "Beside the active one" : "In force";
   printer.print(ApplyPolicyResponseSchema, answer, (applied) => [
     ...(applied.problems.length > 0 ? drawProblems(applied.problems) : drawApplied(applied, how)),
     ...(applied.changes.length > 0 ? ["It changes:", ...drawChanges(applied.changes)] : []),

@@ -13,11 +13,11 @@ import { policyText } from "../policy/policy-report.js";
 import type { CommandContext } from "../terminal/context.js";
 import { nothingBeside } from "./shadow.js";
 
-/** Adds `headgate enforce`: what was tried beside the policy in force takes its place. */
+/** Adds `headgate enforce`: what was tried beside the active policy takes its place. */
 export function addEnforce(program: Command, context: CommandContext): void {
   const command = program
     .command("enforce")
-    .description("put the policy that runs beside the one in force in its place");
+    .description("put the policy that runs beside the active one in its place");
   addAdminCommandFlags(addChangeFlags(command, "of the policy that is replaced; default: as it is"))
     .addHelpText(
       "before",

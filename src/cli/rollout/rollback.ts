@@ -20,7 +20,7 @@ import { safeText } from "../terminal/quantity.js";
 export function addRollback(program: Command, context: CommandContext): void {
   const command = program
     .command("rollback")
-    .description("put an earlier policy in force, or end the one that runs beside")
+    .description("put an earlier active policy, or end the one that runs beside")
     .argument("[VERSION]", "which one (`headgate history`); default: the one before");
   addAdminCommandFlags(addChangeFlags(command, "of the policy that is replaced; default: as it is"))
     .addHelpText(
@@ -56,7 +56,7 @@ async function rollBack(
     reason: flags.reason,
   });
   printer.print(RollBackPolicyResponseSchema, answer, ({ policy }) => [
-    ...(ended === undefined ? [] : [`Ended beside the one in force: ${policyText(ended)}`]),
+    ...(ended === undefined ? [] : [`Ended beside the active one: ${policyText(ended)}`]),
     ...(policy === undefined ? [] : [`In force: ${policyText(policy)}`]),
   ]);
   return undefined;
@@ -64,7 +64,7 @@ async function rollBack(
 
 /** Without a version it ends what runs beside, and does nothing else, where something does. */
 function questionOf(version: string | undefined, ended: PolicyVersion | undefined): string {
-  if (ended !== undefined) return `End ${policyText(ended)}, which runs beside the one in force?`;
+  if (ended !== undefined) return `End ${policyText(ended)}, which runs beside the active one?`;
   return version === undefined
     ? "Go back to the policy before?"
     : `Go back to policy ${safeText(version)}?`;

@@ -84,7 +84,7 @@ export class FeedbackSteps {
   }
 
   /**
-   * A step is in force when limit and shares have come to it, Envoys have said so, and what they
+   * A step is active when limit and shares have come to it, Envoys have said so, and what they
    * let in before is gone: of that no Envoy's share says anything.
    */
   #awaitStep(stepMs: number, view: StepView): void {

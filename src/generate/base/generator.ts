@@ -67,7 +67,7 @@ export interface ImageName {
 }
 
 /** Where in a policy something is wrong for a target. */
-export interface PolicySpot {
+export interface PolicyLocation {
   /** Undefined: `proxies`, or the policy as a whole. */
   readonly service: string | undefined;
   /** Names from the service (or from `spec`) down, such as ["circuitBreakers", "retryBudget"]. */
@@ -78,7 +78,7 @@ export interface PolicySpot {
 export interface GenerateProblem {
   /** `HG3xx`: not expressible; `HG4xx`: a lint. Rows in `generate-problems.ts`. */
   readonly id: string;
-  readonly spot: PolicySpot;
+  readonly spot: PolicyLocation;
   readonly message: string;
   /** The nearest thing that can be had, or what to do. */
   readonly hint: string;

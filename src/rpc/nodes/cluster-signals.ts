@@ -113,7 +113,7 @@ export class ClusterSignals {
   /**
    * What has come since this was called last.
    *
-   * @param highThreshold of the breaker at HIGH, as it is in force; undefined: not known
+   * @param highThreshold of the breaker at HIGH, as it is active; undefined: not known
    */
   take(nowMs: number, highThreshold?: number): ClusterSummary {
     const high = this.#high.take(highThreshold);

@@ -10,7 +10,7 @@ import type { AdsEnd, AdsEndReason, AdsStream, OpenAdsStream } from "./ads-strea
 
 /** What became of a set of resources. */
 export type SetVerdict =
-  /** It is in force. `isRepeated`: it was in force, or refused, before it came again. */
+  /** It is active. `isRepeated`: it was active, or refused, before it came again. */
   | { readonly kind: "accepted"; readonly isRepeated: boolean }
   | { readonly kind: "refused"; readonly reason: string; readonly isRepeated: boolean };
 

@@ -181,7 +181,7 @@ describe("headgate shadow", () => {
     const none = await AdminServer.start({
       policies: {
         getShadowReport: () => {
-          throw new ConnectError("no policy runs beside the one in force", Code.NotFound);
+          throw new ConnectError("no policy runs beside the active one", Code.NotFound);
         },
       },
     });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { castRows, nullRows } from "../../tidy/house.js";
+import { castRows, nullRows } from "../../tidy/rules.js";
 import { parseSource } from "../../tidy/source.js";
 import {
   checkCasts,

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { formatJsonPath } from "../../../../src/generate/base/check-problem.js";
-import { usualGenerateOptions } from "../../../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../../../src/generate/base/generate-options.js";
 import { type PlainValue, plainTree } from "../../../../src/generate/base/plain-tree.js";
 import { generateCase, generatedCases } from "../../../support/generated.js";
 import { readSchemas } from "../../../support/object-schemas.js";
@@ -17,7 +17,7 @@ for (const given of generatedCases()) {
   }
 }
 
-function problemsOf(object: unknown, versions = usualGenerateOptions): readonly string[] {
+function problemsOf(object: unknown, versions = defaultGenerateOptions): readonly string[] {
   const plain: PlainValue = JSON.parse(JSON.stringify(object));
   return schemas.problems(plain, versions).map(({ id, path, message }) => {
     return `${id} ${formatJsonPath(path)}: ${message}`;
@@ -99,7 +99,7 @@ describe("ObjectSchemas", () => {
       spec: { host: "a", trafficPolicy: { retryBudget: { percent: 20 } } },
     };
     expect(problemsOf(object)).toEqual([]);
-    const old = { ...usualGenerateOptions, istioVersion: { major: 1, minor: 26 } };
+    const old = { ...defaultGenerateOptions, istioVersion: { major: 1, minor: 26 } };
     expect(problemsOf(object, old)).toEqual([
       'HG456 spec.trafficPolicy.retryBudget: "retryBudget" is no name that its API has here',
     ]);

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readGenerateOptions } from "../../../../src/cli/generate/generate-flags.js";
-import { usualGenerateOptions } from "../../../../src/generate/base/generate-options.js";
+import { defaultGenerateOptions } from "../../../../src/generate/base/generate-options.js";
 import { type AlertName, alertWords } from "../../../../src/generate/observe/alert-words.js";
 import { alertRules, generateAlerts } from "../../../../src/generate/observe/alerts.js";
 import { watchedClusters } from "../../../../src/generate/observe/envoy-alerts.js";
@@ -173,7 +173,7 @@ describe("alertRules()", () => {
 describe("generateAlerts()", () => {
   it("leads from each alert to its section of the runbook", () => {
     const runbookUrl = "https://runbooks.example/headgate";
-    const { documents } = generateAlerts(policy, { ...usualGenerateOptions, runbookUrl });
+    const { documents } = generateAlerts(policy, { ...defaultGenerateOptions, runbookUrl });
     const rendered = JSON.stringify(documents[0]?.parts);
     const runbook = String(documents.find(({ path }) => path === "runbook.md")?.parts[0]);
     for (const { alert } of rules) {
