@@ -29,7 +29,7 @@ export const doctorProblemRows = {
   },
   HG504: {
     title: "No host of Headgate's cluster is healthy.",
-    remedy: "Diagnostic whether Headgate runs, at its address and port, and at the health check.",
+    remedy: "Look whether Headgate runs, at its address and port, and at the health check.",
   },
   HG505: {
     title: "Headgate says that it is not well.",
@@ -111,7 +111,7 @@ export const doctorProblemRows = {
   },
   HG542: {
     title: "The last layer is old.",
-    remedy: "Diagnostic whether Headgate's control port answers, and whether updates are rejected.",
+    remedy: "Look whether Headgate's control port answers, and whether updates are rejected.",
   },
   HG543: {
     title: "Envoy does not tell Headgate what it sees.",

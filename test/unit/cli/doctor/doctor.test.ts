@@ -41,7 +41,7 @@ describe("headgate doctor", () => {
     const [title, seen, todo] = out.split("\n").slice(1);
     expect(title).toContain("✗ HG504 No host of Headgate's cluster is healthy. (error)");
     expect(seen).toContain("seen: 0 of 1 hosts of headgate are healthy");
-    expect(todo).toContain("do:   Diagnostic whether Headgate runs");
+    expect(todo).toContain("do:   Look whether Headgate runs");
   });
 
   it("answers programs in JSON and YAML", async () => {
