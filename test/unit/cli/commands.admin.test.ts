@@ -188,6 +188,6 @@ describe("headgate shadow", () => {
     const { code, err } = await captureCli(["shadow"], { env: { HEADGATE_ADMIN_URL: none.url } });
     await none.close();
     expect(code).toBe(1);
-    expect(err).toContain("`headgate apply --shadow` puts one there");
+    expect(err).toContain("`headgate apply --shadow`");
   });
 });
