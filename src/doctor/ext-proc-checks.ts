@@ -144,7 +144,8 @@ function checkPriorities(
         ({ name, isDisabled }) => name.startsWith(priorityFilterName) && !isDisabled,
       );
       if (isRemoved) return [];
-      const seen = `nothing before ${shownName(filterName(headgateFilter))} removes callers' priority header`;
+      const name = shownName(filterName(headgateFilter));
+      const seen = `nothing before ${name} removes callers' priority header`;
       return [{ kind: "finding", id, severity: "warning", seen }];
     });
   return findingsOr(findings, { id, seen: "priority headers of strangers are removed first" });

@@ -46,7 +46,8 @@ function lookForFilters(
     const seen = "the policy's services have admission, and no ext_proc filter asks for it";
     missing.push({ kind: "finding", id, severity: "error", seen });
   }
-  const seen = `asked by: ${filters.map((headgateFilter) => shownName(filterName(headgateFilter))).join(", ")}`;
+  const names = filters.map((headgateFilter) => shownName(filterName(headgateFilter)));
+  const seen = `asked by: ${names.join(", ")}`;
   return findingsOr(missing, { id, seen });
 }
 

@@ -140,7 +140,7 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     expect(next.makers[0]?.start.lastSnapshot?.services.get("orders")?.limit).toBe(limit);
   });
 
-  it("refuses the snapshot of a leader that others have replaced while it stood still", async () => {
+  it("refuses the snapshot of a leader that was replaced while it stood still", async () => {
     const { fleet, endLease } = createFleet();
     const [leader, next] = await joinThree(fleet);
     await endLease();

@@ -106,8 +106,8 @@ export class LoopReplica {
 
 /**
  * Replicas that share one loop over a real store, each moved by hand. Whatever happens, no replica
- * hands out a snapshot below one that it has handed out before, and each snapshot that the store takes is
- * above the one before.
+ * hands out a snapshot below one that it has handed out before, and each snapshot that the store
+ * takes is above the one before.
  */
 export class LoopFleet {
   readonly #parts: LoopFleetParts;

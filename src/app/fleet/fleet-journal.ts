@@ -42,14 +42,17 @@ export class FleetJournal {
       case "leaseLost":
         this.#logger.warn(
           { ...line, remedy: remedyOf(event.code) },
-          "The store cannot be asked who leads: snapshots grow old, and then Envoys' defaults hold.",
+          "The store cannot be asked who leads. Envoys fall back to their configured limits soon.",
         );
         break;
       case "leaseFound":
         this.#logger.info(line, "The store can be asked who leads again.");
         break;
       case "snapshotLost":
-        this.#logger.warn(line, "No snapshot holds: Envoys go back to their configured defaults.");
+        this.#logger.warn(
+          line,
+          "Lost the fleet snapshot: Envoys fall back to their configured limits.",
+        );
         break;
       case "fleetUnreadable":
         this.#logger.warn(
@@ -58,7 +61,7 @@ export class FleetJournal {
         );
         break;
       case "snapshotFound":
-        this.#logger.info(line, "A snapshot holds again.");
+        this.#logger.info(line, "The fleet snapshot holds again.");
         break;
     }
   }

@@ -33,7 +33,7 @@ function leaderGauges(status: ReadStatus): readonly ReadMetric[] {
     },
     {
       name: "headgate_fleet_snapshot_age_seconds",
-      help: "How long ago the newest snapshot was made that is known here; absent before the first.",
+      help: "Age of the newest snapshot that is known here; absent before the first.",
       read: (add) => {
         const ageMs = status()?.ageMs;
         if (ageMs !== undefined) add(ageMs / 1_000);
@@ -163,7 +163,7 @@ function counters(status: ReadStatus): readonly ReadMetric[] {
     },
     {
       name: "headgate_fleet_left_out_total",
-      help: "Rows of reports, whole reports, and services of snapshots, for which there was no room.",
+      help: "Rows of reports, whole reports, and services of snapshots that had no room.",
       read: (add) => add(status()?.counts.leftOut ?? 0),
     },
   ];

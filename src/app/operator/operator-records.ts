@@ -36,7 +36,7 @@ export interface OperatorRecords {
 
 /**
  * Opens the records beside the limits: in the same Redis, or in this process where it shares its
- * store with nobody. What was known last stays in force while the store is away.
+ * store with nobody. What was known last stays active while the store is away.
  */
 export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecords {
   const { clock, logger, config } = parts;
@@ -152,7 +152,7 @@ function logRecords(
   }
   logger.warn(
     { ...line, remedy: remedyOf(event.code) },
-    "What operators change cannot be read from the store: what was known last stays in force.",
+    "What operators change cannot be read from the store: what was known last stays active.",
   );
 }
 
@@ -163,7 +163,7 @@ export function overrideMetrics(
   return [
     {
       name: "headgate_overrides",
-      help: "Overrides in force, as this replica knows them.",
+      help: "Active overrides, as this replica knows them.",
       read: (add) => add(overrides.current().size),
     },
     {

@@ -37,7 +37,7 @@ export interface PolicyOperationsParts {
 export interface PolicyOperations {
   /** What gates go by. */
   readonly gates: GateRegistry;
-  /** The policy that runs beside the active one. */
+  /** The shadow policy. */
   readonly shadow: PolicyShadow;
   readonly policyAdmin: PolicyAdmin;
   readonly gateAdmin: GateAdmin;

@@ -24,7 +24,7 @@ export type Reviewed =
   | { readonly kind: "policy"; readonly policy: Policy; readonly changes: readonly string[] }
   | { readonly kind: "problems"; readonly review: PolicyReview };
 
-/** Reads policies that somebody wants to put in force, one after the other. */
+/** Reads policies that somebody wants to activate, one after the other. */
 export class PolicyReviewer {
   readonly #parts: PolicyReviewerParts;
   #reviewing: Promise<unknown> = Promise.resolve();

@@ -66,8 +66,8 @@ interface Running {
 
 /**
  * Runs the candidate that shared records name beside the active policy, on this replica, and
- * tells the registries of the run each second what it has counted. Ends with the record, when it is in
- * force itself, and when nobody has looked at its report for an hour.
+ * tells the registries of the run each second what it has counted. Ends with the record, when it is
+ * active itself, and when nobody has looked at its report for an hour.
  */
 export class PolicyShadow {
   readonly #parts: PolicyShadowParts;
@@ -195,7 +195,7 @@ export class PolicyShadow {
     const sums: LedgerSums = new Map();
     this.#running = { stored, run, sums, unsent: undefined, hasBegun: false };
     const { version } = stored;
-    logger.info({ event: "shadowBegan", version }, "A policy runs beside the active one.");
+    logger.info({ event: "shadowBegan", version }, "A shadow policy runs.");
     void this.#tell();
   }
 
@@ -205,7 +205,7 @@ export class PolicyShadow {
     running.run.close();
     this.#running = undefined;
     const { version } = running.stored;
-    this.#parts.logger.info({ event: "shadowEnded", version }, "No policy runs beside any more.");
+    this.#parts.logger.info({ event: "shadowEnded", version }, "The shadow policy has ended.");
   }
 
   #takeAway({ recordVersion }: StoredShadow): void {
@@ -309,7 +309,9 @@ function differences({ newlyDeniedCount, newlyAllowedCount }: ShadowRule): numbe
   return newlyDeniedCount + newlyAllowedCount;
 }
 
-/** What a name in the registries is of; none for what no rule has, or nobody of ours has written. */
+/**
+ * What a name in the registries is of; none for what no rule has, or nobody of ours has written.
+ */
 function partsOf(name: string): readonly string[] {
   if (!name.startsWith("[")) return [];
   let parts: unknown;

@@ -42,7 +42,7 @@ type Asked = ChangeRequest & { readonly expectedVersion: string };
 
 /**
  * Changes of the policy by operators. What is applied is kept in shared records: whoever follows
- * them puts it in force. Two who change at a time do not overwrite each other: both have said which
+ * them activates it. Two who change at a time do not overwrite each other: both have said which
  * version they replace, and the second one is told that it is another.
  */
 export class PolicyAdmin implements PolicyAdministration {
@@ -184,14 +184,14 @@ export class PolicyAdmin implements PolicyAdministration {
     return this.#parts.shadow.report();
   }
 
-  /** Why nothing can be put in force here; undefined: it can. */
+  /** Why nothing can be activated here; undefined: it can. */
   #refusal(): Extract<PolicyChange, { kind: "refused" }> | undefined {
     const { origin } = this.#parts.policies;
     if (origin === "store") return undefined;
     const place = origin === "xds" ? "the control plane" : "its files";
     const why =
       `The policy comes from ${place}: change it there, or start with ` +
-      "HEADGATE_POLICY_SOURCE=store. It can run beside the active one (shadow).";
+      "HEADGATE_POLICY_SOURCE=store. It can run as the shadow policy.";
     return { kind: "refused", why };
   }
 
@@ -263,7 +263,7 @@ export class PolicyAdmin implements PolicyAdministration {
 
 const noShadow: PolicyChange = {
   kind: "refused",
-  why: "No policy runs beside the active one.",
+  why: "There is no shadow policy.",
 };
 
 function conflictWith(current: PolicyVersion | undefined): PolicyChange {

@@ -23,7 +23,7 @@ export type RepositoryOutcome =
   | "full";
 
 /**
- * The policies of shared records: the active one, those before it, and the one that runs beside.
+ * The policies of shared records: the active one, those before it, and the shadow policy.
  * A policy's texts have a record of their own; another record names those that are kept. Whoever
  * writes that one last puts an active policy.
  */
@@ -45,7 +45,7 @@ export class PolicyRepository {
     return current.kind === "found" && current.value.version === version;
   }
 
-  /** The one that runs beside; undefined: none, or none that can be read. */
+  /** The shadow policy; undefined: none, or none that can be read. */
   shadow(): StoredShadow | undefined {
     const shadow = readShadow(this.#records);
     return shadow.kind === "found" ? shadow.value : undefined;
@@ -84,7 +84,7 @@ export class PolicyRepository {
   }
 
   /**
-   * Keeps a policy as the one that runs beside, in place of another.
+   * Keeps a policy as the shadow policy, in place of another.
    *
    * @param facts `run`: names this run, as no other was named
    * @throws as `put`
@@ -99,7 +99,7 @@ export class PolicyRepository {
   }
 
   /**
-   * Takes away the one that runs beside, where it still is this one.
+   * Takes away the shadow policy, where it still is this one.
    *
    * @throws as `put`
    */

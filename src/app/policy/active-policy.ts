@@ -119,7 +119,7 @@ export class ActivePolicy implements PolicyFeed {
       const { version } = this.#policy;
       this.#logger.error(
         { event: "policyRefused", cause: refusal.cause, keptVersion: version },
-        `The new policy is refused, and the old one stays in force:\n${refusal.report}`,
+        `The new policy is refused, and the old one stays active:\n${refusal.report}`,
       );
     }
     return { kind: "refused", ...refusal };

@@ -15,10 +15,10 @@ export const policiesKeptMax = 20;
 /** The record that says which policy is active. */
 export const currentId = "current";
 
-/** The record of the policy that runs beside it. */
+/** The record of the shadow policy. */
 export const shadowId = "shadow";
 
-/** The record of a policy that is, or was, in force. */
+/** The record of a policy that is, or was, active. */
 export function versionId(number: number): string {
   return `v.${number}`;
 }
@@ -37,7 +37,7 @@ export interface StoredPolicy extends PolicyVersion {
   readonly restoredEpochMs?: number;
 }
 
-/** A policy that runs beside the active one. */
+/** The shadow policy. */
 export interface StoredShadow extends StoredPolicy {
   /** Names its counts, and the space of its buckets: another one for each run. */
   readonly run: string;
@@ -86,7 +86,7 @@ function readPolicy(
   return record && policyFromJson(record);
 }
 
-/** The policy that runs beside the active one. */
+/** The shadow policy. */
 export function readShadow(records: Pick<SharedRecords, "list">): ReadRecord<StoredShadow> {
   const record = records.list("policy").get(shadowId);
   if (record === undefined) return { kind: "none" };
@@ -98,7 +98,7 @@ export function readShadow(records: Pick<SharedRecords, "list">): ReadRecord<Sto
   return { kind: "found", value: { ...policy, run, recordVersion: record.version } };
 }
 
-/** A policy as a record has it; `run` for one beside the active one. */
+/** A policy as a record has it; `run` for the shadow policy. */
 export function policyToJson(policy: StoredPolicy, run?: string): JsonObject {
   const { version, appliedEpochMs, restoredEpochMs, author, reason, files, source } = policy;
   return {

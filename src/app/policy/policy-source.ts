@@ -174,7 +174,7 @@ export class StoredPolicies implements PolicyFeed {
     if (this.isStored) return;
     this.#parts.logger.error(
       { event: "policyRefused", cause, keptVersion: this.current()?.version },
-      `The policy of the store is refused, and that of the files stays in force:\n${report}`,
+      `The policy of the store is refused, and that of the files stays active:\n${report}`,
     );
   }
 }

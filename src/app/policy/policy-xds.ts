@@ -175,7 +175,7 @@ export class XdsPolicies implements PolicyFeed {
       const sentence =
         this.current() === undefined
           ? "The control plane cannot be reached, and there is no policy yet; it is tried again."
-          : "The control plane is away: the policy stays in force, and it is tried again.";
+          : "The control plane is away: the policy stays active, and it is tried again.";
       logger.warn({ event: "xdsDisconnected", ...facts }, sentence);
     } else {
       const { waitMs } = event;

@@ -124,7 +124,7 @@ class AccessFile {
     if (!isFirst) {
       this.#logger.error(
         { event: "adminAccessRefused", problems: parsed.problems },
-        "The new access list is wrong, and the old one stays in force.",
+        "The new access list is wrong, and the old one stays active.",
       );
     }
     return parsed.problems;

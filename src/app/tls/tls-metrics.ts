@@ -9,7 +9,7 @@ export function tlsMetrics(status: () => TlsStatus): {
   const gauges: readonly ReadMetric[] = [
     {
       name: "headgate_tls_certificate_expiry_timestamp_seconds",
-      help: "When the gRPC port's certificate in force expires.",
+      help: "When the gRPC port's active certificate expires.",
       read: (add) => add(status().expiryEpochUs / 1_000_000),
     },
     {

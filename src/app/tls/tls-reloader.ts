@@ -20,16 +20,16 @@ export type TlsLook =
 
 /** What is known of the certificate, for metrics. */
 export interface CertificateStatus {
-  /** The end of the certificate in force, in microseconds since 1970; 0 before the first one. */
+  /** The end of the active certificate, in microseconds since 1970; 0 before the first one. */
   readonly expiryEpochUs: number;
-  /** Whether the newest files are refused, and older ones in force. */
+  /** Whether the newest files are refused, and older ones active. */
   readonly isStale: boolean;
   readonly loadedCount: number;
   readonly refusedCount: number;
 }
 
 /**
- * Keeps the TLS material in force: loads it, watches its files and hands on what is new. Files that
+ * Keeps the TLS active material: loads it, watches its files and hands on what is new. Files that
  * are wrong, or only half written, change nothing but the log and the status, until good ones come.
  */
 export class TlsReloader {
@@ -128,7 +128,7 @@ export class TlsReloader {
       const keptExpires = isoTime(this.#active.expiryEpochUs);
       this.#parts.logger.error(
         { event: "tlsCertificateRefused", problems, keptExpires },
-        "The new TLS files are refused, and the old ones stay in force; they are looked at again " +
+        "The new TLS files are refused, and the old ones stay active; they are looked at again " +
           `when they change:\n  ${problems.join("\n  ")}`,
       );
     }

@@ -55,11 +55,12 @@ export function lapsedSnapshot(snapshot: ShareSnapshot): ShareSnapshot {
  *   (`ShareLedger`). They add up to no more than the larger of the limit and the number of Envoys,
  *   but for identities that have more Envoys than their part of the limit.
  * - **Silence.** An Envoy whose numbers stop is not added up any more; it keeps its share until its
- *   lease is over. A service without Envoys is left out of the snapshot, so that configured defaults
+ * lease is over. A service without Envoys is left out of the snapshot, so that configured defaults
  *   hold.
  * - **Many Envoys.** Each has one permit at least. Where a limit is less than about 2.5 permits an
  *   Envoy, a dip cannot be told to them, and the latency without queueing is not measured anew.
- * - **A new leader** begins with the last snapshot: the same limits, the same shares, and no room to
+ * - **A new leader** begins with the last snapshot: the same limits, the same shares, and no room
+ * to
  *   grow before Envoys have told what they hold. Of a snapshot that holds no more it has the limits
  *   (`lapsedSnapshot`).
  */

@@ -3,7 +3,7 @@ import { sampleWindowMsMax, sampleWindowRttCount } from "../concurrency/sample-w
 /** What a fleet does when it is asked, as far as steps of its limit show in that. */
 export interface StepView {
   readonly nowMs: number;
-  /** In force as decided; a whole number from 1. */
+  /** Active as decided; a whole number from 1. */
   readonly limit: number;
   readonly inFlight: number;
   /** When the oldest of that was true. */

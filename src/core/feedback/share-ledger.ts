@@ -45,8 +45,9 @@ const keepRatio = 0.1;
  *
  * An Envoy may hold its share; what was its share before, until it is known to hold less; and its
  * configured default, when nobody has renewed what it has for so long that it may have expired.
- * What is known must have been seen `snapshotSpreadMs` after the share was taken back: until then some
- * replica may still hand out the old one, to an Envoy that changes from one replica to another.
+ * What is known must have been seen `snapshotSpreadMs` after the share was taken back: until then
+ * some replica may still hand out the old one, to an Envoy that changes from one replica to
+ * another.
  *
  * Of an Envoy that somebody else has given its share nobody knows what it was before, until it
  * says so. But whoever gave it has counted it together with the shares of all others: so as long as

@@ -341,7 +341,7 @@ export class Decider {
     // The first who still waits of those who asked the same remembers for all of them.
     if (!isPlain || result.grantedCount >= askedCount || result === this.#remembered) return;
     this.#remembered = result;
-    // What was asked under limits that are gone teaches nothing about those in force.
+    // What was asked under limits that are gone teaches nothing about the active ones.
     if (!this.#mayRemember(prepared)) return;
     const { asks } = prepared;
     const { results, nowUs } = result;

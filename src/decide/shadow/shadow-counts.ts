@@ -17,7 +17,7 @@ export interface RuleDifference {
   beganEmptyCount: number;
 }
 
-/** What a policy beside the active one would have decided otherwise. */
+/** What a shadow policy would have decided otherwise. */
 export interface ShadowCounts {
   /** Calls that were compared. */
   comparedCount: number;

@@ -83,10 +83,10 @@ export class RedisLedger implements ShadowLedger {
 }
 
 /**
- * Adds an entry. KEYS: the registries of the run, a hash. ARGV: the replica, the number of its entry,
- * "1" where the run begins, "1" where somebody has looked, for how many ms to keep the registries, the
- * most names, then names and counts by turns. Answers names and sums by turns, a line each; nothing
- * where the run is over.
+ * Adds an entry. KEYS: the registries of the run, a hash. ARGV: the replica, the number of its
+ * entry, "1" where the run begins, "1" where somebody has looked, for how many ms to keep the
+ * registries, the most names, then names and counts by turns. Answers names and sums by turns, a
+ * line each; nothing where the run is over.
  */
 const ledgerScript: StoreScript = {
   name: "shadow-add",

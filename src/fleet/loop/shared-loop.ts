@@ -72,8 +72,8 @@ export const snapshotEveryMs = 1_000;
 export const quietReportMs = 1_500;
 
 /**
- * The loop of a fleet: every replica puts what it knows into the store, the leader makes a snapshot of
- * it, and every replica hands that out. Without the store nobody leads, and snapshots grow old.
+ * The loop of a fleet: every replica puts what it knows into the store, the leader makes a snapshot
+ * of it, and every replica hands that out. Without the store nobody leads, and snapshots grow old.
  */
 export class SharedLoop {
   readonly board: SnapshotHolder;

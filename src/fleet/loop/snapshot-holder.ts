@@ -33,8 +33,8 @@ export interface SnapshotHolderOptions {
 export const snapshotAgeMsMax = defaultLayerTtlMs;
 
 /**
- * The snapshot that holds at one replica. Once a snapshot of some term was seen, none of an older term
- * is handed out, nor an older snapshot of the same one.
+ * The snapshot that holds at one replica. Once a snapshot of some term was seen, none of an older
+ * term is handed out, nor an older snapshot of the same one.
  */
 export class SnapshotHolder {
   readonly #options: SnapshotHolderOptions;

@@ -55,10 +55,11 @@ return table.concat(parts)
 };
 
 /**
- * Puts a new snapshot in the place of the one before. KEYS: the lease, the snapshot, its rank. ARGV: the
- * term and the name of the leader, the snapshot's version, how long it is kept in ms, the snapshot.
- * Answers 1, or 0 to one who does not hold the lease, or whose snapshot is older than the one there
- * is: nothing is written then. The same snapshot twice is well, since a call may be repeated.
+ * Puts a new snapshot in the place of the one before. KEYS: the lease, the snapshot, its rank.
+ * ARGV: the term and the name of the leader, the snapshot's version, how long it is kept in ms, the
+ * snapshot. Answers 1, or 0 to one who does not hold the lease, or whose snapshot is older than the
+ * one there is: nothing is written then. The same snapshot twice is well, since a call may be
+ * repeated.
  */
 export const publishScript: StoreScript = {
   name: "fleet-publish",
@@ -86,8 +87,8 @@ return 1
 };
 
 /**
- * The newest snapshot. KEYS: the snapshot. Answers a line with its age in ms and its rank, and the snapshot;
- * nothing where there is none.
+ * The newest snapshot. KEYS: the snapshot. Answers a line with its age in ms and its rank, and the
+ * snapshot; nothing where there is none.
  */
 export const fetchScript: StoreScript = {
   name: "fleet-fetch",

@@ -87,8 +87,8 @@ export class SnapshotStore {
   }
 
   /**
-   * Puts a snapshot in the place of the one before. False where the store knows another leader, or a
-   * newer snapshot.
+   * Puts a snapshot in the place of the one before. False where the store knows another leader, or
+   * a newer snapshot.
    *
    * @param untilMs end of the term: nothing is sent after it
    */

@@ -34,7 +34,7 @@ export interface PolicyFile {
   readonly text: string;
 }
 
-/** A policy that is, or was, in force. */
+/** A policy that is, or was, active. */
 export interface PolicyVersion {
   readonly version: string;
   /** Undefined where nobody has noted it. */
@@ -69,7 +69,7 @@ export interface PolicyReview {
 export type PolicyChange =
   | {
       readonly kind: "changed";
-      /** What is active, or runs beside it, now; undefined: nothing was put anywhere. */
+      /** What is active, or the shadow policy, now; undefined: nothing was put anywhere. */
       readonly policy: PolicyVersion | undefined;
       readonly changes: readonly string[];
     }
@@ -91,7 +91,7 @@ export interface ChangeRequest {
 export interface PolicyAdministration {
   /** The active one, with its texts where they are known; undefined: none. */
   current(): PolicyVersion | undefined;
-  /** The one that runs beside it. */
+  /** The shadow policy. */
   shadow(): PolicyVersion | undefined;
   /** A version that was active, with its texts. */
   find(version: string): PolicyVersion | undefined;
@@ -111,18 +111,18 @@ export interface PolicyAdministration {
   /** @throws ServiceError STORE_ codes */
   enforce(request: ChangeRequest & { readonly expectedVersion: string }): Promise<PolicyChange>;
   /**
-   * @param version undefined: the one before, or the end of the one that runs beside
+   * @param version undefined: the one before, or the end of the shadow policy
    * @throws ServiceError STORE_ codes
    */
   rollBack(
     version: string | undefined,
     request: ChangeRequest & { readonly expectedVersion: string },
   ): Promise<PolicyChange>;
-  /** Undefined: nothing runs beside. */
+  /** Undefined: there is no shadow policy. */
   shadowReport(): ShadowReport | undefined;
 }
 
-/** What the policy beside the active one would have decided otherwise. */
+/** What the shadow policy would have decided otherwise. */
 export interface ShadowReport {
   readonly policyVersion: string;
   readonly shadowVersion: string;

@@ -59,8 +59,8 @@ export const controlMessageBytesMax = 4_194_304;
 
 /**
  * All that Envoys tell and are told on the control port, without the port: discovery of runtime
- * layers, load reports, statistics. Knows a policy's services and the newest snapshot of shares, and
- * reads neither: they are handed in.
+ * layers, load reports, statistics. Knows a policy's services and the newest snapshot of shares,
+ * and reads neither: they are handed in.
  */
 export class ControlPlane {
   readonly counts = new ControlCounts();
@@ -160,8 +160,8 @@ export class ControlPlane {
   }
 
   /**
-   * Another snapshot holds; undefined: none does. After one that did, configured defaults then hold at
-   * once; before the first, Envoys keep what they have for as long as it lives.
+   * Another snapshot holds; undefined: none does. After one that did, configured defaults then hold
+   * at once; before the first, Envoys keep what they have for as long as it lives.
    */
   useSnapshot(snapshot: ShareSnapshot | undefined, facts: SnapshotFacts = {}): void {
     this.#snapshot = snapshot;

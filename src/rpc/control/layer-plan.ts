@@ -21,7 +21,9 @@ export const plannedClustersMax = 10_000;
 /** What layers are made of while one policy is active. */
 export interface LayerPlan {
   readonly services: readonly PlannedService[];
-  /** What holds while Headgate lives, whatever a snapshot says: what is only for without it is off. */
+  /**
+   * What holds while Headgate lives, whatever a snapshot says: what is only for without it is off.
+   */
   readonly liveValues: ReadonlyMap<string, LayerValue>;
   /** Whether a snapshot has anything to say of these services. */
   readonly needsSnapshot: boolean;

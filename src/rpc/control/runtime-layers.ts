@@ -43,9 +43,9 @@ export function bareLayer({ liveValues }: LayerPlan): NodeLayer {
 }
 
 /**
- * The layer of one Envoy by a snapshot. What the snapshot does not say of this Envoy, or says in numbers
- * that are no shares, is left out, so that its configured defaults hold: Envoy acknowledges wrong
- * values like right ones, and takes 0 to refuse everything.
+ * The layer of one Envoy by a snapshot. What the snapshot does not say of this Envoy, or says in
+ * numbers that are no shares, is left out, so that its configured defaults hold: Envoy acknowledges
+ * wrong values like right ones, and takes 0 to refuse everything.
  */
 export function layerOf(
   node: LayerNode,

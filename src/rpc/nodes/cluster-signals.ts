@@ -178,7 +178,7 @@ export class ClusterSignals {
 
 /**
  * Requests at Envoy's priority HIGH, which it does not count by priority: what its breaker there
- * has left says it, next to the threshold in force.
+ * has left says it, next to the active threshold.
  *
  * That number moves with requests alone. Where nothing goes at HIGH it stands by a threshold of
  * some time ago, next to which any later one would make requests of nothing. So it is looked at

@@ -65,7 +65,7 @@ export const repeatedAnswerMs = 1_000;
 interface Conversation {
   stream: AdsStream | undefined;
   isConnected: boolean;
-  /** Version of the set in force that came over this stream. */
+  /** Version of the active set that came over this stream. */
   acceptedVersion: string;
   answerCount: number;
 }

@@ -89,7 +89,7 @@ function logged(name: string): readonly LogEvent[] {
 }
 
 describe("XdsPolicies", () => {
-  it("puts a set in force, acknowledges it, and says so in one line", async () => {
+  it("activates a set, acknowledges it, and says so in one line", async () => {
     const server = await XdsServer.start(stage);
     const policies = open(server.address);
     let loadedCount = 0;

@@ -147,7 +147,7 @@ describe("TlsReloader", () => {
     expect((await reloader.look()).kind).toBe("refused");
     expect((await reloader.look()).kind).toBe("unchanged");
     expect(names()).toEqual(["tlsCertificateLoaded", "tlsCertificateRefused"]);
-    expect(sentences.at(-1)).toMatch(/the old ones stay in force.*GRPC_SERVER_TLS_CERT/s);
+    expect(sentences.at(-1)).toMatch(/the old ones stay active.*GRPC_SERVER_TLS_CERT/s);
     expect(JSON.stringify([events, sentences])).not.toContain("nonsense-73");
     expect(reloader.status).toMatchObject({ isStale: true, refusedCount: 1 });
   });
@@ -182,7 +182,7 @@ describe("TlsReloader", () => {
     expect((await reloader.look()).kind).toBe("loaded");
   });
 
-  it("says once that the certificate in force has expired meanwhile", async () => {
+  it("says once that the active certificate has expired meanwhile", async () => {
     let aheadUs = 0;
     const reloader = create(clockAhead(() => aheadUs));
     await reloader.look();

@@ -129,7 +129,7 @@ describe("buckets of a shadow", () => {
     return { ...noDifference, ...rule };
   }
 
-  it("begin with what those in force have in use: the same limit differs in nothing", async () => {
+  it("begin with what the active ones have in use: the same limit differs in nothing", async () => {
     const found = await countsAfter([testLimit(3)], 3);
     expect(found).toEqual({ ...noDifference, ...user, sameCount: 3, beganLiveCount: 1 });
   });

@@ -204,7 +204,7 @@ describe("SharedLoop", () => {
     await loop.stop();
   });
 
-  it("reads a large snapshot and large reports in turns, and does other work in between", async () => {
+  it("reads a large snapshot and large reports in turns, with other work in between", async () => {
     const { clock, makers, loop, says } = createLoop();
     const shares = new Map(
       Array.from({ length: 20_000 }, (_, i) => [`node-${i}`, { default: 1, high: 0 }]),
@@ -247,7 +247,7 @@ describe("SharedLoop", () => {
     await loop.stop();
   });
 
-  it("leaves out what is beyond the bounds of a report and of a snapshot, and counts it", async () => {
+  it("leaves out what is beyond the bounds of reports and snapshots, and counts it", async () => {
     const { clock, makers, loop, says } = createLoop();
     const rowCount = 80_000;
     loop.report(Array.from({ length: rowCount }, (_, i) => testReport({ nodeId: `n${i % 10}` })));
