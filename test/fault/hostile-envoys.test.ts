@@ -230,7 +230,7 @@ it.concurrent.each(transportNames)(
 
 // Each name once had a part of the limit: of 100 permits, 20 names left 4 to an honest Envoy.
 it.concurrent("leaves an honest Envoy its permits beside twenty names of a liar", async () => {
-  const { headgate, control } = await start("lane", {}, servicePolicy);
+  const { headgate, control } = await start("native", {}, servicePolicy);
   const inFlight = 20;
   const honest = [new LoadedEnvoy(control(honestName), "edge-1")];
   const isServed = (envoy: LoadedEnvoy | undefined): boolean => (envoy?.share ?? 0) >= inFlight;

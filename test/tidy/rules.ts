@@ -281,6 +281,7 @@ export const retiredWords: readonly { readonly word: RegExp; readonly instead: s
   { word: /\b(?:is|isNew|begin|endOf|EndOf)?[Rr]eigns?(?:[A-Z]\w*)?\b/, instead: "leader term" },
   { word: /\b(?:\w*[Ss]helf|\w*[a-z]Book)\b/, instead: "repository, registry" },
   { word: /\bLone[A-Z]\w*/, instead: "in-process, in memory" },
+  { word: /\b(?:lanes?|Lane\w*|\w*[a-z]Lane\w*)\b/, instead: "native transport" },
   { word: /\busual[A-Z]\w*/, instead: "default" },
   { word: /\b(?:KnownRequests?|SeenCalls?|Sighting|RefusalCache)\b/, instead: "cache, sampler" },
   { word: /\b(?:told|tell)Rule[A-Z]\w*/, instead: "reported rule, rule disclosure" },
