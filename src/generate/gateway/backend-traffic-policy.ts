@@ -1,8 +1,5 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import {
-  defaultOutlierDetection,
-  defaultUpgrades,
-} from "../../policy/upstream/default-upstream.js";
+import { defaultBlocks } from "../../policy/upstream/default-upstream.js";
 import type {
   HashSource,
   HealthCheckPolicy,
@@ -40,7 +37,7 @@ export function backendTrafficPolicy(service: ServicePolicy, context: EnvoyConte
 
 /** Envoy Gateway lets websocket through where nothing is said. */
 function upgrades({ name, upgrades: all }: ServicePolicy, { report }: EnvoyContext) {
-  if (all.join() === defaultUpgrades.join()) return undefined;
+  if (all.join() === defaultBlocks.upgrades.join()) return undefined;
   if (all.length === 0) {
     report({
       id: "HG359",
@@ -167,7 +164,7 @@ function passive(
   { name: service }: ServicePolicy,
   { report }: EnvoyContext,
 ): TreeMap {
-  const defaultMax = Math.max(defaultOutlierDetection.ejectionMsMax, policy.baseEjectionMs);
+  const defaultMax = Math.max(defaultBlocks.outlierDetection.ejectionMsMax, policy.baseEjectionMs);
   if (policy.successRate !== undefined || policy.ejectionMsMax !== defaultMax) {
     const name = policy.successRate === undefined ? "maxEjectionTime" : "successRate";
     report({

@@ -1,5 +1,5 @@
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import { defaultTimeouts } from "../../policy/upstream/default-upstream.js";
+import { defaultBlocks } from "../../policy/upstream/default-upstream.js";
 import type { RetryPolicy } from "../../policy/upstream/upstream-policy.js";
 import { type ObjectPlace, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
@@ -60,7 +60,8 @@ export function reportGatewayTimes(
   for (const service of services) {
     const { name, timeouts, retries } = service;
     const hosts = service.hosts.filter((host) => !told.has(host));
-    const isUsual = timeouts.requestMs === defaultTimeouts.requestMs && retries === undefined;
+    const isUsual =
+      timeouts.requestMs === defaultBlocks.timeouts.requestMs && retries === undefined;
     if (isUsual || hosts.length === 0) continue;
     const times = routeTimes(service, context.options.envoyVersion);
     const words = JSON.stringify(plainTree(times));

@@ -1,34 +1,8 @@
 import { defaultProxies, type ProxyPolicy } from "../proxies/proxy-policy.js";
 import type { ServicePolicy } from "../services/service-policy.js";
-import {
-  defaultAdaptiveConcurrency,
-  defaultAdmissionControl,
-  defaultCircuitBreakers,
-  defaultHealthChecks,
-  defaultLoadBalancing,
-  defaultLocalRateLimit,
-  defaultOutlierDetection,
-  defaultRetries,
-  defaultTimeouts,
-  defaultUpgrades,
-} from "../upstream/default-upstream.js";
+import { defaultBlocks } from "../upstream/default-upstream.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";
 import type { ChangeEffect, PolicyChange } from "./policy-change.js";
-
-/** What holds where a service says nothing: what is written differently may mean the same. */
-const defaultService = {
-  direction: "inbound",
-  circuitBreakers: defaultCircuitBreakers,
-  outlierDetection: defaultOutlierDetection,
-  healthChecks: defaultHealthChecks,
-  loadBalancing: defaultLoadBalancing,
-  retries: defaultRetries,
-  timeouts: defaultTimeouts,
-  upgrades: defaultUpgrades,
-  localRateLimit: defaultLocalRateLimit,
-  adaptiveConcurrency: defaultAdaptiveConcurrency,
-  admissionControl: defaultAdmissionControl,
-};
 
 /** What changes of services, field by field; services are the same where their names are. */
 export function compareServices(
@@ -72,7 +46,7 @@ function newService(service: ServicePolicy): PolicyChange {
 
 function changedService(before: ServicePolicy, after: ServicePolicy): readonly PolicyChange[] {
   const place = placeOf(after);
-  const changes = fieldChanges({ before, after, usual: defaultService });
+  const changes = fieldChanges({ before, after, usual: defaultBlocks });
   return changes.map((change) => ({
     effect: effectOf(change),
     place,

@@ -12,8 +12,8 @@ import {
   readPodLabels,
   readUrl,
 } from "../text/service-texts.js";
-import { readAdaptiveConcurrency } from "../upstream/adaptive-concurrency.js";
-import { readAdmissionControl } from "../upstream/admission-control.js";
+import { adaptiveConcurrency } from "../upstream/adaptive-concurrency.js";
+import { admissionControl } from "../upstream/admission-control.js";
 import { thresholdBounds } from "../upstream/circuit-breakers.js";
 import { readClientTls } from "../upstream/client-tls.js";
 import { tryTimeBounds } from "../upstream/retries.js";
@@ -79,8 +79,8 @@ function readProxies(block: Block): ProxyPolicy {
     listener: readListener(block),
     gateway: readGateway(block),
     overload: readOverload(block),
-    adaptiveConcurrency: readAdaptiveConcurrency(block, undefined),
-    admissionControl: readAdmissionControl(block, undefined),
+    adaptiveConcurrency: block.readOrOff("adaptiveConcurrency", adaptiveConcurrency, undefined),
+    admissionControl: block.readOrOff("admissionControl", admissionControl, undefined),
     runbookUrl: readRunbookUrl(block),
     secretsFolder: folderField && readFilePath(block.reader, folderField),
   };

@@ -16,10 +16,12 @@ import {
 import { portBounds, positiveRatioBounds } from "../text/quantities.js";
 import { secretPattern } from "../text/service-texts.js";
 import { file, label, podLabels } from "../text/text-forms.js";
+import { adaptiveConcurrency } from "../upstream/adaptive-concurrency.js";
+import { admissionControl } from "../upstream/admission-control.js";
 import { thresholdBounds } from "../upstream/circuit-breakers.js";
 import { subjectAltNameRule, subjectAltNamesMax } from "../upstream/client-tls.js";
 import { tryTimeBounds } from "../upstream/retries.js";
-import { adaptiveConcurrencyForm, admissionControlForm } from "../upstream/upstream-forms.js";
+
 import { tlsVersions } from "./listener-tls.js";
 import {
   escapedSlashesActions,
@@ -272,11 +274,11 @@ export const proxiesForm = mapForm(
     gateway: row(map(gatewayForm), "The gateway that objects are made for."),
     overload: row(map(overloadForm), "Envoy's overload manager. Left out: none is written."),
     adaptiveConcurrency: row(
-      orOff(adaptiveConcurrencyForm),
+      orOff(adaptiveConcurrency),
       "What every service has that says nothing of it. Left out: none.",
     ),
     admissionControl: row(
-      orOff(admissionControlForm),
+      orOff(admissionControl),
       "What every service has that says nothing of it. Left out: none.",
     ),
     runbookUrl: row(

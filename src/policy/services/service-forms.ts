@@ -4,17 +4,15 @@ import { portBounds } from "../text/quantities.js";
 import { describedHeaderPattern, secretPattern } from "../text/service-texts.js";
 import { file, label, podLabels } from "../text/text-forms.js";
 import { domainRule, keyRule, valueRule } from "../text/text-rules.js";
+import { adaptiveConcurrency } from "../upstream/adaptive-concurrency.js";
+import { admissionControl } from "../upstream/admission-control.js";
+import { circuitBreakers } from "../upstream/circuit-breakers.js";
 import { subjectAltNameRule, subjectAltNamesMax, systemCaFile } from "../upstream/client-tls.js";
-import { retriesForm, timeoutsForm } from "../upstream/retry-forms.js";
-import {
-  adaptiveConcurrencyForm,
-  admissionControlForm,
-  circuitBreakersForm,
-  healthChecksForm,
-  loadBalancingForm,
-  localRateLimitForm,
-  outlierDetectionForm,
-} from "../upstream/upstream-forms.js";
+import { healthChecks } from "../upstream/health-checks.js";
+import { loadBalancing } from "../upstream/load-balancing.js";
+import { localRateLimit } from "../upstream/local-rate-limit.js";
+import { outlierDetection } from "../upstream/outlier-detection.js";
+import { retries, timeouts } from "../upstream/retries.js";
 import { upstreamTlsShape } from "../upstream/upstream-shapes.js";
 import { admissionForm, classWords, headerText } from "./admission-forms.js";
 import { concurrencyForm } from "./concurrency-forms.js";
@@ -300,26 +298,26 @@ export const serviceForm = mapForm(
     priority: row(map(priority), "Who goes first when not all can."),
     admission: row(map(admissionForm), "What a request has to pass. Left out: nothing."),
     concurrency: row(map(concurrencyForm), "The law that sets its limit."),
-    circuitBreakers: row(map(circuitBreakersForm), "What one proxy may have open to it."),
-    outlierDetection: row(orOff(outlierDetectionForm), "When a host of it is left out."),
+    circuitBreakers: row(map(circuitBreakers), "What one proxy may have open to it."),
+    outlierDetection: row(orOff(outlierDetection), "When a host of it is left out."),
     healthChecks: row(
-      map(healthChecksForm),
+      map(healthChecks),
       "How each proxy asks hosts whether they are well. Left out: it does not.",
     ),
-    loadBalancing: row(map(loadBalancingForm), "How hosts are chosen."),
-    retries: row(map(retriesForm), "What is tried again. Left out: nothing."),
-    timeouts: row(map(timeoutsForm), "How long what may take."),
+    loadBalancing: row(map(loadBalancing), "How hosts are chosen."),
+    retries: row(map(retries), "What is tried again. Left out: nothing."),
+    timeouts: row(map(timeouts), "How long what may take."),
     upgrades: row(
       list(text({ charsMax: 64 }, upgradePattern), upgradesMax),
       "Protocols that a request may change to. Left out: websocket; []: none.",
     ),
-    localRateLimit: row(map(localRateLimitForm), "A backstop in each proxy. Left out: none."),
+    localRateLimit: row(map(localRateLimit), "A backstop in each proxy. Left out: none."),
     adaptiveConcurrency: row(
-      orOff(adaptiveConcurrencyForm),
+      orOff(adaptiveConcurrency),
       "Envoy's own gradient controller. Left out: as `proxies` says.",
     ),
     admissionControl: row(
-      orOff(admissionControlForm),
+      orOff(admissionControl),
       "Envoy's admission control. Left out: as `proxies` says.",
     ),
   },

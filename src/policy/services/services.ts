@@ -4,16 +4,16 @@ import type { Field, NodeReader } from "../text/node-reader.js";
 import { portBounds } from "../text/quantities.js";
 import { readAddress, readHost, readLabel, readPodLabels } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
-import { readAdaptiveConcurrency } from "../upstream/adaptive-concurrency.js";
-import { readAdmissionControl } from "../upstream/admission-control.js";
+import { adaptiveConcurrency } from "../upstream/adaptive-concurrency.js";
+import { admissionControl } from "../upstream/admission-control.js";
 import { readCircuitBreakers } from "../upstream/circuit-breakers.js";
 import { readUpstreamTls } from "../upstream/client-tls.js";
-import { defaultUpgrades } from "../upstream/default-upstream.js";
-import { readHealthChecks } from "../upstream/health-checks.js";
-import { readLoadBalancing } from "../upstream/load-balancing.js";
-import { readLocalRateLimit } from "../upstream/local-rate-limit.js";
-import { readOutlierDetection } from "../upstream/outlier-detection.js";
-import { readRetries, readTimeouts } from "../upstream/retries.js";
+import { defaultBlocks } from "../upstream/default-upstream.js";
+import { healthChecks } from "../upstream/health-checks.js";
+import { loadBalancing } from "../upstream/load-balancing.js";
+import { localRateLimit } from "../upstream/local-rate-limit.js";
+import { outlierDetection } from "../upstream/outlier-detection.js";
+import { readRetries, timeouts } from "../upstream/retries.js";
 import type { AdaptiveConcurrencyPolicy, UpstreamProtocol } from "../upstream/upstream-policy.js";
 import {
   type AdmissionDraft,
@@ -55,7 +55,7 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
   const { admission, concurrency } = guards;
   const isLimited = concurrency !== undefined || admission?.maxInFlight !== undefined;
   const isWritten = !block.isLeftOut("admission") || !block.isLeftOut("concurrency");
-  const timeouts = readTimeouts(block);
+  const times = block.read("timeouts", timeouts) ?? timeouts.defaults;
   const service = {
     namespace,
     hosts: readHosts(block, list),
@@ -65,20 +65,27 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
     priority: readPriority(block, list.compiler),
     ...guards,
     circuitBreakers: readCircuitBreakers(block, isLimited || isWritten),
-    outlierDetection: readOutlierDetection(block),
-    healthChecks: readHealthChecks(block),
-    loadBalancing: readLoadBalancing(block),
-    timeouts,
+    outlierDetection: block.readOrOff(
+      "outlierDetection",
+      outlierDetection,
+      outlierDetection.defaults,
+    ),
+    healthChecks: block.read("healthChecks", healthChecks),
+    loadBalancing: block.read("loadBalancing", loadBalancing) ?? loadBalancing.defaults,
+    timeouts: times,
     upgrades: readUpgrades(block),
-    retries: readRetries(block, timeouts),
-    localRateLimit: readLocalRateLimit(block),
+    retries: readRetries(block, times),
+    localRateLimit: block.read("localRateLimit", localRateLimit),
   };
   const labels = readWorkloadLabels(block);
   refuseProbe(block, service);
   return (proxies) => {
-    const adaptiveConcurrency = readAdaptiveConcurrency(block, proxies.adaptiveConcurrency);
-    const admissionControl = readAdmissionControl(block, proxies.admissionControl);
-    if (concurrency !== undefined) refuseIdleFeedback(block, concurrency, adaptiveConcurrency);
+    const adaptive = block.readOrOff(
+      "adaptiveConcurrency",
+      adaptiveConcurrency,
+      proxies.adaptiveConcurrency,
+    );
+    if (concurrency !== undefined) refuseIdleFeedback(block, concurrency, adaptive);
     if (name === undefined) return undefined;
     const workloadLabels = labels ?? { app: name };
     const finished = admission && finishAdmission(admission, proxies);
@@ -87,8 +94,12 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
       ...service,
       admission: finished,
       workloadLabels,
-      adaptiveConcurrency,
-      admissionControl,
+      adaptiveConcurrency: adaptive,
+      admissionControl: block.readOrOff(
+        "admissionControl",
+        admissionControl,
+        proxies.admissionControl,
+      ),
     };
   };
 }
@@ -220,7 +231,7 @@ const upgradeRule: TextRule = {
 
 /** CONNECT is no upgrade of a route: it has a match of its own, which no policy can say. */
 function readUpgrades(block: Block): readonly string[] {
-  if (block.field("upgrades") === undefined) return defaultUpgrades;
+  if (block.field("upgrades") === undefined) return defaultBlocks.upgrades;
   const { reader } = block;
   const items = block.items("upgrades", "a list of protocols, [] for none", upgradesMax);
   const read = items.flatMap((item) => {

@@ -23,6 +23,12 @@ interface Choice<Word extends string> {
   readonly expected?: string;
 }
 
+/** A map that is read by its declaration. */
+interface DeclaredMap<Data> {
+  readonly shape: Shape;
+  read(block: Block, base?: Data): Data;
+}
+
 /**
  * A map of settings, most of which may be left out. What is wrong is reported, and reads as what
  * is usual: a policy with problems is never used.
@@ -45,6 +51,12 @@ export class Block {
   /** The field of that name; undefined where it is left out. */
   field(name: string): Field | undefined {
     return this.fields.byName.get(name);
+  }
+
+  /** The field of that name; one that needs to be there, and is not, is reported. */
+  declared(name: string, needs: string | undefined): Field | undefined {
+    if (needs === undefined) return this.field(name);
+    return this.reader.requiredField(this.fields, name, needs);
   }
 
   /** Whether a name is not there: neither it nor what may have been meant to be it. */
@@ -75,6 +87,23 @@ export class Block {
       return this.block(name, shape);
     }
     return this.isOff(name) ? "off" : undefined;
+  }
+
+  /** What a declared map under a name says; undefined as in `block`. */
+  read<Data>(name: string, form: DeclaredMap<Data>): Data | undefined {
+    const block = this.block(name, form.shape);
+    return block && form.read(block);
+  }
+
+  /** As `read`, of a map that may be `off`: undefined then. Left out, it is as `usual`. */
+  readOrOff<Data>(
+    name: string,
+    form: DeclaredMap<Data>,
+    usual: NoInfer<Data> | undefined,
+  ): Data | undefined {
+    const block = this.blockOrOff(name, form.shape);
+    if (block === "off") return undefined;
+    return block === undefined ? usual : form.read(block, usual);
   }
 
   /** A whole number. */
@@ -143,19 +172,7 @@ export class Block {
     choices: readonly Word[],
   ): readonly Word[] {
     const field = this.field(name);
-    const expected = `a list of ${listWords(choices)}`;
-    const items = field && this.reader.readList(field, expected);
-    if (field === undefined || items === undefined) return usual;
-    const what = "a choice here";
-    const found = new Set<Word>();
-    for (const item of items) {
-      const word = this.reader.readChoice(itemField(field, item, this.reader), choices, {
-        id: "HG133",
-        what,
-      });
-      if (word !== undefined) found.add(word);
-    }
-    return [...found];
+    return (field && readWords(this.reader, field, choices)) ?? usual;
   }
 
   /** A text; undefined where it is left out. */
@@ -167,14 +184,7 @@ export class Block {
   /** A list of single values, each with its place; empty where it is left out. */
   items(name: string, expected: string, countMax: number): readonly Field[] {
     const field = this.field(name);
-    const items = field && this.reader.readList(field, expected);
-    if (field === undefined || items === undefined) return [];
-    if (items.length > countMax) {
-      const message = `${quoteText(name)} cannot hold more than ${countMax} items`;
-      this.reader.report(field.key, { id: "HG160", message });
-      return [];
-    }
-    return items.map((item) => itemField(field, item, this.reader));
+    return (field && readItems(this.reader, field, { expected, countMax })) ?? [];
   }
 
   /** Reports a finding at a name, or at the block itself where the name is left out. */
@@ -193,6 +203,35 @@ export class Block {
     const message = `"${name}" and "${other}" exclude each other`;
     return this.report(name, { id: "HG126", message, expected: "one of the two" });
   }
+}
+
+/** Reads a list of different words out of a few; undefined where it is no list. */
+export function readWords<Word extends string>(
+  reader: NodeReader,
+  field: Field,
+  choices: readonly Word[],
+): readonly Word[] | undefined {
+  const items = reader.readList(field, `a list of ${listWords(choices)}`);
+  const finding = { id: "HG133", what: "a choice here" } as const;
+  const found = items?.flatMap(
+    (item) => reader.readChoice(itemField(field, item, reader), choices, finding) ?? [],
+  );
+  return found && [...new Set(found)];
+}
+
+/** The items of a list of single values, each with its place; undefined where it is wrong. */
+export function readItems(
+  reader: NodeReader,
+  field: Field,
+  { expected, countMax }: { readonly expected: string; readonly countMax: number },
+): readonly Field[] | undefined {
+  const items = reader.readList(field, expected);
+  if (items === undefined) return undefined;
+  if (items.length > countMax) {
+    const message = `${quoteText(field.name)} cannot hold more than ${countMax} items`;
+    return reader.report(field.key, { id: "HG160", message });
+  }
+  return items.map((item) => itemField(field, item, reader));
 }
 
 /** An item of a list as if it had a name: that of the list. */

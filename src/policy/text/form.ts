@@ -1,5 +1,6 @@
 import { formatDuration } from "./duration.js";
-import type { DurationBounds, NumberBounds } from "./quantities.js";
+import type { Field, NodeReader } from "./node-reader.js";
+import { type DurationBounds, type NumberBounds, readDuration, readNumber } from "./quantities.js";
 import type { Shape } from "./shapes.js";
 import type { TextRule } from "./text-rules.js";
 
@@ -27,12 +28,19 @@ export type Form =
   /** Any map. */
   | { readonly kind: "json" };
 
+/** What may stand after a name, and how it is read: undefined where it is wrong, and reported. */
+export type FieldType<Value> = Form & {
+  readonly read: (reader: NodeReader, field: Field) => Value | undefined;
+};
+
 /** What a name is for. */
 export interface NameRow {
   readonly docs: string;
   readonly form: Form;
   /** As it would be written; absent where there is none, or where it follows from others. */
   readonly usual?: string | number | boolean;
+  /** What it is called in the policy as it is read, where that is another name. */
+  readonly as?: string | undefined;
 }
 
 /** A map as editors and formatters know it: its shape, and a row for each of its names. */
@@ -77,24 +85,40 @@ export function text({ charsMax }: Pick<TextRule, "charsMax">, pattern?: RegExp)
   return { kind: "text", charsMax, pattern };
 }
 
+/** A text that is read by a rule. */
+export function ruledText(rule: TextRule, pattern?: RegExp): FieldType<string> {
+  return readBy(text(rule, pattern), (reader, field) => reader.readText(field, rule));
+}
+
+/** A form that is read in its own way. */
+export function readBy<Value>(form: Form, read: FieldType<Value>["read"]): FieldType<Value> {
+  return { ...form, read };
+}
+
 /** A whole number. */
-export function whole({ min, max }: { readonly min: number; readonly max: number }): Form {
-  return { kind: "whole", min, max };
+export function whole({ min, max }: NumberBounds): FieldType<number> {
+  const bounds = { min, max };
+  return readBy({ kind: "whole", ...bounds }, (reader, field) => reader.readWhole(field, bounds));
 }
 
 /** A number. */
-export function number(bounds: NumberBounds): Form {
-  return { kind: "number", bounds };
+export function number(bounds: NumberBounds): FieldType<number> {
+  return readBy({ kind: "number", bounds }, (reader, field) => readNumber(reader, field, bounds));
 }
 
-/** A duration. */
-export function duration(bounds: DurationBounds): Form {
-  return { kind: "duration", bounds };
+/** A duration, in milliseconds. */
+export function duration(bounds: DurationBounds): FieldType<number> {
+  return readBy({ kind: "duration", bounds }, (reader, field) =>
+    readDuration(reader, field, bounds),
+  );
 }
 
 /** One of a few words. */
-export function words(...each: readonly string[]): Form {
-  return { kind: "words", words: each, ignoreCase: false };
+export function words<const Word extends string>(...each: readonly Word[]): FieldType<Word> {
+  const finding = { id: "HG133", what: "a choice here" } as const;
+  return readBy({ kind: "words", words: each, ignoreCase: false }, (reader, field) =>
+    reader.readChoice(field, each, finding),
+  );
 }
 
 /** A map of names. */
@@ -118,7 +142,10 @@ export function orOff(form: MapForm): Form {
 }
 
 /** True or false. */
-export const flag: Form = { kind: "flag" };
+export const flag: FieldType<boolean> = {
+  kind: "flag",
+  read: (reader, field) => reader.readFlag(field, "headgate"),
+};
 
 /** A quantity of bytes. */
 export const bytes: Form = { kind: "bytes" };

@@ -1,4 +1,5 @@
-import type { Block } from "../text/block.js";
+import { duration, number, whole } from "../text/form.js";
+import { field, inner, object } from "../text/object.js";
 import {
   type DurationBounds,
   percentBounds,
@@ -6,9 +7,7 @@ import {
   positivePercentBounds,
 } from "../text/quantities.js";
 import { thresholdBounds } from "./circuit-breakers.js";
-import { defaultAdaptiveConcurrency, defaultMinRtt } from "./default-upstream.js";
 import type { AdaptiveConcurrencyPolicy } from "./upstream-policy.js";
-import { adaptiveConcurrencyShape, minRttShape } from "./upstream-shapes.js";
 
 /** The longest time between two limits or two measurements: an hour. */
 export const measureMsMax = 3_600_000;
@@ -16,57 +15,103 @@ export const measureMsMax = 3_600_000;
 /** The bounds of intervals and of a fixed round trip. */
 export const measureBounds: DurationBounds = { minMs: 1, maxMs: measureMsMax };
 
-/**
- * Reads `adaptiveConcurrency` of a service or of `proxies`; undefined where it is off. What is
- * left out is as in `base`, and all of it is `whole` where the block itself is left out.
- */
-export function readAdaptiveConcurrency(
-  parent: Block,
-  whole: AdaptiveConcurrencyPolicy | undefined,
-): AdaptiveConcurrencyPolicy | undefined {
-  const block = parent.blockOrOff("adaptiveConcurrency", adaptiveConcurrencyShape);
-  if (block === "off") return undefined;
-  if (block === undefined) return whole;
-  const base = whole ?? defaultAdaptiveConcurrency;
-  const writtenMax = block.whole("maxLimit", undefined, permitBounds);
-  const writtenMin = block.whole("minLimit", undefined, permitBounds);
-  const limitMin = writtenMin ?? Math.min(base.limitMin, writtenMax ?? base.limitMin);
-  const limitMax = writtenMax ?? Math.max(base.limitMax, limitMin);
-  if (limitMin > limitMax) {
-    const message = `a minLimit of ${limitMin} is above a maxLimit of ${limitMax}`;
-    block.refuseOrder(["minLimit"], message, "at most maxLimit");
-  }
-  return {
-    limitMax,
-    limitMin,
-    percentile: block.number("percentile", base.percentile, positivePercentBounds),
-    updateMs: block.durationMs("updateInterval", base.updateMs, measureBounds),
-    minRtt: readMinRtt(block, base.minRtt),
-  };
-}
+/** How a round trip is sampled where the policy does not say. */
+const defaultMinRtt = {
+  kind: "sampled",
+  everyMs: 60_000,
+  requestCount: 50,
+  jitterPercent: 15,
+  bufferPercent: 25,
+} as const satisfies AdaptiveConcurrencyPolicy["minRtt"];
+
+const sampledNames = ["interval", "requestCount", "jitterPercent"] as const;
+
+const minRtt = object(
+  {
+    title: "a minRtt",
+    docs: "The round trip without load: fixed, or sampled from time to time.",
+    exclusive: sampledNames.map((name) => ["fixed", name]),
+  },
+  {
+    fixed: field(duration(measureBounds), "Never measured; what Headgate drives needs it.", {
+      as: "ms",
+    }),
+    interval: field(duration(measureBounds), "Time between two measurements.", {
+      as: "everyMs",
+      dependentDefault: defaultMinRtt.everyMs,
+    }),
+    requestCount: field(whole(thresholdBounds), "Requests of a measurement.", {
+      dependentDefault: defaultMinRtt.requestCount,
+    }),
+    jitterPercent: field(
+      number(percentBounds),
+      "Percent of the interval that a measurement may come later.",
+      { dependentDefault: defaultMinRtt.jitterPercent },
+    ),
+    bufferPercent: field(number(percentBounds), "Percent added to what was measured.", {
+      dependentDefault: defaultMinRtt.bufferPercent,
+    }),
+  },
+);
 
 type MinRtt = AdaptiveConcurrencyPolicy["minRtt"];
 
 /** `{fixed: 20ms}`, or how it is sampled. */
-function readMinRtt(adaptive: Block, base: MinRtt): MinRtt {
-  const block = adaptive.block("minRtt", minRttShape);
-  if (block === undefined) return base;
-  const bufferPercent = block.number("bufferPercent", base.bufferPercent, percentBounds);
-  const isFixed = block.field("fixed") !== undefined;
-  const sampledNames = ["interval", "requestCount", "jitterPercent"] as const;
-  const sampledName = sampledNames.find((name) => block.field(name) !== undefined);
-  if (isFixed && sampledName !== undefined) block.refusePair(sampledName, "fixed");
-  const baseMs = base.kind === "fixed" ? base.ms : undefined;
-  const fixedMs = block.durationMs("fixed", baseMs, measureBounds);
-  if (fixedMs !== undefined && sampledName === undefined) {
-    return { kind: "fixed", ms: fixedMs, bufferPercent };
-  }
+function minRttOf(written: typeof minRtt.defaults | undefined, base: MinRtt): MinRtt {
+  if (written === undefined) return base;
+  const { ms, bufferPercent = base.bufferPercent, ...own } = written;
+  const isSampled = Object.values(own).some((value) => value !== undefined);
+  const fixedMs = ms ?? (base.kind === "fixed" ? base.ms : undefined);
+  if (fixedMs !== undefined && !isSampled) return { kind: "fixed", ms: fixedMs, bufferPercent };
   const usual = base.kind === "sampled" ? base : defaultMinRtt;
   return {
     kind: "sampled",
-    everyMs: block.durationMs("interval", usual.everyMs, measureBounds),
-    requestCount: block.whole("requestCount", usual.requestCount, thresholdBounds),
-    jitterPercent: block.number("jitterPercent", usual.jitterPercent, percentBounds),
+    everyMs: own.everyMs ?? usual.everyMs,
+    requestCount: own.requestCount ?? usual.requestCount,
+    jitterPercent: own.jitterPercent ?? usual.jitterPercent,
     bufferPercent,
   };
 }
+
+const [limitMaxDefault, limitMinDefault] = [1_000, 3];
+
+/** `adaptiveConcurrency`. */
+export const adaptiveConcurrency = object(
+  { title: "an adaptiveConcurrency", docs: "Envoy's own gradient controller, in each proxy." },
+  {
+    maxLimit: field(whole(permitBounds), "The highest limit.", {
+      as: "limitMax",
+      dependentDefault: limitMaxDefault,
+    }),
+    minLimit: field(whole(permitBounds), "The lowest limit.", {
+      as: "limitMin",
+      dependentDefault: limitMinDefault,
+    }),
+    percentile: field(number(positivePercentBounds), "Which latency is looked at.", {
+      default: 90,
+    }),
+    updateInterval: field(duration(measureBounds), "Time between two limits.", {
+      as: "updateMs",
+      default: 100,
+    }),
+    minRtt: field(inner(minRtt), "The round trip without load. Usually sampled."),
+  },
+  {
+    data(read, base?: AdaptiveConcurrencyPolicy): AdaptiveConcurrencyPolicy {
+      const usual = base ?? { limitMin: limitMinDefault, limitMax: limitMaxDefault };
+      const limitMin = read.limitMin ?? Math.min(usual.limitMin, read.limitMax ?? usual.limitMin);
+      const limitMax = read.limitMax ?? Math.max(usual.limitMax, limitMin);
+      return {
+        ...read,
+        limitMin,
+        limitMax,
+        minRtt: minRttOf(read.minRtt, base?.minRtt ?? defaultMinRtt),
+      };
+    },
+    check(block, { limitMin, limitMax }) {
+      if (limitMin <= limitMax) return;
+      const message = `a minLimit of ${limitMin} is above a maxLimit of ${limitMax}`;
+      block.refuseOrder(["minLimit"], message, "at most maxLimit");
+    },
+  },
+);

@@ -1,10 +1,9 @@
-import type { Block } from "../text/block.js";
+import { duration, number, whole } from "../text/form.js";
+import { field, object } from "../text/object.js";
 import { type DurationBounds, type NumberBounds, percentBounds } from "../text/quantities.js";
 import { retryBounds } from "./circuit-breakers.js";
-import { defaultAdmissionControl } from "./default-upstream.js";
-import { protectionTimes } from "./local-rate-limit.js";
+import { whenField } from "./local-rate-limit.js";
 import type { AdmissionControlPolicy } from "./upstream-policy.js";
-import { admissionControlShape } from "./upstream-shapes.js";
 
 /** The steepest answer to failures. */
 const aggressionMax = 1_000;
@@ -21,38 +20,41 @@ export const samplingMsMax = 3_600_000;
 /** The bounds of `samplingWindow`. */
 export const samplingBounds: DurationBounds = { minMs: 1_000, maxMs: samplingMsMax };
 
-/** Reads `admissionControl` of a service or of `proxies`; as `readAdaptiveConcurrency` does. */
-export function readAdmissionControl(
-  parent: Block,
-  whole: AdmissionControlPolicy | undefined,
-): AdmissionControlPolicy | undefined {
-  const block = parent.blockOrOff("admissionControl", admissionControlShape);
-  if (block === "off") return undefined;
-  if (block === undefined) return whole;
-  const base = whole ?? defaultAdmissionControl;
-  const samplingWindowMs = block.durationMs(
-    "samplingWindow",
-    base.samplingWindowMs,
-    samplingBounds,
-  );
-  if (samplingWindowMs % 1_000 !== 0) {
-    const message = "a sampling window is of whole seconds";
-    block.report("samplingWindow", { id: "HG141", message, expected: "whole seconds, as 30s" });
-  }
-  return {
-    aggression: block.number("aggression", base.aggression, aggressionBounds),
-    successRateThresholdPercent: block.number(
-      "successRateThreshold",
-      base.successRateThresholdPercent,
-      successBounds,
+/** `admissionControl`. */
+export const admissionControl = object(
+  {
+    title: "an admissionControl",
+    docs: "Envoy's admission control: refuses on the caller's side while too much fails.",
+  },
+  {
+    aggression: field(number(aggressionBounds), "How much is refused for the same failures.", {
+      default: 1.5,
+    }),
+    successRateThreshold: field(number(successBounds), "Percent of success that is good enough.", {
+      as: "successRateThresholdPercent",
+      default: 95,
+    }),
+    samplingWindow: field(duration(samplingBounds), "How long is looked back, in whole seconds.", {
+      as: "samplingWindowMs",
+      default: 30_000,
+    }),
+    minRequestsPerSecond: field(
+      whole(retryBounds),
+      "Below so many requests a second nothing is refused.",
+      { as: "requestsPerSecondMin", default: 5 },
     ),
-    samplingWindowMs,
-    requestsPerSecondMin: block.whole(
-      "minRequestsPerSecond",
-      base.requestsPerSecondMin,
-      retryBounds,
-    ),
-    rejectPercentMax: block.number("maxRejectPercent", base.rejectPercentMax, percentBounds),
-    when: block.choice("when", { usual: base.when, words: protectionTimes }),
-  };
-}
+    maxRejectPercent: field(number(percentBounds), "Never more percent are refused.", {
+      as: "rejectPercentMax",
+      default: 80,
+    }),
+    when: whenField("always"),
+  },
+  {
+    data: (read): AdmissionControlPolicy => read,
+    check(block, { samplingWindowMs }) {
+      if (samplingWindowMs % 1_000 === 0) return;
+      const message = "a sampling window is of whole seconds";
+      block.report("samplingWindow", { id: "HG141", message, expected: "whole seconds, as 30s" });
+    },
+  },
+);

@@ -1,9 +1,9 @@
 import { isScalar } from "yaml";
 import type { Block } from "../text/block.js";
+import { any, number, readBy, whole, words } from "../text/form.js";
+import { field, inner, innerOrOff, object } from "../text/object.js";
 import { positivePercentBounds } from "../text/quantities.js";
-import { defaultCircuitBreakers } from "./default-upstream.js";
-import type { CircuitBreakerPolicy, RetryBudget } from "./upstream-policy.js";
-import { circuitBreakersShape, perEndpointShape, retryBudgetShape } from "./upstream-shapes.js";
+import type { CircuitBreakerPolicy } from "./upstream-policy.js";
 
 /** The largest threshold: what Envoy's 32 bits hold. */
 export const thresholdMax = 4_294_967_295;
@@ -17,58 +17,110 @@ export const retryBounds = { min: 0, max: thresholdMax } as const;
 /** The word for this proxy's part of the concurrency limit. */
 export const autoWord = "auto";
 
+const maxRequests = readBy<number | "auto">(
+  any(words(autoWord), whole(thresholdBounds)),
+  (reader, place) => {
+    if (isNumber(reader.contentOf(place))) return reader.readWhole(place, thresholdBounds);
+    const expected = `auto, or a whole number, 1 to ${thresholdMax}`;
+    return reader.readChoice(place, [autoWord] as const, {
+      id: "HG133",
+      what: "a choice here",
+      expected,
+    });
+  },
+);
+
+function isNumber(content: unknown): boolean {
+  return isScalar(content) && typeof content.value === "number";
+}
+
+const retryBudget = object(
+  { title: "a retryBudget", docs: "How many of the requests in work may be retries." },
+  {
+    percent: field(number(positivePercentBounds), "Percent of the requests in work.", {
+      default: 20,
+    }),
+    minRetries: field(
+      whole(retryBounds),
+      "Retries that are let through whatever the percentage says.",
+      { as: "retriesMin", default: 3 },
+    ),
+  },
+);
+
+const perEndpoint = object(
+  { title: "a perEndpoint", docs: "What one proxy may have open to each host of a service." },
+  {
+    maxConnections: field(whole(thresholdBounds), "Connections. Left out: no bound of its own.", {
+      as: "hostConnectionsMax",
+    }),
+  },
+);
+
+const retriesMaxDefault = 3;
+
+/** `circuitBreakers`. */
+export const circuitBreakers = object(
+  {
+    title: "circuitBreakers",
+    docs: "Envoy's circuit breakers: what one proxy may have open to the service.",
+  },
+  {
+    maxConnections: field(whole(thresholdBounds), "Connections.", {
+      as: "connectionsMax",
+      default: 1_000,
+    }),
+    maxPendingRequests: field(whole(thresholdBounds), "Requests that wait for a connection.", {
+      as: "pendingRequestsMax",
+      default: 100,
+    }),
+    maxRequests: field(
+      maxRequests,
+      "Requests in work; `auto`: this proxy's part of the service's limit, as Headgate drives it.",
+      { as: "requestsMax", default: autoWord },
+    ),
+    maxRetries: field(whole(retryBounds), "Retries in work, instead of a retry budget.", {
+      as: "retriesMax",
+      dependentDefault: retriesMaxDefault,
+    }),
+    retryBudget: field(innerOrOff(retryBudget), "How many of the requests in work may be retries."),
+    perEndpoint: field(inner(perEndpoint), "What one proxy may have open to each host of it."),
+  },
+  {
+    // Envoy does not look at `max_retries` where there is a budget: who names it wants no budget.
+    data: ({
+      retriesMax,
+      retryBudget: budget,
+      perEndpoint: host,
+      ...rest
+    }): CircuitBreakerPolicy => ({
+      ...rest,
+      retriesMax: retriesMax ?? retriesMaxDefault,
+      retryBudget:
+        budget === "off"
+          ? undefined
+          : (budget ?? (retriesMax === undefined ? retryBudget.defaults : undefined)),
+      hostConnectionsMax: host?.hostConnectionsMax,
+    }),
+    check(block, _, { retryBudget: budget }) {
+      if (block.field("maxRetries") === undefined || budget === undefined) return;
+      if (budget !== "off") block.refusePair("maxRetries", "retryBudget");
+    },
+  },
+);
+
 /**
  * Reads `circuitBreakers` of a service; what is left out is as usual. `isLimited` tells whether
  * the service has a limit that `auto` could be a part of.
  */
 export function readCircuitBreakers(service: Block, isLimited: boolean): CircuitBreakerPolicy {
-  const block = service.block("circuitBreakers", circuitBreakersShape);
-  if (block === undefined) return defaultCircuitBreakers;
-  const usual = defaultCircuitBreakers;
-  const retriesMax = block.whole("maxRetries", undefined, retryBounds);
-  return {
-    connectionsMax: block.whole("maxConnections", usual.connectionsMax, thresholdBounds),
-    pendingRequestsMax: block.whole(
-      "maxPendingRequests",
-      usual.pendingRequestsMax,
-      thresholdBounds,
-    ),
-    requestsMax: readRequestsMax(block, isLimited),
-    retriesMax: retriesMax ?? usual.retriesMax,
-    retryBudget: readRetryBudget(block),
-    hostConnectionsMax: block
-      .block("perEndpoint", perEndpointShape)
-      ?.whole("maxConnections", undefined, thresholdBounds),
-  };
-}
-
-function readRequestsMax(block: Block, isLimited: boolean): number | "auto" {
-  const name = "maxRequests";
-  const field = block.field(name);
-  if (field === undefined) return autoWord;
-  const content = block.reader.contentOf(field);
-  if (isScalar(content) && typeof content.value === "number") {
-    return block.whole(name, undefined, thresholdBounds) ?? autoWord;
-  }
-  const expected = `auto, or a whole number, 1 to ${thresholdMax}`;
-  const word = block.choice(name, { usual: autoWord, words: [autoWord], expected });
-  if (!isLimited) {
+  const block = service.block("circuitBreakers", circuitBreakers.shape);
+  if (block === undefined) return circuitBreakers.defaults;
+  const written = block.field("maxRequests");
+  if (written !== undefined && !isLimited && !isNumber(block.reader.contentOf(written))) {
     const message = '"auto" is a part of the service\'s limit, and it has none';
-    block.report(name, { id: "HG207", message, expected: "admission or concurrency beside it" });
+    const expected = "admission or concurrency beside it";
+    block.report("maxRequests", { id: "HG207", message, expected });
   }
-  return word;
-}
-
-/** Envoy does not look at `max_retries` where there is a budget: who names it wants no budget. */
-function readRetryBudget(breakers: Block): RetryBudget | undefined {
-  const block = breakers.blockOrOff("retryBudget", retryBudgetShape);
-  if (block === "off") return undefined;
-  const usual = defaultCircuitBreakers.retryBudget;
-  const hasMax = breakers.field("maxRetries") !== undefined;
-  if (block === undefined) return hasMax ? undefined : usual;
-  if (hasMax) breakers.refusePair("maxRetries", "retryBudget");
-  return {
-    percent: block.number("percent", usual.percent, positivePercentBounds),
-    retriesMin: block.whole("minRetries", usual.retriesMin, retryBounds),
-  };
+  return circuitBreakers.read(block);
 }

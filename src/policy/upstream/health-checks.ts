@@ -1,11 +1,10 @@
-import type { Block } from "../text/block.js";
+import { duration, readBy, ruledText, text, whole } from "../text/form.js";
+import { field, inner, items, object } from "../text/object.js";
 import { readHost } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
 import { thresholdBounds } from "./circuit-breakers.js";
-import { defaultHealthChecks } from "./default-upstream.js";
 import { tryTimeBounds } from "./retries.js";
 import type { HealthCheckPolicy, HealthProbe } from "./upstream-policy.js";
-import { grpcHealthShape, healthChecksShape, httpHealthShape } from "./upstream-shapes.js";
 
 /** Statuses that one service may answer its checks with. */
 export const expectedStatusesMax = 16;
@@ -29,61 +28,86 @@ const grpcServiceRule: TextRule = {
   expected: "a name that the server's health service knows, such as shop.Orders",
 };
 
-/** Reads `healthChecks` of a service; undefined where they are left out: nobody asks hosts. */
-export function readHealthChecks(service: Block): HealthCheckPolicy | undefined {
-  const block = service.block("healthChecks", healthChecksShape);
-  if (block === undefined) return undefined;
-  const usual = defaultHealthChecks;
-  const timeoutMs = block.durationMs("timeout", usual.timeoutMs, tryTimeBounds);
-  const intervalMs = block.durationMs("interval", usual.intervalMs, tryTimeBounds);
-  if (timeoutMs > intervalMs) {
-    const message = "a check may take longer than the time to the next one";
-    block.refuseOrder(["timeout", "interval"], message, "timeout at most as long as interval");
-  }
-  return {
-    probe: readProbe(block),
-    timeoutMs,
-    intervalMs,
-    unhealthyThreshold: block.whole(
-      "unhealthyThreshold",
-      usual.unhealthyThreshold,
-      thresholdBounds,
+const path = readBy(text({ charsMax: 1_024 }, healthPathPattern), (reader, place) => {
+  const written = reader.readText(place, pathRule);
+  if (written === undefined || healthPathPattern.test(written)) return written;
+  const { expected } = pathRule;
+  return reader.report(place.key, { id: "HG225", message: "this is not a path", expected });
+});
+
+const statuses = items(whole(expectedStatusBounds), {
+  expected: "a list of HTTP statuses",
+  max: expectedStatusesMax,
+});
+
+const http = object(
+  { title: "a check by HTTP", docs: "A GET, and the statuses of a host that is well." },
+  {
+    path: field(path, "What is asked for.", { needs: "the path that is asked, such as /healthz" }),
+    host: field(
+      readBy(text({ charsMax: 253 }), readHost),
+      "Its host. Usually the service's first, else its address.",
     ),
-    healthyThreshold: block.whole("healthyThreshold", usual.healthyThreshold, thresholdBounds),
-  };
-}
+    expectedStatuses: field(statuses, "Statuses of a host that is well. Usually 200.", {
+      as: "statuses",
+    }),
+  },
+);
+
+const grpc = object(
+  { title: "a check by gRPC", docs: "A call of grpc.health.v1.Health." },
+  {
+    serviceName: field(
+      ruledText(grpcServiceRule),
+      "Of which service. Left out: the whole server.",
+      { as: "service" },
+    ),
+  },
+);
+
+/** `healthChecks`. */
+export const healthChecks = object(
+  {
+    title: "healthChecks",
+    docs: "How each proxy asks hosts whether they are well: {} by a connection.",
+    alternatives: ["http", "grpc"],
+  },
+  {
+    http: field(inner(http), "By HTTP."),
+    grpc: field(inner(grpc), "By gRPC."),
+    timeout: field(duration(tryTimeBounds), "How long a check may take.", {
+      as: "timeoutMs",
+      default: 1_000,
+    }),
+    interval: field(duration(tryTimeBounds), "Time between two.", {
+      as: "intervalMs",
+      default: 3_000,
+    }),
+    unhealthyThreshold: field(whole(thresholdBounds), "Failures in a row that leave a host out.", {
+      default: 3,
+    }),
+    healthyThreshold: field(whole(thresholdBounds), "Successes in a row that bring it back.", {
+      default: 1,
+    }),
+  },
+  {
+    data: ({ http, grpc, ...rest }): HealthCheckPolicy => ({ probe: probeOf(http, grpc), ...rest }),
+    check(block, { timeoutMs, intervalMs }) {
+      if (timeoutMs <= intervalMs) return;
+      const message = "a check may take longer than the time to the next one";
+      block.refuseOrder(["timeout", "interval"], message, "timeout at most as long as interval");
+    },
+  },
+);
 
 /** Where neither is named a connection is enough. */
-function readProbe(checks: Block): HealthProbe {
-  const http = checks.block("http", httpHealthShape);
-  const grpc = checks.block("grpc", grpcHealthShape);
-  if (checks.field("http") !== undefined && checks.field("grpc") !== undefined) {
-    checks.refusePair("grpc", "http");
-  }
-  if (grpc !== undefined) {
-    return { kind: "grpc", service: grpc.text("serviceName", grpcServiceRule) };
-  }
-  return http === undefined ? { kind: "tcp" } : readHttp(http);
-}
-
-function readHttp(http: Block): HealthProbe {
-  const { reader } = http;
-  reader.requiredField(http.fields, "path", "the path that is asked, such as /healthz");
-  const path = http.text("path", pathRule);
-  if (path !== undefined && !healthPathPattern.test(path)) {
-    http.report("path", {
-      id: "HG225",
-      message: "this is not a path",
-      expected: pathRule.expected,
-    });
-  }
-  const hostField = http.field("host");
-  const items = http.items("expectedStatuses", "a list of HTTP statuses", expectedStatusesMax);
-  const statuses = items.flatMap((item) => reader.readWhole(item, expectedStatusBounds) ?? []);
-  return {
-    kind: "http",
-    path: path ?? "/",
-    host: hostField && readHost(reader, hostField),
-    statuses: statuses.length === 0 ? [200] : [...new Set(statuses)].sort((a, b) => a - b),
-  };
+function probeOf(
+  byHttp: typeof http.defaults | undefined,
+  byGrpc: typeof grpc.defaults | undefined,
+): HealthProbe {
+  if (byGrpc !== undefined) return { kind: "grpc", ...byGrpc };
+  if (byHttp === undefined) return { kind: "tcp" };
+  const { path: asked = "/", host, statuses: read = [] } = byHttp;
+  const sorted = [...new Set(read)].sort((a, b) => a - b);
+  return { kind: "http", path: asked, host, statuses: sorted.length === 0 ? [200] : sorted };
 }

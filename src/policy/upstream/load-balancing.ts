@@ -1,23 +1,11 @@
-import type { Block } from "../text/block.js";
+import { duration, flag, readBy, ruledText, text, whole } from "../text/form.js";
+import { blockOf, field, inner, object } from "../text/object.js";
 import { percentBounds } from "../text/quantities.js";
-import { readHeaderName } from "../text/service-texts.js";
+import { headerPattern, readHeaderName } from "../text/service-texts.js";
 import { keyRule, type TextRule } from "../text/text-rules.js";
 import { thresholdBounds } from "./circuit-breakers.js";
-import { defaultLoadBalancing, defaultSlowStart, defaultZoneAware } from "./default-upstream.js";
 import { requestTimeBounds, tryTimeBounds } from "./retries.js";
-import type {
-  HashSource,
-  LoadBalancingPolicy,
-  SlowStartPolicy,
-  ZoneAwarePolicy,
-} from "./upstream-policy.js";
-import {
-  consistentHashShape,
-  hashCookieShape,
-  loadBalancingShape,
-  slowStartShape,
-  zoneAwareShape,
-} from "./upstream-shapes.js";
+import type { HashSource, LoadBalancingPolicy } from "./upstream-policy.js";
 
 /** The bounds of `minWeightPercent`: at 0 a new host would never get a request. */
 export const weightBounds = { min: 1, max: 100 } as const;
@@ -31,89 +19,123 @@ const cookieRule: TextRule = {
   expected: "a cookie's name, such as session",
 };
 
-/** Reads `loadBalancing` of a service; what is left out is as usual. */
-export function readLoadBalancing(service: Block): LoadBalancingPolicy {
-  const block = service.block("loadBalancing", loadBalancingShape);
-  if (block === undefined) return defaultLoadBalancing;
-  const hash = readHash(block);
-  const slowStart = readSlowStart(block);
-  if (block.field("slowStart") !== undefined && block.field("consistentHash") !== undefined) {
-    block.refusePair("slowStart", "consistentHash");
-  }
-  if (block.field("zoneAware") !== undefined && block.field("consistentHash") !== undefined) {
-    block.refusePair("zoneAware", "consistentHash");
-  }
-  return {
-    panicThresholdPercent: block.whole("healthyPanicThreshold", undefined, percentBounds),
-    hash,
-    slowStart,
-    zoneAware: readZoneAware(block),
-  };
-}
+const slowStart = object(
+  { title: "a slowStart", docs: "Hosts that are new get less, and more by and by." },
+  {
+    window: field(duration(tryTimeBounds), "How long.", { as: "windowMs", default: 60_000 }),
+    minWeightPercent: field(whole(weightBounds), "Percent of its part that a host gets at first.", {
+      as: "weightPercentMin",
+      default: 10,
+    }),
+  },
+);
 
-function readSlowStart(balancing: Block): SlowStartPolicy | undefined {
-  const block = balancing.block("slowStart", slowStartShape);
-  return (
-    block && {
-      windowMs: block.durationMs("window", defaultSlowStart.windowMs, tryTimeBounds),
-      weightPercentMin: block.whole(
-        "minWeightPercent",
-        defaultSlowStart.weightPercentMin,
-        weightBounds,
-      ),
-    }
-  );
-}
+const zoneAware = object(
+  {
+    title: "a zoneAware",
+    docs: "Hosts of the proxy's own zone come first, as far as they can take its part.",
+  },
+  {
+    // As Envoy has it by itself.
+    minClusterSize: field(
+      whole(thresholdBounds),
+      "Hosts of the service below which zones are not looked at.",
+      { as: "clusterSizeMin", default: 6 },
+    ),
+  },
+);
 
-function readZoneAware(balancing: Block): ZoneAwarePolicy | undefined {
-  const block = balancing.block("zoneAware", zoneAwareShape);
-  const { clusterSizeMin: usual } = defaultZoneAware;
-  return block && { clusterSizeMin: block.whole("minClusterSize", usual, thresholdBounds) };
-}
+const cookie = object(
+  { title: "a cookie", docs: "A cookie, made where it is not there." },
+  {
+    name: field(ruledText(cookieRule, cookiePattern), "Its name.", { needs: "the cookie's name" }),
+    ttl: field(duration(requestTimeBounds), "How long it lasts; 0s: for the session.", {
+      as: "ttlMs",
+      default: 0,
+    }),
+  },
+  {
+    data: ({ name = "", ttlMs }) => ({ name, ttlMs }),
+    check(block, { ttlMs }) {
+      if (ttlMs % 1_000 === 0) return;
+      const message = "a cookie lasts for whole seconds";
+      block.report("ttl", { id: "HG141", message, expected: "whole seconds, as 30s" });
+    },
+  },
+);
 
-const hashNames = consistentHashShape.names;
+const sourceIp = readBy(flag, (reader, place) => {
+  if (flag.read(reader, place)) return true;
+  const message = "without it nothing says by what requests are told apart";
+  return reader.report(place.key, { id: "HG133", message, expected: "true" });
+});
+
+const hashNames = ["header", "cookie", "queryParameter", "sourceIp"] as const;
+
+const consistentHash = object(
+  {
+    title: "a consistentHash",
+    docs: "Requests that are alike in this go to one host, as long as it is there.",
+    needed: [hashNames],
+    alternatives: hashNames,
+  },
+  {
+    header: field(
+      readBy(text({ charsMax: 128 }, headerPattern), readHeaderName),
+      "A header's name.",
+    ),
+    cookie: field(inner(cookie), "A cookie."),
+    queryParameter: field(ruledText(keyRule), "A query parameter's name."),
+    sourceIp: field(sourceIp, "The caller's address."),
+  },
+  {
+    data({ header, cookie, queryParameter, sourceIp }): HashSource | undefined {
+      if (header !== undefined) return { kind: "header", name: header };
+      if (cookie !== undefined) return { kind: "cookie", ...cookie };
+      if (queryParameter !== undefined) return { kind: "query", name: queryParameter };
+      return sourceIp ? { kind: "sourceIp" } : undefined;
+    },
+  },
+);
 
 /** Exactly one of them: what Envoy makes of several is hard to foresee. */
-function readHash(balancing: Block): HashSource | undefined {
-  const block = balancing.block("consistentHash", consistentHashShape);
+const hash = readBy(inner(consistentHash), (reader, place) => {
+  const block = blockOf(reader, place, consistentHash);
   if (block === undefined) return undefined;
-  const [name, other] = hashNames.filter((one) => block.field(one) !== undefined);
+  if (hashNames.some((name) => block.field(name) !== undefined)) return consistentHash.read(block);
+  const message = "nothing says by what requests are told apart";
   const expected = "one of header, cookie, queryParameter and sourceIp";
-  if (name === undefined) {
-    const message = "nothing says by what requests are told apart";
-    return balancing.report("consistentHash", { id: "HG125", message, expected });
-  }
-  if (other !== undefined) return block.refusePair(other, name);
-  return readSource(block, name);
-}
+  return reader.report(place.key, { id: "HG125", message, expected });
+});
 
-function readSource(block: Block, name: (typeof hashNames)[number]): HashSource | undefined {
-  const { reader } = block;
-  const field = block.field(name);
-  switch (name) {
-    case "header": {
-      const header = field && readHeaderName(reader, field);
-      return header === undefined ? undefined : { kind: "header", name: header };
-    }
-    case "queryParameter": {
-      const parameter = block.text(name, keyRule);
-      return parameter === undefined ? undefined : { kind: "query", name: parameter };
-    }
-    case "cookie": {
-      const cookie = block.block(name, hashCookieShape);
-      if (cookie === undefined) return undefined;
-      reader.requiredField(cookie.fields, "name", "the cookie's name");
-      const ttlMs = cookie.durationMs("ttl", 0, requestTimeBounds);
-      if (ttlMs % 1_000 !== 0) {
-        const message = "a cookie lasts for whole seconds";
-        cookie.report("ttl", { id: "HG141", message, expected: "whole seconds, as 30s" });
-      }
-      return { kind: "cookie", name: cookie.text("name", cookieRule) ?? "", ttlMs };
-    }
-    case "sourceIp": {
-      if (block.flag(name)) return { kind: "sourceIp" };
-      const message = "without it nothing says by what requests are told apart";
-      return block.report(name, { id: "HG133", message, expected: "true" });
-    }
-  }
-}
+/** What a new host gets where the policy only asks for it. */
+export const defaultSlowStart = slowStart.defaults;
+
+/** What `zoneAware: {}` means. */
+export const defaultZoneAware = zoneAware.defaults;
+
+/** `loadBalancing`. */
+export const loadBalancing = object(
+  {
+    title: "a loadBalancing",
+    docs: "How hosts are chosen: the less busy of two, where nothing else is said.",
+    exclusive: [
+      ["consistentHash", "slowStart"],
+      ["consistentHash", "zoneAware"],
+    ],
+  },
+  {
+    healthyPanicThreshold: field(
+      whole(percentBounds),
+      "Percent of healthy hosts below which all get requests; 0: never. Left out: Envoy's 50, " +
+        "Istio's 0.",
+      { as: "panicThresholdPercent" },
+    ),
+    consistentHash: field(hash, "Requests that are alike go to one host.", { as: "hash" }),
+    slowStart: field(inner(slowStart), "New hosts get less at first. Left out: not."),
+    zoneAware: field(inner(zoneAware), "Hosts of the same zone come first. Left out: not."),
+  },
+  {
+    data: (read): LoadBalancingPolicy => read,
+  },
+);

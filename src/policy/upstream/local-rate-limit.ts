@@ -1,9 +1,8 @@
-import type { Block } from "../text/block.js";
+import { duration, whole, words } from "../text/form.js";
+import { field, object } from "../text/object.js";
 import type { DurationBounds } from "../text/quantities.js";
 import { thresholdBounds, thresholdMax } from "./circuit-breakers.js";
-import { defaultLocalRateLimit } from "./default-upstream.js";
 import type { LocalRateLimitPolicy, ProtectionTime } from "./upstream-policy.js";
-import { localRateLimitShape } from "./upstream-shapes.js";
 
 /** The shortest interval at which Envoy fills a bucket, in milliseconds. */
 export const fillMsMin = 50;
@@ -20,23 +19,39 @@ export const protectionTimes = [
   "withoutHeadgate",
 ] as const satisfies readonly ProtectionTime[];
 
-/** Reads `localRateLimit` of a service; undefined where it is left out. */
-export function readLocalRateLimit(service: Block): LocalRateLimitPolicy | undefined {
-  const block = service.block("localRateLimit", localRateLimitShape);
-  if (block === undefined) return undefined;
-  const { reader, fields } = block;
-  const expected = `how many requests an interval lets pass, 1 to ${thresholdMax}`;
-  reader.requiredField(fields, "requests", expected);
-  const requests = block.whole("requests", 1, thresholdBounds);
-  const burst = block.whole("burst", requests, thresholdBounds);
-  if (burst < requests) {
-    const message = `a burst of ${burst} is less than what an interval adds, ${requests}`;
-    block.refuseOrder(["burst"], message, "at least requests");
-  }
-  return {
-    requests,
-    perMs: block.durationMs("per", defaultLocalRateLimit.perMs, fillBounds),
-    burst,
-    when: block.choice("when", { usual: defaultLocalRateLimit.when, words: protectionTimes }),
-  };
-}
+/** `when` of a protection. */
+export const whenField = (usual: ProtectionTime) =>
+  field(
+    words(...protectionTimes),
+    "`withoutHeadgate`: acts only while no Headgate renews the proxy's runtime.",
+    { default: usual },
+  );
+
+/** `localRateLimit`. */
+export const localRateLimit = object(
+  {
+    title: "a localRateLimit",
+    docs: "A token bucket in each proxy: the backstop of global limits.",
+  },
+  {
+    requests: field(whole(thresholdBounds), "Requests that an interval lets pass in one proxy.", {
+      needs: `how many requests an interval lets pass, 1 to ${thresholdMax}`,
+    }),
+    per: field(duration(fillBounds), "The interval.", { as: "perMs", default: 1_000 }),
+    burst: field(
+      whole(thresholdBounds),
+      "How many may come at once, at least `requests`. Usually as many.",
+    ),
+    when: whenField("withoutHeadgate"),
+  },
+  {
+    data: ({ requests = 1, perMs, burst = requests, when }): LocalRateLimitPolicy => {
+      return { requests, perMs, burst, when };
+    },
+    check(block, { requests, burst }) {
+      if (burst >= requests) return;
+      const message = `a burst of ${burst} is less than what an interval adds, ${requests}`;
+      block.refuseOrder(["burst"], message, "at least requests");
+    },
+  },
+);

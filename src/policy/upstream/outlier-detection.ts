@@ -1,21 +1,8 @@
-import type { Block } from "../text/block.js";
+import { duration, number, whole } from "../text/form.js";
+import { field, inner, object } from "../text/object.js";
 import { type DurationBounds, type NumberBounds, percentBounds } from "../text/quantities.js";
 import { thresholdBounds } from "./circuit-breakers.js";
-import {
-  defaultFailurePercentage,
-  defaultOutlierDetection,
-  defaultSuccessRate,
-} from "./default-upstream.js";
-import type {
-  FailurePercentagePolicy,
-  OutlierDetectionPolicy,
-  SuccessRatePolicy,
-} from "./upstream-policy.js";
-import {
-  failurePercentageShape,
-  outlierDetectionShape,
-  successRateShape,
-} from "./upstream-shapes.js";
+import type { OutlierDetectionPolicy } from "./upstream-policy.js";
 
 /** The longest time that a host may be out, or that hosts are looked at: a day. */
 export const ejectionTimeMsMax = 86_400_000;
@@ -32,58 +19,99 @@ export const deviationsBounds: NumberBounds = { min: 0, max: deviationsMax, isMi
 /** The bounds of `threshold`: at 0 every host would be out. */
 export const failureBounds = { min: 1, max: 100 } as const;
 
-/** Reads `outlierDetection` of a service; undefined where it is off. */
-export function readOutlierDetection(service: Block): OutlierDetectionPolicy | undefined {
-  const block = service.blockOrOff("outlierDetection", outlierDetectionShape);
-  if (block === "off") return undefined;
-  const usual = defaultOutlierDetection;
-  if (block === undefined) return usual;
-  const baseEjectionMs = block.durationMs(
-    "baseEjectionTime",
-    usual.baseEjectionMs,
-    ejectionTimeBounds,
-  );
-  const writtenMax = block.durationMs("maxEjectionTime", undefined, ejectionTimeBounds);
-  if (writtenMax !== undefined && writtenMax < baseEjectionMs) {
-    const message = "the longest ejection is shorter than the first one";
-    block.refuseOrder(["maxEjectionTime"], message, "at least baseEjectionTime");
-  }
-  return {
-    consecutive5xx: block.whole("consecutive5xx", usual.consecutive5xx, thresholdBounds),
-    consecutiveGatewayFailures: block.whole(
-      "consecutiveGatewayFailure",
-      usual.consecutiveGatewayFailures,
-      thresholdBounds,
+const minHosts = field(whole(thresholdBounds), "Hosts with enough requests before any is judged.", {
+  as: "hostsMin",
+  default: 5,
+});
+
+const minRequestsDocs = "Requests of a host in an interval before it is judged.";
+
+const successRate = object(
+  { title: "a successRate", docs: "Ejects hosts whose success is far below the others'." },
+  {
+    minHosts,
+    minRequests: field(whole(thresholdBounds), minRequestsDocs, {
+      as: "requestsMin",
+      default: 100,
+    }),
+    deviations: field(number(deviationsBounds), "Standard deviations below the mean.", {
+      default: 1.9,
+    }),
+  },
+);
+
+const failurePercentage = object(
+  { title: "a failurePercentage", docs: "Ejects hosts of which too large a part fails." },
+  {
+    threshold: field(whole(failureBounds), "Percent of a host's requests in an interval.", {
+      as: "thresholdPercent",
+      default: 85,
+    }),
+    minHosts,
+    minRequests: field(whole(thresholdBounds), minRequestsDocs, {
+      as: "requestsMin",
+      default: 50,
+    }),
+  },
+);
+
+const ejectionMsMaxDefault = 300_000;
+
+/** `outlierDetection`. */
+export const outlierDetection = object(
+  { title: "an outlierDetection", docs: "When a host that fails is left out for a while." },
+  {
+    consecutive5xx: field(
+      whole(thresholdBounds),
+      "Answers of 5xx, one after the other, that eject a host.",
+      { default: 5 },
     ),
-    intervalMs: block.durationMs("interval", usual.intervalMs, ejectionTimeBounds),
-    baseEjectionMs,
-    ejectionMsMax: writtenMax ?? Math.max(usual.ejectionMsMax, baseEjectionMs),
-    ejectionPercentMax: block.whole("maxEjectionPercent", usual.ejectionPercentMax, percentBounds),
-    successRate: readSuccessRate(block),
-    failurePercentage: readFailurePercentage(block),
-    localOriginFailures: block.whole("consecutiveLocalOriginFailure", undefined, thresholdBounds),
-  };
-}
+    consecutiveGatewayFailure: field(
+      whole(thresholdBounds),
+      "Answers of 502, 503 or 504, one after the other, that eject a host.",
+      { as: "consecutiveGatewayFailures", default: 5 },
+    ),
+    interval: field(duration(ejectionTimeBounds), "Time between two looks at the hosts.", {
+      as: "intervalMs",
+      default: 10_000,
+    }),
+    baseEjectionTime: field(
+      duration(ejectionTimeBounds),
+      "How long a host is out for the first time; longer each time.",
+      { as: "baseEjectionMs", default: 30_000 },
+    ),
+    maxEjectionTime: field(duration(ejectionTimeBounds), "The longest that a host is out.", {
+      as: "ejectionMsMax",
+      dependentDefault: ejectionMsMaxDefault,
+    }),
+    maxEjectionPercent: field(
+      whole(percentBounds),
+      "Percent of the hosts that may be out at once.",
+      { as: "ejectionPercentMax", default: 50 },
+    ),
+    successRate: field(inner(successRate), "Also judges hosts by their success. Left out: not."),
+    failurePercentage: field(
+      inner(failurePercentage),
+      "Also judges hosts by the part that fails. Left out: not.",
+    ),
+    consecutiveLocalOriginFailure: field(
+      whole(thresholdBounds),
+      "Connections and time-outs that failed in a row. Left out: they count as answers of 5xx.",
+      { as: "localOriginFailures" },
+    ),
+  },
+  {
+    data: (read): OutlierDetectionPolicy => ({
+      ...read,
+      ejectionMsMax: read.ejectionMsMax ?? Math.max(ejectionMsMaxDefault, read.baseEjectionMs),
+    }),
+    check(block, { ejectionMsMax, baseEjectionMs }) {
+      if (ejectionMsMax >= baseEjectionMs) return;
+      const message = "the longest ejection is shorter than the first one";
+      block.refuseOrder(["maxEjectionTime"], message, "at least baseEjectionTime");
+    },
+  },
+);
 
-function readFailurePercentage(detection: Block): FailurePercentagePolicy | undefined {
-  const block = detection.block("failurePercentage", failurePercentageShape);
-  const usual = defaultFailurePercentage;
-  return (
-    block && {
-      thresholdPercent: block.whole("threshold", usual.thresholdPercent, failureBounds),
-      hostsMin: block.whole("minHosts", usual.hostsMin, thresholdBounds),
-      requestsMin: block.whole("minRequests", usual.requestsMin, thresholdBounds),
-    }
-  );
-}
-
-function readSuccessRate(detection: Block): SuccessRatePolicy | undefined {
-  const block = detection.block("successRate", successRateShape);
-  return (
-    block && {
-      hostsMin: block.whole("minHosts", defaultSuccessRate.hostsMin, thresholdBounds),
-      requestsMin: block.whole("minRequests", defaultSuccessRate.requestsMin, thresholdBounds),
-      deviations: block.number("deviations", defaultSuccessRate.deviations, deviationsBounds),
-    }
-  );
-}
+/** When too large a part of a host's requests fails, where the policy only asks for it. */
+export const defaultFailurePercentage = failurePercentage.defaults;

@@ -1,9 +1,9 @@
 import { isSeq } from "yaml";
 import type { Block } from "../text/block.js";
+import { duration, readBy, whole, words } from "../text/form.js";
+import { field, inner, items, object, wordList } from "../text/object.js";
 import type { DurationBounds } from "../text/quantities.js";
-import { defaultRetries, defaultTimeouts } from "./default-upstream.js";
 import type { RetryCondition, RetryPolicy, TimeoutPolicy } from "./upstream-policy.js";
-import { backOffShape, retriesShape, timeoutsShape } from "./upstream-shapes.js";
 
 /** The most tries after the first. */
 const retriesMax = 10;
@@ -43,111 +43,182 @@ export const retryConditions = [
   "rateLimited",
 ] as const satisfies readonly RetryCondition[];
 
-/** Reads `timeouts` of a service; what is left out is as usual. */
-export function readTimeouts(service: Block): TimeoutPolicy {
-  const block = service.block("timeouts", timeoutsShape);
-  if (block === undefined) return defaultTimeouts;
-  const requestMs = block.durationMs("request", defaultTimeouts.requestMs, requestTimeBounds);
-  const maxStreamMs = block.durationMs("maxStreamDuration", undefined, tryTimeBounds);
-  if (maxStreamMs !== undefined && maxStreamMs < requestMs) {
-    const message = "a stream may not last as long as its request";
-    block.refuseOrder(["maxStreamDuration"], message, "at least timeouts.request");
-  }
-  return {
-    requestMs,
-    maxStreamMs,
-    maxConnectionMs: block.durationMs("maxConnectionDuration", undefined, tryTimeBounds),
-    connectMs: block.durationMs("connect", defaultTimeouts.connectMs, connectTimeBounds),
-    idleMs: block.durationMs("idle", defaultTimeouts.idleMs, requestTimeBounds),
-  };
-}
+/** `timeouts`. */
+export const timeouts = object(
+  { title: "timeouts", docs: "How long what may take." },
+  {
+    request: field(
+      duration(requestTimeBounds),
+      "A request with its retries; 0s: for ever, as streams need it.",
+      { as: "requestMs", default: 15_000 },
+    ),
+    connect: field(duration(connectTimeBounds), "A connection that is made.", {
+      as: "connectMs",
+      default: 250,
+    }),
+    idle: field(duration(requestTimeBounds), "A stream on which nothing moves; 0s: for ever.", {
+      as: "idleMs",
+    }),
+    maxStreamDuration: field(
+      duration(tryTimeBounds),
+      "A stream, whatever moves on it: upgraded connections, too. Left out: no bound.",
+      { as: "maxStreamMs" },
+    ),
+    maxConnectionDuration: field(
+      duration(tryTimeBounds),
+      "A connection to the service, which then takes no more requests. Left out: no bound.",
+      { as: "maxConnectionMs" },
+    ),
+  },
+  {
+    data: (read): TimeoutPolicy => read,
+    check(block, { requestMs, maxStreamMs = requestMs }) {
+      if (maxStreamMs >= requestMs) return;
+      const message = "a stream may not last as long as its request";
+      block.refuseOrder(["maxStreamDuration"], message, "at least timeouts.request");
+    },
+  },
+);
 
-/** Reads `retries` of a service; undefined where it is left out: nothing is tried again. */
-export function readRetries(service: Block, { requestMs }: TimeoutPolicy): RetryPolicy | undefined {
-  const block = service.block("retries", retriesShape);
-  if (block === undefined) return undefined;
-  const on = block.words("retryOn", defaultRetries.on, retryConditions);
-  const field = block.field("retryOn");
-  const written = field && block.reader.contentOf(field);
-  if (isSeq(written) && written.items.length === 0) {
+const [backOffBaseMs, backOffMsMax] = [25, 250];
+
+const backOff = object(
+  { title: "a backOff", docs: "Waits between tries: jittered, doubling." },
+  {
+    base: field(duration(tryTimeBounds), "The first wait.", {
+      as: "backOffBaseMs",
+      default: backOffBaseMs,
+    }),
+    max: field(duration(tryTimeBounds), "The longest wait.", {
+      as: "backOffMsMax",
+      dependentDefault: backOffMsMax,
+    }),
+  },
+  {
+    data: ({ backOffBaseMs: baseMs, backOffMsMax: msMax }) => ({
+      backOffBaseMs: baseMs,
+      backOffMsMax: msMax ?? Math.max(backOffMsMax, baseMs),
+    }),
+    check(block, { backOffBaseMs: baseMs, backOffMsMax: msMax }) {
+      if (msMax >= baseMs) return;
+      const message = "the longest wait is shorter than the first one";
+      block.refuseOrder(["max"], message, "at least base");
+    },
+  },
+);
+
+const hedgingWords = ["onPerTryTimeout"] as const;
+
+const hedging = readBy(words(...hedgingWords), (reader, place) =>
+  reader.readChoice(place, hedgingWords, { id: "HG133", what: "a time to begin another try" }),
+);
+
+/** How long a refusal's Retry-After may be where it is waited for, in milliseconds. */
+const retryAfterMs = 1_000;
+
+/** `retries`. */
+export const retries = object(
+  { title: "retries", docs: "What is tried again, and how. Left out: nothing is." },
+  {
+    numRetries: field(whole(numRetriesBounds), "Tries after the first.", {
+      as: "retriesMax",
+      default: 2,
+    }),
+    retryOn: field(
+      wordList(retryConditions),
+      "What is tried again. Usually connectFailure, refusedStream, reset: surely not begun.",
+      { as: "on", default: ["connectFailure", "refusedStream", "reset"] },
+    ),
+    retriableStatusCodes: field(
+      items(whole(retriableCodeBounds), {
+        expected: "a list of HTTP statuses",
+        max: retriableCodesMax,
+      }),
+      "What retriableStatus in `retryOn` means, such as 429 or 502.",
+      { default: [] },
+    ),
+    perTryTimeout: field(duration(tryTimeBounds), "The longest that one try may take.", {
+      as: "perTryMs",
+    }),
+    perTryIdleTimeout: field(
+      duration(tryTimeBounds),
+      "The longest that nothing moves in one try.",
+      { as: "perTryIdleMs" },
+    ),
+    hedging: field(
+      hedging,
+      "A try that takes longer than perTryTimeout goes on beside the next: the service does both.",
+    ),
+    backOff: field(inner(backOff), "Waits between tries."),
+    maxRetryAfter: field(
+      duration(tryTimeBounds),
+      "The longest Retry-After of a refusal that is waited for; needs rateLimited in `retryOn`.",
+      { as: "retryAfterMsMax", dependentDefault: retryAfterMs },
+    ),
+  },
+  {
+    data: ({ backOff: waits = backOff.defaults, ...rest }): RetryPolicy => ({
+      ...rest,
+      ...waits,
+      // Statuses are tried again where both the word and the numbers say so.
+      retriableStatusCodes: [...new Set(rest.retriableStatusCodes)],
+      retryAfterMsMax:
+        rest.retryAfterMsMax ?? (rest.on.includes("rateLimited") ? retryAfterMs : undefined),
+    }),
+    check(block, policy, { retryAfterMsMax }) {
+      checkConditions(block, policy, retryAfterMsMax);
+      checkTries(block, policy);
+    },
+  },
+);
+
+/** What is named has to be tried again, and the other way round. */
+function checkConditions(
+  block: Block,
+  { on, retriableStatusCodes }: RetryPolicy,
+  retryAfterMsMax: number | undefined,
+): void {
+  const written = block.field("retryOn");
+  const content = written && block.reader.contentOf(written);
+  if (isSeq(content) && content.items.length === 0) {
     const message = '"retryOn" names nothing that is tried again';
     block.report("retryOn", { id: "HG125", message, expected: "one of its words at least" });
   }
-  const perTryMs = block.durationMs("perTryTimeout", undefined, tryTimeBounds);
-  if (perTryMs !== undefined && requestMs > 0 && perTryMs > requestMs) {
-    const message = "a single try may take longer than the request with all its tries";
-    block.refuseOrder(["perTryTimeout"], message, "at most timeouts.request");
+  const name = "retriableStatusCodes";
+  const isStatusAsked = on.includes("retriableStatus");
+  if (isStatusAsked && block.isLeftOut(name)) {
+    const message = '"retryOn" says retriableStatus, and no status is named';
+    block.report("retryOn", { id: "HG207", message, expected: `${name}: [502] beside it` });
   }
-  const perTryIdleMs = block.durationMs("perTryIdleTimeout", undefined, tryTimeBounds);
+  if (!isStatusAsked && retriableStatusCodes.length > 0) {
+    const message = `"${name}" are named, and no status is tried again`;
+    block.report(name, { id: "HG207", message, expected: "retriableStatus in retryOn" });
+  }
+  // A refusal that names its wait is only waited for where refusals are tried again.
+  if (retryAfterMsMax !== undefined && !on.includes("rateLimited")) {
+    const message = '"maxRetryAfter" is of refusals, and they are not tried again';
+    block.report("maxRetryAfter", { id: "HG207", message, expected: "rateLimited in retryOn" });
+  }
+}
+
+function checkTries(block: Block, { perTryMs, perTryIdleMs }: RetryPolicy): void {
   if (perTryIdleMs !== undefined && perTryMs !== undefined && perTryIdleMs >= perTryMs) {
     const message = "a try may be idle for as long as it may take";
     block.refuseOrder(["perTryIdleTimeout"], message, "less than perTryTimeout");
   }
-  return {
-    perTryIdleMs,
-    hedging: readHedging(block, perTryMs),
-    retriableStatusCodes: readStatusCodes(block, on),
-    retriesMax: block.whole("numRetries", defaultRetries.retriesMax, numRetriesBounds),
-    on,
-    perTryMs,
-    ...readBackOff(block),
-    retryAfterMsMax: readRetryAfter(block, on),
-  };
-}
-
-/** When another try begins beside one that goes on. */
-export const hedgingWords = ["onPerTryTimeout"] as const;
-
-function readHedging(block: Block, perTryMs: number | undefined): RetryPolicy["hedging"] {
-  const field = block.field("hedging");
-  if (field === undefined) return undefined;
-  if (perTryMs === undefined && block.isLeftOut("perTryTimeout")) {
+  if (block.field("hedging") !== undefined && block.isLeftOut("perTryTimeout")) {
     const message = '"hedging" begins once a try takes too long, and nothing says how long';
     block.report("hedging", { id: "HG207", message, expected: "perTryTimeout beside it" });
   }
-  const finding = { id: "HG133", what: "a time to begin another try" } as const;
-  return block.reader.readChoice(field, hedgingWords, finding);
 }
 
-/** Statuses are tried again where both the word and the numbers say so. */
-function readStatusCodes(block: Block, on: readonly RetryCondition[]): readonly number[] {
-  const name = "retriableStatusCodes";
-  const items = block.items(name, "a list of HTTP statuses", retriableCodesMax);
-  const codes = items.flatMap((item) => block.reader.readWhole(item, retriableCodeBounds) ?? []);
-  const isAsked = on.includes("retriableStatus");
-  if (isAsked && block.isLeftOut(name)) {
-    const message = '"retryOn" says retriableStatus, and no status is named';
-    block.report("retryOn", { id: "HG207", message, expected: `${name}: [502] beside it` });
+/** Reads `retries` of a service; undefined where it is left out: nothing is tried again. */
+export function readRetries(service: Block, { requestMs }: TimeoutPolicy): RetryPolicy | undefined {
+  const block = service.block("retries", retries.shape);
+  const policy = block && retries.read(block);
+  if (requestMs > 0 && policy?.perTryMs !== undefined && policy.perTryMs > requestMs) {
+    const message = "a single try may take longer than the request with all its tries";
+    block?.refuseOrder(["perTryTimeout"], message, "at most timeouts.request");
   }
-  if (!isAsked && items.length > 0) {
-    const message = `"${name}" are named, and no status is tried again`;
-    block.report(name, { id: "HG207", message, expected: "retriableStatus in retryOn" });
-  }
-  return [...new Set(codes)];
+  return policy;
 }
-
-function readBackOff(retries: Block): Pick<RetryPolicy, "backOffBaseMs" | "backOffMsMax"> {
-  const usual = defaultRetries;
-  const block = retries.block("backOff", backOffShape);
-  const backOffBaseMs = block?.durationMs("base", undefined, tryTimeBounds) ?? usual.backOffBaseMs;
-  const writtenMax = block?.durationMs("max", undefined, tryTimeBounds);
-  if (writtenMax !== undefined && writtenMax < backOffBaseMs) {
-    const message = "the longest wait is shorter than the first one";
-    block?.refuseOrder(["max"], message, "at least base");
-  }
-  return { backOffBaseMs, backOffMsMax: writtenMax ?? Math.max(usual.backOffMsMax, backOffBaseMs) };
-}
-
-/** A refusal that names its wait is only waited for where refusals are tried again. */
-function readRetryAfter(block: Block, on: readonly RetryCondition[]): number | undefined {
-  const written = block.durationMs("maxRetryAfter", undefined, tryTimeBounds);
-  const isAsked = on.includes("rateLimited");
-  if (written !== undefined && !isAsked) {
-    const message = '"maxRetryAfter" is of refusals, and they are not tried again';
-    block.report("maxRetryAfter", { id: "HG207", message, expected: "rateLimited in retryOn" });
-  }
-  return isAsked ? (written ?? defaultRetryAfterMs) : written;
-}
-
-/** How long a refusal's Retry-After may be where it is waited for, in milliseconds. */
-export const defaultRetryAfterMs = 1_000;

@@ -1,11 +1,8 @@
 import type { ListenerPolicy } from "../../../policy/proxies/proxy-policy.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
-import {
-  defaultFailurePercentage,
-  defaultSlowStart,
-  defaultUpgrades,
-  defaultZoneAware,
-} from "../../../policy/upstream/default-upstream.js";
+import { defaultBlocks } from "../../../policy/upstream/default-upstream.js";
+import { defaultSlowStart, defaultZoneAware } from "../../../policy/upstream/load-balancing.js";
+import { defaultFailurePercentage } from "../../../policy/upstream/outlier-detection.js";
 import { formatMinorVersion, isAtLeastVersion } from "../../base/generate-options.js";
 import type { GenerateProblem, MinorVersion } from "../../base/generator.js";
 import type { EnvoyContext } from "./context.js";
@@ -74,7 +71,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionRow>> = {
     envoy: "`upgrade_configs` of routes",
     istio: { by: patch },
     gateway: { by: "BackendTrafficPolicy", since: 4, field: "httpUpgrade" },
-    isSaid: ({ upgrades }) => upgrades.join() !== defaultUpgrades.join(),
+    isSaid: ({ upgrades }) => upgrades.join() !== defaultBlocks.upgrades.join(),
   },
   healthChecks: {
     envoy: "`health_checks`",

@@ -7,7 +7,7 @@ import {
   requestsThresholdMax,
 } from "../../../../src/policy/services/configured-share.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
-import { defaultCircuitBreakers } from "../../../../src/policy/upstream/default-upstream.js";
+import { defaultBlocks } from "../../../../src/policy/upstream/default-upstream.js";
 import { testService } from "../../../support/admission.js";
 import { toldService } from "../../../support/control-rig.js";
 
@@ -39,7 +39,7 @@ describe("configuredRequestsMax()", () => {
   });
 
   it("is the number that the policy has", () => {
-    const circuitBreakers = { ...defaultCircuitBreakers, requestsMax: 77 };
+    const circuitBreakers = { ...defaultBlocks.circuitBreakers, requestsMax: 77 };
     const service = { ...limited(1_000), circuitBreakers };
     expect(configuredRequestsMax(service, proxies(8))).toBe(77);
   });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { NodeShare, ShareSnapshot } from "../../../../src/core/feedback/feedback.js";
 import { indexClusters } from "../../../../src/policy/services/service-clusters.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
-import { defaultCircuitBreakers } from "../../../../src/policy/upstream/default-upstream.js";
+import { defaultBlocks } from "../../../../src/policy/upstream/default-upstream.js";
 import type {
   AdaptiveConcurrencyPolicy,
   LocalRateLimitPolicy,
@@ -208,7 +208,7 @@ describe("layerOf()", () => {
   });
 
   it("bounds the number of retries where there is no budget", () => {
-    const circuitBreakers = { ...defaultCircuitBreakers, retryBudget: undefined };
+    const circuitBreakers = { ...defaultBlocks.circuitBreakers, retryBudget: undefined };
     const plan = planOf(toldService("orders", { retries, circuitBreakers }));
     const retriesAt = (share: number) => {
       const snapshot = testSnapshot(1, { orders: { shares: { "edge-1": share } } });
