@@ -7,7 +7,9 @@ import {
   type Rule,
   type RuleDisclosure,
 } from "../../core/limits/limit.js";
+import { defaultOverrideMax } from "../../core/limits/override.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
+import { fieldChanges } from "./field-changes.js";
 import { hitsPerSecond, limitWords, rateWords, windowWords } from "./limit-words.js";
 import type { ChangeEffect, PolicyChange } from "./policy-change.js";
 
@@ -186,7 +188,20 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
     const over = now.peek === "debt" ? "above the burst alone" : "also where no hit is left";
     changes.push({ effect: "different", place, words: `a call of zero hits is over ${over}` });
   }
-  return changes;
+  const others = { before: plainSettings(old), after: plainSettings(now), usual: plainDefaults };
+  const told = fieldChanges(others).map(
+    ({ words }) => ({ effect: "different", place, words }) as const,
+  );
+  return [...changes, ...told];
+}
+
+const plainDefaults = { overrideMax: defaultOverrideMax };
+
+/** What of a limit has no words of its own here: told by its name in the policy. */
+function plainSettings(limit: Limit): object {
+  const { name, hits, unit, unitMultiplier, periodUs, burst, algorithm, ...rest } = limit;
+  const { role, peek, onStoreFailure, ...plain } = rest;
+  return { ...plainDefaults, ...plain };
 }
 
 /** Why buckets begin empty. */
@@ -295,14 +310,27 @@ function settingsOf(before: Rule, after: Rule): readonly PolicyChange[] {
     ["headers", "the headers of its answers", before.headers, after.headers],
     ["body", "the body of its refusals", before.body, after.body],
     ["tellRule", "where its refusals name it", tellingOf(before), tellingOf(after)],
+    ["name", "its name", exceptionName(before), exceptionName(after)],
   ] as const;
-  return rows
+  const words = rows
     .filter(([, , was, is]) => !sameText(was, is))
-    .map(([, what]) => ({
-      effect: "different",
-      place: placeOf(after),
-      words: `it changes ${what}`,
-    }));
+    .map(([, what]) => `it changes ${what}`);
+  const others = { before: otherSettings(before), after: otherSettings(after), usual: {} };
+  const told = fieldChanges(others).map((change) => change.words);
+  return [...words, ...told].map((each) => {
+    return { effect: "different", place: placeOf(after), words: each };
+  });
+}
+
+function exceptionName({ effect }: Rule): string | undefined {
+  return effect.kind === "unlimited" ? effect.name : undefined;
+}
+
+/** What of a rule has no words of its own here: told by its name in the policy. */
+function otherSettings(rule: Rule): object {
+  const { domain, path, effect, label, index, sharePatterns, settlesOncePeeked, ...rest } = rule;
+  const { replaces, metricPath, metadata, headers, body, disclosure, ...others } = rest;
+  return others;
 }
 
 function tellingOf({ disclosure = defaultDisclosure }: Rule): RuleDisclosure {
