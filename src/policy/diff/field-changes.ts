@@ -1,5 +1,6 @@
 import { quoteText } from "../problems/problem.js";
 import { formatDuration } from "../text/duration.js";
+import type { Form, MapForm, NameRow } from "../text/form.js";
 import { formatBytes } from "../text/quantities.js";
 import { grouped } from "./limit-words.js";
 
@@ -23,6 +24,8 @@ export function fieldChanges(wanted: {
   readonly before: object;
   readonly after: object;
   readonly usual: object;
+  /** What names the fields; undefined: their own names do. */
+  readonly form?: MapForm | undefined;
 }): readonly FieldChange[] {
   return compareMaps({ ...wanted, path: [] });
 }
@@ -31,30 +34,34 @@ interface MapPair {
   readonly before: object;
   readonly after: object;
   readonly usual: object;
+  readonly form?: MapForm | undefined;
   readonly path: readonly string[];
 }
 
-function compareMaps({ before, after, usual, path }: MapPair): readonly FieldChange[] {
+function compareMaps({ before, after, usual, form, path }: MapPair): readonly FieldChange[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...names].flatMap((field) => {
     const [was, is] = [memberOf(before, field), memberOf(after, field)];
     if (textOf(was) === textOf(is)) return [];
     const ownUsual = memberOf(usual, field);
-    const here = [...path, field];
+    const declared = findRow(form, field);
+    const here = [...path, ...(declared?.names ?? writtenNames(field))];
     if (isMap(was) && isMap(is)) {
       return compareMaps({
         before: was,
         after: is,
         usual: isMap(ownUsual) ? ownUsual : {},
+        form: declared && mapOf(declared.row.form),
         path: here,
       });
     }
-    const name = nameOf(here);
+    const name = here.join(".");
     // What a block holds that is asked for in one word is no default: without the word it is off.
     const hasUsual = ownUsual !== undefined && !isMap(ownUsual);
     const say = (value: unknown): string => {
       const isUsual = hasUsual && textOf(value) === textOf(ownUsual);
-      return `${valueWords(value, field)}${isUsual ? " (the default)" : ""}`;
+      const words = valueWords(value, field, declared && mapOf(declared.row.form));
+      return `${words}${isUsual ? " (the default)" : ""}`;
     };
     return [{ name, was, is, words: changeWords({ name, was, is, say }) }];
   });
@@ -100,12 +107,28 @@ const renamed: Readonly<Record<string, string>> = {
   isMutual: "mutual",
 };
 
-/** Names as a policy has them: `waitMsMax` is `maxWait`, `requestMs` is `request`. */
-function nameOf(path: readonly string[]): string {
-  return path
-    .filter((field) => field !== "settings" && field !== "place")
-    .map((field) => renamed[field] ?? plainName(field))
-    .join(".");
+/** The declaration of a field, and its names from the map on; it may lie in an inner map. */
+function findRow(
+  form: MapForm | undefined,
+  field: string,
+): { readonly names: readonly string[]; readonly row: NameRow } | undefined {
+  const rows = Object.entries(form?.rows ?? {});
+  for (const [name, row] of rows) if ((row.as ?? name) === field) return { names: [name], row };
+  for (const [name, { form: own }] of rows) {
+    const inner = Object.entries(mapOf(own)?.rows ?? {}).find(([, row]) => row.as === field);
+    if (inner !== undefined) return { names: [name, inner[0]], row: inner[1] };
+  }
+  return undefined;
+}
+
+function mapOf(form: Form): MapForm | undefined {
+  if (form.kind === "map") return form.map();
+  return form.kind === "any" ? form.of.map(mapOf).find((one) => one !== undefined) : undefined;
+}
+
+/** Names as a policy has them where no declaration says: `waitMsMax` is `maxWait`. */
+function writtenNames(field: string): readonly string[] {
+  return field === "settings" || field === "place" ? [] : [renamed[field] ?? plainName(field)];
 }
 
 function plainName(field: string): string {
@@ -118,7 +141,7 @@ function plainName(field: string): string {
 /** Most parts of a value that are told. */
 export const toldPartsMax = 8;
 
-function valueWords(value: unknown, field: string): string {
+function valueWords(value: unknown, field: string, form?: MapForm): string {
   if (value === undefined) return "off";
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "number") return numberWords(value, field);
@@ -131,7 +154,11 @@ function valueWords(value: unknown, field: string): string {
   if (!isMap(value)) return "off";
   const parts = Object.entries(value)
     .filter(([, one]) => one !== undefined)
-    .map(([name, one]) => `${nameOf([name])} ${valueWords(one, name)}`);
+    .map(([name, one]) => {
+      const declared = findRow(form, name);
+      const names = declared?.names ?? writtenNames(name);
+      return `${names.join(".")} ${valueWords(one, name, declared && mapOf(declared.row.form))}`;
+    });
   return parts.length === 0 ? "on" : shortened(parts);
 }
 

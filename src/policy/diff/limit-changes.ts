@@ -9,6 +9,7 @@ import {
 } from "../../core/limits/limit.js";
 import { defaultOverrideMax } from "../../core/limits/override.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
+import { descriptorForms, rateLimitForms } from "../limits/limit-forms.js";
 import { fieldChanges } from "./field-changes.js";
 import { hitsPerSecond, limitWords, rateWords, windowWords } from "./limit-words.js";
 import type { ChangeEffect, PolicyChange } from "./policy-change.js";
@@ -188,7 +189,12 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
     const over = now.peek === "debt" ? "above the burst alone" : "also where no hit is left";
     changes.push({ effect: "different", place, words: `a call of zero hits is over ${over}` });
   }
-  const others = { before: plainSettings(old), after: plainSettings(now), usual: plainDefaults };
+  const others = {
+    before: plainSettings(old),
+    after: plainSettings(now),
+    usual: plainDefaults,
+    form: rateLimitForms.headgate,
+  };
   const told = fieldChanges(others).map(
     ({ words }) => ({ effect: "different", place, words }) as const,
   );
@@ -315,7 +321,12 @@ function settingsOf(before: Rule, after: Rule): readonly PolicyChange[] {
   const words = rows
     .filter(([, , was, is]) => !sameText(was, is))
     .map(([, what]) => `it changes ${what}`);
-  const others = { before: otherSettings(before), after: otherSettings(after), usual: {} };
+  const others = {
+    before: otherSettings(before),
+    after: otherSettings(after),
+    usual: {},
+    form: descriptorForms.headgate,
+  };
   const told = fieldChanges(others).map((change) => change.words);
   return [...words, ...told].map((each) => {
     return { effect: "different", place: placeOf(after), words: each };

@@ -1,3 +1,4 @@
+import { quotaForm } from "../quotas/quota-forms.js";
 import type { ExpiredQuota, QuotaPart, QuotaPolicy } from "../quotas/quota-policy.js";
 import { defaultQuota } from "../quotas/quota-settings.js";
 import { formatDuration } from "../text/duration.js";
@@ -53,7 +54,7 @@ function newQuota(quota: QuotaPolicy): PolicyChange {
 function changedQuota(before: QuotaPolicy, after: QuotaPolicy): readonly PolicyChange[] {
   const place = placeOf(after);
   const pair = { before: toldOf(before), after: toldOf(after) };
-  return fieldChanges({ ...pair, usual }).map((change) => ({
+  return fieldChanges({ ...pair, usual, form: quotaForm }).map((change) => ({
     effect: effectOf(change),
     place,
     words: `${change.words}${isHeadgates(change) ? "" : anew}`,

@@ -1,4 +1,6 @@
+import { proxiesForm } from "../proxies/proxy-forms.js";
 import { defaultProxies, type ProxyPolicy } from "../proxies/proxy-policy.js";
+import { serviceForm } from "../services/service-forms.js";
 import type { ServicePolicy } from "../services/service-policy.js";
 import { defaultBlocks } from "../upstream/default-upstream.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";
@@ -46,7 +48,7 @@ function newService(service: ServicePolicy): PolicyChange {
 
 function changedService(before: ServicePolicy, after: ServicePolicy): readonly PolicyChange[] {
   const place = placeOf(after);
-  const changes = fieldChanges({ before, after, usual: defaultBlocks });
+  const changes = fieldChanges({ before, after, usual: defaultBlocks, form: serviceForm });
   return changes.map((change) => ({
     effect: effectOf(change),
     place,
@@ -56,16 +58,18 @@ function changedService(before: ServicePolicy, after: ServicePolicy): readonly P
 
 /** What holds for all proxies. */
 export function compareProxies(before: ProxyPolicy, after: ProxyPolicy): readonly PolicyChange[] {
-  return fieldChanges({ before, after, usual: defaultProxies }).map((change) => ({
-    effect: effectOf(change),
-    place: "proxies",
-    words: `${change.words}; generate the proxies' configuration anew`,
-  }));
+  return fieldChanges({ before, after, usual: defaultProxies, form: proxiesForm }).map(
+    (change) => ({
+      effect: effectOf(change),
+      place: "proxies",
+      words: `${change.words}; generate the proxies' configuration anew`,
+    }),
+  );
 }
 
 /** Fields whose smaller number refuses more. */
 const roomFields = new RegExp(
-  "(?:limits\\.(?:max|min|initial)|queue\\.size|requests|burst|" +
+  "(?:limits\\.(?:max|min|initial)|queue\\.size|requests|burst|numRetries|" +
     "max(?:InFlight|Requests|PendingRequests|Connections|Retries|Wait|Size))$",
   "i",
 );

@@ -117,7 +117,7 @@ function flagOf(dialect: Dialect): Form {
 const limitDocs = "How many hits pass in which time.";
 
 /** A limit, by dialect. */
-const rateLimitForms: Readonly<Record<Dialect, MapForm>> = {
+export const rateLimitForms: Readonly<Record<Dialect, MapForm>> = {
   ratelimit: mapForm({ shape: rateLimitShapes.ratelimit, docs: limitDocs }, limitRows("ratelimit")),
   headgate: mapForm(
     {
@@ -171,7 +171,8 @@ function descriptorRows(dialect: Dialect) {
 
 const descriptorDocs = "One entry of what Envoy asks about, and what lies below it.";
 
-const descriptorForms: Readonly<Record<Dialect, MapForm>> = {
+/** A descriptor, by dialect. */
+export const descriptorForms: Readonly<Record<Dialect, MapForm>> = {
   ratelimit: mapForm(
     { shape: descriptorShapes.ratelimit, docs: descriptorDocs, required: ["key"] },
     descriptorRows("ratelimit"),

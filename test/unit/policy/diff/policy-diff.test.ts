@@ -149,6 +149,35 @@ describe("comparePolicies()", () => {
     ]);
   });
 
+  it("names fields that are called otherwise once they are read as the policy does", () => {
+    const one = "perEndpoint: {maxConnections: 9}";
+    expect(
+      sentences(
+        service(`circuitBreakers: {${one}}, retries: {numRetries: 3, backOff: {base: 10ms}}`),
+        service("circuitBreakers: {}, retries: {numRetries: 1, backOff: {base: 25ms}}"),
+      ).map((text) => text.replace(/; generate.*/, "")),
+    ).toEqual([
+      "stricter: service orders: retries.numRetries: 3 becomes 1",
+      "different: service orders: circuitBreakers.perEndpoint.maxConnections goes: it was 9",
+      "different: service orders: retries.backOff.base: 10ms becomes 25ms (the default)",
+    ]);
+  });
+
+  /** Both were read and obeyed, and a change of nothing else was no change. */
+  it("tells how far an override may go, and what an exception is called", () => {
+    const rate = "unit: second, requests_per_unit: 5";
+    expect(sentences(limits(`{${rate}}`), limits(`{${rate}, overrideMax: 4}`))).toEqual([
+      "different: shop/user: overrideMax: 10 (the default) becomes 4",
+    ]);
+    const exception = (fields: string) =>
+      policyOf(
+        `  rateLimits: [{domain: shop, descriptors: [{key: user, rate_limit: {${fields}}}]}]\n`,
+      );
+    expect(sentences(exception("unlimited: true"), exception("unlimited: true, name: a"))).toEqual([
+      "different: shop/user: it changes its name",
+    ]);
+  });
+
   it("tells blocks that come and go, and checks that begin to refuse", () => {
     expect(sentences(service("admission: {}"), service("timeouts: {}"))[0]).toContain(
       "looser: service orders: admission goes",
