@@ -285,6 +285,7 @@ export const retiredWords: readonly { readonly word: RegExp; readonly instead: s
   { word: /\busual[A-Z]\w*/, instead: "default" },
   { word: /\b(?:KnownRequests?|SeenCalls?|Sighting|RefusalCache)\b/, instead: "cache, sampler" },
   { word: /\b(?:told|tell)Rule[A-Z]\w*/, instead: "reported rule, rule disclosure" },
+  { word: /\bgrpcStatus: \d+\b/, instead: "grpcStatuses of core/base/grpc-status" },
   { word: /\blookInTurn|LookInTurn\b/, instead: "serialized poll" },
   { word: /\bpolic(?:y|ies) in force\b/i, instead: "active policy" },
 ];
