@@ -13,7 +13,7 @@ import type { AdaptiveConcurrencyPolicy } from "./upstream-policy.js";
 export const measureMsMax = 3_600_000;
 
 /** The bounds of intervals and of a fixed round trip. */
-export const measureBounds: DurationBounds = { minMs: 1, maxMs: measureMsMax };
+const measureBounds: DurationBounds = { minMs: 1, maxMs: measureMsMax };
 
 /** How a round trip is sampled where the policy does not say. */
 const defaultMinRtt = {

@@ -9,16 +9,16 @@ import type { AdmissionControlPolicy } from "./upstream-policy.js";
 const aggressionMax = 1_000;
 
 /** The bounds of `aggression`: below 1 Envoy takes it for 1. */
-export const aggressionBounds: NumberBounds = { min: 1, max: aggressionMax };
+const aggressionBounds: NumberBounds = { min: 1, max: aggressionMax };
 
 /** The bounds of `successRateThreshold`: Envoy refuses a threshold below 1 %. */
-export const successBounds: NumberBounds = { ...percentBounds, min: 1 };
+const successBounds: NumberBounds = { ...percentBounds, min: 1 };
 
 /** The longest window of samples: an hour. */
 export const samplingMsMax = 3_600_000;
 
 /** The bounds of `samplingWindow`. */
-export const samplingBounds: DurationBounds = { minMs: 1_000, maxMs: samplingMsMax };
+const samplingBounds: DurationBounds = { minMs: 1_000, maxMs: samplingMsMax };
 
 /** `admissionControl`. */
 export const admissionControl = object(

@@ -15,7 +15,7 @@ export const thresholdBounds = { min: 1, max: thresholdMax } as const;
 export const retryBounds = { min: 0, max: thresholdMax } as const;
 
 /** The word for this proxy's part of the concurrency limit. */
-export const autoWord = "auto";
+const autoWord = "auto";
 
 const maxRequests = readBy<number | "auto">(
   any(words(autoWord), whole(thresholdBounds)),

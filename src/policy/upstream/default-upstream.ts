@@ -8,6 +8,8 @@ import { outlierDetection } from "./outlier-detection.js";
 import { retries, timeouts } from "./retries.js";
 import type { UpstreamProtections } from "./upstream-policy.js";
 
+const defaultUpgrades: readonly string[] = ["websocket"];
+
 /** What each block means that is there and says nothing. */
 export const defaultBlocks = {
   direction: "inbound",
@@ -18,7 +20,7 @@ export const defaultBlocks = {
   loadBalancing: loadBalancing.defaults,
   retries: retries.defaults,
   timeouts: timeouts.defaults,
-  upgrades: ["websocket"] as readonly string[],
+  upgrades: defaultUpgrades,
   localRateLimit: localRateLimit.defaults,
   adaptiveConcurrency: adaptiveConcurrency.defaults,
   admissionControl: admissionControl.defaults,

@@ -7,13 +7,13 @@ import { tryTimeBounds } from "./retries.js";
 import type { HealthCheckPolicy, HealthProbe } from "./upstream-policy.js";
 
 /** Statuses that one service may answer its checks with. */
-export const expectedStatusesMax = 16;
+const expectedStatusesMax = 16;
 
 /** The bounds of such a status. */
-export const expectedStatusBounds = { min: 100, max: 599 } as const;
+const expectedStatusBounds = { min: 100, max: 599 } as const;
 
 /** The path of a check, with a query where there is one. */
-export const healthPathPattern = /^\/[!-~]*$/;
+const healthPathPattern = /^\/[!-~]*$/;
 
 const pathRule: TextRule = {
   charsMax: 1_024,

@@ -8,10 +8,10 @@ import { requestTimeBounds, tryTimeBounds } from "./retries.js";
 import type { HashSource, LoadBalancingPolicy } from "./upstream-policy.js";
 
 /** The bounds of `minWeightPercent`: at 0 a new host would never get a request. */
-export const weightBounds = { min: 1, max: 100 } as const;
+const weightBounds = { min: 1, max: 100 } as const;
 
 /** The form of a cookie's name, which is a token as a header's is. Source: RFC 6265. */
-export const cookiePattern = /^[\w!#$%&'*+.^`|~-]+$/;
+const cookiePattern = /^[\w!#$%&'*+.^`|~-]+$/;
 
 const cookieRule: TextRule = {
   charsMax: 128,

@@ -11,13 +11,10 @@ export const fillMsMin = 50;
 export const fillMsMax = 86_400_000;
 
 /** The bounds of `per`. */
-export const fillBounds: DurationBounds = { minMs: fillMsMin, maxMs: fillMsMax };
+const fillBounds: DurationBounds = { minMs: fillMsMin, maxMs: fillMsMax };
 
 /** When a protection may act. */
-export const protectionTimes = [
-  "always",
-  "withoutHeadgate",
-] as const satisfies readonly ProtectionTime[];
+const protectionTimes = ["always", "withoutHeadgate"] as const satisfies readonly ProtectionTime[];
 
 /** `when` of a protection. */
 export const whenField = (usual: ProtectionTime) =>

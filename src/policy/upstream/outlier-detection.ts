@@ -8,16 +8,16 @@ import type { OutlierDetectionPolicy } from "./upstream-policy.js";
 export const ejectionTimeMsMax = 86_400_000;
 
 /** The bounds of `interval`, `baseEjectionTime` and `maxEjectionTime`. */
-export const ejectionTimeBounds: DurationBounds = { minMs: 1, maxMs: ejectionTimeMsMax };
+const ejectionTimeBounds: DurationBounds = { minMs: 1, maxMs: ejectionTimeMsMax };
 
 /** The most standard deviations below the mean. Envoy counts them in thousandths. */
 const deviationsMax = 1_000;
 
 /** The bounds of `deviations`. */
-export const deviationsBounds: NumberBounds = { min: 0, max: deviationsMax, isMinExcluded: true };
+const deviationsBounds: NumberBounds = { min: 0, max: deviationsMax, isMinExcluded: true };
 
 /** The bounds of `threshold`: at 0 every host would be out. */
-export const failureBounds = { min: 1, max: 100 } as const;
+const failureBounds = { min: 1, max: 100 } as const;
 
 const minHosts = field(whole(thresholdBounds), "Hosts with enough requests before any is judged.", {
   as: "hostsMin",

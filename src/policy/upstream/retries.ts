@@ -9,7 +9,7 @@ import type { RetryCondition, RetryPolicy, TimeoutPolicy } from "./upstream-poli
 const retriesMax = 10;
 
 /** The bounds of `numRetries`. */
-export const numRetriesBounds = { min: 1, max: retriesMax } as const;
+const numRetriesBounds = { min: 1, max: retriesMax } as const;
 
 /** The longest a request may take, and the longest wait between its tries: a day. */
 export const requestMsMax = 86_400_000;
@@ -24,16 +24,16 @@ export const requestTimeBounds: DurationBounds = { minMs: 0, maxMs: requestMsMax
 export const connectMsMax = 60_000;
 
 /** The bounds of `connect`. */
-export const connectTimeBounds: DurationBounds = { minMs: 1, maxMs: connectMsMax };
+const connectTimeBounds: DurationBounds = { minMs: 1, maxMs: connectMsMax };
 
 /** Statuses that one service's requests are tried again after. */
-export const retriableCodesMax = 32;
+const retriableCodesMax = 32;
 
 /** The bounds of such a status: of an answer that says that something went wrong. */
-export const retriableCodeBounds = { min: 400, max: 599 } as const;
+const retriableCodeBounds = { min: 400, max: 599 } as const;
 
 /** Everything that may be tried again. Source: Envoy, "Router", x-envoy-retry-on. */
-export const retryConditions = [
+const retryConditions = [
   "connectFailure",
   "refusedStream",
   "reset",

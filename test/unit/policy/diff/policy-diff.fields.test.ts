@@ -36,7 +36,8 @@ spec:
           value: b*
           share_threshold: true
           quota_mode: true
-          rate_limit: {unit: day, requests_per_unit: 5, algorithm: fixed_window, replaces: [{name: n}]}
+          rate_limit:
+            {unit: day, requests_per_unit: 5, algorithm: fixed_window, replaces: [{name: n}]}
         - {key: m, value: c*, value_to_metric: true, rate_limit: {unit: day, requests_per_unit: 5}}
         - key: user
           rate_limit: {unit: second, requests_per_unit: 5}
