@@ -71,7 +71,10 @@ export const timeouts = object(
     ),
   },
   {
-    data: (read): TimeoutPolicy => read,
+    // In this order: the hash of a policy depends on it.
+    data: ({ requestMs, maxStreamMs, maxConnectionMs, ...rest }): TimeoutPolicy => {
+      return { requestMs, maxStreamMs, maxConnectionMs, ...rest };
+    },
     check(block, { requestMs, maxStreamMs = requestMs }) {
       if (maxStreamMs >= requestMs) return;
       const message = "a stream may not last as long as its request";
@@ -157,13 +160,18 @@ export const retries = object(
     ),
   },
   {
-    data: ({ backOff: waits = backOff.defaults, ...rest }): RetryPolicy => ({
-      ...rest,
-      ...waits,
+    // In this order: the hash of a policy depends on it.
+    data: ({ backOff: waits = backOff.defaults, ...read }): RetryPolicy => ({
+      perTryIdleMs: read.perTryIdleMs,
+      hedging: read.hedging,
       // Statuses are tried again where both the word and the numbers say so.
-      retriableStatusCodes: [...new Set(rest.retriableStatusCodes)],
+      retriableStatusCodes: [...new Set(read.retriableStatusCodes)],
+      retriesMax: read.retriesMax,
+      on: read.on,
+      perTryMs: read.perTryMs,
+      ...waits,
       retryAfterMsMax:
-        rest.retryAfterMsMax ?? (rest.on.includes("rateLimited") ? retryAfterMs : undefined),
+        read.retryAfterMsMax ?? (read.on.includes("rateLimited") ? retryAfterMs : undefined),
     }),
     check(block, policy, { retryAfterMsMax }) {
       checkConditions(block, policy, retryAfterMsMax);
