@@ -20,10 +20,6 @@ import {
   snapshotBytesMax,
 } from "../../src/fleet/loop/snapshot-codec.js";
 import { gatherBytesMax, SnapshotStore } from "../../src/fleet/loop/snapshot-store.js";
-import { nothingKnown } from "../../src/fleet/records/known-records.js";
-import { readAudit, readPage } from "../../src/fleet/records/record-pages.js";
-import { pageBytesMax } from "../../src/fleet/records/redis-records.js";
-import { recordKinds } from "../../src/fleet/records/shared-records.js";
 import { readJsonAnswer, readPrometheusAnswer } from "../../src/fleet/signals/signal-answers.js";
 import {
   fieldBytesMax,
@@ -31,6 +27,8 @@ import {
   KeySignalReader,
 } from "../../src/fleet/signals/signal-key.js";
 import { pageLineCharsMax, SignalPage } from "../../src/fleet/signals/signal-page.js";
+import { pageBytesMax, recordKinds } from "../../src/store/coordination/record-store.js";
+import { readAudit, readPage } from "../../src/store/redis/coordination/record-pages.js";
 import { decodeGivenBack } from "../../src/store/redis/scripts/give-back-script.js";
 import { decodeBucket, decodeReply } from "../../src/store/redis/scripts/pack.js";
 import { allTurns } from "./all-turns.js";
@@ -99,10 +97,10 @@ const replyDecoders: readonly PeerDecoder[] = [
       worst: (byteCount) => worstRecords(byteCount),
       valid: [Buffer.from('7 0 0\na 6 10\n{"a":[{}]}b 7 -\n'), Buffer.from("other 0a\n")],
       decode: (bytes) => {
-        const page = readPage(kind, nothingKnown, bytes);
+        const page = readPage(kind, bytes);
         if (page.kind === "other") return page;
-        const { records, gone, ...known } = page.known;
-        return [known, [...gone], [...records.values()].map(({ id, value }) => [id, value])];
+        const { records, ...others } = page;
+        return [others, records.map(({ id, value }) => [id, value])];
       },
     }),
   ),

@@ -70,6 +70,7 @@ export const importRows: readonly ImportRow[] = [
     may: [
       ...rpcMay,
       "src/fleet/records/{shared-records,override-record}.ts",
+      "src/store/coordination/record-store.ts",
       "src/fleet/claims/replica-questions.ts",
       "npm:@connectrpc/connect",
       "npm:@connectrpc/connect/protocol",
@@ -78,7 +79,14 @@ export const importRows: readonly ImportRow[] = [
   { from: "src/rpc/**", may: rpcMay },
   {
     from: "src/fleet/**",
-    may: ["src/fleet/**", "src/core/**", "src/decide/sample*.ts", "src/store/connection.ts"],
+    may: [
+      "src/fleet/**",
+      "src/core/**",
+      "src/decide/sample*.ts",
+      "src/store/connection.ts",
+      "src/store/coordination/**",
+      "src/store/redis/coordination/{fleet-script,record-pages}.ts",
+    ],
   },
   {
     from: "src/generate/**",
@@ -230,7 +238,7 @@ export const castRows: readonly {
     reason: "reads what our own thread was sent",
   },
   {
-    path: "src/fleet/records/record-text.ts",
+    path: "src/store/coordination/record-text.ts",
     count: 1,
     reason: "decodes an object that JSON.parse made",
   },

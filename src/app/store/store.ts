@@ -1,5 +1,7 @@
 import type { Clock, Random } from "../../core/base/clock.js";
 import { assertNever, isServiceError, ServiceError } from "../../core/base/errors.js";
+import type { CoordinationStore } from "../../store/coordination/coordination-store.js";
+import { createMemoryCoordination } from "../../store/coordination/memory-coordination.js";
 import type { LimitStore } from "../../store/limit-store.js";
 import { MemoryLimitStore } from "../../store/memory.js";
 import { openRedisCluster } from "../../store/redis/cluster/cluster.js";
@@ -7,6 +9,7 @@ import { joinAddress } from "../../store/redis/cluster/cluster-topology.js";
 import { openRedisSentinel } from "../../store/redis/cluster/sentinel.js";
 import { createRedisStore, type RedisSide } from "../../store/redis/cluster/split-redis.js";
 import { openRedis, type RedisConnections } from "../../store/redis/connections.js";
+import { createRedisCoordination } from "../../store/redis/coordination/redis-coordination.js";
 import type { TlsSource } from "../../store/redis/dial.js";
 import type { RedisEvent } from "../../store/redis/redis-connection.js";
 import {
@@ -38,11 +41,13 @@ export type OpenStore =
       readonly kind: "memory";
       readonly store: MemoryLimitStore;
       readonly openSpace: OpenSpace;
+      readonly coordination: CoordinationStore;
     }
   | {
       readonly kind: "redis";
       readonly store: LimitStore;
       readonly openSpace: OpenSpace;
+      readonly coordination: CoordinationStore;
       readonly connections: RedisConnections;
       /** Whether some Redis that it needs cannot be reached at all now. */
       readonly isAway: () => boolean;
@@ -79,7 +84,8 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     const sentence = "Limits are kept in this process: no other replica shares them.";
     logger.info({ event: "storeOpened", store: "memory" }, sentence);
     const store = new MemoryLimitStore({ clock, random, keysMax: config.memoryKeysMax });
-    return { kind: "memory", store, openSpace: () => openLocalStore(config, parts) };
+    const openSpace = (): LimitStore => openLocalStore(config, parts);
+    return { kind: "memory", store, openSpace, coordination: createMemoryCoordination(clock) };
   }
   const { main, perSecond } = config.store;
   const tls = speaksTls(config.store) ? openRedisTls(config.store.tls, logger) : undefined;
@@ -129,7 +135,8 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
       : [{ name: "redis_per_second_pool" as const, counts: secondSide.counts() }]),
   ];
   const { connections } = mainSide;
-  return { kind: "redis", store, openSpace, connections, isAway, pools };
+  const coordination = createRedisCoordination({ connections, clock, random, keyPrefix });
+  return { kind: "redis", store, openSpace, coordination, connections, isAway, pools };
 }
 
 /**

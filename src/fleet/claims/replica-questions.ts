@@ -2,9 +2,9 @@ import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import { isServiceError, ServiceError } from "../../core/base/errors.js";
 import type { JsonValue } from "../../core/base/json.js";
 import type { ScriptReply, StoreConnection, StoreScript } from "../../store/connection.js";
-import { replyBytes, runFleetScript } from "../records/fleet-script.js";
-import { PageReader } from "../records/record-pages.js";
-import { parseObject } from "../records/record-text.js";
+import { parseObject } from "../../store/coordination/record-text.js";
+import { replyBytes, runFleetScript } from "../../store/redis/coordination/fleet-script.js";
+import { PageReader } from "../../store/redis/coordination/record-pages.js";
 import {
   answerScript,
   askScript,

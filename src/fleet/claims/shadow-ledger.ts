@@ -1,7 +1,7 @@
 import type { Clock, Random } from "../../core/base/clock.js";
 import { ServiceError } from "../../core/base/errors.js";
 import type { StoreConnection, StoreScript } from "../../store/connection.js";
-import { replyBytes, runFleetScript } from "../records/fleet-script.js";
+import { replyBytes, runFleetScript } from "../../store/redis/coordination/fleet-script.js";
 
 /** Counts by name, each a whole number from 0. */
 export type LedgerSums = ReadonlyMap<string, number>;

@@ -1,7 +1,11 @@
 import type { Clock } from "../../core/base/clock.js";
 import { ServiceError } from "../../core/base/errors.js";
 import type { ScriptReply, StoreConnection } from "../../store/connection.js";
-import { type FleetCall, replyBytes, runFleetScript } from "../records/fleet-script.js";
+import {
+  type FleetCall,
+  replyBytes,
+  runFleetScript,
+} from "../../store/redis/coordination/fleet-script.js";
 import {
   fetchScript,
   gatherScript,

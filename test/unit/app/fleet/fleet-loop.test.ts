@@ -12,6 +12,7 @@ import { defaultGateSettings } from "../../../../src/core/settings/gate.js";
 import type { Policy } from "../../../../src/policy/policy.js";
 import { defaultProxies } from "../../../../src/policy/proxies/proxy-policy.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
+import { createMemoryCoordination } from "../../../../src/store/coordination/memory-coordination.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../../support/admission.js";
 import { toldService } from "../../../support/control-rig.js";
@@ -32,7 +33,8 @@ class LoopRig {
     const { clock } = this;
     const random = new FakeRandom();
     const store = new MemoryLimitStore({ clock, random, keysMax: 10 });
-    const opened: OpenStore = { kind: "memory", store, openSpace: () => store };
+    const coordination = createMemoryCoordination(clock);
+    const opened: OpenStore = { kind: "memory", store, openSpace: () => store, coordination };
     this.app = new FleetLoopApp({
       config: { keyPrefix: "headgate:", layerTtlMs, timings: defaultTimings },
       clock,

@@ -8,10 +8,11 @@ import { ServiceError } from "../../../../src/core/base/errors.js";
 import { noOverrides } from "../../../../src/core/limits/override-table.js";
 import { noDifference } from "../../../../src/decide/shadow/shadow-counts.js";
 import { InProcessLedger, type LedgerEntry } from "../../../../src/fleet/claims/shadow-ledger.js";
-import { InProcessRecords } from "../../../../src/fleet/records/in-process-records.js";
+import type { SharedRecords } from "../../../../src/fleet/records/shared-records.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeRandom } from "../../../support/fake-random.js";
+import { memoryRecords } from "../../../support/memory-records.js";
 import { parseHere } from "../../../support/parse-here.js";
 import { testLimit, testPolicy } from "../../../support/policies.js";
 import { noSwitches } from "../../../support/switches.js";
@@ -26,7 +27,7 @@ const files = [{ file: "a.yaml", text }];
 const version = policyVersion(files);
 
 let clock: FakeClock;
-let records: InProcessRecords;
+let records: SharedRecords;
 let shadow: PolicyShadow;
 let spaces: string[];
 let events: LogEvent[];
@@ -36,7 +37,7 @@ let recordVersion: number;
 
 beforeEach(() => {
   clock = new FakeClock();
-  records = new InProcessRecords(clock);
+  records = memoryRecords(clock);
   spaces = [];
   events = [];
   active = "v1";
@@ -184,6 +185,7 @@ describe("PolicyShadow", () => {
     expect(shadow.current()).toBeUndefined();
     expect(events.map(({ event }) => event)).toEqual(["shadowRefused"]);
     shadow.close();
+    records.close();
     expect(clock.timerCount).toBe(0);
   });
 });

@@ -1,26 +1,14 @@
-import { ServiceError } from "../../core/base/errors.js";
-import { goneRecordsMax, type KnownRecords, newestGone } from "./known-records.js";
-import { parseObject, recordOf } from "./record-text.js";
+import { ServiceError } from "../../../core/base/errors.js";
 import {
-  type AuditRecord,
+  type AuditText,
+  goneRecordsMax,
+  pageRecordsMax,
   type RecordKind,
+  type RecordsPage,
   recordBytesMax,
   type SharedRecord,
-} from "./shared-records.js";
-
-/** The most records that one page brings. */
-export const pageRecordsMax = 1_000;
-
-/** What is known after a page. */
-export type RecordsPage =
-  | {
-      readonly kind: "page";
-      readonly known: KnownRecords;
-      /** Whether what was known before is left out of it. */
-      readonly isAnew: boolean;
-    }
-  /** The store is not the one that was asked about. */
-  | { readonly kind: "other"; readonly state: string };
+} from "../../coordination/record-store.js";
+import { recordOf } from "../../coordination/record-text.js";
 
 const newline = 10;
 const lineBytesMax = 256;
@@ -66,49 +54,37 @@ export class PageReader {
 /**
  * Reads an answer of `readScript`.
  *
- * @param known what was known before
  * @throws ServiceError STORE_PROTOCOL
  */
-export function readPage(kind: RecordKind, known: KnownRecords, bytes: Buffer): RecordsPage {
+export function readPage(kind: RecordKind, bytes: Buffer): RecordsPage {
   const page = new PageReader(bytes);
   const head = /^(?:other (~?[0-9a-f]{0,64})|(\d{1,16}) ([01]) (\d{1,16}))$/;
   const [state, version, reset, floor] = page.line(head);
   if (state !== undefined) return { kind: "other", state };
-  const isAnew = reset === "1";
-  if (page.isAtEnd && !isAnew) {
-    const next = { ...known, version: Number(version), floor: Number(floor) };
-    return { kind: "page", known: next, isAnew };
-  }
-  // Readers keep the map that they were given.
-  const records = new Map<string, SharedRecord>(isAnew ? [] : known.records);
-  const gone = new Map<string, number>(isAnew ? [] : known.gone);
+  const records: SharedRecord[] = [];
+  const gone: (readonly [string, number])[] = [];
   const pattern = /^([a-z0-9._:-]{1,128}) (\d{1,16}) (\d{1,9}|-)$/;
-  let recordCount = 0;
-  let goneCount = 0;
   while (!page.isAtEnd) {
     const [id = "", digits, length = ""] = page.line(pattern);
     const version = Number(digits);
     if (length === "-") {
-      goneCount += 1;
-      if (goneCount > goneRecordsMax) throw new ServiceError("STORE_PROTOCOL");
-      records.delete(id);
-      gone.set(id, version);
+      if (gone.length >= goneRecordsMax) throw new ServiceError("STORE_PROTOCOL");
+      gone.push([id, version]);
     } else {
-      recordCount += 1;
-      if (recordCount > pageRecordsMax) throw new ServiceError("STORE_PROTOCOL");
+      if (records.length >= pageRecordsMax) throw new ServiceError("STORE_PROTOCOL");
       if (Number(length) > recordBytesMax[kind]) throw new ServiceError("STORE_PROTOCOL");
-      records.set(id, recordOf(kind, { id, version }, page.text(Number(length))));
-      gone.delete(id);
+      records.push(recordOf(kind, { id, version }, page.text(Number(length))));
     }
   }
-  const next = { version: Number(version), records, gone: newestGone(gone), floor: Number(floor) };
-  return { kind: "page", known: next, isAnew };
-}
-
-/** An entry of the audit log as it is stored. */
-export interface AuditText extends Omit<AuditRecord, "value"> {
-  /** A JSON object. */
-  readonly text: string;
+  const isAnew = reset === "1";
+  return {
+    kind: "page",
+    version: Number(version),
+    isAnew,
+    floor: Number(floor),
+    records,
+    gone,
+  };
 }
 
 /**
@@ -125,9 +101,4 @@ export function readAudit(bytes: Buffer): readonly AuditText[] {
     entries.push({ number: Number(number), epochMs: Number(epochMs), text });
   }
   return entries;
-}
-
-/** @throws ServiceError STORE_PROTOCOL */
-export function auditRecordOf({ number, epochMs, text }: AuditText): AuditRecord {
-  return { number, epochMs, value: parseObject(text) };
 }

@@ -1,11 +1,13 @@
-import type { Clock } from "../../core/base/clock.js";
-import { ServiceError } from "../../core/base/errors.js";
-import type { ScriptReply, StoreConnection, StoreScript } from "../../store/connection.js";
+import type { Clock, Random } from "../../../core/base/clock.js";
+import { ServiceError } from "../../../core/base/errors.js";
+import type { ScriptReply, StoreConnection, StoreScript } from "../../connection.js";
 
-/** The store that replicas share. */
+/** One connection to the store that replicas share, and what is theirs there. */
 export interface FleetStore {
   readonly connection: StoreConnection;
   readonly clock: Clock;
+  readonly random: Random;
+  /** Replicas with the same one on the same store are one fleet. */
   readonly keyPrefix: string;
 }
 
@@ -28,7 +30,7 @@ const callMsMax = 1_000;
  * @throws ServiceError STORE_ codes
  */
 export function runFleetScript(
-  { connection, clock, keyPrefix }: FleetStore,
+  { connection, clock, keyPrefix }: Omit<FleetStore, "random">,
   { script, keys, args, untilMs = Number.POSITIVE_INFINITY }: FleetCall,
 ): Promise<ScriptReply> {
   return connection.run({

@@ -1,7 +1,7 @@
 import { ServiceError } from "../../core/base/errors.js";
 import type { JsonObject } from "../../core/base/json.js";
 import { isLeanJson, type JsonBounds } from "../../core/base/json-count.js";
-import type { RecordKind, SharedRecord } from "./shared-records.js";
+import type { RecordKind, SharedRecord } from "./record-store.js";
 
 /**
  * A record as its text says it: an object where there are few and large ones, else the text.

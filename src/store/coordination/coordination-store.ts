@@ -1,0 +1,9 @@
+import type { RecordStore } from "./record-store.js";
+
+/** What replicas know and decide together, kept where all of them find it. */
+export interface CoordinationStore {
+  /** Whether other processes may use it too. */
+  readonly isShared: boolean;
+  /** What operators have said. */
+  readonly records: RecordStore;
+}
