@@ -7,6 +7,7 @@ import { createRedisCoordination } from "../../src/store/redis/coordination/redi
 import { enginesFor } from "../support/engines.js";
 import { realClock } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";
+import { describeLoop } from "./loop-cases.js";
 import { describeRecords, type RecordWorld } from "./record-cases.js";
 
 /** Opens one empty store, as each of the replicas that share it sees it. */
@@ -19,6 +20,8 @@ afterEach(() => {
 });
 
 function describeStore(openWorld: OpenWorld): void {
+  describe("the loop", () => describeLoop(() => openWorld()().loop));
+
   describe("records", () => {
     describeRecords((): RecordWorld => {
       const connect = openWorld();

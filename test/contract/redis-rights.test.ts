@@ -97,8 +97,8 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
     expect(await control.keys("*")).toEqual([]);
     const { fleet: connection, background } = connectionsOf(opened);
     const loop = new SharedLoop({
-      ...{ clock: realClock, id: realRandom.id(), keyPrefix: config.keyPrefix },
-      ...{ connection, bulkConnection: background, pressures: () => [] },
+      ...{ clock: realClock, id: realRandom.id(), store: opened.coordination.loop },
+      pressures: () => [],
       createMaker: (start) => new TestMaker(start),
       gateSettings: () => new Map(),
       onBug: (thrown) => {

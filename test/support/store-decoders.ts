@@ -10,7 +10,6 @@ import {
   readQuestion,
 } from "../../src/fleet/claims/replica-questions.js";
 import { textsMax } from "../../src/fleet/loop/byte-fields.js";
-import { parseNumbers } from "../../src/fleet/loop/reply-numbers.js";
 import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/loop/report-codec.js";
 import {
   decodeSnapshot,
@@ -19,7 +18,6 @@ import {
   servicesMax,
   snapshotBytesMax,
 } from "../../src/fleet/loop/snapshot-codec.js";
-import { gatherBytesMax, SnapshotStore } from "../../src/fleet/loop/snapshot-store.js";
 import { readJsonAnswer, readPrometheusAnswer } from "../../src/fleet/signals/signal-answers.js";
 import {
   fieldBytesMax,
@@ -27,16 +25,19 @@ import {
   KeySignalReader,
 } from "../../src/fleet/signals/signal-key.js";
 import { pageLineCharsMax, SignalPage } from "../../src/fleet/signals/signal-page.js";
+import { gatherBytesMax } from "../../src/store/coordination/loop-store.js";
 import { pageBytesMax, recordKinds } from "../../src/store/coordination/record-store.js";
 import { readAudit, readPage } from "../../src/store/redis/coordination/record-pages.js";
+import type { RedisLoop } from "../../src/store/redis/coordination/redis-loop.js";
+import { parseNumbers } from "../../src/store/redis/coordination/reply-numbers.js";
 import { decodeGivenBack } from "../../src/store/redis/scripts/give-back-script.js";
 import { decodeBucket, decodeReply } from "../../src/store/redis/scripts/pack.js";
 import { allTurns } from "./all-turns.js";
 import { farDeadlineMs, once, testCharge } from "./charges.js";
 import type { PeerDecoder } from "./decoders.js";
-import { FakeClock } from "./fake-clock.js";
 import { FakeConnection } from "./fake-connection.js";
 import { testFleetSnapshot, testPressure, testReport, testShares } from "./fleet-reports.js";
+import { redisLoop } from "./redis-loop.js";
 import type { WorstMessage } from "./worst-messages.js";
 import { worstJson } from "./worst-texts.js";
 
@@ -261,10 +262,10 @@ function longFields(byteCount: number): Buffer {
   return Buffer.from(`h${fields.join("")}`);
 }
 
-function storeAnswering(reply: Buffer): SnapshotStore {
+function storeAnswering(reply: Buffer): RedisLoop {
   const connection = new FakeConnection();
   connection.answer = { kind: "reply", reply };
-  return new SnapshotStore({ connection, clock: new FakeClock(), id: "a1", keyPrefix: "t:" });
+  return redisLoop(connection);
 }
 
 function repeated(units: readonly string[], byteCount: number, head = ""): readonly WorstMessage[] {

@@ -85,7 +85,7 @@ export const importRows: readonly ImportRow[] = [
       "src/decide/sample*.ts",
       "src/store/connection.ts",
       "src/store/coordination/**",
-      "src/store/redis/coordination/{fleet-script,record-pages}.ts",
+      "src/store/redis/coordination/**",
     ],
   },
   {

@@ -6,7 +6,7 @@ import type {
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
 import type { StoreConnection } from "../../store/connection.js";
-import { parseNumbers } from "../loop/reply-numbers.js";
+import { parseNumbers } from "../../store/redis/coordination/reply-numbers.js";
 import { leaveSharesScript, shareScript } from "./permit-script.js";
 
 /** What happens to the shares of this replica; each is told once, not at every heartbeat. */

@@ -7,7 +7,7 @@ import {
   type QuotaLeaseAsk,
 } from "../../core/quota/quota-leases.js";
 import type { StoreConnection } from "../../store/connection.js";
-import { parseNumbers } from "../loop/reply-numbers.js";
+import { parseNumbers } from "../../store/redis/coordination/reply-numbers.js";
 import { type LeaseRecords, takeClaim } from "./quota-lease-law.js";
 import { quotaLeaseScript } from "./quota-lease-script.js";
 

@@ -16,6 +16,7 @@ import {
   testReport,
   testShares,
 } from "../../../support/fleet-reports.js";
+import { redisLoop } from "../../../support/redis-loop.js";
 
 /** Answers as a test says, by script; what it says nothing of is answered with nothing. */
 class ScriptedConnection implements StoreConnection {
@@ -44,9 +45,7 @@ function createLoop() {
   const loop = new SharedLoop({
     clock,
     id: "a1",
-    keyPrefix: "headgate:",
-    connection,
-    bulkConnection: connection,
+    store: redisLoop(connection, clock),
     createMaker: (start) => {
       const maker = new TestMaker(start);
       makers.push(maker);

@@ -4,7 +4,7 @@ import {
   lowestRank,
   parseRank,
   rankText,
-} from "../../../../src/fleet/loop/snapshot-version.js";
+} from "../../../../src/store/coordination/snapshot-version.js";
 
 describe("compareRanks()", () => {
   it("goes by term, then by name, then by version", () => {

@@ -1,17 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { gatheredMax, SnapshotStore } from "../../../../src/fleet/loop/snapshot-store.js";
-import { FakeClock } from "../../../support/fake-clock.js";
-import { FakeConnection } from "../../../support/fake-connection.js";
+import { gatheredMax } from "../../../../../src/store/coordination/loop-store.js";
+import { FakeConnection } from "../../../../support/fake-connection.js";
+import { redisLoop } from "../../../../support/redis-loop.js";
 
-describe("SnapshotStore", () => {
+describe("RedisLoop", () => {
   it("takes reports of as many replicas as there may be, and of no more", async () => {
     const connection = new FakeConnection();
-    const store = new SnapshotStore({
-      connection,
-      clock: new FakeClock(),
-      id: "a1",
-      keyPrefix: "t:",
-    });
+    const store = redisLoop(connection);
     const gather = (count: number) => {
       connection.answer = { kind: "reply", reply: Buffer.from("a 1 0 1\nx".repeat(count)) };
       return store.gather();

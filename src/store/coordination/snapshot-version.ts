@@ -13,7 +13,7 @@ export const lowestRank: SnapshotVersion = { term: 0, leaderId: "0", version: 0 
 
 /**
  * Below 0 where the first is older than the second, 0 where they are the same. By term, then by
- * the leader's name, then by version: two leaders share an term only where a store has lost what
+ * the leader's name, then by version: two leaders share a term only where a store has lost what
  * it was told, and then all have to agree on one of them.
  */
 export function compareRanks(one: SnapshotVersion, other: SnapshotVersion): number {

@@ -1,18 +1,16 @@
-import type { StoreScript } from "../../store/connection.js";
-
-/** How long the store remembers the last term when nobody leads, in milliseconds: a week. */
-const epochKeptMs = 604_800_000;
+import type { StoreScript } from "../../connection.js";
+import { termKeptMs } from "../../coordination/loop-store.js";
 
 /**
  * One heartbeat of one replica: renews its lease, or takes the lease that nobody has.
  *
  * KEYS: the lease (who leads: term, name, and the number of the heartbeat by which it was last
  * renewed), the last term, the rank of the newest snapshot. All carry one hash tag. ARGV: this
- * replica, the number of this heartbeat, the term of its term or 0, the lease in ms, and of the
- * highest rank that it has seen the term and the name. Answers the term of its term, 0 when it
+ * replica, the number of this heartbeat, its term or 0, the lease in ms, and of the
+ * highest rank that it has seen the term and the name. Answers its term, 0 when it
  * does not lead, and behind it the rank of the newest snapshot, if there is one.
  *
- * - An term is given once: it grows with each term. A store that has lost what it was told (a
+ * - A term is given once: it grows with each term. A store that has lost what it was told (a
  *   primary that died before its replica had it) hears from all replicas which term they have
  *   seen, and goes on above it.
  * - A lease whose term and name are below what somebody has seen is ended: nobody would take the
@@ -45,7 +43,7 @@ local isSame = term and (term == leaderTerm or renewed == beat)
 if not isSame then term = last + 1 end
 local epochText = string.format('%.0f', term)
 redis.call('SET', KEYS[1], epochText .. ' ' .. me .. ' ' .. ARGV[2], 'PX', leaseMs)
-redis.call('SET', KEYS[2], epochText, 'PX', ${epochKeptMs})
+redis.call('SET', KEYS[2], epochText, 'PX', ${termKeptMs})
 return answer(term)
 `,
 };
