@@ -1,14 +1,7 @@
 import { jsonBytesMax } from "../../src/app/admission/signal-readers.js";
 import { policyRecordBytesMax } from "../../src/app/policy/policy-admin-records.js";
 import { orcaCharactersMax, parseOrcaReport } from "../../src/core/settings/orca.js";
-import {
-  answersBytesMax,
-  decodeAnswers,
-  decodeQuestions,
-  questionBytesMax,
-  questionsMax,
-  readQuestion,
-} from "../../src/fleet/claims/replica-questions.js";
+import { readQuestion } from "../../src/fleet/claims/replica-questions.js";
 import { textsMax } from "../../src/fleet/loop/byte-fields.js";
 import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/loop/report-codec.js";
 import {
@@ -19,16 +12,23 @@ import {
   snapshotBytesMax,
 } from "../../src/fleet/loop/snapshot-codec.js";
 import { readJsonAnswer, readPrometheusAnswer } from "../../src/fleet/signals/signal-answers.js";
-import {
-  fieldBytesMax,
-  hashFieldsMax,
-  KeySignalReader,
-} from "../../src/fleet/signals/signal-key.js";
+import { KeySignalReader } from "../../src/fleet/signals/signal-key.js";
 import { pageLineCharsMax, SignalPage } from "../../src/fleet/signals/signal-page.js";
 import { gatherBytesMax } from "../../src/store/coordination/loop-store.js";
+import { fieldBytesMax, numberFieldsMax } from "../../src/store/coordination/number-store.js";
+import {
+  answersBytesMax,
+  questionBytesMax,
+  questionsMax,
+} from "../../src/store/coordination/question-store.js";
 import { pageBytesMax, recordKinds } from "../../src/store/coordination/record-store.js";
 import { readAudit, readPage } from "../../src/store/redis/coordination/record-pages.js";
 import type { RedisLoop } from "../../src/store/redis/coordination/redis-loop.js";
+import { RedisNumbers } from "../../src/store/redis/coordination/redis-numbers.js";
+import {
+  decodeAnswers,
+  decodeQuestions,
+} from "../../src/store/redis/coordination/redis-questions.js";
 import { parseNumbers } from "../../src/store/redis/coordination/reply-numbers.js";
 import { decodeGivenBack } from "../../src/store/redis/scripts/give-back-script.js";
 import { decodeBucket, decodeReply } from "../../src/store/redis/scripts/pack.js";
@@ -146,7 +146,7 @@ const replyDecoders: readonly PeerDecoder[] = [
   },
   {
     name: "keys of signals",
-    bytesMax: 2 * hashFieldsMax * (fieldBytesMax + 4),
+    bytesMax: 2 * numberFieldsMax * (fieldBytesMax + 4),
     worst: (byteCount) => [
       ...repeated(["0:", "1:a", "9:123456789"], byteCount, "h"),
       { what: "long fields", bytes: longFields(byteCount) },
@@ -155,7 +155,9 @@ const replyDecoders: readonly PeerDecoder[] = [
     decode: (bytes) => {
       const connection = new FakeConnection();
       connection.answer = { kind: "reply", reply: bytes };
-      return new KeySignalReader({ connection, key: "k", keysMax }).read(farDeadlineMs);
+      return new KeySignalReader({ store: new RedisNumbers(connection), key: "k", keysMax }).read(
+        farDeadlineMs,
+      );
     },
   },
   {
@@ -257,7 +259,7 @@ function withTree(bytes: Buffer, read: (text: string) => unknown): unknown {
 
 /** As many fields of a hash as are read, each as long as it may be. */
 function longFields(byteCount: number): Buffer {
-  const count = Math.min(hashFieldsMax, Math.floor(byteCount / 264));
+  const count = Math.min(numberFieldsMax, Math.floor(byteCount / 264));
   const fields = Array.from({ length: count }, (_, i) => `256:${String(i).padEnd(256, "k")}1:7`);
   return Buffer.from(`h${fields.join("")}`);
 }

@@ -8,7 +8,7 @@ import { openRedisCluster } from "../../store/redis/cluster/cluster.js";
 import { joinAddress } from "../../store/redis/cluster/cluster-topology.js";
 import { openRedisSentinel } from "../../store/redis/cluster/sentinel.js";
 import { createRedisStore, type RedisSide } from "../../store/redis/cluster/split-redis.js";
-import { openRedis, type RedisConnections } from "../../store/redis/connections.js";
+import { openRedis } from "../../store/redis/connections.js";
 import { createRedisCoordination } from "../../store/redis/coordination/redis-coordination.js";
 import type { TlsSource } from "../../store/redis/dial.js";
 import type { RedisEvent } from "../../store/redis/redis-connection.js";
@@ -48,7 +48,6 @@ export type OpenStore =
       readonly store: LimitStore;
       readonly openSpace: OpenSpace;
       readonly coordination: CoordinationStore;
-      readonly connections: RedisConnections;
       /** Whether some Redis that it needs cannot be reached at all now. */
       readonly isAway: () => boolean;
       /** Connections to the one Redis, or to both. */
@@ -136,7 +135,7 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
   ];
   const { connections } = mainSide;
   const coordination = createRedisCoordination({ connections, clock, random, keyPrefix });
-  return { kind: "redis", store, openSpace, coordination, connections, isAway, pools };
+  return { kind: "redis", store, openSpace, coordination, isAway, pools };
 }
 
 /**

@@ -7,8 +7,10 @@ import { policyToJson, shadowId } from "../../../../src/app/policy/policy-admin-
 import { ServiceError } from "../../../../src/core/base/errors.js";
 import { noOverrides } from "../../../../src/core/limits/override-table.js";
 import { noDifference } from "../../../../src/decide/shadow/shadow-counts.js";
-import { InProcessLedger, type LedgerEntry } from "../../../../src/fleet/claims/shadow-ledger.js";
+import { ShadowLedger } from "../../../../src/fleet/claims/shadow-ledger.js";
 import type { SharedRecords } from "../../../../src/fleet/records/shared-records.js";
+import type { LedgerEntry } from "../../../../src/store/coordination/ledger-store.js";
+import { MemoryLedger } from "../../../../src/store/coordination/memory-ledger.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeRandom } from "../../../support/fake-random.js";
@@ -43,7 +45,7 @@ beforeEach(() => {
   active = "v1";
   isAway = false;
   recordVersion = 0;
-  const ledger = new InProcessLedger(clock);
+  const ledger = new ShadowLedger({ store: new MemoryLedger(clock), random: new FakeRandom(2) });
   const note = (event: LogEvent): void => {
     events.push(event);
   };

@@ -1,4 +1,4 @@
-import type { StoreScript } from "../../store/connection.js";
+import type { StoreScript } from "../../connection.js";
 
 /** Words of ARGV before those of the first limit. */
 const leadingArgCount = 3;
@@ -13,18 +13,8 @@ const leadingArgCount = 3;
  * held, what is needed. Answers a number for each key: what may be held from now on, or -1 to a
  * heartbeat that was overtaken by a later one.
  *
- * What keeps the sum within the limit:
- * - a grant is recorded before it is answered, so a lost answer leaves too much recorded, never too
- *   little;
- * - a record falls only by what its replica says, so who is asked to give back keeps what is in use
- *   until it is not;
- * - a heartbeat that arrives late, after another of its replica, is left aside: it would lower the
- *   record below what the later one was granted;
- * - what is granted is at most what the other records leave of the limit.
- *
- * Who should have how much: max-min fair by need, each replica counted as in need of one; what
- * nobody needs is divided evenly, so that a burst need not wait for the next heartbeat. Both as
- * `fairShares` does, with those who need most first.
+ * Grants follow the rules of `PermitStore`; who should have how much is as `fairShares` has it, with
+ * those who need most first.
  *
  * A time further ahead than a lease is what a clock that stepped back has left: it becomes a lease,
  * or what a dead replica held would be missing until the clock has caught up.

@@ -29,7 +29,8 @@ export type LeaseRecords = Map<string, LeaseRecord>;
 
 /**
  * Takes a claim down and answers what the replica may hand out from now on; undefined for a claim
- * that was overtaken by a later one. The script for Redis is this once more, in Lua.
+ * that was overtaken by a later one. A store that others share does this once more, where
+ * its data is.
  *
  * What keeps the sum within the ceiling: a grant is recorded before it is answered; a record falls
  * only by what its replica says, so who is asked to give back keeps what its Envoys may still use;
