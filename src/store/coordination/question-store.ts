@@ -20,8 +20,10 @@ export const questionsMax = 16;
 /** Answers to one question that wait; the newest stay. */
 export const answersMax = 64;
 
-/** The longest question and the longest answer, in bytes. */
+/** The longest question, in bytes. */
 export const questionBytesMax = 65_536;
+
+/** The longest answer, in bytes. */
 export const answerBytesMax = 1_048_576;
 
 /** The most bytes of answers to one question that wait; beyond that the oldest are lost. */

@@ -13,8 +13,8 @@ const leadingArgCount = 3;
  * held, what is needed. Answers a number for each key: what may be held from now on, or -1 to a
  * heartbeat that was overtaken by a later one.
  *
- * Grants follow the rules of `PermitStore`; who should have how much is as `fairShares` has it, with
- * those who need most first.
+ * Grants follow the rules of `PermitStore`; who should have how much is as `fairShares` has it,
+ * with those who need most first.
  *
  * A time further ahead than a lease is what a clock that stepped back has left: it becomes a lease,
  * or what a dead replica held would be missing until the clock has caught up.

@@ -45,7 +45,7 @@ return 'h' .. table.concat(parts)
 `,
 };
 
-/** Reads a number in a text, the length of a list, or a hash of numbers; keys as people name them. */
+/** Reads a number in a text, the length of a list, or a hash of numbers. */
 export class RedisNumbers implements NumberStore {
   readonly #connection: StoreConnection;
 
