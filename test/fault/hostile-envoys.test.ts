@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { type ChannelCredentials, credentials } from "@grpc/grpc-js";
 import { beforeAll, describe, expect, it } from "vitest";
+import { grpcStatuses } from "../../src/core/base/grpc-status.js";
 import { DiscoveryRequestSchema } from "../../src/gen/envoy/service/discovery/v3/discovery_pb.js";
 import { LoadStatsRequestSchema } from "../../src/gen/envoy/service/load_stats/v3/lrs_pb.js";
 import { runtimeTypeUrl } from "../../src/rpc/control/layer-encoder.js";
-import { grpcStatuses } from "../../src/rpc/grpc/status.js";
 import { TestAuthority } from "../support/certificates.js";
 import { type ClientStream, ControlClient } from "../support/control-client.js";
 import { testNode } from "../support/control-rig.js";
@@ -230,7 +230,7 @@ it.concurrent.each(transportNames)(
 
 // Each name once had a part of the limit: of 100 permits, 20 names left 4 to an honest Envoy.
 it.concurrent("leaves an honest Envoy its permits beside twenty names of a liar", async () => {
-  const { headgate, control } = await start("lane", {}, servicePolicy);
+  const { headgate, control } = await start("native", {}, servicePolicy);
   const inFlight = 20;
   const honest = [new LoadedEnvoy(control(honestName), "edge-1")];
   const isServed = (envoy: LoadedEnvoy | undefined): boolean => (envoy?.share ?? 0) >= inFlight;

@@ -53,8 +53,8 @@ export interface PeerDecoder {
   readonly methods?: readonly string[];
   /** The largest input that reaches it, in bytes. */
   readonly bytesMax: number;
-  /** Inputs of that many bytes that cost as much as they can. */
-  readonly worst: (byteCount: number) => readonly WorstMessage[];
+  /** Inputs of that many bytes that cost as much as they can, each made as it is asked for. */
+  readonly worst: (byteCount: number) => Iterable<WorstMessage>;
   /** Inputs that it reads; what is fuzzed begins with these. */
   readonly valid: readonly Buffer[];
   /** All that is made of an input; what it throws is a refusal. */
@@ -242,7 +242,10 @@ export const messageDecoders: readonly PeerDecoder[] = [
   ...messageRows.map(
     ({ schema, worstOfNames = () => [], ...row }): PeerDecoder => ({
       ...row,
-      worst: (byteCount) => [...worstMessages(schema, byteCount), ...worstOfNames(byteCount)],
+      *worst(byteCount) {
+        yield* worstMessages(schema, byteCount);
+        yield* worstOfNames(byteCount);
+      },
       valid: [Buffer.from(toBinary(schema, create(schema))), wholeMessage(schema)],
     }),
   ),

@@ -283,6 +283,21 @@ export const nullRows: readonly { readonly path: string; readonly reason: string
 /** Words that say nothing in a name, in the singular. */
 export const emptyWords: readonly string[] = ["manager", "helper", "util", "impl"];
 
+/** Words of our own that the field has better ones for; they do not come back into src. */
+export const retiredWords: readonly { readonly word: RegExp; readonly instead: string }[] = [
+  { word: /\b\w*(?:[Ss]heet)\w*/, instead: "snapshot" },
+  { word: /\b(?:is|isNew|begin|endOf|EndOf)?[Rr]eigns?(?:[A-Z]\w*)?\b/, instead: "leader term" },
+  { word: /\b(?:\w*[Ss]helf|\w*[a-z]Book)\b/, instead: "repository, registry" },
+  { word: /\bLone[A-Z]\w*/, instead: "in-process, in memory" },
+  { word: /\b(?:lanes?|Lane\w*|\w*[a-z]Lane\w*)\b/, instead: "native transport" },
+  { word: /\busual[A-Z]\w*/, instead: "default" },
+  { word: /\b(?:KnownRequests?|SeenCalls?|Sighting|RefusalCache)\b/, instead: "cache, sampler" },
+  { word: /\b(?:told|tell)Rule[A-Z]\w*/, instead: "reported rule, rule disclosure" },
+  { word: /\bgrpcStatus: \d+\b/, instead: "grpcStatuses of core/base/grpc-status" },
+  { word: /\blookInTurn|LookInTurn\b/, instead: "serialized poll" },
+  { word: /\bpolic(?:y|ies) in force\b/i, instead: "active policy" },
+];
+
 /** Test folders under test/unit that mirror no folder of src. */
 export const unmirroredFolders: readonly string[] = ["proto", "tidy", "dev"];
 

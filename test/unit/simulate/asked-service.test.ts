@@ -130,10 +130,12 @@ describe("AskedServices", () => {
 
   it("keeps so many hosts, and knows whose the others are", () => {
     const services = new AskedServices({ trial, forAll: serviceOf([]) });
+    const asked: unknown[] = [];
     for (let i = 0; i < 2 * keptHostsMax; i += 1) {
-      expect(services.asked({ ...anyRequest, authority: `host-${i}` })).toEqual([]);
+      asked.push(services.asked({ ...anyRequest, authority: `host-${i}` }));
       if (i === keptHostsMax / 2) expect(services.keptCounts.hosts).toBe(i + 1);
     }
+    expect(asked.filter((one) => !Array.isArray(one) || one.length > 0)).toEqual([]);
     expect(services.keptCounts.hosts).toBeGreaterThan(keptHostsMax / 2);
     expect(services.keptCounts.hosts).toBeLessThanOrEqual(keptHostsMax);
   });

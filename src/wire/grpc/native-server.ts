@@ -3,8 +3,8 @@ import type { HeaderFields, ServerStream, StreamAcceptor, StreamReader } from ".
 import { BidiCall } from "./grpc-bidi.js";
 import {
   GrpcConnection,
-  type GrpcLaneParts,
   type GrpcServerState,
+  type NativeServerParts,
   type OpenStreams,
   type Stoppable,
 } from "./grpc-context.js";
@@ -18,12 +18,12 @@ import { PartialBytes } from "./partial-bytes.js";
  *
  * Source: "gRPC over HTTP2" of gRPC core.
  */
-export class GrpcLane {
+export class NativeServer {
   readonly #state: GrpcServerState;
   readonly #routes: Routes;
   readonly #openStreams = new OpenStreamSet();
 
-  constructor(parts: GrpcLaneParts) {
+  constructor(parts: NativeServerParts) {
     this.#state = { parts, openStreams: this.#openStreams, partialBytes: new PartialBytes() };
     this.#routes = routesOf(parts.services);
   }

@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer } from "node:net";
 import { toCallFailure } from "../../src/rpc/grpc/status.js";
-import { LaneTransport } from "../../src/wire/grpc/lane-transport.js";
+import { NativeTransport } from "../../src/wire/grpc/native-transport.js";
 import type { ServiceHandlers } from "../../src/wire/grpc/service.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 
@@ -8,8 +8,8 @@ import { realClock, realRandom } from "../support/real-clock.js";
  * Serves on our own transport and does nothing else. Prints its port once it listens; ends on
  * SIGTERM.
  */
-export function listenOnLane(services: readonly ServiceHandlers[]): void {
-  const transport = new LaneTransport({
+export function listenNatively(services: readonly ServiceHandlers[]): void {
+  const transport = new NativeTransport({
     services,
     clock: realClock,
     random: realRandom,

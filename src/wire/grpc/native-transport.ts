@@ -2,12 +2,12 @@ import type { Random } from "../../core/base/clock.js";
 import { type Peer, unknownPeer } from "../../core/base/peer.js";
 import type { Http2ErrorCode } from "../base/http2-error.js";
 import { type ConnectionEnd, Http2Connection } from "../http2/http2-connection.js";
-import type { GrpcLaneParts } from "./grpc-context.js";
-import { GrpcLane } from "./grpc-lane.js";
+import type { NativeServerParts } from "./grpc-context.js";
+import { NativeServer } from "./native-server.js";
 import type { Connection, Transport } from "./transport.js";
 
-/** What a `LaneTransport` is made of. */
-export interface LaneTransportParts extends GrpcLaneParts {
+/** What a `NativeTransport` is made of. */
+export interface NativeTransportParts extends NativeServerParts {
   readonly random: Random;
   /** Age at which a connection is asked to go, plus or minus 10 %. Default a day. */
   readonly connectionAgeMsMax: number;
@@ -22,16 +22,16 @@ export interface LaneTransportParts extends GrpcLaneParts {
 }
 
 /** Serves `ServiceHandlers` on our own HTTP/2. It opens no port: sockets are handed to it. */
-export class LaneTransport implements Transport {
-  readonly #parts: LaneTransportParts;
-  readonly #lane: GrpcLane;
+export class NativeTransport implements Transport {
+  readonly #parts: NativeTransportParts;
+  readonly #server: NativeServer;
   readonly #connections = new Set<Http2Connection>();
   #isClosing = false;
   #whenEmpty: (() => void) | undefined;
 
-  constructor(parts: LaneTransportParts) {
+  constructor(parts: NativeTransportParts) {
     this.#parts = parts;
-    this.#lane = new GrpcLane(parts);
+    this.#server = new NativeServer(parts);
   }
 
   /** Connections that are open. */
@@ -46,7 +46,7 @@ export class LaneTransport implements Transport {
     }
     const { clock, random, scheduleFlush, onBug, onConnectionEnd, onStreamError } = this.#parts;
     const connection = new Http2Connection(socket, {
-      acceptor: this.#lane.openConnection(peer),
+      acceptor: this.#server.openConnection(peer),
       events: {
         onEnd: (end) => {
           this.#forget(connection);
@@ -78,7 +78,7 @@ export class LaneTransport implements Transport {
 
   async close(graceMs: number): Promise<boolean> {
     this.#isClosing = true;
-    this.#lane.close();
+    this.#server.close();
     for (const connection of [...this.#connections]) connection.leave(ignore);
     if (this.#connections.size === 0) return true;
     return new Promise((resolve) => {

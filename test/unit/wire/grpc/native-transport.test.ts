@@ -2,9 +2,9 @@ import { Duplex } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { toCallFailure } from "../../../../src/rpc/grpc/status.js";
 import {
-  LaneTransport,
-  type LaneTransportParts,
-} from "../../../../src/wire/grpc/lane-transport.js";
+  NativeTransport,
+  type NativeTransportParts,
+} from "../../../../src/wire/grpc/native-transport.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 import { realRandom } from "../../../support/real-clock.js";
 import { waitFor } from "../../../support/wait.js";
@@ -22,9 +22,9 @@ class SilentConnection extends Duplex {
   }
 }
 
-function open(parts: Partial<LaneTransportParts> = {}) {
+function open(parts: Partial<NativeTransportParts> = {}) {
   const clock = new FakeClock();
-  const transport = new LaneTransport({
+  const transport = new NativeTransport({
     services: [],
     clock,
     random: realRandom,
@@ -42,7 +42,7 @@ function open(parts: Partial<LaneTransportParts> = {}) {
   return { transport, clock };
 }
 
-describe("LaneTransport", () => {
+describe("NativeTransport", () => {
   it("tells how a connection ended, and keeps none that has", async () => {
     const ends: unknown[] = [];
     const { transport } = open({ onConnectionEnd: (end) => ends.push(end) });

@@ -6,7 +6,7 @@ import type {
 import { ExchangeCounts } from "../../src/decide/admission/exchange-counts.js";
 import { createExternalProcessorService } from "../../src/rpc/ext-proc/ext-proc.js";
 import { ExtProcCodec } from "../../src/rpc/ext-proc/ext-proc-codec.js";
-import { listenOnLane } from "./lane-listener.js";
+import { listenNatively } from "./native-listener.js";
 
 /**
  * The service itself on our own transport, in front of an admission that looks at what a real one
@@ -36,7 +36,7 @@ const openDoor: Admits = {
   },
 };
 
-listenOnLane([
+listenNatively([
   createExternalProcessorService({
     admission: openDoor,
     codec: new ExtProcCodec(openDoor),

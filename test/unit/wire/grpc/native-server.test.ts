@@ -4,8 +4,8 @@ import { ServiceError } from "../../../../src/core/base/errors.js";
 import type { Peer } from "../../../../src/core/base/peer.js";
 import { toCallFailure } from "../../../../src/rpc/grpc/status.js";
 import type { StreamAcceptor, StreamReader } from "../../../../src/wire/base/http2.js";
-import type { GrpcLaneParts } from "../../../../src/wire/grpc/grpc-context.js";
-import { GrpcLane } from "../../../../src/wire/grpc/grpc-lane.js";
+import type { NativeServerParts } from "../../../../src/wire/grpc/grpc-context.js";
+import { NativeServer } from "../../../../src/wire/grpc/native-server.js";
 import {
   partialMsMax,
   peerPartialBytesMax,
@@ -23,7 +23,7 @@ import { framed, RecordedStream, requestFields } from "../../../support/recorded
 import { unaryHandler } from "../../../support/unary.js";
 
 interface Opened {
-  readonly lane: GrpcLane;
+  readonly native: NativeServer;
   readonly acceptor: StreamAcceptor;
   readonly clock: FakeClock;
   readonly bugs: unknown[];
@@ -34,11 +34,11 @@ function peerAt(address: string): Peer {
   return { kind: "address", identity: `address:${address}`, names: [] };
 }
 
-function open(method: MethodHandler, parts: Partial<GrpcLaneParts> = {}): Opened {
+function open(method: MethodHandler, parts: Partial<NativeServerParts> = {}): Opened {
   const clock = new FakeClock();
   const bugs: unknown[] = [];
   const dropped = { count: 0 };
-  const lane = new GrpcLane({
+  const native = new NativeServer({
     services: [{ name: "test.Service", methods: [method] }],
     clock,
     onBug: (thrown) => bugs.push(thrown),
@@ -49,7 +49,7 @@ function open(method: MethodHandler, parts: Partial<GrpcLaneParts> = {}): Opened
     toFailure: toCallFailure,
     ...parts,
   });
-  return { lane, acceptor: lane.openConnection(), clock, bugs, dropped };
+  return { native, acceptor: native.openConnection(), clock, bugs, dropped };
 }
 
 interface Call {
@@ -336,7 +336,7 @@ describe("unfinished requests", () => {
 
   it(`are ${peerPartialBytesMax} bytes of a peer at most, on however many connections`, () => {
     const opened = open(echo);
-    const again = opened.lane.openConnection();
+    const again = opened.native.openConnection();
     const count = peerPartialBytesMax / part.length;
     const calls = Array.from({ length: count }, (_, i) => {
       return begin(i % 2 === 0 ? opened : { ...opened, acceptor: again });
@@ -357,7 +357,7 @@ describe("unfinished requests", () => {
     // Another peer has its own.
     const other = new RecordedStream();
     const fields = requestFields("/test.Service/Ask");
-    const reader = opened.lane.openConnection(peerAt("10.0.0.2")).onStream(other, fields, false);
+    const reader = opened.native.openConnection(peerAt("10.0.0.2")).onStream(other, fields, false);
     reader.onData(part, false);
     expect(other.sent).toEqual([]);
   });
@@ -366,10 +366,10 @@ describe("unfinished requests", () => {
 describe("requests that are begun and not ended", () => {
   const half = framed(Buffer.alloc(messageBytesMax)).subarray(0, messageBytesMax / 2);
 
-  function beginAt({ lane }: Opened, peer: string): Call {
+  function beginAt({ native }: Opened, peer: string): Call {
     const stream = new RecordedStream();
     const fields = requestFields("/test.Service/Ask");
-    return { stream, reader: lane.openConnection(peerAt(peer)).onStream(stream, fields, false) };
+    return { stream, reader: native.openConnection(peerAt(peer)).onStream(stream, fields, false) };
   }
 
   it(`are ${serverPartialBytesMax} bytes on all connections together at most`, () => {
@@ -540,7 +540,7 @@ describe("a server stream", () => {
     const calls = [begin(opened), begin(opened)] as const;
     calls[0].reader.onData(framed("q"), true);
     await settlePromises();
-    opened.lane.close();
+    opened.native.close();
     calls[1].reader.onData(framed("q"), true);
     await settlePromises();
     expect(calls.map(({ stream }) => stream.grpcStatus)).toEqual([14, 14]);

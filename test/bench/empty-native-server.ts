@@ -1,9 +1,9 @@
-import { listenOnLane } from "./lane-listener.js";
+import { listenNatively } from "./native-listener.js";
 
 /** Our own transport answering every ShouldRateLimit call with the same bytes. */
 const allowed = Buffer.from([0x08, 0x01]);
 
-listenOnLane([
+listenNatively([
   {
     name: "envoy.service.ratelimit.v3.RateLimitService",
     methods: [

@@ -2,8 +2,8 @@ import { type Http2ErrorCode, http2ErrorCodes } from "../../wire/base/http2-erro
 import type { ConnectionEnd } from "../../wire/http2/http2-connection.js";
 import type { ReadMetric } from "../base/metric-kinds.js";
 
-/** How connections and streams of the lane ended: plain integers, read when scraped. */
-export class LaneCounts {
+/** How connections and streams of the native transport ended: plain integers, read when scraped. */
+export class NativeTransportCounts {
   readonly #ends = new Map<string, number>();
   readonly #resets = new Map<string, number>();
 
@@ -26,20 +26,20 @@ export class LaneCounts {
   }
 }
 
-/** The metrics of the lane. */
-export function laneMetrics(counts: LaneCounts): readonly ReadMetric[] {
+/** The metrics of the native transport. */
+export function nativeTransportMetrics(counts: NativeTransportCounts): readonly ReadMetric[] {
   return [
     {
-      name: "headgate_lane_ended_connections_total",
-      help: "gRPC connections of the lane that ended, by cause; for broken rules, the code.",
+      name: "headgate_native_transport_ended_connections_total",
+      help: "Connections of the native transport that ended, by cause; for broken rules, the code.",
       labelNames: ["cause"],
       read: (add) => {
         for (const [cause, value] of counts.endsByCause) add(value, { cause });
       },
     },
     {
-      name: "headgate_lane_reset_streams_total",
-      help: "Calls that the lane reset because a client broke a rule or passed a bound, by code.",
+      name: "headgate_native_transport_reset_streams_total",
+      help: "Calls that were reset because a client broke a rule or passed a bound, by code.",
       labelNames: ["code"],
       read: (add) => {
         for (const [code, value] of counts.resetsByCode) add(value, { code });
