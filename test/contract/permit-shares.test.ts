@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { PermitShare } from "../../src/core/admission/permit-share.js";
 import { fairShares } from "../../src/core/feedback/fair-share.js";
 import { PermitShares } from "../../src/fleet/claims/permit-shares.js";
-import type { StoreConnection } from "../../src/store/connection.js";
+import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import { shareScript } from "../../src/store/redis/coordination/permit-script.js";
 import { RedisPermits } from "../../src/store/redis/coordination/redis-permits.js";
 import { enginesFor, historiesOn } from "../support/engines.js";

@@ -2,13 +2,13 @@ import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback
 import type { GateSettings } from "../../src/core/settings/admission-settings.js";
 import type { ServicePressure } from "../../src/fleet/loop/report-codec.js";
 import { type LoopEvent, SharedLoop } from "../../src/fleet/loop/shared-loop.js";
-import type { ScriptCall, ScriptReply, StoreConnection } from "../../src/store/connection.js";
 import {
   compareRanks,
   lowestRank,
   parseRank,
   type SnapshotVersion,
 } from "../../src/store/coordination/snapshot-version.js";
+import type { ScriptCall, ScriptReply, StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import { publishScript } from "../../src/store/redis/coordination/snapshot-script.js";
 import { FakeClock, settlePromises } from "./fake-clock.js";
 import type { FakeRandom } from "./fake-random.js";

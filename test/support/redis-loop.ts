@@ -1,5 +1,5 @@
 import type { Clock } from "../../src/core/base/clock.js";
-import type { StoreConnection } from "../../src/store/connection.js";
+import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import { RedisLoop } from "../../src/store/redis/coordination/redis-loop.js";
 import { FakeClock } from "./fake-clock.js";
 import { FakeRandom } from "./fake-random.js";

@@ -23,7 +23,7 @@ import type { Logger } from "../base/logger.js";
 import type { Config } from "../config/config.js";
 import { openRedisTls } from "../config/redis-tls.js";
 import { type RedisChoice, speaksTls } from "../config/store-choice.js";
-import { type ConnectionCounts, RedisJournal, type RedisPool } from "./redis-journal.js";
+import { type ConnectionCounts, StoreJournal, type StorePool } from "./store-journal.js";
 import { remedyOf } from "./store-remedies.js";
 
 /** What opening the store needs. */
@@ -36,23 +36,19 @@ export interface StoreParts {
 }
 
 /** The store of this process. */
-export type OpenStore =
-  | {
-      readonly kind: "memory";
-      readonly store: MemoryLimitStore;
-      readonly openSpace: OpenSpace;
-      readonly coordination: CoordinationStore;
-    }
-  | {
-      readonly kind: "redis";
-      readonly store: LimitStore;
-      readonly openSpace: OpenSpace;
-      readonly coordination: CoordinationStore;
-      /** Whether some Redis that it needs cannot be reached at all now. */
-      readonly isAway: () => boolean;
-      /** Connections to the one Redis, or to both. */
-      readonly pools: () => readonly RedisPool[];
-    };
+export interface OpenStore {
+  /** What metrics and people call it. */
+  readonly kind: "memory" | "redis";
+  readonly store: LimitStore;
+  readonly openSpace: OpenSpace;
+  readonly coordination: CoordinationStore;
+  /** Whether some server that it needs cannot be reached at all now. */
+  readonly isAway: () => boolean;
+  /** Connections to each server that it needs. */
+  readonly pools: () => readonly StorePool[];
+  /** Keys of limits that it holds; absent: that is not known here. */
+  readonly keyCount?: () => number;
+}
 
 /**
  * Opens buckets apart from all others, for who is in nobody's way: no connection of its own, and
@@ -84,7 +80,10 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     logger.info({ event: "storeOpened", store: "memory" }, sentence);
     const store = new MemoryLimitStore({ clock, random, keysMax: config.memoryKeysMax });
     const openSpace = (): LimitStore => openLocalStore(config, parts);
-    return { kind: "memory", store, openSpace, coordination: createMemoryCoordination(clock) };
+    const coordination = createMemoryCoordination(clock);
+    const keyCount = (): number => store.keyCount;
+    const servers = { isAway: () => false, pools: () => [] };
+    return { kind: "memory", store, openSpace, coordination, keyCount, ...servers };
   }
   const { main, perSecond } = config.store;
   const tls = speaksTls(config.store) ? openRedisTls(config.store.tls, logger) : undefined;
@@ -127,7 +126,7 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     );
   }
   const isAway = (): boolean => mainSide.isAway() || (secondSide?.isAway() ?? false);
-  const pools = (): readonly RedisPool[] => [
+  const pools = (): readonly StorePool[] => [
     { name: "redis_pool", counts: mainSide.counts() },
     ...(secondSide === undefined
       ? []
@@ -143,10 +142,9 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
  * away. What people ask of it, it answers.
  */
 export function heldUntil(opened: OpenStore, mayDecide: () => boolean): OpenStore {
-  if (opened.kind === "memory") return opened;
+  if (!opened.coordination.isShared) return opened;
   const { store } = opened;
   const held: LimitStore = {
-    kind: store.kind,
     ...(store.shorten === undefined ? {} : { shorten: store.shorten.bind(store) }),
     take: (batch, deadlineMs) =>
       mayDecide() ? store.take(batch, deadlineMs) : Promise.reject(heldError()),
@@ -193,7 +191,7 @@ function openSide(
   parts: StoreParts & { readonly tls: TlsSource | undefined },
 ): OpenSide {
   const { config, clock, random, logger, tls } = parts;
-  const journal = new RedisJournal({ logger, clock });
+  const journal = new StoreJournal({ logger, clock });
   const said = { isAway: () => journal.isAway, counts: () => journal.counts };
   const { timeoutMs } = choice;
   const common = {

@@ -1,5 +1,5 @@
 import { assert, ServiceError, toServiceError } from "../../../core/base/errors.js";
-import type { ScriptCall, ScriptReply, StoreConnection } from "../../connection.js";
+import type { ScriptCall, ScriptReply, StoreConnection } from "../scripts/connection.js";
 import type { ConnectionRole } from "../redis-connection.js";
 import { SlotRefusal } from "../redis-error.js";
 import type { NodeLinks } from "./cluster-nodes.js";

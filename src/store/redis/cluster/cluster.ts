@@ -1,4 +1,4 @@
-import type { StoreConnection } from "../../connection.js";
+import type { StoreConnection } from "../scripts/connection.js";
 import {
   batchesInFlightMax,
   decisionReconnectMsMax,

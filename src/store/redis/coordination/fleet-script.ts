@@ -1,6 +1,6 @@
 import type { Clock, Random } from "../../../core/base/clock.js";
 import { ServiceError } from "../../../core/base/errors.js";
-import type { ScriptReply, StoreConnection, StoreScript } from "../../connection.js";
+import type { ScriptReply, StoreConnection, StoreScript } from "../scripts/connection.js";
 
 /** One connection to the store that replicas share, and what is theirs there. */
 export interface FleetStore {

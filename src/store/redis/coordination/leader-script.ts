@@ -1,5 +1,5 @@
-import type { StoreScript } from "../../connection.js";
 import { termKeptMs } from "../../coordination/loop-store.js";
+import type { StoreScript } from "../scripts/connection.js";
 
 /**
  * One heartbeat of one replica: renews its lease, or takes the lease that nobody has.

@@ -1,4 +1,4 @@
-import type { StoreScript } from "../../connection.js";
+import type { StoreScript } from "../scripts/connection.js";
 
 /** Words of ARGV before those of the first pool, and for each pool. */
 const leadingArgCount = 2;

@@ -1,4 +1,4 @@
-import type { StoreScript } from "../../connection.js";
+import type { StoreScript } from "../scripts/connection.js";
 
 /**
  * Changes a record. KEYS: the records of a kind, a hash by id; their versions, a sorted set; those

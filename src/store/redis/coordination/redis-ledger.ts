@@ -1,5 +1,4 @@
 import { ServiceError } from "../../../core/base/errors.js";
-import type { StoreScript } from "../../connection.js";
 import {
   type LedgerAuthor,
   type LedgerEntry,
@@ -8,6 +7,7 @@ import {
   ledgerKeptSeconds,
   ledgerNamesMax,
 } from "../../coordination/ledger-store.js";
+import type { StoreScript } from "../scripts/connection.js";
 import { type FleetStore, replyBytes, runFleetScript } from "./fleet-script.js";
 
 /** Sums in Redis: a hash for each run. */

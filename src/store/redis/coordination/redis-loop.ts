@@ -1,5 +1,4 @@
 import { ServiceError } from "../../../core/base/errors.js";
-import type { ScriptReply } from "../../connection.js";
 import {
   type FoundReport,
   type FoundSnapshot,
@@ -13,6 +12,7 @@ import {
   snapshotKeptMs,
 } from "../../coordination/loop-store.js";
 import { parseRank, type SnapshotVersion } from "../../coordination/snapshot-version.js";
+import type { ScriptReply } from "../scripts/connection.js";
 import { type FleetCall, type FleetStore, replyBytes, runFleetScript } from "./fleet-script.js";
 import { leaseScript, resignScript } from "./leader-script.js";
 import {

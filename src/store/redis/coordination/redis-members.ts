@@ -1,6 +1,6 @@
 import { ServiceError } from "../../../core/base/errors.js";
-import type { StoreScript } from "../../connection.js";
 import type { MemberStore } from "../../coordination/member-store.js";
+import type { StoreScript } from "../scripts/connection.js";
 import type { FleetStore } from "./fleet-script.js";
 
 /** The replicas of a fleet in Redis: a sorted set. */

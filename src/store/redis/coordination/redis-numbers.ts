@@ -1,5 +1,4 @@
 import { ServiceError } from "../../../core/base/errors.js";
-import type { StoreConnection, StoreScript } from "../../connection.js";
 import {
   type FoundNumbers,
   fieldBytesMax,
@@ -8,6 +7,7 @@ import {
   numberBytesMax,
   numberFieldsMax,
 } from "../../coordination/number-store.js";
+import type { StoreConnection, StoreScript } from "../scripts/connection.js";
 import { replyBytes } from "./fleet-script.js";
 
 /**

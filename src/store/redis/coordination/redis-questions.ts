@@ -1,5 +1,4 @@
 import { ServiceError } from "../../../core/base/errors.js";
-import type { ScriptReply, StoreScript } from "../../connection.js";
 import {
   answersBytesMax,
   answersMax,
@@ -11,6 +10,7 @@ import {
   replicaNameBytesMax,
   type WaitingQuestion,
 } from "../../coordination/question-store.js";
+import type { ScriptReply, StoreScript } from "../scripts/connection.js";
 import { type FleetStore, replyBytes, runFleetScript } from "./fleet-script.js";
 import { PageReader } from "./record-pages.js";
 import {

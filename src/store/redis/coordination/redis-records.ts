@@ -1,6 +1,5 @@
 import { ServiceError } from "../../../core/base/errors.js";
 import type { JsonObject } from "../../../core/base/json.js";
-import type { ScriptReply, StoreScript } from "../../connection.js";
 import {
   type AuditFollowing,
   type AuditText,
@@ -21,6 +20,7 @@ import {
   type SeenRecords,
   type SharedRecord,
 } from "../../coordination/record-store.js";
+import type { ScriptReply, StoreScript } from "../scripts/connection.js";
 import { type FleetStore, replyBytes, runFleetScript } from "./fleet-script.js";
 import { readAudit, readPage } from "./record-pages.js";
 import {

@@ -1,4 +1,4 @@
-import type { StoreScript } from "../../connection.js";
+import type { StoreScript } from "../scripts/connection.js";
 
 /**
  * Puts a question, or keeps one that was put. KEYS: the questions, a hash by id. ARGV: the id, the

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../../core/base/errors.js";
-import type { ScriptReply } from "../../connection.js";
+import type { ScriptReply } from "../scripts/connection.js";
 
 /** A whole number as scripts write it: exact here and in the store, or -1. */
 const numberPattern = /^(-1|\d{1,16})$/;

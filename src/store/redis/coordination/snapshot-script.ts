@@ -1,4 +1,4 @@
-import type { StoreScript } from "../../connection.js";
+import type { StoreScript } from "../scripts/connection.js";
 
 /**
  * Puts a replica's report where the leader finds it. KEYS: the reports, a hash by replica. ARGV:

@@ -1,5 +1,5 @@
 import { levelUnitsMax } from "../../../core/limits/bucket.js";
-import type { StoreScript } from "../../connection.js";
+import type { StoreScript } from "./connection.js";
 import { bucketsText, drainTimeMsMax, keptLongerMs, keptLongerRatio } from "./bucket-text.js";
 import { lawText } from "./law-text.js";
 

@@ -134,7 +134,7 @@ describe("FleetLoopApp", () => {
     expect(rig.app.held()?.fleet.snapshot?.services.get("orders")?.limit).toBe(80);
   });
 
-  it("reads a signal once, for all snapshots that follow, and again for a law made anew", async () => {
+  it("reads a signal once, for all snapshots to come, and anew for a law made anew", async () => {
     const limits = { initial: 50, min: 10, max: 1_010 };
     const law = { law: "signal", target: 0, critical: 1_000, smoothingRatio: 0.5 } as const;
     const signal = toldService("orders", {}, { settings: { ...law, limits, pid: undefined } });
@@ -154,7 +154,7 @@ describe("FleetLoopApp", () => {
     expect(limit()).toBe(110);
   });
 
-  it("goes by its own queues where it is alone and the loop decides nothing for a service", async () => {
+  it("goes by its own queues where it is alone and the loop decides nothing for it", async () => {
     const gate = testService({ gate: defaultGateSettings });
     const rig = new LoopRig([gate, toldService("told", { admission: gate.admission })]);
     await rig.pass(2, "told");

@@ -8,7 +8,11 @@ import {
   snapshotEveryMs,
 } from "../../../../src/fleet/loop/shared-loop.js";
 import { encodeSnapshot, snapshotBytesMax } from "../../../../src/fleet/loop/snapshot-codec.js";
-import type { ScriptCall, ScriptReply, StoreConnection } from "../../../../src/store/connection.js";
+import type {
+  ScriptCall,
+  ScriptReply,
+  StoreConnection,
+} from "../../../../src/store/redis/scripts/connection.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import {
   TestMaker,

@@ -3,8 +3,8 @@ import type { Logger } from "../../../../src/app/base/logger.js";
 import {
   journalConnectionsMax,
   newsAfterMs,
-  RedisJournal,
-} from "../../../../src/app/store/redis-journal.js";
+  StoreJournal,
+} from "../../../../src/app/store/store-journal.js";
 import type { ErrorCode } from "../../../../src/core/base/errors.js";
 import type { RedisEvent, RedisPeer } from "../../../../src/store/redis/redis-connection.js";
 import { FakeClock } from "../../../support/fake-clock.js";
@@ -24,7 +24,7 @@ function createJournal() {
     error: write("error"),
   };
   const clock = new FakeClock();
-  const journal = new RedisJournal({ logger, clock });
+  const journal = new StoreJournal({ logger, clock });
   return { journal, lines, clock };
 }
 
@@ -36,7 +36,7 @@ const connected: RedisEvent = { kind: "redisConnected", role: "decision" };
 const lost: RedisEvent = { kind: "redisLost", role: "decision" };
 const retrying: RedisEvent = { kind: "redisRetrying", role: "decision", attempt: 1, delayMs: 5 };
 
-describe("RedisJournal", () => {
+describe("StoreJournal", () => {
   it("counts the connections for decisions, those that are open and all that ever were", () => {
     const { journal } = createJournal();
     journal.note(connected, "a:1");

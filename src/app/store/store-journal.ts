@@ -18,7 +18,7 @@ export interface ConnectionCounts {
 }
 
 /** Connections for decisions to one Redis. */
-export interface RedisPool {
+export interface StorePool {
   readonly name: "redis_pool" | "redis_per_second_pool";
   readonly counts: ConnectionCounts;
 }
@@ -35,7 +35,7 @@ interface Entry {
  * connection and cause, with what to do next, however often it is retried and however briefly it
  * was well in between. Knows whether any server is left to decide.
  */
-export class RedisJournal {
+export class StoreJournal {
   readonly #logger: Logger;
   readonly #clock: Clock;
   /** By role and address. */
