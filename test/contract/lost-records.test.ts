@@ -8,8 +8,8 @@ import {
   ReplicatedRecords,
 } from "../../src/fleet/records/replicated-records.js";
 import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
-import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import { RedisRecords } from "../../src/store/redis/coordination/redis-records.js";
+import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import { type AdminApp, adminClients, startAdminApp } from "../support/admin.js";
 import type { Env } from "../support/configured-store.js";
 import { realClock } from "../support/real-clock.js";

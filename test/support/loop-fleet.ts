@@ -8,8 +8,12 @@ import {
   parseRank,
   type SnapshotVersion,
 } from "../../src/store/coordination/snapshot-version.js";
-import type { ScriptCall, ScriptReply, StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import { publishScript } from "../../src/store/redis/coordination/snapshot-script.js";
+import type {
+  ScriptCall,
+  ScriptReply,
+  StoreConnection,
+} from "../../src/store/redis/scripts/connection.js";
 import { FakeClock, settlePromises } from "./fake-clock.js";
 import type { FakeRandom } from "./fake-random.js";
 import { TestMaker } from "./fleet-reports.js";

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/core/base/clock.js";
-import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import { RedisLoop } from "../../src/store/redis/coordination/redis-loop.js";
+import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import { FakeClock } from "./fake-clock.js";
 import { FakeRandom } from "./fake-random.js";
 

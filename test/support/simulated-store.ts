@@ -15,8 +15,8 @@ import {
 } from "../../src/store/redis/cluster/cluster-topology.js";
 import type { RedisSide } from "../../src/store/redis/cluster/split-redis.js";
 import { createRedisStore } from "../../src/store/redis/cluster/split-redis.js";
-import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import type { RedisConnections } from "../../src/store/redis/connections.js";
+import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import type { SimulatedCluster } from "./simulated-cluster.js";
 import { SimulatedLedger } from "./simulated-ledger.js";
 import {

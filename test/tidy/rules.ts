@@ -296,7 +296,10 @@ export const nullRows: readonly { readonly path: string; readonly reason: string
 export const storeNameHomes: readonly { readonly path: string; readonly reason: string }[] = [
   { path: "src/store/redis/**", reason: "speaks with it" },
   { path: "src/app/{store,options,config}/**", reason: "chooses and opens it" },
-  { path: "src/{generate,doctor,cli,dev,gen}/**", reason: "deploys it, or speaks to people of it" },
+  {
+    path: "src/{generate,doctor,cli,demo,programs,gen}/**",
+    reason: "deploys it, or speaks to people of it",
+  },
   { path: "src/policy/**", reason: "the policy language, and envoyproxy/ratelimit, name it" },
   { path: "src/app/metrics/stats*.ts", reason: "envoyproxy/ratelimit's statistics name it" },
   { path: "src/app/admission/signal-readers.ts", reason: "reads what the policy language names" },

@@ -6,8 +6,8 @@ import { hitsMax, type LimitKey } from "../../core/limits/limit.js";
 import { assertBatch } from "../batch.js";
 import type { StoredBucket, StoreOutcome, StoreRequest } from "../limit-store.js";
 import type { GivenBack, SplitPart } from "../split/split-part.js";
-import type { StoreConnection, StoreScript } from "./scripts/connection.js";
 import type { RedisConnections } from "./connections.js";
+import type { StoreConnection, StoreScript } from "./scripts/connection.js";
 import {
   decodeGivenBack,
   encodeCompensations,

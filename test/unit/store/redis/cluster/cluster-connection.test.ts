@@ -6,8 +6,8 @@ import {
 } from "../../../../../src/store/redis/cluster/cluster-connection.js";
 import { keySlot } from "../../../../../src/store/redis/cluster/cluster-tags.js";
 import { ClusterTopology } from "../../../../../src/store/redis/cluster/cluster-topology.js";
-import type { ScriptCall } from "../../../../../src/store/redis/scripts/connection.js";
 import { SlotRefusal } from "../../../../../src/store/redis/redis-error.js";
+import type { ScriptCall } from "../../../../../src/store/redis/scripts/connection.js";
 import { FakeNodes } from "../../../../support/fake-nodes.js";
 
 const call: ScriptCall = {
