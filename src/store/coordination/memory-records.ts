@@ -9,6 +9,7 @@ import {
   goneRecordsMax,
   pageBytesMax,
   pageRecordsMax,
+  type RecordChange,
   type RecordKind,
   type RecordStore,
   type RecordsPage,
@@ -18,26 +19,13 @@ import {
 } from "./record-store.js";
 import { recordOf } from "./record-text.js";
 
-/** A record as it is kept. */
-interface KeptRecord {
-  readonly record: SharedRecord;
-  readonly version: number;
-  readonly bytes: number;
-  /** Of the change that made it. */
-  readonly name: string;
-}
-
-interface GoneRecord {
-  readonly version: number;
-  readonly name: string;
-}
-
 /** Records of one kind; both maps in the order of versions. */
 interface KindRecords {
   version: number;
   floor: number;
-  readonly kept: Map<string, KeptRecord>;
-  readonly gone: Map<string, GoneRecord>;
+  readonly kept: Map<string, SharedRecord>;
+  /** The versions at which others were taken away. */
+  readonly gone: Map<string, number>;
 }
 
 /** What this process keeps is lost only together with all that know it. */
@@ -71,28 +59,22 @@ export class MemoryRecords implements RecordStore {
     const since = isAnew ? 0 : seen.version;
     const records: SharedRecord[] = [];
     let version = current;
-    let room = pageBytesMax;
-    for (const { record, bytes } of kept.values()) {
+    for (const record of kept.values()) {
       if (record.version <= since) continue;
-      if (records.length > 0 && (bytes > room || records.length === pageRecordsMax)) {
+      if (records.length === pageRecordsMax) {
         version = records.at(-1)?.version ?? current;
         break;
       }
-      room -= bytes;
       records.push(record);
     }
-    const away = [...gone].flatMap(([id, one]) =>
-      one.version > since && one.version <= version ? [[id, one.version] as const] : [],
-    );
+    const away = [...gone].filter(([, goneAt]) => goneAt > since && goneAt <= version);
     return { kind: "page", version, isAnew, floor, records, gone: away };
   }
 
   async change(request: ChangeRequest): Promise<ChangeOutcome | undefined> {
-    const { kind, id, value, expectedVersion, audit, name, seen } = request;
-    const { kept, gone } = this.#kinds[kind];
+    const { kind, id, value, expectedVersion, audit, seen } = request;
+    const { kept } = this.#kinds[kind];
     const known = kept.get(id);
-    const last = known ?? gone.get(id);
-    if (last?.name === name) return { kind: "changed", version: last.version };
     if (seen.state !== state) return undefined;
     const before = known?.version ?? 0;
     if (before !== expectedVersion) return { kind: "conflict", version: before };
@@ -121,7 +103,7 @@ export class MemoryRecords implements RecordStore {
   }
 
   /** Stands last among the kept or the gone ones from now on. Answers its version. */
-  #store({ kind, id, value, name }: ChangeRequest): number {
+  #store({ kind, id, value }: RecordChange): number {
     const records = this.#kinds[kind];
     const { kept, gone } = records;
     records.version += 1;
@@ -129,16 +111,14 @@ export class MemoryRecords implements RecordStore {
     kept.delete(id);
     gone.delete(id);
     if (value !== undefined) {
-      const text = JSON.stringify(value);
-      const record = recordOf(kind, { id, version }, text);
-      kept.set(id, { record, version, bytes: text.length, name });
+      kept.set(id, recordOf(kind, { id, version }, JSON.stringify(value)));
       return version;
     }
-    gone.set(id, { version, name });
-    for (const [oldest, one] of gone) {
+    gone.set(id, version);
+    for (const [oldest, goneAt] of gone) {
       if (gone.size <= goneRecordsMax) break;
       gone.delete(oldest);
-      records.floor = one.version;
+      records.floor = goneAt;
     }
     return version;
   }

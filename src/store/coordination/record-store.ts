@@ -81,7 +81,7 @@ export interface SeenRecords {
 
 /** A change with what its author knows. */
 export interface ChangeRequest extends RecordChange {
-  /** Hexadecimal. The same change again, by its name, is one: a call may be repeated. */
+  /** Hexadecimal. Where calls may be repeated, the same change again, by its name, is one. */
   readonly name: string;
   readonly seen: SeenRecords;
 }
@@ -133,7 +133,10 @@ export interface RecordStore {
   readonly recovery?: RecordRecovery;
   /** The state of the store; see `isWhole`. */
   state(): Promise<string>;
-  /** What is new in a kind: at most `pageRecordsMax` and `pageBytesMax`; undefined: nothing. */
+  /**
+   * What is new in a kind: at most `pageRecordsMax`, and `pageBytesMax` where it is far away;
+   * undefined: nothing.
+   */
   read(kind: RecordKind, seen: SeenRecords): Promise<RecordsPage | undefined>;
   /**
    * Changes a record and writes its audit entry, both or neither. Undefined: the store is not the
