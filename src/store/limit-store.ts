@@ -36,7 +36,6 @@ export interface StoredBucket {
  * retries a call that may have charged: a time-out or a lost connection is an error at once.
  */
 export interface LimitStore {
-  readonly kind: "memory" | "redis";
   /**
    * A short name for the key's bucket, where this store keeps no more of keys: every method takes
    * it in place of the key.

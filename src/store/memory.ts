@@ -55,7 +55,6 @@ export interface MemoryLimitStoreOptions {
  * The room of the most keys ever held is kept for the next ones.
  */
 export class MemoryLimitStore implements LimitStore {
-  readonly kind = "memory";
   readonly #clock: Clock;
   /** What is added to monotonic time. */
   readonly #offsetUs: number;

@@ -1,10 +1,11 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { systemClock } from "../../src/app/base/clock.js";
-import { InProcessRecords } from "../../src/fleet/records/in-process-records.js";
+import { systemClock, systemRandom } from "../../src/app/base/clock.js";
 import { overrideToJson } from "../../src/fleet/records/override-record.js";
 import { OverrideRegistry } from "../../src/fleet/records/override-registry.js";
-import { recordsMax } from "../../src/fleet/records/shared-records.js";
+import { ReplicatedRecords } from "../../src/fleet/records/replicated-records.js";
+import { MemoryRecords } from "../../src/store/coordination/memory-records.js";
+import { type RecordChange, recordsMax } from "../../src/store/coordination/record-store.js";
 
 /** What as many overrides as there may be cost a replica. */
 export interface OverrideRow {
@@ -21,24 +22,30 @@ const changeCount = 9;
 export async function measureOverrides(): Promise<OverrideRow> {
   const collect = exposeCollector();
   const beforeBytes = usedBytes(collect);
-  const records = new InProcessRecords(systemClock);
+  const store = new MemoryRecords(systemClock);
   const count = recordsMax.override - changeCount;
-  for (let i = 0; i < count; i += 1) await give(records, i);
+  const seen = { state: await store.state(), version: 0 };
+  for (let i = 0; i < count; i += 1) {
+    await store.change({ ...overrideChange(i), name: String(i), seen });
+  }
+  const records = new ReplicatedRecords({ store, clock: systemClock, random: systemRandom });
+  await records.known();
   const registry = new OverrideRegistry({ records, clock: systemClock });
   const megabytes = (usedBytes(collect) - beforeBytes) / 1_000_000;
   const times: number[] = [];
   for (let i = 0; i < changeCount; i += 1) {
     const startMs = performance.now();
-    await give(records, count + i);
+    await records.change(overrideChange(count + i));
     times.push(performance.now() - startMs);
   }
   if (registry.current().size !== recordsMax.override) throw new Error("an override is missing");
   registry.close();
+  records.close();
   times.sort((one, other) => one - other);
   return { count: recordsMax.override, megabytes, changeMs: times[changeCount >> 1] ?? 0 };
 }
 
-async function give(records: InProcessRecords, i: number): Promise<void> {
+function overrideChange(i: number): RecordChange {
   const number = String(i).padStart(7, "0");
   const value = overrideToJson({
     id: `override-${number}`,
@@ -52,7 +59,7 @@ async function give(records: InProcessRecords, i: number): Promise<void> {
     expiresEpochMs: 4_000_000_000_000 + i,
   });
   const change = { kind: "override", id: `override-${number}`, value } as const;
-  await records.change({ ...change, expectedVersion: 0, audit: undefined });
+  return { ...change, expectedVersion: 0, audit: undefined };
 }
 
 function exposeCollector(): () => void {

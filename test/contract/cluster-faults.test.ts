@@ -5,6 +5,7 @@ import { unitsPerHit } from "../../src/core/limits/bucket.js";
 import { Membership } from "../../src/fleet/claims/membership.js";
 import type { StoreOutcome } from "../../src/store/limit-store.js";
 import { clusterTags, keySlot, tagIndex } from "../../src/store/redis/cluster/cluster-tags.js";
+import { RedisMembers } from "../../src/store/redis/coordination/redis-members.js";
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
 import { openClusterStore, type TestClusterStore, testTagCount } from "../support/cluster-store.js";
 import { enginesFor } from "../support/engines.js";
@@ -190,7 +191,8 @@ describe.each(enginesFor.cluster)("SplitStore on a cluster of %s", (engine) => {
       const members = [1, 2].map(() => {
         const keyPrefix = "headgate:";
         const parts = { connection: connections.fleet, clock: realClock, random: realRandom };
-        return new Membership({ ...parts, keyPrefix, heartbeatMs: 50 });
+        const store = new RedisMembers({ ...parts, keyPrefix });
+        return new Membership({ ...parts, store, heartbeatMs: 50 });
       });
       await waitFor("they know of each other", () => {
         return members.every((member) => member.liveReplicas() === 2);

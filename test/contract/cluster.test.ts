@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { StartFailure } from "../../src/app/base/failure.js";
 import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
 import { createRedisStore } from "../../src/store/redis/cluster/split-redis.js";
+import { RedisQuotas } from "../../src/store/redis/coordination/redis-quotas.js";
 import { once, takeOne, testCharge } from "../support/charges.js";
 import { openClusterStore, type TestClusterStore, testTagCount } from "../support/cluster-store.js";
 import { openConfiguredStore } from "../support/configured-store.js";
@@ -42,7 +43,7 @@ describeLimitStore("SplitStore on a cluster of redis", async () => ({
 describeLeases("in a cluster of redis", (test) => {
   const { fleet: connection } = opened.connections;
   const parts = { clock: realClock, random: realRandom, keyPrefix: `${test}:` };
-  return new QuotaLeases({ connection, ...parts });
+  return new QuotaLeases({ store: new RedisQuotas({ connection, ...parts }), random: realRandom });
 });
 
 describe("SharedLoop on a cluster of redis", () => {

@@ -65,7 +65,7 @@ describe("the control port", () => {
       program: "envoy 1.41.0",
       streams: ["layers", "metrics"],
       problems: ["other_version"],
-      layer: { sentVersion: "0.0" },
+      layer: { sentVersion: "1.1" },
       clusters: { orders: { connectionOverflowCount: 0 } },
       services: { orders: { inFlight: 7, heldShare: 1_000 } },
     });

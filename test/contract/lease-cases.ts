@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { QuotaClaim } from "../../src/core/quota/quota.js";
 import { type LeasesQuotas, leaseAsksPerCallMax } from "../../src/core/quota/quota-leases.js";
 import { claimHz, leasedHz, testClaim } from "../support/quota-claims.js";
 import { realClock } from "../support/real-clock.js";
@@ -23,7 +24,7 @@ export function describeLeases(name: string, join: (test: string) => LeasesQuota
 
 type Join = Parameters<typeof describeLeases>[1];
 
-/** Tests share the table in memory: each has pools of its own. */
+/** Tests may share one store: each has pools of its own. */
 function poolOf(test: string): string {
   return Buffer.from(test.padEnd(16)).toString("hex");
 }
@@ -86,6 +87,30 @@ function describeEnds(join: Join): void {
     const hungry = { hungryMicroHz: hz(90), hungryWeight: 1 };
     await waitFor("the lease is over", async () => (await claimHz(live, hungry, at)) === 100);
     expect(realClock.monotonicMs() - startMs).toBeGreaterThan(leaseMs - roundingMs);
+  });
+
+  it("tells each what the others have of its identities, and of no others", async () => {
+    const pool = poolOf("crowds");
+    const [one, other] = [join("crowds"), join("crowds")];
+    const claimed = async (leases: LeasesQuotas, crowds: QuotaClaim["crowds"]) => {
+      const ask = { pool, claim: testClaim({ crowds }), leaseMs: 60_000 };
+      const [answer] = await leases.exchange([ask]);
+      return answer?.kind === "leased" ? answer.lease.elsewhere : answer;
+    };
+    const [liar, honest] = ["1a", "2b"];
+    expect(await claimed(one, [{ identity: liar, count: 12 }])).toEqual([
+      { identity: liar, count: 0 },
+    ]);
+    const both = [
+      { identity: honest, count: 1 },
+      { identity: liar, count: 8 },
+    ];
+    expect(await claimed(other, both)).toEqual([
+      { identity: honest, count: 0 },
+      { identity: liar, count: 12 },
+    ]);
+    expect(await claimed(one, [])).toEqual([]);
+    expect(await claimed(other, both)).toEqual(both.map((one) => ({ ...one, count: 0 })));
   });
 
   it("answers many pools at once, each its own, in order", async () => {

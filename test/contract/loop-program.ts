@@ -1,4 +1,5 @@
 import { type LoopEvent, SharedLoop } from "../../src/fleet/loop/shared-loop.js";
+import { createRedisCoordination } from "../../src/store/redis/coordination/redis-coordination.js";
 import { TestMaker, testReport } from "../support/fleet-reports.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { openTestStore } from "../support/redis-store.js";
@@ -20,16 +21,15 @@ export type LoopLine =
 async function takePart({ port, keyPrefix, leaseMs }: LoopOrder): Promise<void> {
   const { connections } = await openTestStore({ port });
   const id = realRandom.id();
+  const common = { clock: realClock, random: realRandom };
   const print = (line: LoopLine): void => {
     process.stdout.write(`${JSON.stringify(line)}\n`);
   };
   const loop = new SharedLoop({
     clock: realClock,
     id,
-    keyPrefix,
     leaseMs,
-    connection: connections.fleet,
-    bulkConnection: connections.background,
+    store: createRedisCoordination({ connections, ...common, keyPrefix }).loop,
     createMaker: (start) => new TestMaker(start),
     pressures: () => [],
     gateSettings: () => new Map(),

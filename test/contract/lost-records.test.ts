@@ -3,9 +3,13 @@ import { systemRandom } from "../../src/app/base/clock.js";
 import { policyVersion } from "../../src/app/config/policy-files.js";
 import { ServiceError } from "../../src/core/base/errors.js";
 import { keptAuditMax } from "../../src/fleet/records/known-audit.js";
-import { type RecordsEvent, RedisRecords } from "../../src/fleet/records/redis-records.js";
+import {
+  type RecordsEvent,
+  ReplicatedRecords,
+} from "../../src/fleet/records/replicated-records.js";
 import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
-import type { StoreConnection } from "../../src/store/connection.js";
+import { RedisRecords } from "../../src/store/redis/coordination/redis-records.js";
+import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import { type AdminApp, adminClients, startAdminApp } from "../support/admin.js";
 import type { Env } from "../support/configured-store.js";
 import { realClock } from "../support/real-clock.js";
@@ -27,8 +31,8 @@ interface Replica {
 }
 
 async function open(server: RedisServer, othersWaitMs = 0): Promise<Replica> {
-  const { connections, store } = await openTestStore(server);
-  stage.atEnd(() => store.close());
+  const { connections, store: limits } = await openTestStore(server);
+  stage.atEnd(() => limits.close());
   const { background } = connections;
   const connection: StoreConnection = {
     run: async (call) => {
@@ -43,9 +47,10 @@ async function open(server: RedisServer, othersWaitMs = 0): Promise<Replica> {
     if (event.kind !== "recordsRestored") return;
     restored.push(...event.records.map(({ id }) => `${event.recordKind} ${id}`));
   };
-  const common = { connection, clock: realClock, random: systemRandom, keyPrefix: "" };
+  const common = { clock: realClock, random: systemRandom };
+  const store = new RedisRecords({ ...common, connection, keyPrefix: "" });
   const replica: Replica = {
-    records: new RedisRecords({ ...common, othersWaitMs, onEvent }),
+    records: new ReplicatedRecords({ ...common, store, othersWaitMs, onEvent }),
     restored,
     auditCounts,
     isCutOff: false,

@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Membership } from "../../src/fleet/claims/membership.js";
+import { RedisMembers } from "../../src/store/redis/coordination/redis-members.js";
 import { enginesFor } from "../support/engines.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { RedisServer } from "../support/redis-server.js";
@@ -34,11 +35,11 @@ describe.each(enginesFor.behaviour)("Membership on %s", (engine) => {
   });
 
   function join(): Membership {
+    const connection = opened.connections.fleet;
+    const parts = { clock: realClock, random: realRandom };
     return new Membership({
-      connection: opened.connections.fleet,
-      clock: realClock,
-      random: realRandom,
-      keyPrefix: "headgate:",
+      ...parts,
+      store: new RedisMembers({ ...parts, connection, keyPrefix: "headgate:" }),
       heartbeatMs: 20,
       leaseMs,
     });

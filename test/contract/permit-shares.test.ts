@@ -2,9 +2,10 @@ import type { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
 import type { PermitShare } from "../../src/core/admission/permit-share.js";
 import { fairShares } from "../../src/core/feedback/fair-share.js";
-import { shareScript } from "../../src/fleet/claims/permit-script.js";
 import { PermitShares } from "../../src/fleet/claims/permit-shares.js";
-import type { StoreConnection } from "../../src/store/connection.js";
+import { shareScript } from "../../src/store/redis/coordination/permit-script.js";
+import { RedisPermits } from "../../src/store/redis/coordination/redis-permits.js";
+import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { PermitFleet } from "../support/permit-fleet.js";
@@ -159,11 +160,10 @@ describe.each(enginesFor.behaviour)("PermitShares on %s", (engine) => {
     ) {
       const { connection = store.opened.connections.fleet, leaseMs = 60_000 } = given;
       const holder = new TestHolder(name, 30);
+      const parts = { clock: realClock, random: realRandom };
       const shares = new PermitShares({
-        connection,
-        clock: realClock,
-        random: realRandom,
-        keyPrefix: "headgate:",
+        ...parts,
+        store: new RedisPermits({ ...parts, connection, keyPrefix: "headgate:" }),
         replicaCount: () => 1,
         heartbeatMs: 30,
         leaseMs,

@@ -21,10 +21,11 @@ import { readAuditEntry } from "../../src/core/base/audit-entry.js";
 import { toServiceError } from "../../src/core/base/errors.js";
 import type { JsonObject } from "../../src/core/base/json.js";
 import { GateRegistry } from "../../src/fleet/records/gate-registry.js";
-import { InProcessRecords } from "../../src/fleet/records/in-process-records.js";
-import { RedisRecords } from "../../src/fleet/records/redis-records.js";
+import { ReplicatedRecords } from "../../src/fleet/records/replicated-records.js";
 import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
 import type { PolicyChange } from "../../src/rpc/admin/admin-parts.js";
+import { RedisRecords } from "../../src/store/redis/coordination/redis-records.js";
+import { memoryRecords } from "../support/memory-records.js";
 import { parseHere as parser } from "../support/parse-here.js";
 import { realClock } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";
@@ -339,7 +340,7 @@ function describePolicies(open: () => SharedRecords): void {
 }
 
 describe("PolicyAdmin, alone", () => {
-  describePolicies(() => new InProcessRecords(realClock));
+  describePolicies(() => memoryRecords(realClock));
 });
 
 describe("PolicyAdmin, over Redis", () => {
@@ -348,8 +349,9 @@ describe("PolicyAdmin, over Redis", () => {
   let count = 0;
   const open = (): SharedRecords => {
     const { background: connection } = shared.opened.connections;
-    const common = { connection, clock: realClock, random: systemRandom, keyPrefix };
-    return new RedisRecords({ ...common, othersWaitMs: 0 });
+    const common = { clock: realClock, random: systemRandom };
+    const store = new RedisRecords({ ...common, connection, keyPrefix });
+    return new ReplicatedRecords({ ...common, store, othersWaitMs: 0 });
   };
   const openFresh = (): SharedRecords => {
     count += 1;

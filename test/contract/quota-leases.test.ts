@@ -1,12 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { QuotaClaim } from "../../src/core/quota/quota.js";
 import type { LeasesQuotas } from "../../src/core/quota/quota-leases.js";
-import { type LeaseRecords, takeClaim } from "../../src/fleet/claims/quota-lease-law.js";
-import {
-  MemoryQuotaLeases,
-  QuotaLeases,
-  QuotaLeaseTable,
-} from "../../src/fleet/claims/quota-leases.js";
+import { QuotaLeases, type QuotaLeasesParts } from "../../src/fleet/claims/quota-leases.js";
+import { type LeaseRecords, takeClaim } from "../../src/store/coordination/quota-lease-law.js";
+import { RedisQuotas } from "../../src/store/redis/coordination/redis-quotas.js";
+import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { claimHz, testClaim, testPool } from "../support/quota-claims.js";
@@ -14,15 +12,18 @@ import { realClock, realRandom } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";
 import { runSeeds, seedCount, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
 import { type CallFate, WaywardConnection } from "../support/wayward-connection.js";
-import { describeLeases } from "./lease-cases.js";
 
 const firstSeed = 20_261_122;
 const hz = (hits: number): number => hits * 1_000_000;
 
-const table = new QuotaLeaseTable();
-describeLeases("in memory", () => {
-  return new MemoryQuotaLeases({ clock: realClock, random: realRandom, table });
-});
+/** One replica's leases over a connection of its own. */
+function leasesOver(
+  connection: StoreConnection,
+  parts: Pick<QuotaLeasesParts, "random"> & { readonly keyPrefix: string },
+): QuotaLeases {
+  const store = new RedisQuotas({ ...parts, connection, clock: realClock });
+  return new QuotaLeases({ store, random: parts.random });
+}
 
 describe.each(enginesFor.scripts)("the script of leases on %s", (engine) => {
   const store = shareTestStore(engine);
@@ -38,7 +39,7 @@ describe.each(enginesFor.scripts)("the script of leases on %s", (engine) => {
       const named = { next: () => random.next(), id: () => id };
       return {
         id,
-        leases: new QuotaLeases({ connection, clock: realClock, random: named, keyPrefix: "law:" }),
+        leases: leasesOver(connection, { random: named, keyPrefix: "law:" }),
       };
     });
     const records: LeaseRecords = new Map();
@@ -72,34 +73,8 @@ describe("QuotaLeases", () => {
 
   const join = (test: string): LeasesQuotas => {
     const { fleet: connection } = store.opened.connections;
-    const parts = { clock: realClock, random: realRandom, keyPrefix: `${test}:` };
-    return new QuotaLeases({ connection, ...parts });
+    return leasesOver(connection, { random: realRandom, keyPrefix: `${test}:` });
   };
-
-  describeLeases("in Redis", join);
-
-  it("tells each what the others have of its identities, and of no others", async () => {
-    const [one, other] = [join("crowds"), join("crowds")];
-    const claimed = async (leases: LeasesQuotas, crowds: QuotaClaim["crowds"]) => {
-      const ask = { pool: testPool, claim: testClaim({ crowds }), leaseMs: 60_000 };
-      const [answer] = await leases.exchange([ask]);
-      return answer?.kind === "leased" ? answer.lease.elsewhere : answer;
-    };
-    const [liar, honest] = ["1a", "2b"];
-    expect(await claimed(one, [{ identity: liar, count: 12 }])).toEqual([
-      { identity: liar, count: 0 },
-    ]);
-    const both = [
-      { identity: honest, count: 1 },
-      { identity: liar, count: 8 },
-    ];
-    expect(await claimed(other, both)).toEqual([
-      { identity: honest, count: 0 },
-      { identity: liar, count: 12 },
-    ]);
-    expect(await claimed(one, [])).toEqual([]);
-    expect(await claimed(other, both)).toEqual(both.map((one) => ({ ...one, count: 0 })));
-  });
 
   it("leaves aside a claim that arrives after a later one of the same replica", async () => {
     const connection = new WaywardConnection({
@@ -107,8 +82,8 @@ describe("QuotaLeases", () => {
       random: new FakeRandom(1),
       onRun: () => {},
     });
-    const parts = { connection, clock: realClock, random: realRandom, keyPrefix: "late:" };
-    const [slow, other] = [new QuotaLeases(parts), join("late")];
+    const parts = { random: realRandom, keyPrefix: "late:" };
+    const [slow, other] = [leasesOver(connection, parts), join("late")];
     connection.fate = "late";
     const ask = { pool: testPool, claim: testClaim(), leaseMs: 60_000 };
     expect(await slow.exchange([ask])).toEqual([{ kind: "failed", code: "STORE_TIMEOUT" }]);
@@ -137,7 +112,7 @@ describe("QuotaLeases", () => {
         onRun: () => {},
       });
       const keyPrefix = `history-${seed}:`;
-      const leases = new QuotaLeases({ connection, clock: realClock, random, keyPrefix });
+      const leases = leasesOver(connection, { random, keyPrefix });
       return { connection, leases, held: 0 };
     });
     // One of the histories is longer.

@@ -4,7 +4,7 @@ import { silentLogger } from "../../src/app/base/logger.js";
 import { loadConfig } from "../../src/app/config/config.js";
 import { joinFleet } from "../../src/app/fleet/fleet.js";
 import { openOperatorRecords } from "../../src/app/operator/operator-records.js";
-import { type OpenStore, openStore } from "../../src/app/store/store.js";
+import { openStore } from "../../src/app/store/store.js";
 import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
 import {
   ReplicaQuestions,
@@ -12,8 +12,6 @@ import {
 } from "../../src/fleet/claims/replica-questions.js";
 import { SharedLoop } from "../../src/fleet/loop/shared-loop.js";
 import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
-import type { StoreConnection } from "../../src/store/connection.js";
-import type { RedisConnections } from "../../src/store/redis/connections.js";
 import { takeOne, testCharge, testKey } from "../support/charges.js";
 import { enginesFor } from "../support/engines.js";
 import { TestMaker, testReport } from "../support/fleet-reports.js";
@@ -25,11 +23,6 @@ import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
-
-function connectionsOf(opened: OpenStore): RedisConnections {
-  if (opened.kind !== "redis") throw new Error("the test asked for Redis");
-  return opened.connections;
-}
 
 /** What the README tells people to enter. */
 function readmeCommand(): string {
@@ -55,11 +48,10 @@ async function changeEverything(records: SharedRecords, lose: () => Promise<void
 
 /** Every script of what replicas ask each other. */
 async function askEverything(
-  parts: Pick<ReplicaQuestionsOptions, "clock" | "random" | "keyPrefix">,
-  connection: StoreConnection,
+  parts: Pick<ReplicaQuestionsOptions, "clock" | "random" | "store">,
 ): Promise<void> {
   const [one, other] = ["one", "other"].map(
-    (replica) => new ReplicaQuestions({ ...parts, connection, replica }),
+    (replica) => new ReplicaQuestions({ ...parts, replica }),
   );
   const body = Buffer.from("an answer");
   other?.answer(() => ({ take: async () => body, close: () => {} }));
@@ -95,10 +87,10 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
     await waitFor("its heartbeat is there", async () => (await control.keys("*")).length === 1);
     await fleet.leave();
     expect(await control.keys("*")).toEqual([]);
-    const { fleet: connection, background } = connectionsOf(opened);
+    const { questions, quotas } = opened.coordination;
     const loop = new SharedLoop({
-      ...{ clock: realClock, id: realRandom.id(), keyPrefix: config.keyPrefix },
-      ...{ connection, bulkConnection: background, pressures: () => [] },
+      ...{ clock: realClock, id: realRandom.id(), store: opened.coordination.loop },
+      pressures: () => [],
       createMaker: (start) => new TestMaker(start),
       gateSettings: () => new Map(),
       onBug: (thrown) => {
@@ -114,12 +106,8 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
       await control.flushall();
     });
     operator.close();
-    await askEverything(
-      { clock: realClock, random: realRandom, keyPrefix: config.keyPrefix },
-      background,
-    );
-    const { keyPrefix } = config;
-    const leases = new QuotaLeases({ connection, clock: realClock, random: realRandom, keyPrefix });
+    await askEverything({ clock: realClock, random: realRandom, store: questions });
+    const leases = new QuotaLeases({ store: quotas, random: realRandom });
     expect(await claimHz(leases, {})).toBe(100);
     expect(await claimHz(leases, { heldMicroHz: 1 })).toBe(100);
     expect(await control.call("acl", "log")).toEqual([]);

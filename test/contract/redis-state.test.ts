@@ -7,6 +7,9 @@ import {
 } from "../../src/core/limits/bucket.js";
 import { Membership } from "../../src/fleet/claims/membership.js";
 import { PermitShares } from "../../src/fleet/claims/permit-shares.js";
+import type { CoordinationStore } from "../../src/store/coordination/coordination-store.js";
+import type { RedisConnections } from "../../src/store/redis/connections.js";
+import { createRedisCoordination } from "../../src/store/redis/coordination/redis-coordination.js";
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
 import { enginesFor } from "../support/engines.js";
 import { TestHolder } from "../support/permit-holder.js";
@@ -225,23 +228,19 @@ describe.each(enginesFor.expiry)("RedisLimitStore's state on %s", (engine) => {
   }
 });
 
+const common = { clock: realClock, random: realRandom };
+
+function coordinationOver(connections: RedisConnections): CoordinationStore {
+  return createRedisCoordination({ ...common, connections, keyPrefix: "headgate:" });
+}
+
 function joinFleet({ connections }: TestRedisStore): Membership {
-  return new Membership({
-    connection: connections.fleet,
-    clock: realClock,
-    random: realRandom,
-    keyPrefix: "headgate:",
-  });
+  return new Membership({ ...common, store: coordinationOver(connections).members });
 }
 
 function shareTen({ connections }: TestRedisStore) {
-  const shares = new PermitShares({
-    connection: connections.fleet,
-    clock: realClock,
-    random: realRandom,
-    keyPrefix: "headgate:",
-    replicaCount: () => 1,
-  });
+  const store = coordinationOver(connections).permits;
+  const shares = new PermitShares({ ...common, store, replicaCount: () => 1 });
   return { shares, share: shares.open(new TestHolder("orders", 10)) };
 }
 

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { answersBytesMax, ReplicaQuestions } from "../../src/fleet/claims/replica-questions.js";
+import { ReplicaQuestions } from "../../src/fleet/claims/replica-questions.js";
+import { answersBytesMax } from "../../src/store/coordination/question-store.js";
+import { RedisQuestions } from "../../src/store/redis/coordination/redis-questions.js";
 import { enginesFor } from "../support/engines.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";
@@ -12,8 +14,9 @@ describe.each(enginesFor.behaviour)("ReplicaQuestions on %s", (engine) => {
 
   function join(keyPrefix: string, replica: string, onUnreadable = () => {}): ReplicaQuestions {
     const connection = store.opened.connections.background;
-    const shared = { connection, clock: realClock, random: realRandom, keyPrefix };
-    return new ReplicaQuestions({ ...shared, replica, onUnreadable });
+    const shared = { clock: realClock, random: realRandom };
+    const questions = new RedisQuestions({ ...shared, connection, keyPrefix });
+    return new ReplicaQuestions({ ...shared, store: questions, replica, onUnreadable });
   }
 
   const once = (body: Uint8Array) => {

@@ -1,12 +1,13 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { isServiceError } from "../../src/core/base/errors.js";
+import { KeySignalReader } from "../../src/fleet/signals/signal-key.js";
 import {
   fieldBytesMax,
-  hashFieldsMax,
-  KeySignalReader,
-  keyNumberBytesMax,
-} from "../../src/fleet/signals/signal-key.js";
+  numberBytesMax,
+  numberFieldsMax,
+} from "../../src/store/coordination/number-store.js";
+import { RedisNumbers } from "../../src/store/redis/coordination/redis-numbers.js";
 import { enginesFor } from "../support/engines.js";
 import { userPassword, withPassword } from "../support/redis.js";
 import { openTestStore, shareTestStore, soon } from "../support/redis-store.js";
@@ -16,7 +17,7 @@ describe.each(enginesFor.behaviour)("KeySignalReader on %s", (engine) => {
 
   async function read(key: string, keysMax?: number): Promise<unknown> {
     const connection = store.opened.connections.background;
-    const reader = new KeySignalReader({ connection, key, keysMax });
+    const reader = new KeySignalReader({ store: new RedisNumbers(connection), key, keysMax });
     try {
       const readings = await reader.read(soon());
       return readings.kind === "whole" ? readings.reading : Object.fromEntries(readings.readings);
@@ -39,9 +40,9 @@ describe.each(enginesFor.behaviour)("KeySignalReader on %s", (engine) => {
   });
 
   it("reads a number of as many bytes as it may have", async () => {
-    await store.control.set("long", "1".padStart(keyNumberBytesMax, "0"));
+    await store.control.set("long", "1".padStart(numberBytesMax, "0"));
     expect(await read("long")).toBe(1);
-    await store.control.set("long", "1".padStart(keyNumberBytesMax + 1, "0"));
+    await store.control.set("long", "1".padStart(numberBytesMax + 1, "0"));
     expect(await read("long")).toBe("SIGNAL_MALFORMED");
   });
 
@@ -66,9 +67,9 @@ describe.each(enginesFor.behaviour)("KeySignalReader on %s", (engine) => {
   });
 
   it("reads hashes up to its bound", async () => {
-    const fields = Array.from({ length: hashFieldsMax }, (_, i) => [`k${i}`, String(i)]).flat();
+    const fields = Array.from({ length: numberFieldsMax }, (_, i) => [`k${i}`, String(i)]).flat();
     await store.control.hset("many", ...fields);
-    expect(Object.keys(Object(await read("many", 100_000)))).toHaveLength(hashFieldsMax);
+    expect(Object.keys(Object(await read("many", 100_000)))).toHaveLength(numberFieldsMax);
     await store.control.hset("many", "one more", "1");
     expect(await read("many", 100_000)).toBe("SIGNAL_TOO_LARGE");
   });
@@ -97,11 +98,19 @@ describe.each(enginesFor.rights)("KeySignalReader as a user of %s", (engine) => 
     try {
       for (const key of ["lag:number", "lag:list", "lag:hash"]) {
         const connection = connections.background;
-        const reader = new KeySignalReader({ connection, key, keysMax: 5 });
+        const reader = new KeySignalReader({
+          store: new RedisNumbers(connection),
+          key,
+          keysMax: 5,
+        });
         expect(await reader.read(soon())).toBeDefined();
       }
       const connection = connections.background;
-      const other = new KeySignalReader({ connection, key: "other", keysMax: 5 });
+      const other = new KeySignalReader({
+        store: new RedisNumbers(connection),
+        key: "other",
+        keysMax: 5,
+      });
       await expect(other.read(soon())).rejects.toMatchObject({ code: "STORE_ACCESS_DENIED" });
     } finally {
       await opened.close();

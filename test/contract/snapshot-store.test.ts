@@ -1,11 +1,8 @@
 import { describe, expect, it } from "vitest";
-import {
-  gatherBytesMax,
-  reportKeptMs,
-  SnapshotStore,
-} from "../../src/fleet/loop/snapshot-store.js";
+import { gatherBytesMax, reportKeptMs } from "../../src/store/coordination/loop-store.js";
 import { enginesFor } from "../support/engines.js";
 import { realClock } from "../support/real-clock.js";
+import { redisLoop } from "../support/redis-loop.js";
 import { shareTestStore } from "../support/redis-store.js";
 import { waitFor } from "../support/wait.js";
 
@@ -15,12 +12,12 @@ const roundingMs = 2;
 /** An age that counts still. */
 const agedMs = reportKeptMs / 2;
 
-describe.each(enginesFor.behaviour)("SnapshotStore on %s", (engine) => {
+describe.each(enginesFor.behaviour)("reports and snapshots as they are stored in %s", (engine) => {
   const store = shareTestStore(engine);
 
   function open(keyPrefix: string) {
     const connection = store.opened.connections.background;
-    const snapshots = new SnapshotStore({ connection, clock: realClock, id: "a1", keyPrefix });
+    const snapshots = redisLoop(connection, realClock, keyPrefix);
     const place = async (id: string, ageMs: number, bytes: Buffer): Promise<void> => {
       const [seconds, micros] = await store.control.time();
       const atMs = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000) - ageMs;
@@ -35,7 +32,7 @@ describe.each(enginesFor.behaviour)("SnapshotStore on %s", (engine) => {
     const bytes = Buffer.from(Array.from({ length: 512 }, (_, i) => i % 256));
     const placeMs = realClock.monotonicMs();
     await place("b2", agedMs, Buffer.from("aged"));
-    await snapshots.tell(5, bytes);
+    await snapshots.tell({ replicaId: "a1", number: 5, bytes });
     const sentMs = realClock.monotonicMs();
     const found = await snapshots.gather();
     const waitMs = realClock.monotonicMs() - sentMs;
@@ -86,17 +83,5 @@ describe.each(enginesFor.behaviour)("SnapshotStore on %s", (engine) => {
     expect(await snapshots.fetch()).toBeUndefined();
     await store.control.set("none:{fleet}:snapshot", "1 what is this\nsnapshot");
     await expect(snapshots.fetch()).rejects.toMatchObject({ code: "STORE_PROTOCOL" });
-  });
-
-  it("takes the same snapshot twice, and none that is older than the one there is", async () => {
-    const { snapshots } = open("twice:");
-    await store.control.set("twice:{fleet}:lease", "3 a1 1");
-    const publish = (version: number): Promise<boolean> =>
-      snapshots.publish({ term: 3, leaderId: "a1", version }, Buffer.from(`${version}`), Infinity);
-    expect([await publish(2), await publish(2), await publish(1)]).toEqual([true, true, false]);
-    const found = await snapshots.fetch();
-    expect(found?.rank).toEqual({ term: 3, leaderId: "a1", version: 2 });
-    expect(found?.bytes.toString()).toBe("2");
-    expect(await publish(3)).toBe(true);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { QuotaChange, QuotaHolder, QuotaUsage } from "../../src/core/quota/quota.js";
 import { QuotaHolders } from "../../src/core/quota/quota-holders.js";
 import { QuotaPool } from "../../src/core/quota/quota-pool.js";
-import { type LeaseRecords, takeClaim } from "../../src/fleet/claims/quota-lease-law.js";
+import { type LeaseRecords, takeClaim } from "../../src/store/coordination/quota-lease-law.js";
 import { QuotaStore } from "./quota-store.js";
 
 const limitHz = 100;

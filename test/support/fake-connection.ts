@@ -1,5 +1,9 @@
 import { type ErrorCode, ServiceError } from "../../src/core/base/errors.js";
-import type { ScriptCall, ScriptReply, StoreConnection } from "../../src/store/connection.js";
+import type {
+  ScriptCall,
+  ScriptReply,
+  StoreConnection,
+} from "../../src/store/redis/scripts/connection.js";
 
 /** How one call is answered; `hangs` never is, until the test calls `release`. */
 export type FakeAnswer =

@@ -20,7 +20,6 @@ export type Fault =
  * A real store behind a fault that a test switches on and off; otherwise the store's own answers.
  */
 export class FaultyStore implements LimitStore {
-  readonly kind = "redis";
   readonly #inner: LimitStore;
   readonly #clock: Clock;
   fault: Fault = { kind: "none" };

@@ -33,7 +33,6 @@ export interface ChargedHits {
  * from others'. A test says what becomes of each call, and when it runs.
  */
 export class LawPart implements SplitPart {
-  readonly kind = "redis";
   readonly #clock: Clock;
   readonly #offsetUs: number;
   readonly #buckets = new Map<LimitKey, { bucket: Bucket; expiresUs: number }>();

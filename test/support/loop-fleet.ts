@@ -2,17 +2,22 @@ import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback
 import type { GateSettings } from "../../src/core/settings/admission-settings.js";
 import type { ServicePressure } from "../../src/fleet/loop/report-codec.js";
 import { type LoopEvent, SharedLoop } from "../../src/fleet/loop/shared-loop.js";
-import { publishScript } from "../../src/fleet/loop/snapshot-script.js";
 import {
   compareRanks,
   lowestRank,
   parseRank,
   type SnapshotVersion,
-} from "../../src/fleet/loop/snapshot-version.js";
-import type { ScriptCall, ScriptReply, StoreConnection } from "../../src/store/connection.js";
+} from "../../src/store/coordination/snapshot-version.js";
+import { publishScript } from "../../src/store/redis/coordination/snapshot-script.js";
+import type {
+  ScriptCall,
+  ScriptReply,
+  StoreConnection,
+} from "../../src/store/redis/scripts/connection.js";
 import { FakeClock, settlePromises } from "./fake-clock.js";
 import type { FakeRandom } from "./fake-random.js";
 import { TestMaker } from "./fleet-reports.js";
+import { redisLoop } from "./redis-loop.js";
 import { WaywardConnection } from "./wayward-connection.js";
 
 /** What a `LoopFleet` is made of. */
@@ -48,9 +53,7 @@ export class LoopReplica {
     this.loop = new SharedLoop({
       clock: this.clock,
       id,
-      keyPrefix: parts.keyPrefix,
-      connection,
-      bulkConnection: connection,
+      store: redisLoop(connection, this.clock, parts.keyPrefix),
       leaseMs: parts.leaseMs ?? 3_600_000,
       createMaker: (start) => {
         const maker = new TestMaker(start);

@@ -2,7 +2,8 @@ import type { Redis } from "ioredis";
 import { expect } from "vitest";
 import type { PermitShare } from "../../src/core/admission/permit-share.js";
 import { PermitShares } from "../../src/fleet/claims/permit-shares.js";
-import type { StoreConnection } from "../../src/store/connection.js";
+import { RedisPermits } from "../../src/store/redis/coordination/redis-permits.js";
+import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import { FakeClock, settlePromises } from "./fake-clock.js";
 import type { FakeRandom } from "./fake-random.js";
 import { TestHolder } from "./permit-holder.js";
@@ -69,11 +70,10 @@ export class PermitFleet {
     const clock = new FakeClock();
     const onRun = (): void => this.check();
     const connection = new WaywardConnection({ ...this.#parts, onRun });
+    const parts = { clock, random: { next: () => random.next(), id: () => id } };
     const shares = new PermitShares({
-      connection,
-      clock,
-      random: { next: () => random.next(), id: () => id },
-      keyPrefix: "headgate:",
+      ...parts,
+      store: new RedisPermits({ ...parts, connection, keyPrefix: "headgate:" }),
       replicaCount: () => 1,
       heartbeatMs,
       leaseMs,

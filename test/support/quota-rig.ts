@@ -10,9 +10,10 @@ import {
 } from "../../src/decide/quota/quota-registry.js";
 import type { QuotaSession } from "../../src/decide/quota/quota-session.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
-import { MemoryQuotaLeases, QuotaLeaseTable } from "../../src/fleet/claims/quota-leases.js";
+import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { createPolicyBuilder, type Policy } from "../../src/policy/policy.js";
+import { MemoryQuotas } from "../../src/store/coordination/memory-quotas.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
 import { FakeClock, settlePromises } from "./fake-clock.js";
 import { FakeRandom } from "./fake-random.js";
@@ -78,7 +79,7 @@ export class QuotaRig {
   readonly events: QuotaEvent[] = [];
   readonly bugs: unknown[] = [];
   readonly envoys: SimulatedEnvoy[] = [];
-  readonly #table = new QuotaLeaseTable();
+  readonly #quotas = new MemoryQuotas(this.clock);
   readonly #random = new FakeRandom(1);
   readonly registries: QuotaRegistry[] = [];
   policy: Policy | undefined;
@@ -94,7 +95,7 @@ export class QuotaRig {
   /** Another replica. */
   join(parts: Pick<Partial<QuotaRegistryParts>, "bucketsBytesMax"> = {}): QuotaRegistry {
     const { clock, events, bugs, store } = this;
-    const leases = new MemoryQuotaLeases({ clock, random: this.#random, table: this.#table });
+    const leases = new QuotaLeases({ store: this.#quotas, random: this.#random });
     const registry = new QuotaRegistry({
       ...parts,
       policies: { current: () => this.policy },

@@ -1,6 +1,5 @@
 import type { Random } from "../../src/core/base/clock.js";
 import { ServiceError } from "../../src/core/base/errors.js";
-import type { StoreConnection } from "../../src/store/connection.js";
 import type {
   LimitStore,
   StoredBucket,
@@ -17,6 +16,7 @@ import {
 import type { RedisSide } from "../../src/store/redis/cluster/split-redis.js";
 import { createRedisStore } from "../../src/store/redis/cluster/split-redis.js";
 import type { RedisConnections } from "../../src/store/redis/connections.js";
+import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import type { SimulatedCluster } from "./simulated-cluster.js";
 import { SimulatedLedger } from "./simulated-ledger.js";
 import {
@@ -69,7 +69,6 @@ export interface SimulatedStoreParts {
  * servers behind a network.
  */
 export class SimulatedStore implements LimitStore {
-  readonly kind = "redis";
   readonly #parts: SimulatedStoreParts;
   readonly #inner: LimitStore;
   /** What is asked of it and what it sends. */

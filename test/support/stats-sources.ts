@@ -1,5 +1,5 @@
 import type { StatsSources } from "../../src/app/metrics/stats.js";
-import type { RedisPool } from "../../src/app/store/redis-journal.js";
+import type { StorePool } from "../../src/app/store/store-journal.js";
 import { DecisionCounters, type HitCounters } from "../../src/decide/rate-limit/counters.js";
 import type { Policy } from "../../src/policy/policy.js";
 import { emptyPolicySize } from "../../src/policy/policy-size.js";
@@ -9,7 +9,7 @@ import { testLimit, testPolicy } from "./policies.js";
 export interface TestSources extends StatsSources {
   readonly counters: DecisionCounters;
   policy: Policy | undefined;
-  pools: readonly RedisPool[];
+  pools: readonly StorePool[];
   /** Counts hits of the rule at that index. */
   count(rule: number, hits: Partial<HitCounters>): void;
   /** Counts hits of that rule under a name with callers' values. */
@@ -31,7 +31,7 @@ export function createTestSources(): TestSources {
       current: () => sources.policy,
       status: { ...emptyPolicySize, domainCount: 1, ruleCount: 3, loadedCount: 2, refusedCount: 1 },
     },
-    redisPools: () => sources.pools,
+    storePools: () => sources.pools,
     count(rule, hits) {
       add(ruleCounters(sources, rule).hits, hits);
     },

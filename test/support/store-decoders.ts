@@ -1,16 +1,8 @@
 import { jsonBytesMax } from "../../src/app/admission/signal-readers.js";
 import { policyRecordBytesMax } from "../../src/app/policy/policy-admin-records.js";
 import { orcaCharactersMax, parseOrcaReport } from "../../src/core/settings/orca.js";
-import {
-  answersBytesMax,
-  decodeAnswers,
-  decodeQuestions,
-  questionBytesMax,
-  questionsMax,
-  readQuestion,
-} from "../../src/fleet/claims/replica-questions.js";
+import { readQuestion } from "../../src/fleet/claims/replica-questions.js";
 import { textsMax } from "../../src/fleet/loop/byte-fields.js";
-import { parseNumbers } from "../../src/fleet/loop/reply-numbers.js";
 import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/loop/report-codec.js";
 import {
   decodeSnapshot,
@@ -19,26 +11,33 @@ import {
   servicesMax,
   snapshotBytesMax,
 } from "../../src/fleet/loop/snapshot-codec.js";
-import { gatherBytesMax, SnapshotStore } from "../../src/fleet/loop/snapshot-store.js";
-import { nothingKnown } from "../../src/fleet/records/known-records.js";
-import { readAudit, readPage } from "../../src/fleet/records/record-pages.js";
-import { pageBytesMax } from "../../src/fleet/records/redis-records.js";
-import { recordKinds } from "../../src/fleet/records/shared-records.js";
 import { readJsonAnswer, readPrometheusAnswer } from "../../src/fleet/signals/signal-answers.js";
-import {
-  fieldBytesMax,
-  hashFieldsMax,
-  KeySignalReader,
-} from "../../src/fleet/signals/signal-key.js";
+import { KeySignalReader } from "../../src/fleet/signals/signal-key.js";
 import { pageLineCharsMax, SignalPage } from "../../src/fleet/signals/signal-page.js";
+import { gatherBytesMax } from "../../src/store/coordination/loop-store.js";
+import { fieldBytesMax, numberFieldsMax } from "../../src/store/coordination/number-store.js";
+import {
+  answersBytesMax,
+  questionBytesMax,
+  questionsMax,
+} from "../../src/store/coordination/question-store.js";
+import { pageBytesMax, recordKinds } from "../../src/store/coordination/record-store.js";
+import { readAudit, readPage } from "../../src/store/redis/coordination/record-pages.js";
+import type { RedisLoop } from "../../src/store/redis/coordination/redis-loop.js";
+import { RedisNumbers } from "../../src/store/redis/coordination/redis-numbers.js";
+import {
+  decodeAnswers,
+  decodeQuestions,
+} from "../../src/store/redis/coordination/redis-questions.js";
+import { parseNumbers } from "../../src/store/redis/coordination/reply-numbers.js";
 import { decodeGivenBack } from "../../src/store/redis/scripts/give-back-script.js";
 import { decodeBucket, decodeReply } from "../../src/store/redis/scripts/pack.js";
 import { allTurns } from "./all-turns.js";
 import { farDeadlineMs, once, testCharge } from "./charges.js";
 import type { PeerDecoder } from "./decoders.js";
-import { FakeClock } from "./fake-clock.js";
 import { FakeConnection } from "./fake-connection.js";
 import { testFleetSnapshot, testPressure, testReport, testShares } from "./fleet-reports.js";
+import { redisLoop } from "./redis-loop.js";
 import type { WorstMessage } from "./worst-messages.js";
 import { worstJson } from "./worst-texts.js";
 
@@ -99,10 +98,10 @@ const replyDecoders: readonly PeerDecoder[] = [
       worst: (byteCount) => worstRecords(byteCount),
       valid: [Buffer.from('7 0 0\na 6 10\n{"a":[{}]}b 7 -\n'), Buffer.from("other 0a\n")],
       decode: (bytes) => {
-        const page = readPage(kind, nothingKnown, bytes);
+        const page = readPage(kind, bytes);
         if (page.kind === "other") return page;
-        const { records, gone, ...known } = page.known;
-        return [known, [...gone], [...records.values()].map(({ id, value }) => [id, value])];
+        const { records, ...others } = page;
+        return [others, records.map(({ id, value }) => [id, value])];
       },
     }),
   ),
@@ -147,7 +146,7 @@ const replyDecoders: readonly PeerDecoder[] = [
   },
   {
     name: "keys of signals",
-    bytesMax: 2 * hashFieldsMax * (fieldBytesMax + 4),
+    bytesMax: 2 * numberFieldsMax * (fieldBytesMax + 4),
     worst: (byteCount) => [
       ...repeated(["0:", "1:a", "9:123456789"], byteCount, "h"),
       { what: "long fields", bytes: longFields(byteCount) },
@@ -156,7 +155,9 @@ const replyDecoders: readonly PeerDecoder[] = [
     decode: (bytes) => {
       const connection = new FakeConnection();
       connection.answer = { kind: "reply", reply: bytes };
-      return new KeySignalReader({ connection, key: "k", keysMax }).read(farDeadlineMs);
+      return new KeySignalReader({ store: new RedisNumbers(connection), key: "k", keysMax }).read(
+        farDeadlineMs,
+      );
     },
   },
   {
@@ -258,15 +259,15 @@ function withTree(bytes: Buffer, read: (text: string) => unknown): unknown {
 
 /** As many fields of a hash as are read, each as long as it may be. */
 function longFields(byteCount: number): Buffer {
-  const count = Math.min(hashFieldsMax, Math.floor(byteCount / 264));
+  const count = Math.min(numberFieldsMax, Math.floor(byteCount / 264));
   const fields = Array.from({ length: count }, (_, i) => `256:${String(i).padEnd(256, "k")}1:7`);
   return Buffer.from(`h${fields.join("")}`);
 }
 
-function storeAnswering(reply: Buffer): SnapshotStore {
+function storeAnswering(reply: Buffer): RedisLoop {
   const connection = new FakeConnection();
   connection.answer = { kind: "reply", reply };
-  return new SnapshotStore({ connection, clock: new FakeClock(), id: "a1", keyPrefix: "t:" });
+  return redisLoop(connection);
 }
 
 function repeated(units: readonly string[], byteCount: number, head = ""): readonly WorstMessage[] {

@@ -1,6 +1,10 @@
 import type { Random } from "../../src/core/base/clock.js";
 import { ServiceError } from "../../src/core/base/errors.js";
-import type { ScriptCall, ScriptReply, StoreConnection } from "../../src/store/connection.js";
+import type {
+  ScriptCall,
+  ScriptReply,
+  StoreConnection,
+} from "../../src/store/redis/scripts/connection.js";
 import { soon } from "./redis-store.js";
 
 /** What becomes of a call: `late` reaches the store after its caller has given up. */

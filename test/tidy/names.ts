@@ -1,4 +1,5 @@
-import { emptyWords, retiredWords } from "./rules.js";
+import { matches } from "./paths.js";
+import { emptyWords, retiredWords, storeNameHomes } from "./rules.js";
 import type { Source, Violation } from "./source.js";
 
 /** Retired words in src; each with the field's own. */
@@ -11,6 +12,17 @@ export function checkRetiredWords({ path, lines }: Source): Violation[] {
       return [{ path, line: i + 1, message: `"${found}" is retired; say ${instead}` }];
     }),
   );
+}
+
+/** The product behind the store's interfaces, named where any store may stand. */
+export function checkStoreNames({ path, lines }: Source): Violation[] {
+  if (!path.startsWith("src/")) return [];
+  if (storeNameHomes.some((home) => matches(home.path, path))) return [];
+  return lines.flatMap((text, i) => {
+    if (!/redis/i.test(text)) return [];
+    const message = "knows the word redis; ask the store for what differs, or say store";
+    return [{ path, line: i + 1, message }];
+  });
 }
 
 /** Exports of src without a docstring right before them. Overloads share the first one's. */

@@ -70,6 +70,7 @@ export const importRows: readonly ImportRow[] = [
     may: [
       ...rpcMay,
       "src/fleet/records/{shared-records,override-record}.ts",
+      "src/store/coordination/record-store.ts",
       "src/fleet/claims/replica-questions.ts",
       "npm:@connectrpc/connect",
       "npm:@connectrpc/connect/protocol",
@@ -78,7 +79,7 @@ export const importRows: readonly ImportRow[] = [
   { from: "src/rpc/**", may: rpcMay },
   {
     from: "src/fleet/**",
-    may: ["src/fleet/**", "src/core/**", "src/decide/sample*.ts", "src/store/connection.ts"],
+    may: ["src/fleet/**", "src/core/**", "src/decide/sample*.ts", "src/store/coordination/**"],
   },
   {
     from: "src/generate/**",
@@ -121,6 +122,10 @@ export const importRows: readonly ImportRow[] = [
 /** The only files of src that may import something; tests are free. */
 export const importHomes: readonly { readonly what: string; readonly only: readonly string[] }[] = [
   { what: "npm:ioredis", only: ["src/store/redis/**"] },
+  {
+    what: "src/store/redis/**",
+    only: ["src/store/redis/**", "src/app/{store,options,config}/**"],
+  },
   { what: "npm:prom-client", only: ["src/app/metrics/metrics.ts", "src/app/base/metric-kinds.ts"] },
   { what: "npm:@opentelemetry/*", only: ["src/app/tracing/tracing-sdk.ts"] },
   { what: "npm:pino", only: ["src/app/base/logger.ts"] },
@@ -246,7 +251,7 @@ export const castRows: readonly {
     reason: "reads what our own thread was sent",
   },
   {
-    path: "src/fleet/records/record-text.ts",
+    path: "src/store/coordination/record-text.ts",
     count: 1,
     reason: "decodes an object that JSON.parse made",
   },
@@ -286,6 +291,19 @@ export const nullRows: readonly { readonly path: string; readonly reason: string
     path: "src/app/tls/tls-connection.ts",
     reason: "a stream ends with null, and without an error",
   },
+];
+
+/** Where the store behind an interface is called by its product's name, and why. */
+export const storeNameHomes: readonly { readonly path: string; readonly reason: string }[] = [
+  { path: "src/store/redis/**", reason: "speaks with it" },
+  { path: "src/app/{store,options,config}/**", reason: "chooses and opens it" },
+  {
+    path: "src/{generate,doctor,cli,demo,programs,gen}/**",
+    reason: "deploys it, or speaks to people of it",
+  },
+  { path: "src/policy/**", reason: "the policy language, and envoyproxy/ratelimit, name it" },
+  { path: "src/app/metrics/stats*.ts", reason: "envoyproxy/ratelimit's statistics name it" },
+  { path: "src/app/admission/signal-readers.ts", reason: "reads what the policy language names" },
 ];
 
 /** Words that say nothing in a name, in the singular. */

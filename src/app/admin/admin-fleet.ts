@@ -20,7 +20,7 @@ export interface AdminFleetParts {
   readonly plane: Pick<ControlPlane, "registry" | "lastReports">;
   readonly admission: Pick<Admission, "services">;
   readonly replicaCount: () => number;
-  readonly store: "memory" | "redis";
+  readonly store: string;
   readonly isDegraded: () => boolean;
   /** Monotonic time, in milliseconds. */
   readonly nowMs: () => number;

@@ -64,16 +64,15 @@ export async function openAdmin(parts: AdminParts): Promise<AdminPort> {
 
 /** Undefined where this replica shares its store with nobody. */
 function createQuestions(parts: AdminParts): ReplicaQuestions | undefined {
-  const { core, config, clock, random, opened, logger } = parts;
-  if (opened.kind === "memory") return undefined;
-  const { background: connection } = opened.connections;
-  const { keyPrefix } = config;
+  const { core, clock, random, opened, logger } = parts;
+  const { isShared, questions: store } = opened.coordination;
+  if (!isShared) return undefined;
   const onUnreadable = (): void => {
     const event = { event: "replicaQuestionUnreadable" };
     logger.warn(event, "A question of another replica is none, or of another version: left out.");
   };
   const { replica } = core;
-  return new ReplicaQuestions({ connection, clock, random, keyPrefix, replica, onUnreadable });
+  return new ReplicaQuestions({ store, clock, random, replica, onUnreadable });
 }
 
 function createServices(

@@ -147,9 +147,8 @@ export function createCore(parts: CoreParts): Core {
     metrics,
     policies: policies.feed,
     storeKind: opened.kind,
-    isStoreAway: () => opened.kind === "redis" && opened.isAway(),
+    isStoreAway: opened.isAway,
   };
-  const redisPools = () => (opened.kind === "redis" ? opened.pools() : []);
   const stopWatches = watchPressure(parts, { pressure, decider, cpu: told.cpu });
   return {
     health,
@@ -167,7 +166,7 @@ export function createCore(parts: CoreParts): Core {
     adminCounts,
     replica: parts.replica,
     operations,
-    statsSources: { counters, policies: policies.feed, redisPools },
+    statsSources: { counters, policies: policies.feed, storePools: opened.pools },
     onBug,
     settled: opening.settled,
     close: () => {
@@ -296,7 +295,7 @@ function createCoreMetrics(
     overloadCause: () => decider.overloadCause,
     inFlightCount: () => pressure.inFlightCount,
     replicaCount,
-    memoryKeyCount: () => (opened.kind === "memory" ? opened.store.keyCount : undefined),
+    memoryKeyCount: () => opened.keyCount?.(),
     ...(tlsStatus === undefined ? {} : { tlsStatus }),
     ...(config.transport === "native" ? { nativeCounts } : {}),
     ...(policies.xdsStatus === undefined ? {} : { xdsStatus: policies.xdsStatus }),
@@ -326,7 +325,7 @@ function createCoreMetrics(
 function createPressure({ config, opened }: CoreParts): Pressure {
   const { loopDelayMsMax, requestsInFlightMax } = config;
   // An embedded store answers as fast as any fallback: to pass it by would only cost exactness.
-  const asksStoreWhenLate = opened.kind === "memory";
+  const asksStoreWhenLate = !opened.coordination.isShared;
   const { requestsInFlightBytesMax } = cacheBounds();
   return new Pressure({
     loopDelayMsMax,

@@ -18,13 +18,13 @@ import { SignalSources } from "./signal-sources.js";
 export interface AdmissionAppParts {
   readonly config: Pick<
     Config,
-    "keyPrefix" | "permitLeaseMsMax" | "permitsPeerPercentMax" | "signals" | "timings"
+    "permitLeaseMsMax" | "permitsPeerPercentMax" | "signals" | "timings"
   >;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
   readonly policies: PolicyFeed;
-  readonly opened: OpenStore;
+  readonly opened: Pick<OpenStore, "coordination">;
   readonly decider: Decider;
   readonly pressure: Pressure;
   readonly replicaCount: () => number;
@@ -52,7 +52,7 @@ export interface OpenAdmission {
 /** Opens admission; with a store of its own a process shares nothing, and limits are its own. */
 export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
   const { clock, random, logger, policies, opened, decider, pressure, loop } = parts;
-  const shares = opened.kind === "redis" ? openShares(opened, parts) : undefined;
+  const shares = opened.coordination.isShared ? openShares(parts) : undefined;
   const admission = new Admission({
     policies,
     clock,
@@ -76,8 +76,7 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
     logger,
     policies,
     choice: parts.config.signals,
-    // The background connection repeats a failed call, which does a reading no harm.
-    connection: opened.kind === "redis" ? opened.connections.background : undefined,
+    store: opened.coordination.numbers,
     onUpdate: (service, update) => {
       admission.read(service, update);
       if (update.rest !== undefined) loop.read(service, update.rest);
@@ -97,15 +96,12 @@ export function openAdmission(parts: AdmissionAppParts): OpenAdmission {
   };
 }
 
-function openShares(
-  opened: Extract<OpenStore, { kind: "redis" }>,
-  { config, clock, random, logger, replicaCount }: AdmissionAppParts,
-): PermitShares {
+function openShares(parts: AdmissionAppParts): PermitShares {
+  const { opened, config, clock, random, logger, replicaCount } = parts;
   return new PermitShares({
-    connection: opened.connections.fleet,
+    store: opened.coordination.permits,
     clock,
     random,
-    keyPrefix: config.keyPrefix,
     heartbeatMs: config.timings.permitHeartbeatMs,
     leaseMs: config.timings.permitLeaseMs,
     replicaCount,

@@ -7,7 +7,7 @@ import { KeySignalReader } from "../../fleet/signals/signal-key.js";
 import { SignalPage } from "../../fleet/signals/signal-page.js";
 import type { SignalReader, SignalReadings } from "../../fleet/signals/signal-readings.js";
 import type { SignalPlace } from "../../policy/services/service-policy.js";
-import type { StoreConnection } from "../../store/connection.js";
+import type { NumberStore } from "../../store/coordination/number-store.js";
 import { askSource } from "../base/signal-http.js";
 import type { SignalChoice } from "../config/signal-choice.js";
 
@@ -16,7 +16,7 @@ export interface SignalReaderParts {
   readonly clock: Clock;
   readonly choice: SignalChoice;
   /** Absent where this process has no store but its own. */
-  readonly connection: StoreConnection | undefined;
+  readonly store: NumberStore | undefined;
 }
 
 /** What is read of one service. */
@@ -46,9 +46,9 @@ export function createSignalReader(parts: SignalReaderParts, wish: SignalWish): 
     case "http":
       return { read: (deadlineMs) => readJson(parts, { place, keysMax, deadlineMs }) };
     case "redis": {
-      const { connection } = parts;
-      if (connection === undefined) return unconfigured("A key needs a Redis: BACKEND_TYPE=redis.");
-      return new KeySignalReader({ connection, key: place.key, keysMax });
+      const { store } = parts;
+      if (store === undefined) return unconfigured("A key needs a Redis: BACKEND_TYPE=redis.");
+      return new KeySignalReader({ store, key: place.key, keysMax });
     }
     case "fixed":
       return { read: async () => ({ kind: "whole", reading: place.reading }) };

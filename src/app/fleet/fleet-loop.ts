@@ -5,9 +5,8 @@ import { loopTimesFor } from "../../core/feedback/feedback-settings.js";
 import type { Admission } from "../../decide/admission/admission.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
 import type { GateVerdict } from "../../fleet/loop/fleet-gates.js";
-import { InProcessLoop } from "../../fleet/loop/in-process-loop.js";
 import type { ServicePressure } from "../../fleet/loop/report-codec.js";
-import { type LoopCounts, type LoopParts, SharedLoop } from "../../fleet/loop/shared-loop.js";
+import { type LoopCounts, SharedLoop } from "../../fleet/loop/shared-loop.js";
 import type { HeldSnapshot } from "../../fleet/loop/snapshot-holder.js";
 import type { Logger } from "../base/logger.js";
 import type { Config } from "../config/config.js";
@@ -24,12 +23,12 @@ import {
 
 /** What the loop of the fleet is opened with. */
 export interface FleetLoopAppParts {
-  readonly config: Pick<Config, "keyPrefix" | "layerTtlMs" | "timings">;
+  readonly config: Pick<Config, "layerTtlMs" | "timings">;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
   readonly policies: Pick<PolicyFeed, "current" | "onLoaded">;
-  readonly opened: OpenStore;
+  readonly opened: Pick<OpenStore, "coordination">;
   /** What operators have changed about gates; absent: nothing, ever. */
   readonly gates?: ChangedGates;
   readonly onBug: (thrown: unknown) => void;
@@ -56,7 +55,7 @@ export class FleetLoopApp {
   readonly #readings = new Map<string, KnownReading>();
   readonly #stopFollowing: () => void;
   #admission: Pick<Admission, "services"> | undefined;
-  #loop: SharedLoop | InProcessLoop | undefined;
+  #loop: SharedLoop | undefined;
 
   constructor(parts: FleetLoopAppParts) {
     this.#parts = parts;
@@ -99,7 +98,8 @@ export class FleetLoopApp {
     const loop = this.#loop;
     if (loop === undefined) return undefined;
     // Alone, a process sees its own queues sooner by itself; only the loop's word is another one.
-    if (loop.isAlone && loop.current()?.services.has(service) !== true) return undefined;
+    const { isShared } = this.#parts.opened.coordination;
+    if (!isShared && loop.current()?.services.has(service) !== true) return undefined;
     return loop.board.verdict(service);
   }
 
@@ -124,11 +124,13 @@ export class FleetLoopApp {
     this.#loop.onSnapshot(() => this.#noteSnapshot());
   }
 
-  #open(): SharedLoop | InProcessLoop {
+  #open(): SharedLoop {
     const { opened, config, clock, random, policies, gates, onBug } = this.#parts;
     const changed = gates === undefined ? {} : { gates };
     const times = loopTimesFor(config.layerTtlMs);
-    const parts: LoopParts = {
+    const { isShared, loop: store } = opened.coordination;
+    return new SharedLoop({
+      store,
       clock,
       id: random.id(),
       createMaker: (start) =>
@@ -141,17 +143,10 @@ export class FleetLoopApp {
       // As long as Envoys keep what they were sent.
       ageMsMax: config.layerTtlMs,
       onBug,
-    };
-    if (opened.kind === "memory") return new InProcessLoop(parts);
-    return new SharedLoop({
-      ...parts,
-      connection: opened.connections.fleet,
-      // Megabytes on the one for heartbeats would make them late.
-      bulkConnection: opened.connections.background,
-      keyPrefix: config.keyPrefix,
       heartbeatMs: config.timings.leaderHeartbeatMs,
       leaseMs: config.timings.leaderLeaseMs,
-      onEvent: (event) => this.#journal.note(event),
+      // Alone, a process has nobody to tell of.
+      ...(isShared ? { onEvent: (event) => this.#journal.note(event) } : {}),
     });
   }
 

@@ -22,17 +22,13 @@ export interface FleetParts {
   readonly logger: Logger;
 }
 
-/** Announces this replica in the shared store; with a store of our own there is nobody to tell. */
-export function joinFleet(opened: OpenStore, parts: FleetParts): Fleet {
+/** Announces this replica in the store. */
+export function joinFleet(opened: Pick<OpenStore, "coordination">, parts: FleetParts): Fleet {
   const { config, clock, random, logger } = parts;
-  if (opened.kind === "memory") {
-    return { replicaCount: () => config.replicas, liveCount: () => 1, leave: async () => {} };
-  }
   const membership = new Membership({
-    connection: opened.connections.fleet,
+    store: opened.coordination.members,
     clock,
     random,
-    keyPrefix: config.keyPrefix,
     heartbeatMs: config.timings.replicaHeartbeatMs,
     leaseMs: config.timings.replicaLeaseMs,
     onEvent: (event) => logMembership(event, logger),

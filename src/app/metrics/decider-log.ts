@@ -56,8 +56,8 @@ function logOverload(cause: OverloadCause, { logger, cpu }: DeciderLogParts): vo
   } else {
     logger.warn(
       { ...line, ...lateness(cpu, cpu.use.elapsedMs) },
-      "Answers stay late: limits in Redis answer by their on_store_failure, and admission as its " +
-        "ownOverload says.",
+      "Answers stay late: limits in the store answer by their on_store_failure, and admission as " +
+        "its ownOverload says.",
     );
   }
 }

@@ -84,7 +84,7 @@ export interface MetricsParts {
   readonly adminCounts?: AdminCounts;
   /** Entries of the audit log; absent where nobody writes one. */
   readonly auditCounts?: AuditCounts;
-  readonly storeKind: "memory" | "redis";
+  readonly storeKind: string;
   readonly version: string;
 }
 

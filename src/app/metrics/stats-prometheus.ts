@@ -90,8 +90,8 @@ function serviceCounters(sources: StatsSources): readonly ReadMetric[] {
       help: "Calls that failed: because of the store, or for any other reason.",
       labelNames: ["err_type"],
       read: (add) => {
-        const { redisErrorCount, serviceErrorCount } = failedCounts(sources);
-        add(redisErrorCount, { err_type: "redis_error" });
+        const { storeErrorCount, serviceErrorCount } = failedCounts(sources);
+        add(storeErrorCount, { err_type: "redis_error" });
         add(serviceErrorCount, { err_type: "service_error" });
       },
     },

@@ -5,14 +5,14 @@ import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import { stepLabel } from "../../policy/limits/rule-list.js";
 import { statText } from "../options/stats-names.js";
 import type { PolicyStatus } from "../policy/active-policy.js";
-import type { RedisPool } from "../store/redis-journal.js";
+import type { StorePool } from "../store/store-journal.js";
 
 /** What the statistics are read from. */
 export interface StatsSources {
   readonly counters: DecisionCounters;
   readonly policies: PolicySource & { readonly status: PolicyStatus };
-  /** Connections to each Redis that there is; none with the embedded store. */
-  readonly redisPools: () => readonly RedisPool[];
+  /** Connections to each server of the store; none with the embedded one. */
+  readonly storePools: () => readonly StorePool[];
 }
 
 /** One statistic as it is now, as envoyproxy/ratelimit names it. */
@@ -81,16 +81,16 @@ export function callCount({ counters }: StatsSources): number {
 
 /** Calls that failed: because of the store, or for any other reason. */
 export function failedCounts({ counters }: StatsSources): {
-  readonly redisErrorCount: number;
+  readonly storeErrorCount: number;
   readonly serviceErrorCount: number;
 } {
-  let redisErrorCount = 0;
+  let storeErrorCount = 0;
   let serviceErrorCount = 0;
   for (const [code, count] of counters.failedByCode) {
-    if (isStoreCode(code)) redisErrorCount += count;
+    if (isStoreCode(code)) storeErrorCount += count;
     else serviceErrorCount += count;
   }
-  return { redisErrorCount, serviceErrorCount };
+  return { storeErrorCount, serviceErrorCount };
 }
 
 function isStoreCode(code: ErrorCode): boolean {
@@ -99,12 +99,12 @@ function isStoreCode(code: ErrorCode): boolean {
 
 /** The statistics of the service as a whole. */
 export function serviceStats(sources: StatsSources): readonly Stat[] {
-  const { counters, policies, redisPools } = sources;
-  const { redisErrorCount, serviceErrorCount } = failedCounts(sources);
+  const { counters, policies, storePools } = sources;
+  const { storeErrorCount, serviceErrorCount } = failedCounts(sources);
   const { loadedCount, refusedCount } = policies.status;
   const call = "ratelimit.service.call.should_rate_limit";
   return [
-    counter(`${call}.redis_error`, redisErrorCount),
+    counter(`${call}.redis_error`, storeErrorCount),
     counter(`${call}.service_error`, serviceErrorCount),
     counter("ratelimit.service.config_load_success", loadedCount),
     counter("ratelimit.service.config_load_error", refusedCount),
@@ -112,11 +112,11 @@ export function serviceStats(sources: StatsSources): readonly Stat[] {
     // The domain that nobody knows is a caller's text without a bound: one word stands for all.
     counter("ratelimit.service.rate_limit.unknown.domain_not_found", counters.unknownDomainCount),
     counter(`ratelimit_server.${countedMethod}.total_requests`, callCount(sources)),
-    ...redisPools().flatMap(poolStats),
+    ...storePools().flatMap(poolStats),
   ];
 }
 
-function poolStats({ name, counts }: RedisPool): readonly Stat[] {
+function poolStats({ name, counts }: StorePool): readonly Stat[] {
   const { openedCount, activeCount } = counts;
   return [
     { kind: "gauge", name: `ratelimit.${name}.cx_active`, value: activeCount },

@@ -1,12 +1,11 @@
 import type { JsonObject } from "../../core/base/json.js";
+import type { AuditRecord, SharedRecords } from "../../fleet/records/shared-records.js";
 import type {
-  AuditRecord,
   ChangeOutcome,
   RecordChange,
   RecordKind,
   SharedRecord,
-  SharedRecords,
-} from "../../fleet/records/shared-records.js";
+} from "../../store/coordination/record-store.js";
 import type { ReadMetric } from "../base/metric-kinds.js";
 
 /** What became of an entry of the audit log, and of the change that it is about. */

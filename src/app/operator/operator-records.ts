@@ -1,10 +1,10 @@
 import { auditEntry } from "../../core/base/audit-entry.js";
 import type { Clock, Random } from "../../core/base/clock.js";
 import type { JsonObject, JsonValue } from "../../core/base/json.js";
-import { InProcessRecords } from "../../fleet/records/in-process-records.js";
 import { OverrideRegistry } from "../../fleet/records/override-registry.js";
-import { type RecordsEvent, RedisRecords } from "../../fleet/records/redis-records.js";
-import type { SharedRecord, SharedRecords } from "../../fleet/records/shared-records.js";
+import { type RecordsEvent, ReplicatedRecords } from "../../fleet/records/replicated-records.js";
+import type { SharedRecords } from "../../fleet/records/shared-records.js";
+import type { SharedRecord } from "../../store/coordination/record-store.js";
 import type { Logger } from "../base/logger.js";
 import type { ReadMetric } from "../base/metric-kinds.js";
 import type { Config } from "../config/config.js";
@@ -14,13 +14,13 @@ import { AuditCounts, AuditedRecords, type OnAuditEntry } from "./audited-record
 
 /** What the records of operators are opened with. */
 export interface OperatorRecordsParts {
-  readonly config: Pick<Config, "keyPrefix" | "auditLog">;
+  readonly config: Pick<Config, "auditLog">;
   /** What this replica is called in the audit log. */
   readonly replica: string;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  readonly opened: OpenStore;
+  readonly opened: Pick<OpenStore, "coordination">;
 }
 
 /** What operators have said, for all replicas of a store. */
@@ -35,7 +35,7 @@ export interface OperatorRecords {
 }
 
 /**
- * Opens the records beside the limits: in the same Redis, or in this process where it shares its
+ * Opens the records beside the limits: in the same store, or in this process where it shares its
  * store with nobody. What was known last stays active while the store is away.
  */
 export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecords {
@@ -81,16 +81,13 @@ function printable(value: JsonValue): JsonValue {
 type RestoredEvent = Extract<RecordsEvent, { kind: "recordsRestored" }>;
 
 function openRecords(
-  { opened, config, clock, random, logger }: OperatorRecordsParts,
+  { opened, clock, random, logger }: OperatorRecordsParts,
   onRestored: (event: RestoredEvent) => void,
 ): SharedRecords {
-  if (opened.kind === "memory") return new InProcessRecords(clock);
-  return new RedisRecords({
-    // Policies and 100,000 overrides are megabytes, which heartbeats must not wait for.
-    connection: opened.connections.background,
+  return new ReplicatedRecords({
+    store: opened.coordination.records,
     clock,
     random,
-    keyPrefix: config.keyPrefix,
     onEvent: (event) => {
       if (event.kind === "recordsRestored") onRestored(event);
       else if (event.kind === "auditRestored") {

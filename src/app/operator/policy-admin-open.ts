@@ -1,9 +1,5 @@
 import type { Clock, Random } from "../../core/base/clock.js";
-import {
-  InProcessLedger,
-  RedisLedger,
-  type ShadowLedger,
-} from "../../fleet/claims/shadow-ledger.js";
+import { ShadowLedger } from "../../fleet/claims/shadow-ledger.js";
 import { GateRegistry } from "../../fleet/records/gate-registry.js";
 import { sha256 } from "../base/digest.js";
 import type { Logger } from "../base/logger.js";
@@ -55,7 +51,7 @@ export function openPolicyOperations(parts: PolicyOperationsParts): PolicyOperat
     ...parts,
     records,
     overrides,
-    ledger: openLedger(parts),
+    ledger: new ShadowLedger({ store: opened.coordination.ledger, random: parts.random }),
     policies: policies.feed,
     openSpace: opened.openSpace,
     liveNameOf: (key) => opened.store.shorten?.(key) ?? key,
@@ -75,10 +71,4 @@ export function openPolicyOperations(parts: PolicyOperationsParts): PolicyOperat
       gates.close();
     },
   };
-}
-
-function openLedger({ opened, clock, random, config }: PolicyOperationsParts): ShadowLedger {
-  if (opened.kind === "memory") return new InProcessLedger(clock);
-  const { keyPrefix } = config;
-  return new RedisLedger({ connection: opened.connections.background, clock, random, keyPrefix });
 }

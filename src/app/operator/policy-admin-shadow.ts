@@ -4,11 +4,12 @@ import type { OverrideTable } from "../../core/limits/override-table.js";
 import type { Switches } from "../../decide/rate-limit/switches.js";
 import { ShadowRun } from "../../decide/shadow/shadow.js";
 import { noDifference, type ShadowCounts } from "../../decide/shadow/shadow-counts.js";
-import type { LedgerEntry, LedgerSums, ShadowLedger } from "../../fleet/claims/shadow-ledger.js";
+import type { ShadowLedger } from "../../fleet/claims/shadow-ledger.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
 import type { ParseOptions } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
 import type { ShadowReport, ShadowRule } from "../../rpc/admin/admin-parts.js";
+import type { LedgerEntry, LedgerSums } from "../../store/coordination/ledger-store.js";
 import type { LimitStore } from "../../store/limit-store.js";
 import type { Logger } from "../base/logger.js";
 import { SerializedPoll } from "../base/serialized-poll.js";
@@ -19,7 +20,7 @@ import { type ParsesPolicies, parsePolicyInWorker } from "../policy/policy-parsi
 /** What a `PolicyShadow` is made of. */
 export interface PolicyShadowParts {
   readonly records: SharedRecords;
-  readonly ledger: ShadowLedger;
+  readonly ledger: Pick<ShadowLedger, "add">;
   readonly policies: Pick<PolicyFeed, "current" | "onLoaded">;
   readonly overrides: { current(): OverrideTable };
   /** Buckets of their own, under a name of letters, digits and colons. */

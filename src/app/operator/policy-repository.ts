@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../core/base/json.js";
-import type { RecordChange, SharedRecords } from "../../fleet/records/shared-records.js";
+import type { SharedRecords } from "../../fleet/records/shared-records.js";
+import type { RecordChange } from "../../store/coordination/record-store.js";
 import {
   currentId,
   policiesKeptMax,

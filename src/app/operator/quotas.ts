@@ -2,7 +2,7 @@ import type { Clock, Random } from "../../core/base/clock.js";
 import { type QuotaEvent, QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
-import { MemoryQuotaLeases, QuotaLeases } from "../../fleet/claims/quota-leases.js";
+import { QuotaLeases } from "../../fleet/claims/quota-leases.js";
 import { cacheBounds } from "../base/cache-bounds.js";
 import { sha256 } from "../base/digest.js";
 import type { Logger } from "../base/logger.js";
@@ -29,15 +29,7 @@ export interface QuotasParts {
 /** Opens what divides quotas among Envoys, and with a shared store among replicas. */
 export function openQuotas(parts: QuotasParts): QuotaRegistry {
   const { config, clock, random, logger, policies, operator, opened, ...others } = parts;
-  const leases =
-    opened.kind === "memory"
-      ? new MemoryQuotaLeases({ clock, random })
-      : new QuotaLeases({
-          connection: opened.connections.fleet,
-          clock,
-          random,
-          keyPrefix: config.keyPrefix,
-        });
+  const leases = new QuotaLeases({ store: opened.coordination.quotas, random });
   return new QuotaRegistry({
     ...others,
     policies,

@@ -1,10 +1,7 @@
 import type { JsonObject, JsonValue } from "../../core/base/json.js";
-import {
-  recordBytesMax,
-  type SharedRecord,
-  type SharedRecords,
-} from "../../fleet/records/shared-records.js";
+import type { SharedRecords } from "../../fleet/records/shared-records.js";
 import type { PolicyFile, PolicyVersion } from "../../rpc/admin/admin-parts.js";
+import { recordBytesMax, type SharedRecord } from "../../store/coordination/record-store.js";
 
 /** The most bytes of a policy's record: its texts as JSON. */
 export const policyRecordBytesMax = recordBytesMax.policy;

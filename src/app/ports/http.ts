@@ -43,7 +43,7 @@ export interface HttpParts {
   readonly health: Health;
   readonly metrics: Metrics;
   readonly policies: { readonly status: PolicyStatus };
-  readonly storeKind: "memory" | "redis";
+  readonly storeKind: string;
   /** Whether the store cannot be reached, also where nobody asks it for anything. */
   readonly isStoreAway: () => boolean;
   readonly onBug: (thrown: unknown) => void;

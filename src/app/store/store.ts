@@ -1,12 +1,15 @@
 import type { Clock, Random } from "../../core/base/clock.js";
 import { assertNever, isServiceError, ServiceError } from "../../core/base/errors.js";
+import type { CoordinationStore } from "../../store/coordination/coordination-store.js";
+import { createMemoryCoordination } from "../../store/coordination/memory-coordination.js";
 import type { LimitStore } from "../../store/limit-store.js";
 import { MemoryLimitStore } from "../../store/memory.js";
 import { openRedisCluster } from "../../store/redis/cluster/cluster.js";
 import { joinAddress } from "../../store/redis/cluster/cluster-topology.js";
 import { openRedisSentinel } from "../../store/redis/cluster/sentinel.js";
 import { createRedisStore, type RedisSide } from "../../store/redis/cluster/split-redis.js";
-import { openRedis, type RedisConnections } from "../../store/redis/connections.js";
+import { openRedis } from "../../store/redis/connections.js";
+import { createRedisCoordination } from "../../store/redis/coordination/redis-coordination.js";
 import type { TlsSource } from "../../store/redis/dial.js";
 import type { RedisEvent } from "../../store/redis/redis-connection.js";
 import {
@@ -20,7 +23,7 @@ import type { Logger } from "../base/logger.js";
 import type { Config } from "../config/config.js";
 import { openRedisTls } from "../config/redis-tls.js";
 import { type RedisChoice, speaksTls } from "../config/store-choice.js";
-import { type ConnectionCounts, RedisJournal, type RedisPool } from "./redis-journal.js";
+import { type ConnectionCounts, StoreJournal, type StorePool } from "./store-journal.js";
 import { remedyOf } from "./store-remedies.js";
 
 /** What opening the store needs. */
@@ -33,22 +36,19 @@ export interface StoreParts {
 }
 
 /** The store of this process. */
-export type OpenStore =
-  | {
-      readonly kind: "memory";
-      readonly store: MemoryLimitStore;
-      readonly openSpace: OpenSpace;
-    }
-  | {
-      readonly kind: "redis";
-      readonly store: LimitStore;
-      readonly openSpace: OpenSpace;
-      readonly connections: RedisConnections;
-      /** Whether some Redis that it needs cannot be reached at all now. */
-      readonly isAway: () => boolean;
-      /** Connections to the one Redis, or to both. */
-      readonly pools: () => readonly RedisPool[];
-    };
+export interface OpenStore {
+  /** What metrics and people call it. */
+  readonly kind: "memory" | "redis";
+  readonly store: LimitStore;
+  readonly openSpace: OpenSpace;
+  readonly coordination: CoordinationStore;
+  /** Whether some server that it needs cannot be reached at all now. */
+  readonly isAway: () => boolean;
+  /** Connections to each server that it needs. */
+  readonly pools: () => readonly StorePool[];
+  /** Keys of limits that it holds; absent: that is not known here. */
+  readonly keyCount?: () => number;
+}
 
 /**
  * Opens buckets apart from all others, for who is in nobody's way: no connection of its own, and
@@ -79,7 +79,11 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     const sentence = "Limits are kept in this process: no other replica shares them.";
     logger.info({ event: "storeOpened", store: "memory" }, sentence);
     const store = new MemoryLimitStore({ clock, random, keysMax: config.memoryKeysMax });
-    return { kind: "memory", store, openSpace: () => openLocalStore(config, parts) };
+    const openSpace = (): LimitStore => openLocalStore(config, parts);
+    const coordination = createMemoryCoordination(clock);
+    const keyCount = (): number => store.keyCount;
+    const servers = { isAway: () => false, pools: () => [] };
+    return { kind: "memory", store, openSpace, coordination, keyCount, ...servers };
   }
   const { main, perSecond } = config.store;
   const tls = speaksTls(config.store) ? openRedisTls(config.store.tls, logger) : undefined;
@@ -122,14 +126,15 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     );
   }
   const isAway = (): boolean => mainSide.isAway() || (secondSide?.isAway() ?? false);
-  const pools = (): readonly RedisPool[] => [
+  const pools = (): readonly StorePool[] => [
     { name: "redis_pool", counts: mainSide.counts() },
     ...(secondSide === undefined
       ? []
       : [{ name: "redis_per_second_pool" as const, counts: secondSide.counts() }]),
   ];
   const { connections } = mainSide;
-  return { kind: "redis", store, openSpace, connections, isAway, pools };
+  const coordination = createRedisCoordination({ connections, clock, random, keyPrefix });
+  return { kind: "redis", store, openSpace, coordination, isAway, pools };
 }
 
 /**
@@ -137,10 +142,9 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
  * away. What people ask of it, it answers.
  */
 export function heldUntil(opened: OpenStore, mayDecide: () => boolean): OpenStore {
-  if (opened.kind === "memory") return opened;
+  if (!opened.coordination.isShared) return opened;
   const { store } = opened;
   const held: LimitStore = {
-    kind: store.kind,
     ...(store.shorten === undefined ? {} : { shorten: store.shorten.bind(store) }),
     take: (batch, deadlineMs) =>
       mayDecide() ? store.take(batch, deadlineMs) : Promise.reject(heldError()),
@@ -187,7 +191,7 @@ function openSide(
   parts: StoreParts & { readonly tls: TlsSource | undefined },
 ): OpenSide {
   const { config, clock, random, logger, tls } = parts;
-  const journal = new RedisJournal({ logger, clock });
+  const journal = new StoreJournal({ logger, clock });
   const said = { isAway: () => journal.isAway, counts: () => journal.counts };
   const { timeoutMs } = choice;
   const common = {

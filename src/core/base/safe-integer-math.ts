@@ -1,5 +1,5 @@
 /**
- * Whole-number arithmetic that is exact although products pass 2^53. The Redis script holds the
+ * Whole-number arithmetic that is exact although products pass 2^53. Scripts of stores hold the
  * same steps in Lua, whose numbers are the same IEEE 754 doubles, so both sides round alike.
  */
 

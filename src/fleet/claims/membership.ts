@@ -1,6 +1,6 @@
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
-import { type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
-import type { StoreConnection, StoreScript } from "../../store/connection.js";
+import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
+import type { MemberStore } from "../../store/coordination/member-store.js";
 
 /** What happens to a replica's membership; each is told once, not at every heartbeat. */
 export type MembershipEvent =
@@ -11,12 +11,9 @@ export type MembershipEvent =
 
 /** What a `Membership` is made of. */
 export interface MembershipOptions {
-  /** The fleet connection: heartbeats may be repeated, and never wait behind decisions. */
-  readonly connection: StoreConnection;
+  readonly store: MemberStore;
   readonly clock: Clock;
   readonly random: Random;
-  /** The store's key prefix; replicas with the same one on the same store know of each other. */
-  readonly keyPrefix: string;
   /** Time between two heartbeats. Default 1,000. */
   readonly heartbeatMs?: number;
   /** How long a silent replica still counts as live, by the store's clock. Default 3,000. */
@@ -44,7 +41,6 @@ const leaveMsMax = 500;
 export class Membership {
   readonly #options: MembershipOptions;
   readonly #id: string;
-  readonly #key: string;
   #liveReplicaCount = 1;
   #isLost = false;
   #isStopped = false;
@@ -55,7 +51,6 @@ export class Membership {
   constructor(options: MembershipOptions) {
     this.#options = options;
     this.#id = options.random.id();
-    this.#key = `${options.keyPrefix}fleet:replicas`;
     this.#heartbeat = this.#beat();
   }
 
@@ -72,17 +67,20 @@ export class Membership {
     // A heartbeat under way would join again after the goodbye; it ends by its own deadline.
     await this.#heartbeat;
     try {
-      await this.#run(leaveScript, leaveMsMax);
+      const { store, clock } = this.#options;
+      await store.leave(this.#id, clock.monotonicMs() + leaveMsMax);
     } catch (thrown) {
       this.#noteFailure(thrown);
     }
   }
 
   async #beat(): Promise<void> {
-    const { clock, heartbeatMs = defaultHeartbeatMs } = this.#options;
+    const { store, clock } = this.#options;
+    const { heartbeatMs = defaultHeartbeatMs, leaseMs = defaultLeaseMs } = this.#options;
     const startMs = clock.monotonicMs();
     try {
-      this.#noteCount(await this.#run(joinScript, heartbeatMs));
+      const member = { replicaId: this.#id, leaseMs };
+      this.#noteCount(await store.join(member, startMs + heartbeatMs));
     } catch (thrown) {
       this.#noteFailure(thrown);
     }
@@ -91,18 +89,6 @@ export class Membership {
     this.#cancelNext = clock.schedule(delayMs, () => {
       this.#heartbeat = this.#beat();
     });
-  }
-
-  async #run(script: StoreScript, withinMs: number): Promise<number> {
-    const { connection, clock, leaseMs = defaultLeaseMs } = this.#options;
-    const reply = await connection.run({
-      script,
-      keys: [this.#key],
-      args: [this.#id, String(leaseMs)],
-      deadlineMs: clock.monotonicMs() + withinMs,
-    });
-    if (typeof reply !== "number") throw new ServiceError("STORE_PROTOCOL");
-    return reply;
   }
 
   #noteCount(count: number): void {
@@ -123,31 +109,3 @@ export class Membership {
     this.#options.onEvent?.(event);
   }
 }
-
-/**
- * KEYS[1]: the replicas, scored by when they were last heard, in ms of the store's clock. ARGV:
- * this replica, the lease in ms. Answers how many are live. A clock that stepped back leaves times
- * in the future; they become now, or the dead among them would be counted until the clock has
- * caught up.
- */
-const joinScript: StoreScript = {
-  name: "fleet-join",
-  text: `
-local time = redis.call('TIME')
-local nowMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local key, leaseMs = KEYS[1], tonumber(ARGV[2])
-local now = string.format('%.0f', nowMs)
-redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', nowMs - leaseMs))
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. now, '+inf')) do
-  redis.call('ZADD', key, now, id)
-end
-redis.call('ZADD', key, now, ARGV[1])
-redis.call('PEXPIRE', key, ARGV[2])
-return redis.call('ZCARD', key)
-`,
-};
-
-const leaveScript: StoreScript = {
-  name: "fleet-leave",
-  text: "return redis.call('ZREM', KEYS[1], ARGV[1])",
-};

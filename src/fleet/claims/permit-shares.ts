@@ -5,9 +5,11 @@ import type {
 } from "../../core/admission/permit-share.js";
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
-import type { StoreConnection } from "../../store/connection.js";
-import { parseNumbers } from "../loop/reply-numbers.js";
-import { leaveSharesScript, shareScript } from "./permit-script.js";
+import {
+  type PermitClaim,
+  type PermitStore,
+  permitClaimsMax,
+} from "../../store/coordination/permit-store.js";
 
 /** What happens to the shares of this replica; each is told once, not at every heartbeat. */
 export type PermitSharesEvent =
@@ -16,12 +18,9 @@ export type PermitSharesEvent =
 
 /** What `PermitShares` are made of. */
 export interface PermitSharesOptions {
-  /** The fleet connection: heartbeats may be repeated, and never wait behind decisions. */
-  readonly connection: StoreConnection;
+  readonly store: PermitStore;
   readonly clock: Clock;
   readonly random: Random;
-  /** The store's key prefix; replicas with the same one on the same store share limits. */
-  readonly keyPrefix: string;
   /** How many replicas share the limits, at least 1: what divides them while nobody can tell. */
   readonly replicaCount: () => number;
   /** Time between two heartbeats. Default 250. */
@@ -39,9 +38,6 @@ export const defaultShareLeaseMs = 3_000;
 
 /** The most limits that are shared; what is opened above is divided by the number of replicas. */
 export const sharesMax = 1_000;
-
-/** The most limits that one run of the script divides, so that it is never a long one. */
-export const sharesPerCallMax = 100;
 
 /** The part of a lease after which a heartbeat is given up, so that two more fit into it. */
 const patienceRatio = 1 / 3;
@@ -108,13 +104,12 @@ export class PermitShares implements SharesPermits {
     for (const share of this.#shares) share.settle();
     // A heartbeat under way would take the shares again; it ends by its own deadline.
     await this.#heartbeat;
-    const { connection, clock } = this.#options;
+    const { store, clock } = this.#options;
     const deadlineMs = clock.monotonicMs() + leaveMsMax;
     for (const shares of this.#batches()) {
-      const keys = shares.map((share) => this.#key(share));
-      const call = { script: leaveSharesScript, keys, args: [this.#id], deadlineMs };
+      const holder = { replicaId: this.#id, names: shares.map(({ holder: { name } }) => name) };
       // Who cannot be told sees it by the end of the leases.
-      await connection.run(call).catch((thrown: unknown) => this.#noteFailure(thrown));
+      await store.leave(holder, deadlineMs).catch((thrown: unknown) => this.#noteFailure(thrown));
     }
   }
 
@@ -142,34 +137,23 @@ export class PermitShares implements SharesPermits {
 
   #batches(): readonly (readonly Share[])[] {
     const shares = [...this.#shares];
-    const count = Math.ceil(shares.length / sharesPerCallMax);
+    const count = Math.ceil(shares.length / permitClaimsMax);
     return Array.from({ length: count }, (_, i) =>
-      shares.slice(i * sharesPerCallMax, (i + 1) * sharesPerCallMax),
+      shares.slice(i * permitClaimsMax, (i + 1) * permitClaimsMax),
     );
-  }
-
-  #key({ holder }: Share): string {
-    return `${this.#options.keyPrefix}{permits}:${holder.name}`;
   }
 
   /** Answers what was thrown; undefined: nothing. */
   async #renew(shares: readonly Share[]): Promise<unknown> {
-    const { connection, clock, leaseMs = defaultShareLeaseMs } = this.#options;
+    const { store, clock, leaseMs = defaultShareLeaseMs } = this.#options;
     const sentMs = clock.monotonicMs();
     this.#beatCount += 1;
-    const numbers = shares.flatMap((share) => share.tell(sentMs));
-    const call = {
-      script: shareScript,
-      keys: shares.map((share) => this.#key(share)),
-      args: [this.#id, ...[this.#beatCount, leaseMs, ...numbers].map(String)],
-      deadlineMs: sentMs + leaseMs * patienceRatio,
-    };
+    const claims = shares.map((share) => share.tell(sentMs));
+    const beat = { replicaId: this.#id, number: this.#beatCount, leaseMs, claims };
     try {
-      const answers = parseNumbers(await connection.run(call), shares.length);
+      const answers = await store.claim(beat, sentMs + leaseMs * patienceRatio);
       const times = { nowMs: clock.monotonicMs(), untilMs: sentMs + leaseMs, leaseMs };
-      shares.forEach((share, i) => {
-        share.hear(answers[i] ?? overtaken, times);
-      });
+      for (const [i, share] of shares.entries()) share.hear(answers[i], times);
       return undefined;
     } catch (thrown) {
       for (const share of shares) share.settle();
@@ -189,9 +173,6 @@ export class PermitShares implements SharesPermits {
     this.#options.onEvent?.({ kind: "sharesLost", code: toServiceError(thrown).code });
   }
 }
-
-/** What the script answers to a heartbeat that was overtaken by a later one. */
-const overtaken = -1;
 
 interface ShareParts {
   readonly holder: PermitHolder;
@@ -250,20 +231,26 @@ class Share implements PermitShare {
     this.#settle();
   }
 
-  /** What a heartbeat says: the limit, what is held, what is needed. */
-  tell(nowMs: number): readonly number[] {
+  /** What a heartbeat says. */
+  tell(nowMs: number): PermitClaim {
     const { holder } = this;
     this.#toldMs ??= nowMs;
     const inUseCount = holder.inUseCount();
     // Before the first answer nothing is anybody's but what is in use.
     const heldCount = this.#isHeard ? this.permits(nowMs) : 0;
     this.#neededCount = Math.max(this.#neededCount, holder.takeDemand());
-    return [holder.fleetLimit(), Math.max(inUseCount, heldCount), this.#neededCount];
+    return {
+      name: holder.name,
+      limit: holder.fleetLimit(),
+      heldCount: Math.max(inUseCount, heldCount),
+      neededCount: this.#neededCount,
+    };
   }
 
-  hear(answer: number, { nowMs, untilMs, leaseMs }: HearingTimes): void {
-    if (answer > 0 || nowMs - (this.#toldMs ?? nowMs) >= leaseMs) this.settle();
-    if (answer === overtaken) return;
+  /** @param answer what may be held; undefined: a later heartbeat was answered before */
+  hear(answer: number | undefined, { nowMs, untilMs, leaseMs }: HearingTimes): void {
+    if ((answer ?? 0) > 0 || nowMs - (this.#toldMs ?? nowMs) >= leaseMs) this.settle();
+    if (answer === undefined) return;
     const before = this.permits(nowMs);
     this.#grantedCount = answer;
     this.#untilMs = untilMs;

@@ -1,16 +1,13 @@
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import { isServiceError, ServiceError } from "../../core/base/errors.js";
 import type { JsonValue } from "../../core/base/json.js";
-import type { ScriptReply, StoreConnection, StoreScript } from "../../store/connection.js";
-import { replyBytes, runFleetScript } from "../records/fleet-script.js";
-import { PageReader } from "../records/record-pages.js";
-import { parseObject } from "../records/record-text.js";
 import {
-  answerScript,
-  askScript,
-  questionsScript,
-  takeAnswersScript,
-} from "./replica-questions-script.js";
+  answerBytesMax,
+  type QuestionStore,
+  questionBytesMax,
+  type ReplicaAnswer,
+} from "../../store/coordination/question-store.js";
+import { parseObject } from "../../store/coordination/record-text.js";
 
 /** What one replica asks all others. */
 export interface ReplicaQuestion {
@@ -19,12 +16,6 @@ export interface ReplicaQuestion {
   readonly request: Uint8Array;
   /** For whom it is asked, and what they may see. */
   readonly caller: JsonValue;
-}
-
-/** What one of them answered. */
-export interface ReplicaAnswer {
-  readonly replica: string;
-  readonly body: Uint8Array;
 }
 
 /** A question that was put. */
@@ -48,10 +39,9 @@ export interface OpenAnswer {
 
 /** What `ReplicaQuestions` are made of. */
 export interface ReplicaQuestionsOptions {
-  readonly connection: StoreConnection;
+  readonly store: QuestionStore;
   readonly clock: Clock;
   readonly random: Random;
-  readonly keyPrefix: string;
   /** This replica. */
   readonly replica: string;
   /** A question is left out that is none, as of another version; it is told once. */
@@ -60,22 +50,6 @@ export interface ReplicaQuestionsOptions {
 
 /** How often questions are looked for, in milliseconds. */
 export const questionsEveryMs = 250;
-
-/** How long a question holds that nobody takes answers to, in milliseconds. */
-const questionMs = 3_000;
-
-/** Questions of all replicas at a time. */
-export const questionsMax = 16;
-
-/** Answers to one question that wait. */
-const answersMax = 64;
-
-/** The longest question and the longest answer, in bytes; longer ones are not put or given. */
-export const questionBytesMax = 65_536;
-const answerBytesMax = 1_048_576;
-
-/** The most bytes of answers to one question that wait; beyond that the oldest are lost. */
-export const answersBytesMax = 4_194_304;
 
 /**
  * Replicas ask each other by the store that they share: where a caller reaches one of them, by a
@@ -123,20 +97,16 @@ export class ReplicaQuestions {
     const request = Buffer.from(question.request).toString("base64");
     const text = JSON.stringify({ by, method, request, caller });
     if (Buffer.byteLength(text) > questionBytesMax) throw new ServiceError("STORE_FULL");
-    const ask = async (): Promise<void> => {
-      const args = [id, text, String(questionMs), String(questionsMax)];
-      const reply = await this.#run(askScript, [questionsKey], args);
-      if (textOf(reply) !== "asked") throw new ServiceError("STORE_FULL");
-    };
-    await ask();
+    const { store } = this.#options;
+    await store.ask({ id, text });
     return {
       take: async () => {
-        const taken = await this.#take(id, "");
-        await ask();
+        const taken = await store.take(id);
+        await store.ask({ id, text });
         return taken;
       },
       close: async () => {
-        await this.#take(id, id).catch(() => {
+        await store.end(id).catch(() => {
           // It ends by itself.
         });
       },
@@ -150,17 +120,9 @@ export class ReplicaQuestions {
     this.#open.clear();
   }
 
-  async #take(id: string, ended: string): Promise<readonly ReplicaAnswer[]> {
-    const args = [ended, String(answersMax), String(answersBytesMax)];
-    const keys = [answersKey(id), questionsKey];
-    return decodeAnswers(replyBytes(await this.#run(takeAnswersScript, keys, args)));
-  }
-
   async #look(open: (question: ReplicaQuestion) => OpenAnswer | undefined): Promise<void> {
-    const args = [String(questionsMax), String(questionBytesMax)];
-    const reply = replyBytes(await this.#run(questionsScript, [questionsKey], args));
     const asked = new Set<string>();
-    for (const { id, text } of decodeQuestions(reply)) {
+    for (const { id, text } of await this.#options.store.waiting()) {
       asked.add(id);
       if (this.#open.has(id) || this.#isClosed) continue;
       const question = readQuestion(text);
@@ -186,67 +148,11 @@ export class ReplicaQuestions {
   }
 
   async #give(id: string, answer: OpenAnswer): Promise<void> {
-    const bytes = await answer.take();
-    if (bytes === undefined || bytes.length > answerBytesMax) return;
-    const answered = Buffer.concat([Buffer.from(`${this.#options.replica}\n`), bytes]);
-    const bounds = [answersMax, questionMs, answersBytesMax].map(String);
-    await this.#run(answerScript, [answersKey(id)], [answered, ...bounds]);
+    const body = await answer.take();
+    if (body === undefined || body.length > answerBytesMax) return;
+    const { store, replica } = this.#options;
+    await store.answer(id, { replica, body });
   }
-
-  #run(
-    script: StoreScript,
-    keys: readonly string[],
-    args: readonly (string | Buffer)[],
-  ): Promise<ScriptReply> {
-    return runFleetScript(this.#options, { script, keys, args });
-  }
-}
-
-const questionsKey = "questions";
-
-function answersKey(id: string): string {
-  return `answers:${id}`;
-}
-
-/**
- * Reads an answer of `takeAnswersScript`; what is no replica's is left out.
- *
- * @throws ServiceError STORE_PROTOCOL
- */
-export function decodeAnswers(bytes: Buffer): readonly ReplicaAnswer[] {
-  const page = new PageReader(bytes);
-  const answers: ReplicaAnswer[] = [];
-  for (let count = 0; !page.isAtEnd && count < answersMax; count += 1) {
-    const [length] = page.line(/^(\d{1,7})$/);
-    const answer = page.bytes(Number(length));
-    const end = answer.indexOf("\n");
-    if (end < 1 || end > nameBytesMax) continue;
-    answers.push({ replica: answer.toString("utf8", 0, end), body: answer.subarray(end + 1) });
-  }
-  return answers;
-}
-
-/** Of a replica; one that is called by more answers nobody. */
-const nameBytesMax = 256;
-
-/**
- * Reads an answer of `questionsScript`.
- *
- * @throws ServiceError STORE_PROTOCOL
- */
-export function decodeQuestions(bytes: Buffer): readonly WaitingQuestion[] {
-  const page = new PageReader(bytes);
-  const questions: WaitingQuestion[] = [];
-  while (!page.isAtEnd && questions.length < questionsMax) {
-    const [id = "", length] = page.line(/^([0-9a-f]{1,64}) (\d{1,5})$/);
-    questions.push({ id, text: page.text(Number(length)) });
-  }
-  return questions;
-}
-
-interface WaitingQuestion {
-  readonly id: string;
-  readonly text: string;
 }
 
 /** Undefined for a text that is no question: of another version, or of nobody's. */
@@ -264,7 +170,3 @@ export function readQuestion(
 }
 
 const nothing: OpenAnswer = { take: async () => undefined, close: () => {} };
-
-function textOf(reply: ScriptReply): string {
-  return replyBytes(reply).toString("utf8");
-}

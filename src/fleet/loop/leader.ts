@@ -1,8 +1,7 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
-import { type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
-import type { ScriptReply, StoreConnection } from "../../store/connection.js";
-import { leaseScript, resignScript } from "./leader-script.js";
-import { parseRank, type SnapshotVersion } from "./snapshot-version.js";
+import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
+import type { LeaseAnswer, LoopStore } from "../../store/coordination/loop-store.js";
+import type { SnapshotVersion } from "../../store/coordination/snapshot-version.js";
 
 /** What happens to who leads; each is told once, not at every heartbeat. */
 export type LeaderEvent =
@@ -17,13 +16,10 @@ export type EndOfTerm = "lapsed" | "outranked" | "stopped";
 
 /** What a `Leader` is made of. */
 export interface LeaderOptions {
-  /** The fleet connection: heartbeats may be repeated, and never wait behind decisions. */
-  readonly connection: StoreConnection;
+  readonly store: Pick<LoopStore, "beat" | "resign">;
   readonly clock: Clock;
   /** This replica: lower-case hexadecimal. */
   readonly id: string;
-  /** The store's key prefix; replicas with the same one on the same store have one leader. */
-  readonly keyPrefix: string;
   /** Time between two heartbeats. Default 250. */
   readonly heartbeatMs?: number;
   /** How long a lease lasts after the last heartbeat that was answered. Default 3,000. */
@@ -48,8 +44,8 @@ const patienceRatio = 1 / 3;
 const resignMsMax = 500;
 
 /**
- * Elects one of the replicas, by a lease in the store. A term has an term that no other one has;
- * it lasts until its lease ends by this replica's own monotonic clock, counted from before the
+ * Elects one of the replicas, by a lease in the store. A term has a number that no other one
+ * has; it lasts until its lease ends by this replica's own monotonic clock, counted from before the
  * heartbeat left. The store's lease began later, so nobody else has been elected by then.
  *
  * A process that stands still may believe itself the leader for as long as it does not look: so
@@ -70,7 +66,7 @@ export class Leader {
     this.#heartbeat = this.#beat();
   }
 
-  /** The term of this replica's term; undefined while it does not lead. Looks at the clock. */
+  /** This replica's term; undefined while it does not lead. Looks at the clock. */
   get term(): number | undefined {
     return this.untilMs === undefined ? undefined : this.#leaderTerm?.term;
   }
@@ -84,7 +80,7 @@ export class Leader {
     return undefined;
   }
 
-  /** The store says that another one leads. @param term of the term that it said it of */
+  /** The store says that another one leads. @param term that it said it of */
   noteOutranked(term: number): void {
     if (this.#leaderTerm?.term === term) this.#end("outranked");
   }
@@ -97,19 +93,18 @@ export class Leader {
     this.#end("stopped");
     // A heartbeat under way would take the lease again; it ends by its own deadline.
     await this.#heartbeat;
-    const { connection, clock, id } = this.#options;
+    const { store, clock, id } = this.#options;
     const deadlineMs = clock.monotonicMs() + resignMsMax;
-    const call = { script: resignScript, keys: this.#keys().slice(0, 1), args: [id], deadlineMs };
-    await connection.run(call).catch((thrown: unknown) => this.#noteFailure(thrown));
+    await store.resign(id, deadlineMs).catch((thrown: unknown) => this.#noteFailure(thrown));
   }
 
   async #beat(): Promise<void> {
     const { clock, heartbeatMs = defaultLeaderHeartbeatMs } = this.#options;
     const startMs = clock.monotonicMs();
-    const askedEpoch = this.term ?? 0;
+    const askedTerm = this.term ?? 0;
     try {
-      const answer = parseAnswer(await this.#ask(startMs, askedEpoch));
-      this.#hear(answer, { sentMs: startMs, askedEpoch });
+      const answer = await this.#ask(startMs, askedTerm);
+      this.#hear(answer, { sentMs: startMs, askedTerm });
     } catch (thrown) {
       this.#noteFailure(thrown);
     }
@@ -120,25 +115,14 @@ export class Leader {
     });
   }
 
-  #ask(sentMs: number, askedEpoch: number): Promise<ScriptReply> {
-    const { connection, id, leaseMs = defaultLeaderLeaseMs, seen } = this.#options;
-    const { term, leaderId } = seen();
+  #ask(sentMs: number, askedTerm: number): Promise<LeaseAnswer> {
+    const { store, id: replicaId, leaseMs = defaultLeaderLeaseMs, seen } = this.#options;
     this.#beatCount += 1;
-    const numbers = [this.#beatCount, askedEpoch, leaseMs, term].map(String);
-    return connection.run({
-      script: leaseScript,
-      keys: this.#keys(),
-      args: [id, ...numbers, leaderId],
-      deadlineMs: sentMs + leaseMs * patienceRatio,
-    });
+    const facts = { number: this.#beatCount, term: askedTerm, leaseMs, seen: seen() };
+    return store.beat({ replicaId, ...facts }, sentMs + leaseMs * patienceRatio);
   }
 
-  #keys(): readonly string[] {
-    const { keyPrefix } = this.#options;
-    return ["lease", "term", "rank"].map((name) => `${keyPrefix}{fleet}:${name}`);
-  }
-
-  #hear({ term, newest }: Answer, { sentMs, askedEpoch }: Asked): void {
+  #hear({ term, newest }: LeaseAnswer, { sentMs, askedTerm }: Asked): void {
     if (this.#isLost) this.#tell({ kind: "leaseFound" });
     this.#isLost = false;
     if (this.#isStopped) return;
@@ -149,7 +133,7 @@ export class Leader {
     } else {
       this.#end("outranked");
       // A term that ended while it was renewed is over: the next heartbeat begins another one.
-      if (term !== 0 && term !== askedEpoch) {
+      if (term !== 0 && term !== askedTerm) {
         this.#leaderTerm = leaderTerm;
         this.#tell({ kind: "leadingBegan", term });
       }
@@ -176,24 +160,6 @@ export class Leader {
 
 interface Asked {
   readonly sentMs: number;
-  /** Of the term that was to be renewed; 0: none. */
-  readonly askedEpoch: number;
+  /** The term that was to be renewed; 0: none. */
+  readonly askedTerm: number;
 }
-
-interface Answer {
-  /** 0: this replica does not lead. */
-  readonly term: number;
-  readonly newest: SnapshotVersion | undefined;
-}
-
-function parseAnswer(reply: ScriptReply): Answer {
-  const text = Buffer.isBuffer(reply) ? reply.toString("latin1") : "";
-  const [, term, rank = ""] = answerPattern.exec(text) ?? [];
-  const newest = parseRank(rank);
-  if (term === undefined || (newest === undefined && rank !== "")) {
-    throw new ServiceError("STORE_PROTOCOL");
-  }
-  return { term: Number(term), newest };
-}
-
-const answerPattern = /^(\d{1,15}) (.*)$/;

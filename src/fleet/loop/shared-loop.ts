@@ -1,18 +1,18 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import { isServiceError } from "../../core/base/errors.js";
 import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
-import type { StoreConnection } from "../../store/connection.js";
+import type { FoundReport, LoopStore } from "../../store/coordination/loop-store.js";
+import { compareRanks, type SnapshotVersion } from "../../store/coordination/snapshot-version.js";
 import { turnBytes } from "./byte-fields.js";
 import { Leader, type LeaderEvent } from "./leader.js";
 import { LeaderTerm, type LeaderTermParts } from "./leader-term.js";
 import { decodeReport, encodeReport, type ServicePressure } from "./report-codec.js";
 import { decodeSnapshot, encodeSnapshot, type FleetSnapshot } from "./snapshot-codec.js";
 import { type SnapshotEvent, SnapshotHolder, snapshotAgeMsMax } from "./snapshot-holder.js";
-import { type FoundReport, SnapshotStore } from "./snapshot-store.js";
-import { compareRanks, type SnapshotVersion } from "./snapshot-version.js";
 
-/** What a replica brings into the loop. */
-export interface LoopParts {
+/** What a `SharedLoop` is made of. */
+export interface SharedLoopOptions {
+  readonly store: LoopStore;
   readonly clock: Clock;
   /** This replica: lower-case hexadecimal. */
   readonly id: string;
@@ -23,6 +23,9 @@ export interface LoopParts {
   readonly gateSettings: LeaderTermParts["gateSettings"];
   /** How long a snapshot holds that nobody renews. Default `snapshotAgeMsMax`. */
   readonly ageMsMax?: number;
+  /** See `LeaderOptions`. */
+  readonly heartbeatMs?: number;
+  readonly leaseMs?: number;
   readonly onEvent?: (event: LoopEvent) => void;
   /** Something threw that is no failure of the environment. */
   readonly onBug: (thrown: unknown) => void;
@@ -35,18 +38,6 @@ export type LoopEvent = LeaderEvent | SnapshotEvent | UnreadableEvent;
 export interface UnreadableEvent {
   readonly kind: "fleetUnreadable";
   readonly what: "report" | "snapshot";
-}
-
-/** What a `SharedLoop` is made of. */
-export interface SharedLoopOptions extends LoopParts {
-  /** For heartbeats: nothing large goes over it. */
-  readonly connection: StoreConnection;
-  /** For reports and snapshots. */
-  readonly bulkConnection: StoreConnection;
-  readonly keyPrefix: string;
-  /** See `LeaderOptions`. */
-  readonly heartbeatMs?: number;
-  readonly leaseMs?: number;
 }
 
 /** What has gone wrong or was left out since the start. */
@@ -77,9 +68,7 @@ export const quietReportMs = 1_500;
  */
 export class SharedLoop {
   readonly board: SnapshotHolder;
-  readonly isAlone = false;
   readonly #options: SharedLoopOptions;
-  readonly #store: SnapshotStore;
   readonly #leader: Leader;
   readonly #cancels = new Map<"lead" | "tell", Cancel>();
   readonly #underWay = new Map<"lead" | "tell" | "fetch", Promise<void>>();
@@ -95,16 +84,14 @@ export class SharedLoop {
   /** Takes part at once, until `stop`. */
   constructor(options: SharedLoopOptions) {
     this.#options = options;
-    const { clock, id, keyPrefix, connection, bulkConnection, heartbeatMs, leaseMs } = options;
+    const { store, clock, id, heartbeatMs, leaseMs } = options;
     const { ageMsMax = snapshotAgeMsMax } = options;
     const onEvent = (event: SnapshotEvent): void => options.onEvent?.(event);
     this.board = new SnapshotHolder({ clock, ageMsMax, onEvent });
-    this.#store = new SnapshotStore({ connection: bulkConnection, clock, id, keyPrefix });
     this.#leader = new Leader({
-      connection,
+      store,
       clock,
       id,
-      keyPrefix,
       ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
       ...(leaseMs === undefined ? {} : { leaseMs }),
       seen: () => this.board.seen,
@@ -146,7 +133,8 @@ export class SharedLoop {
     this.#isStopped = true;
     for (const cancel of this.#cancels.values()) cancel();
     await Promise.all([this.#leader.stop(), ...this.#underWay.values()]);
-    await this.#store.withdraw().catch((thrown: unknown) => this.#noteFailure(thrown));
+    const { store, id } = this.#options;
+    await store.withdraw(id).catch((thrown: unknown) => this.#noteFailure(thrown));
   }
 
   #schedule(work: "lead" | "tell", delayMs: number): void {
@@ -183,7 +171,8 @@ export class SharedLoop {
       const nowMs = this.#options.clock.monotonicMs();
       const { bytes, leftOutCount } = encodeReport({ nodes, services }, { nowMs });
       this.#counts.leftOut += leftOutCount;
-      await this.#store.tell(this.#reportNumber, bytes);
+      const { store, id: replicaId } = this.#options;
+      await store.tell({ replicaId, number: this.#reportNumber, bytes });
     });
   }
 
@@ -194,7 +183,7 @@ export class SharedLoop {
 
   async #fetch(known?: SnapshotVersion): Promise<void> {
     try {
-      const found = await this.#store.fetch();
+      const found = await this.#options.store.fetch();
       if (found === undefined) return;
       const fleet = await this.#inTurns(decodeSnapshot(found.bytes, found.rank));
       if (fleet !== undefined) {
@@ -238,7 +227,7 @@ export class SharedLoop {
   }
 
   async #gather(): Promise<readonly NodeReport[]> {
-    const found = await this.#store.gather();
+    const found = await this.#options.store.gather();
     const live = new Set(found.map(({ replicaId }) => replicaId));
     for (const id of this.#replicas.keys()) if (!live.has(id)) this.#replicas.delete(id);
     const reports = await this.#inTurns(this.#readAll(found));
@@ -297,7 +286,7 @@ export class SharedLoop {
       return;
     }
     const sentMs = this.#options.clock.monotonicMs();
-    if (await this.#store.publish(snapshot, bytes, untilMs)) {
+    if (await this.#options.store.publish(snapshot, bytes, untilMs)) {
       this.#counts.published += 1;
       this.board.take(fleet, sentMs);
     } else {

@@ -5,9 +5,9 @@ import type {
   ShareSnapshot,
 } from "../../core/feedback/feedback.js";
 import { type GateState, gateStates } from "../../core/settings/gate.js";
+import type { SnapshotVersion } from "../../store/coordination/snapshot-version.js";
 import { ByteReader, ByteWriter, readTexts, TextTable } from "./byte-fields.js";
 import type { GateVerdict } from "./fleet-gates.js";
-import type { SnapshotVersion } from "./snapshot-version.js";
 
 /** What a leader decides in one second. */
 export interface FleetSnapshot {

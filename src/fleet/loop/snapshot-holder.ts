@@ -2,9 +2,13 @@ import type { Clock } from "../../core/base/clock.js";
 import type { ShareSnapshot } from "../../core/feedback/feedback.js";
 import { lapsedSnapshot } from "../../core/feedback/feedback-loop.js";
 import { defaultLayerTtlMs } from "../../core/feedback/feedback-settings.js";
+import {
+  compareRanks,
+  lowestRank,
+  type SnapshotVersion,
+} from "../../store/coordination/snapshot-version.js";
 import type { GateVerdict } from "./fleet-gates.js";
 import type { FleetSnapshot } from "./snapshot-codec.js";
-import { compareRanks, lowestRank, type SnapshotVersion } from "./snapshot-version.js";
 
 /** What happens to the snapshot that holds here; each is told once. */
 export type SnapshotEvent =

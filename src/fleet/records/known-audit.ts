@@ -1,4 +1,4 @@
-import type { AuditText } from "./record-pages.js";
+import type { AuditText } from "../../store/coordination/record-store.js";
 
 /** Entries of the audit log that a replica keeps: the newest ones. */
 export const keptAuditMax = 500;

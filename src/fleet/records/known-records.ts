@@ -1,7 +1,9 @@
-import type { SharedRecord } from "./shared-records.js";
-
-/** Records taken away that are remembered: who has missed more reads everything anew. */
-export const goneRecordsMax = 5_000;
+import {
+  goneRecordsMax,
+  type MissingRecord,
+  type RecordsPage,
+  type SharedRecord,
+} from "../../store/coordination/record-store.js";
 
 /** What a replica knows of the records of one kind, or what a store has of them. */
 export interface KnownRecords {
@@ -22,12 +24,27 @@ export const nothingKnown: KnownRecords = {
   floor: 0,
 };
 
-/** What a store lacks: a record, or that one was taken away. */
-export interface MissingRecord {
-  readonly id: string;
-  readonly version: number;
-  /** Undefined: it was taken away. */
-  readonly record: SharedRecord | undefined;
+/**
+ * What is known after a page that a store has answered. Readers of a map keep it as it is; where
+ * nothing is new in it, it stays the same.
+ */
+export function learnPage(
+  before: KnownRecords,
+  page: Extract<RecordsPage, { kind: "page" }>,
+): KnownRecords {
+  const { version, floor, isAnew } = page;
+  if (page.records.length + page.gone.length === 0 && !isAnew) return { ...before, version, floor };
+  const records = new Map(isAnew ? [] : before.records);
+  const gone = new Map(isAnew ? [] : before.gone);
+  for (const record of page.records) {
+    records.set(record.id, record);
+    gone.delete(record.id);
+  }
+  for (const [id, goneVersion] of page.gone) {
+    records.delete(id);
+    gone.set(id, goneVersion);
+  }
+  return { version, records, gone: newestGone(gone), floor };
 }
 
 /** What two know together, and what the second one lacks of it. */
@@ -78,7 +95,7 @@ export function combineKnown(own: KnownRecords, stored: KnownRecords): CombinedR
 }
 
 /** The newest ones of those that were taken away, by their versions. */
-export function newestGone(gone: Iterable<readonly [string, number]>): ReadonlyMap<string, number> {
+function newestGone(gone: Iterable<readonly [string, number]>): ReadonlyMap<string, number> {
   const ascending = [...gone].sort(([, a], [, b]) => a - b);
   const all = new Map(ascending);
   for (const id of all.keys()) {

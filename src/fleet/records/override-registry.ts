@@ -2,8 +2,9 @@ import type { Cancel, Clock } from "../../core/base/clock.js";
 import type { Override } from "../../core/limits/override.js";
 import { OverrideRows } from "../../core/limits/override-rows.js";
 import { noOverrides, OverrideTable } from "../../core/limits/override-table.js";
+import type { SharedRecord } from "../../store/coordination/record-store.js";
 import { overrideFromJson } from "./override-record.js";
-import type { SharedRecord, SharedRecords } from "./shared-records.js";
+import type { SharedRecords } from "./shared-records.js";
 
 /** What an `OverrideRegistry` is made of. */
 export interface OverrideRegistryParts {

@@ -5,7 +5,7 @@ import {
   type RecordChange,
   recordBytesMax,
   recordIdPattern,
-} from "./shared-records.js";
+} from "../../store/coordination/record-store.js";
 
 /**
  * Asserts that a change is within its bounds: whoever asks for one has checked what callers said.

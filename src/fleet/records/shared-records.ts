@@ -1,73 +1,14 @@
 import type { JsonObject } from "../../core/base/json.js";
-
-/** What replicas know together because an operator said so, by kind. */
-export const recordKinds = ["override", "gate", "policy"] as const;
-
-/** One of them. */
-export type RecordKind = (typeof recordKinds)[number];
-
-/** The most records of each kind. */
-export const recordsMax: Readonly<Record<RecordKind, number>> = {
-  override: 100_000,
-  gate: 1_000,
-  policy: 50,
-};
-
-/** The longest record of each kind, as JSON in bytes of UTF-8. */
-export const recordBytesMax: Readonly<Record<RecordKind, number>> = {
-  override: 16_384,
-  gate: 4_096,
-  // A policy with all its texts: more of them would take the event loop for too long.
-  policy: 1_572_864,
-};
-
-/** Entries of the audit log; the oldest ones leave. */
-export const auditEntriesMax = 100_000;
-
-/** The longest entry of the audit log, as JSON in bytes of UTF-8. */
-export const auditBytesMax = 65_536;
-
-/** What the name of a record may be. */
-export const recordIdPattern = /^[a-z0-9][a-z0-9._:-]{0,127}$/;
-
-/** A record as it is now. */
-export interface SharedRecord {
-  readonly id: string;
-  /**
-   * Grows with each change of any record of the kind: from 1, or from the time in milliseconds
-   * since 1970 at which the store was begun, so that it grows beyond what a lost store had.
-   */
-  readonly version: number;
-  readonly value: JsonObject;
-}
-
-/** A change that somebody asks for. */
-export interface RecordChange {
-  readonly kind: RecordKind;
-  readonly id: string;
-  /** Undefined: it is taken away. */
-  readonly value: JsonObject | undefined;
-  /** The version that is replaced; 0: there must be none. */
-  readonly expectedVersion: number;
-  /** What the audit log says of it; undefined: nothing, as where time alone has ended something. */
-  readonly audit: JsonObject | undefined;
-}
-
-/** What came of a change. */
-export type ChangeOutcome =
-  /** @property version of the record, or of its taking away */
-  | { readonly kind: "changed"; readonly version: number }
-  /** @property version that there is; 0: none. Nothing was changed. */
-  | { readonly kind: "conflict"; readonly version: number }
-  /** There are as many as there may be. Nothing was changed. */
-  | { readonly kind: "full" };
+import type {
+  AuditText,
+  ChangeOutcome,
+  RecordChange,
+  RecordKind,
+  SharedRecord,
+} from "../../store/coordination/record-store.js";
 
 /** One entry of the audit log. */
-export interface AuditRecord {
-  /** Counts all entries there ever were, from 1. */
-  readonly number: number;
-  /** By the store's clock, in milliseconds since 1970. */
-  readonly epochMs: number;
+export interface AuditRecord extends Omit<AuditText, "text"> {
   readonly value: JsonObject;
 }
 

@@ -220,7 +220,7 @@ export interface FleetState {
   readonly leader: string | undefined;
   readonly epoch: number;
   readonly replicaCount: number;
-  readonly store: "memory" | "redis";
+  readonly store: string;
   /** Whether the store is being left alone. */
   readonly isDegraded: boolean;
 }

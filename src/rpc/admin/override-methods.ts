@@ -3,11 +3,11 @@ import { auditEntry, reasonCharsMax } from "../../core/base/audit-entry.js";
 import { hitsMax } from "../../core/limits/limit.js";
 import { multiplierMax, type Override, type OverrideEffect } from "../../core/limits/override.js";
 import { overrideRecordId, overrideToJson } from "../../fleet/records/override-record.js";
-import { recordBytesMax, type SharedRecord } from "../../fleet/records/shared-records.js";
 import type {
   LimitService,
   Override as OverrideMessage,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { recordBytesMax, type SharedRecord } from "../../store/coordination/record-store.js";
 import { actorOf, demandRole, notFound } from "./call.js";
 import { AdminFailure } from "./failures.js";
 import { nameRule } from "./key-methods.js";

@@ -1,8 +1,8 @@
 import type { Clock, Random } from "../../core/base/clock.js";
-import type { StoreConnection } from "../connection.js";
 import type { Dial, TlsSource } from "./dial.js";
 import { PatientConnection } from "./patient-connection.js";
 import { RedisConnection, type RedisEvent } from "./redis-connection.js";
+import type { StoreConnection } from "./scripts/connection.js";
 import type { RedisLogin } from "./target.js";
 
 /** What `openRedis` needs. */

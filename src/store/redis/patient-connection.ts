@@ -1,7 +1,7 @@
 import type { Clock, Random } from "../../core/base/clock.js";
 import { ServiceError, toServiceError } from "../../core/base/errors.js";
-import type { ScriptCall, ScriptReply, StoreConnection } from "../connection.js";
 import { callMsMax } from "./redis-connection.js";
+import type { ScriptCall, ScriptReply, StoreConnection } from "./scripts/connection.js";
 
 /** What a `PatientConnection` is made of. */
 export interface PatientConnectionOptions {

@@ -2,10 +2,15 @@ import { createHash } from "node:crypto";
 import { Redis } from "ioredis";
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import { type ErrorCode, ServiceError } from "../../core/base/errors.js";
-import type { ScriptCall, ScriptReply, StoreConnection, StoreScript } from "../connection.js";
 import type { Dial, TlsSource } from "./dial.js";
 import { libraryOptions } from "./library-options.js";
 import { isLastingRefusal, isNoScriptReply, isSelectReply, toStoreError } from "./redis-error.js";
+import type {
+  ScriptCall,
+  ScriptReply,
+  StoreConnection,
+  StoreScript,
+} from "./scripts/connection.js";
 import { SilenceWatch } from "./silence-watch.js";
 import type { RedisLogin } from "./target.js";
 

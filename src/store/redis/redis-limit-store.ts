@@ -4,10 +4,10 @@ import type { Compensation } from "../../core/limits/compensation.js";
 import { limitKey } from "../../core/limits/key.js";
 import { hitsMax, type LimitKey } from "../../core/limits/limit.js";
 import { assertBatch } from "../batch.js";
-import type { StoreConnection, StoreScript } from "../connection.js";
 import type { StoredBucket, StoreOutcome, StoreRequest } from "../limit-store.js";
 import type { GivenBack, SplitPart } from "../split/split-part.js";
 import type { RedisConnections } from "./connections.js";
+import type { StoreConnection, StoreScript } from "./scripts/connection.js";
 import {
   decodeGivenBack,
   encodeCompensations,
@@ -39,7 +39,6 @@ const forgottenKeysMax = 512;
  * deadline.
  */
 export class RedisLimitStore implements SplitPart {
-  readonly kind = "redis";
   readonly #connections: RedisConnections;
   readonly #keyPrefix: string;
   readonly #onBadBuckets: (count: number) => void;

@@ -20,7 +20,6 @@ const partBreakerOptions: BreakerOptions = { ...defaultBreakerOptions, probeAfte
  * it says of some requests that they cannot be decided, and decides the others.
  */
 export class SplitGuard implements SplitPart {
-  readonly kind = "redis";
   readonly #part: SplitPart;
   readonly #clock: Clock;
   readonly #breaker = new Breaker(partBreakerOptions);

@@ -30,15 +30,14 @@ export interface SplitStoreOptions {
 const livelyMs = 1_000;
 
 /**
- * One `LimitStore` over several that hold a part of the keys each: the hash tags of a Redis
- * Cluster, and the second Redis for limits by the second.
+ * One `LimitStore` over several that hold a part of the keys each: the hash tags of a cluster, and
+ * a second store for limits by the second.
  *
  * A batch goes to all its parts at once, in order within each. A part that fails takes with it only
  * the requests that need it; one that does not answer in time is soon left alone for a while (see
  * `SplitGuard`). All or nothing over several parts is what `SplitRequest` says.
  */
 export class SplitStore implements LimitStore {
-  readonly kind = "redis";
   readonly #options: SplitStoreOptions;
   readonly #parts: readonly SplitPart[];
   #answeredMs = Number.NEGATIVE_INFINITY;
@@ -113,7 +112,7 @@ export class SplitStore implements LimitStore {
     await Promise.all(this.#parts.map((part) => part.ping(deadlineMs)));
   }
 
-  /** As `RedisLimitStore.verify` does, for every part. */
+  /** Resolves when every part may do for us what it is asked to. */
   async verify(deadlineMs: number): Promise<void> {
     await Promise.all(this.#parts.map((part) => part.verify(deadlineMs)));
   }

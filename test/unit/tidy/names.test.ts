@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { checkDocstrings, checkNames, checkRetiredWords } from "../../tidy/names.js";
+import {
+  checkDocstrings,
+  checkNames,
+  checkRetiredWords,
+  checkStoreNames,
+} from "../../tidy/names.js";
 import { parseSource } from "../../tidy/source.js";
 
 describe("checkDocstrings()", () => {
@@ -97,5 +102,20 @@ describe("checkRetiredWords()", () => {
 
   it("leaves tests alone", () => {
     expect(checkRetiredWords(parseSource("test/unit/a.ts", "const reign = 1;"))).toEqual([]);
+  });
+});
+
+describe("checkStoreNames()", () => {
+  it.each(["// As Redis has it.", "const redisPools = 1;", 'const kind = "redis";'])(
+    "refuses %s where any store may stand",
+    (text) => {
+      expect(checkStoreNames(parseSource("src/fleet/a.ts", text))).toMatchObject([{ line: 1 }]);
+    },
+  );
+
+  it("lets those say it who speak with it or choose it", () => {
+    for (const path of ["src/store/redis/a.ts", "src/app/config/a.ts", "test/contract/a.ts"]) {
+      expect(checkStoreNames(parseSource(path, "const redisPools = 1;"))).toEqual([]);
+    }
   });
 });

@@ -1,7 +1,7 @@
 import { assert, ServiceError, toServiceError } from "../../../core/base/errors.js";
-import type { ScriptCall, ScriptReply, StoreConnection } from "../../connection.js";
 import type { ConnectionRole } from "../redis-connection.js";
 import { SlotRefusal } from "../redis-error.js";
+import type { ScriptCall, ScriptReply, StoreConnection } from "../scripts/connection.js";
 import type { NodeLinks } from "./cluster-nodes.js";
 import { keySlot } from "./cluster-tags.js";
 import { type ClusterTopology, type NodeAddress, resolveAddress } from "./cluster-topology.js";

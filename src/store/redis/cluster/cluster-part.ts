@@ -15,7 +15,6 @@ export const movingCallsMax = 64;
  * A request over several keys is asked as it is, and fails unless they are all in one place.
  */
 export class ClusterPart implements SplitPart {
-  readonly kind = "redis";
   readonly #store: SplitPart;
 
   /** @param store the keys of the tag, as on a single server */

@@ -1,4 +1,3 @@
-import type { StoreConnection } from "../../connection.js";
 import {
   batchesInFlightMax,
   decisionReconnectMsMax,
@@ -9,6 +8,7 @@ import {
 } from "../connections.js";
 import { PatientConnection } from "../patient-connection.js";
 import { type ConnectionRole, callMsMax, type RedisEvent } from "../redis-connection.js";
+import type { StoreConnection } from "../scripts/connection.js";
 import type { ClusterTarget } from "../target.js";
 import { ClusterConnection } from "./cluster-connection.js";
 import { ClusterNodes } from "./cluster-nodes.js";

@@ -3,8 +3,8 @@ import { type Bucket, levelUnitsMax } from "../../../core/limits/bucket.js";
 import type { Compensation } from "../../../core/limits/compensation.js";
 import type { LimitKey } from "../../../core/limits/limit.js";
 import type { Windows } from "../../../core/limits/window.js";
-import type { StoreScript } from "../../connection.js";
 import type { GivenBack } from "../../split/split-part.js";
+import type { StoreScript } from "./connection.js";
 import { exactText } from "./exact-text.js";
 import { windowText } from "./window-text.js";
 

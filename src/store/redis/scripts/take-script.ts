@@ -1,6 +1,6 @@
 import { levelUnitsMax } from "../../../core/limits/bucket.js";
-import type { StoreScript } from "../../connection.js";
 import { bucketsText, drainTimeMsMax, keptLongerMs, keptLongerRatio } from "./bucket-text.js";
+import type { StoreScript } from "./connection.js";
 import { lawText } from "./law-text.js";
 
 /** Decides a plain request of one charge, whatever its bucket and its limit are like. */

@@ -22,7 +22,7 @@ async function read(
   place: SignalPlace,
   { choice = {}, keysMax }: { choice?: SignalChoice; keysMax?: number } = {},
 ): Promise<unknown> {
-  const parts = { clock: realClock, choice, connection: undefined };
+  const parts = { clock: realClock, choice, store: undefined };
   const reader = createSignalReader(parts, { place, keysMax });
   const readings = await reader.read(realClock.monotonicMs() + 10_000).catch((thrown: unknown) => {
     if (!isServiceError(thrown)) throw thrown;

@@ -4,6 +4,7 @@ import type { LogEvent } from "../../../../src/app/base/logger.js";
 import type { SignalUpdate } from "../../../../src/core/concurrency/signal-update.js";
 import { parsePolicy } from "../../../../src/policy/parse.js";
 import type { Policy } from "../../../../src/policy/policy.js";
+import { RedisNumbers } from "../../../../src/store/redis/coordination/redis-numbers.js";
 import { servicesPolicy } from "../../../support/admission.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeConnection } from "../../../support/fake-connection.js";
@@ -57,7 +58,7 @@ class SourcesRig {
         },
       },
       choice: {},
-      connection: this.connection,
+      store: new RedisNumbers(this.connection),
       onUpdate: (name, { rest }) => this.told.push([name, rest]),
     });
   }

@@ -7,12 +7,11 @@ import { FleetLoopApp, pressureOf } from "../../../../src/app/fleet/fleet-loop.j
 import { gateSettings, loopSettings, needsLoop } from "../../../../src/app/fleet/fleet-maker.js";
 import { fleetMetrics } from "../../../../src/app/fleet/fleet-metrics.js";
 import { defaultTimings } from "../../../../src/app/options/test-timings.js";
-import type { OpenStore } from "../../../../src/app/store/store.js";
 import { defaultGateSettings } from "../../../../src/core/settings/gate.js";
 import type { Policy } from "../../../../src/policy/policy.js";
 import { defaultProxies } from "../../../../src/policy/proxies/proxy-policy.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
-import { MemoryLimitStore } from "../../../../src/store/memory.js";
+import { createMemoryCoordination } from "../../../../src/store/coordination/memory-coordination.js";
 import { AdmissionRig, servicesPolicy, testService } from "../../../support/admission.js";
 import { toldService } from "../../../support/control-rig.js";
 import { FakeClock } from "../../../support/fake-clock.js";
@@ -31,10 +30,9 @@ class LoopRig {
     this.#policy = servicesPolicy(services);
     const { clock } = this;
     const random = new FakeRandom();
-    const store = new MemoryLimitStore({ clock, random, keysMax: 10 });
-    const opened: OpenStore = { kind: "memory", store, openSpace: () => store };
+    const opened = { coordination: createMemoryCoordination(clock) };
     this.app = new FleetLoopApp({
-      config: { keyPrefix: "headgate:", layerTtlMs, timings: defaultTimings },
+      config: { layerTtlMs, timings: defaultTimings },
       clock,
       random,
       logger: silentLogger,
@@ -56,11 +54,11 @@ class LoopRig {
   }
 
   /** Seconds in which one Envoy tells the same. */
-  pass(seconds: number, service = "orders"): void {
+  async pass(seconds: number, service = "orders"): Promise<void> {
     for (let i = 0; i < seconds; i += 1) {
       const atMs = this.clock.monotonicMs();
       this.app.report([testReport({ service, atMs, nodeId: "node-1", inFlight: 7, rps: 70 })]);
-      this.clock.advance(1_000);
+      await this.clock.advanceAsync(1_000, 250);
     }
   }
 
@@ -76,26 +74,26 @@ class LoopRig {
 describe("FleetLoopApp", () => {
   it("takes no part while the policy has nothing that a fleet decides together", async () => {
     const rig = new LoopRig([testService({})]);
-    rig.pass(3);
+    await rig.pass(3);
     expect(rig.app.status).toBeUndefined();
     expect(rig.app.held()?.fleet.snapshot).toBeUndefined();
     expect(rig.clock.timerCount).toBe(0);
     expect(await rig.metrics()).toContain("headgate_fleet_leading 0");
     expect(renderLoop(rig.app.status, () => undefined)).toEqual({ isOpen: false });
     rig.load([toldService("orders")]);
-    rig.pass(2);
+    await rig.pass(2);
     expect(rig.app.held()?.fleet.snapshot).toMatchObject({ term: 1 });
     await rig.app.close();
     expect(rig.clock.timerCount).toBe(0);
   });
 
-  it("makes shares of reports by the policy's laws, and tells those who listen", () => {
+  it("makes shares of reports by the policy's laws, and tells those who listen", async () => {
     const rig = new LoopRig([toldService("orders")]);
     let count = 0;
     rig.app.onSnapshot(() => {
       count += 1;
     });
-    rig.pass(5);
+    await rig.pass(5);
     expect(count).toBe(5);
     const orders = rig.app.held()?.fleet.snapshot?.services.get("orders");
     expect(orders?.limit).toBe(1_000);
@@ -104,18 +102,18 @@ describe("FleetLoopApp", () => {
     expect(rig.bugs).toEqual([]);
   });
 
-  it("follows the policy: other limits, other services", () => {
+  it("follows the policy: other limits, other services", async () => {
     const rig = new LoopRig([toldService("orders")]);
-    rig.pass(3);
+    await rig.pass(3);
     rig.load([toldService("payments")]);
-    rig.pass(3, "payments");
+    await rig.pass(3, "payments");
     expect([...(rig.app.held()?.fleet.snapshot?.services.keys() ?? [])]).toEqual(["payments"]);
   });
 
-  it.each([4_000, 15_000])("keeps the share of a silent Envoy for %i ms", (layerTtlMs) => {
+  it.each([4_000, 15_000])("keeps the share of a silent Envoy for %i ms", async (layerTtlMs) => {
     const rig = new LoopRig([toldService("orders")], { layerTtlMs });
     const isShared = (): boolean => rig.app.held()?.fleet.snapshot?.services.has("orders") === true;
-    rig.pass(1);
+    await rig.pass(1);
     expect(isShared()).toBe(true);
     rig.clock.advance(layerTtlMs - 2_000);
     expect(isShared()).toBe(true);
@@ -123,20 +121,20 @@ describe("FleetLoopApp", () => {
     expect(isShared()).toBe(false);
   });
 
-  it("follows readings of the law `signal`", () => {
+  it("follows readings of the law `signal`", async () => {
     const limits = { initial: 50, min: 5, max: 80 };
     const law = { law: "signal", target: 100, critical: 900, smoothingRatio: 1 } as const;
     const settings = { ...law, limits, pid: undefined };
     const rig = new LoopRig([toldService("orders", {}, { settings })]);
     rig.app.read("orders", "min");
-    rig.pass(20);
+    await rig.pass(20);
     expect(rig.app.held()?.fleet.snapshot?.services.get("orders")?.limit).toBe(5);
     rig.app.read("orders", "max");
-    rig.pass(20);
+    await rig.pass(20);
     expect(rig.app.held()?.fleet.snapshot?.services.get("orders")?.limit).toBe(80);
   });
 
-  it("reads a signal once, however many snapshots follow, and again for a law made anew", () => {
+  it("reads a signal once, for all snapshots to come, and anew for a law made anew", async () => {
     const limits = { initial: 50, min: 10, max: 1_010 };
     const law = { law: "signal", target: 0, critical: 1_000, smoothingRatio: 0.5 } as const;
     const signal = toldService("orders", {}, { settings: { ...law, limits, pid: undefined } });
@@ -144,22 +142,22 @@ describe("FleetLoopApp", () => {
     const limit = (): number | undefined =>
       rig.app.held()?.fleet.snapshot?.services.get("orders")?.limit;
     rig.app.read("orders", 0);
-    rig.pass(20);
+    await rig.pass(20);
     expect(limit()).toBe(1_010);
     rig.app.read("orders", 800);
-    rig.pass(20);
+    await rig.pass(20);
     // Half of the way from 0 to 800.
     expect(limit()).toBe(610);
     const other = { ...law, limits: { ...limits, max: 510 }, pid: undefined };
     rig.load([toldService("orders", {}, { settings: other })]);
-    rig.pass(20);
+    await rig.pass(20);
     expect(limit()).toBe(110);
   });
 
-  it("goes by its own queues while it is alone and the loop decides nothing for a service", () => {
+  it("goes by its own queues where it is alone and the loop decides nothing for it", async () => {
     const gate = testService({ gate: defaultGateSettings });
     const rig = new LoopRig([gate, toldService("told", { admission: gate.admission })]);
-    rig.pass(2, "told");
+    await rig.pass(2, "told");
     expect(rig.app.verdict("orders")).toBeUndefined();
     expect(rig.app.verdict("told")).toEqual({ rejectRatio: 0, state: "open" });
   });
@@ -168,12 +166,13 @@ describe("FleetLoopApp", () => {
 describe("fleetMetrics()", () => {
   it("shows who leads, and each service's limit and what it was made of", async () => {
     const rig = new LoopRig([toldService("orders")]);
-    rig.pass(3);
+    await rig.pass(3);
     const lines = (await rig.metrics()).split("\n");
     for (const line of [
       "headgate_fleet_leading 1",
       "headgate_fleet_term 1",
-      "headgate_fleet_snapshot_age_seconds 0",
+      // Its seconds began when it was elected, 250 ms after ours.
+      "headgate_fleet_snapshot_age_seconds 0.75",
       'headgate_fleet_limit{service="orders"} 1000',
       'headgate_fleet_inflight{service="orders"} 7',
       'headgate_fleet_requests_per_second{service="orders"} 70',

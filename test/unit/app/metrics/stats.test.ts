@@ -51,7 +51,7 @@ describe("serviceStats()", () => {
     sources.counters.countFailure("STORE_TIMEOUT");
     sources.counters.countFailure("REQUEST_INVALID");
     sources.counters.countFailure("OVERLOADED");
-    expect(failedCounts(sources)).toEqual({ redisErrorCount: 1, serviceErrorCount: 2 });
+    expect(failedCounts(sources)).toEqual({ storeErrorCount: 1, serviceErrorCount: 2 });
     expect(callCount(sources)).toBe(10);
     expect(value("ratelimit.service.call.should_rate_limit.redis_error")).toBe(1);
     expect(value("ratelimit.service.call.should_rate_limit.service_error")).toBe(2);

@@ -132,7 +132,7 @@ describe("StatsdReporter", () => {
     const endless = {
       ...sources,
       policies: sources.policies,
-      redisPools: () => Array.from({ length: 200_000 }, () => pool),
+      storePools: () => Array.from({ length: 200_000 }, () => pool),
     };
     const choice = { kind: "statsd", protocol: "tcp", host: "127.0.0.1" } as const;
     const reporter = new StatsdReporter({

@@ -5,14 +5,17 @@ import {
   auditMetric,
 } from "../../../../src/app/operator/audited-records.js";
 import { ServiceError } from "../../../../src/core/base/errors.js";
-import { InProcessRecords } from "../../../../src/fleet/records/in-process-records.js";
-import { recordsMax } from "../../../../src/fleet/records/shared-records.js";
+import { ReplicatedRecords } from "../../../../src/fleet/records/replicated-records.js";
+import { MemoryRecords } from "../../../../src/store/coordination/memory-records.js";
+import { recordsMax } from "../../../../src/store/coordination/record-store.js";
 import { FakeClock } from "../../../support/fake-clock.js";
+import { FakeRandom } from "../../../support/fake-random.js";
+import { memoryRecords } from "../../../support/memory-records.js";
 
 const gate = { kind: "gate", id: "orders", value: { open: 1 }, expectedVersion: 0 } as const;
 const audit = { action: "SetGateThresholds" };
 
-function opened(records = new InProcessRecords(new FakeClock())) {
+function opened(records = memoryRecords(new FakeClock())) {
   const counts = new AuditCounts();
   return { counts, audited: new AuditedRecords(records, counts) };
 }
@@ -52,12 +55,15 @@ describe("AuditedRecords", () => {
   });
 
   it("counts what nobody knows the end of, and throws on", async () => {
-    class Failing extends InProcessRecords {
+    class Failing extends MemoryRecords {
       override async change(): Promise<never> {
         throw new ServiceError("STORE_TIMEOUT");
       }
     }
-    const { counts, audited } = opened(new Failing(new FakeClock()));
+    const clock = new FakeClock();
+    const store = new Failing(clock);
+    const records = new ReplicatedRecords({ store, clock, random: new FakeRandom() });
+    const { counts, audited } = opened(records);
     await expect(audited.change({ ...gate, audit })).rejects.toMatchObject({
       code: "STORE_TIMEOUT",
     });

@@ -7,11 +7,14 @@ import { policyToJson, shadowId } from "../../../../src/app/policy/policy-admin-
 import { ServiceError } from "../../../../src/core/base/errors.js";
 import { noOverrides } from "../../../../src/core/limits/override-table.js";
 import { noDifference } from "../../../../src/decide/shadow/shadow-counts.js";
-import { InProcessLedger, type LedgerEntry } from "../../../../src/fleet/claims/shadow-ledger.js";
-import { InProcessRecords } from "../../../../src/fleet/records/in-process-records.js";
+import { ShadowLedger } from "../../../../src/fleet/claims/shadow-ledger.js";
+import type { SharedRecords } from "../../../../src/fleet/records/shared-records.js";
+import type { LedgerEntry } from "../../../../src/store/coordination/ledger-store.js";
+import { MemoryLedger } from "../../../../src/store/coordination/memory-ledger.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeRandom } from "../../../support/fake-random.js";
+import { memoryRecords } from "../../../support/memory-records.js";
 import { parseHere } from "../../../support/parse-here.js";
 import { testLimit, testPolicy } from "../../../support/policies.js";
 import { noSwitches } from "../../../support/switches.js";
@@ -26,7 +29,7 @@ const files = [{ file: "a.yaml", text }];
 const version = policyVersion(files);
 
 let clock: FakeClock;
-let records: InProcessRecords;
+let records: SharedRecords;
 let shadow: PolicyShadow;
 let spaces: string[];
 let events: LogEvent[];
@@ -36,13 +39,13 @@ let recordVersion: number;
 
 beforeEach(() => {
   clock = new FakeClock();
-  records = new InProcessRecords(clock);
+  records = memoryRecords(clock);
   spaces = [];
   events = [];
   active = "v1";
   isAway = false;
   recordVersion = 0;
-  const ledger = new InProcessLedger(clock);
+  const ledger = new ShadowLedger({ store: new MemoryLedger(clock), random: new FakeRandom(2) });
   const note = (event: LogEvent): void => {
     events.push(event);
   };
@@ -184,6 +187,7 @@ describe("PolicyShadow", () => {
     expect(shadow.current()).toBeUndefined();
     expect(events.map(({ event }) => event)).toEqual(["shadowRefused"]);
     shadow.close();
+    records.close();
     expect(clock.timerCount).toBe(0);
   });
 });

@@ -6,7 +6,7 @@ import {
   readAuditEntry,
   reasonCharsMax,
 } from "../../../../src/core/base/audit-entry.js";
-import { auditBytesMax } from "../../../../src/fleet/records/shared-records.js";
+import { auditBytesMax } from "../../../../src/store/coordination/record-store.js";
 
 const facts: AuditFacts = {
   actor: { name: "ann", role: "operator" },

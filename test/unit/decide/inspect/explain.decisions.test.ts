@@ -7,7 +7,6 @@ import { Explainer } from "../../../../src/decide/inspect/explain.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import type { PreparedQuery } from "../../../../src/decide/rate-limit/prepared-query.js";
 import type { DescriptorQuery, RateLimitQuery } from "../../../../src/decide/rate-limit/query.js";
-import { InProcessRecords } from "../../../../src/fleet/records/in-process-records.js";
 import { overrideToJson } from "../../../../src/fleet/records/override-record.js";
 import { OverrideRegistry } from "../../../../src/fleet/records/override-registry.js";
 import {
@@ -29,6 +28,7 @@ import {
 } from "../../../support/envoy-actions.js";
 import { plain, testContext } from "../../../support/envoy-parts.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
+import { memoryRecords } from "../../../support/memory-records.js";
 import { propertyRuns } from "../../../support/seeds.js";
 import { noSwitches } from "../../../support/switches.js";
 
@@ -232,7 +232,7 @@ interface Told {
 class World {
   readonly #clock = new FakeClock();
   readonly #store = new MemoryLimitStore({ clock: this.#clock });
-  readonly #records = new InProcessRecords(this.#clock);
+  readonly #records = memoryRecords(this.#clock);
   readonly #overrides = new OverrideRegistry({ records: this.#records, clock: this.#clock });
   readonly #counters = new DecisionCounters();
   readonly #parts = {

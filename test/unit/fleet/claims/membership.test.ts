@@ -5,6 +5,7 @@ import {
   Membership,
   type MembershipEvent,
 } from "../../../../src/fleet/claims/membership.js";
+import { RedisMembers } from "../../../../src/store/redis/coordination/redis-members.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeConnection } from "../../../support/fake-connection.js";
 import { FakeRandom } from "../../../support/fake-random.js";
@@ -13,11 +14,10 @@ function createMembership() {
   const clock = new FakeClock();
   const connection = new FakeConnection();
   const events: MembershipEvent[] = [];
+  const parts = { clock, random: new FakeRandom(3) };
   const membership = new Membership({
-    connection,
-    clock,
-    random: new FakeRandom(3),
-    keyPrefix: "headgate:",
+    ...parts,
+    store: new RedisMembers({ ...parts, connection, keyPrefix: "headgate:" }),
     onEvent: (event) => events.push(event),
   });
   return { clock, connection, events, membership };

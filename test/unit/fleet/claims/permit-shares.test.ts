@@ -5,8 +5,9 @@ import {
   PermitShares,
   type PermitSharesEvent,
   sharesMax,
-  sharesPerCallMax,
 } from "../../../../src/fleet/claims/permit-shares.js";
+import { permitClaimsMax } from "../../../../src/store/coordination/permit-store.js";
+import { RedisPermits } from "../../../../src/store/redis/coordination/redis-permits.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeConnection } from "../../../support/fake-connection.js";
 import { FakeRandom } from "../../../support/fake-random.js";
@@ -16,11 +17,10 @@ function createShares(replicaCount = 3) {
   const clock = new FakeClock();
   const connection = new FakeConnection();
   const events: PermitSharesEvent[] = [];
+  const parts = { clock, random: new FakeRandom(5) };
   const shares = new PermitShares({
-    connection,
-    clock,
-    random: new FakeRandom(5),
-    keyPrefix: "headgate:",
+    ...parts,
+    store: new RedisPermits({ ...parts, connection, keyPrefix: "headgate:" }),
     replicaCount: () => replicaCount,
     onEvent: (event) => events.push(event),
   });
@@ -181,9 +181,9 @@ describe("PermitShares", () => {
   it("tells once of calls of which one fails at each heartbeat", async () => {
     const { clock, connection, events, shares, answer } = createShares();
     // As many numbers as the first call asks for, and too many for the second one.
-    const numbers = Array.from({ length: sharesPerCallMax }, () => "1");
+    const numbers = Array.from({ length: permitClaimsMax }, () => "1");
     answer(numbers.join(" "));
-    const opened = Array.from({ length: sharesPerCallMax + 1 }, (_, i) =>
+    const opened = Array.from({ length: permitClaimsMax + 1 }, (_, i) =>
       shares.open(new TestHolder(`limit ${i}`, 30)),
     );
     await clock.advanceAsync(2 * defaultShareLeaseMs, 250);
@@ -230,12 +230,12 @@ describe("PermitShares", () => {
     const { clock, connection, shares, beat } = createShares();
     connection.answer = {
       kind: "reply",
-      reply: Buffer.from(Array.from({ length: sharesPerCallMax }, () => "1").join(" ")),
+      reply: Buffer.from(Array.from({ length: permitClaimsMax }, () => "1").join(" ")),
     };
     const holders = Array.from({ length: sharesMax + 1 }, (_, i) => new TestHolder(`s${i}`, 30));
     const opened = holders.map((holder) => shares.open(holder));
     await beat();
-    expect(connection.calls).toHaveLength((2 * sharesMax) / sharesPerCallMax);
+    expect(connection.calls).toHaveLength((2 * sharesMax) / permitClaimsMax);
     const [first, last] = [opened[0], opened.at(-1)];
     expect(first?.permits(clock.monotonicMs())).toBe(1);
     expect(last?.permits(clock.monotonicMs())).toBe(10);

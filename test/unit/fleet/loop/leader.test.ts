@@ -6,9 +6,10 @@ import {
   Leader,
   type LeaderEvent,
 } from "../../../../src/fleet/loop/leader.js";
-import type { SnapshotVersion } from "../../../../src/fleet/loop/snapshot-version.js";
+import type { SnapshotVersion } from "../../../../src/store/coordination/snapshot-version.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeConnection } from "../../../support/fake-connection.js";
+import { redisLoop } from "../../../support/redis-loop.js";
 
 /** What the script would answer. */
 const says = (text: string) => ({ kind: "reply", reply: Buffer.from(text) }) as const;
@@ -20,10 +21,9 @@ function createLeader(answer = "0 ") {
   const events: LeaderEvent[] = [];
   const newest: (SnapshotVersion | undefined)[] = [];
   const leader = new Leader({
-    connection,
+    store: redisLoop(connection, clock),
     clock,
     id: "c0ffee",
-    keyPrefix: "headgate:",
     seen: () => ({ term: 6, leaderId: "5eed", version: 3 }),
     onBeat: (rank) => newest.push(rank),
     onEvent: (event) => events.push(event),

@@ -8,7 +8,11 @@ import {
   snapshotEveryMs,
 } from "../../../../src/fleet/loop/shared-loop.js";
 import { encodeSnapshot, snapshotBytesMax } from "../../../../src/fleet/loop/snapshot-codec.js";
-import type { ScriptCall, ScriptReply, StoreConnection } from "../../../../src/store/connection.js";
+import type {
+  ScriptCall,
+  ScriptReply,
+  StoreConnection,
+} from "../../../../src/store/redis/scripts/connection.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import {
   TestMaker,
@@ -16,6 +20,7 @@ import {
   testReport,
   testShares,
 } from "../../../support/fleet-reports.js";
+import { redisLoop } from "../../../support/redis-loop.js";
 
 /** Answers as a test says, by script; what it says nothing of is answered with nothing. */
 class ScriptedConnection implements StoreConnection {
@@ -44,9 +49,7 @@ function createLoop() {
   const loop = new SharedLoop({
     clock,
     id: "a1",
-    keyPrefix: "headgate:",
-    connection,
-    bulkConnection: connection,
+    store: redisLoop(connection, clock),
     createMaker: (start) => {
       const maker = new TestMaker(start);
       makers.push(maker);

@@ -1,14 +1,15 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { defaultGateSettings } from "../../../../src/core/settings/gate.js";
 import { GateRegistry, thresholdsToJson } from "../../../../src/fleet/records/gate-registry.js";
-import { InProcessRecords } from "../../../../src/fleet/records/in-process-records.js";
+import type { SharedRecords } from "../../../../src/fleet/records/shared-records.js";
 import { FakeClock } from "../../../support/fake-clock.js";
+import { memoryRecords } from "../../../support/memory-records.js";
 
-let records: InProcessRecords;
+let records: SharedRecords;
 let gates: GateRegistry;
 
 beforeEach(() => {
-  records = new InProcessRecords(new FakeClock());
+  records = memoryRecords(new FakeClock());
   gates = new GateRegistry(records);
 });
 

@@ -1,17 +1,18 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Override } from "../../../../src/core/limits/override.js";
-import { InProcessRecords } from "../../../../src/fleet/records/in-process-records.js";
 import { overrideToJson } from "../../../../src/fleet/records/override-record.js";
 import { OverrideRegistry } from "../../../../src/fleet/records/override-registry.js";
+import type { SharedRecords } from "../../../../src/fleet/records/shared-records.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
+import { memoryRecords } from "../../../support/memory-records.js";
 
 let clock: FakeClock;
-let records: InProcessRecords;
+let records: SharedRecords;
 let registry: OverrideRegistry;
 
 beforeEach(() => {
   clock = new FakeClock();
-  records = new InProcessRecords(clock);
+  records = memoryRecords(clock);
   registry = new OverrideRegistry({ records, clock });
 });
 
@@ -103,6 +104,7 @@ describe("OverrideRegistry", () => {
     registry.close();
     await give("bob");
     expect(isGiven("bob")).toBe(false);
+    records.close();
     expect(clock.timerCount).toBe(0);
   });
 });

@@ -1,14 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { hashFieldsMax, KeySignalReader } from "../../../../src/fleet/signals/signal-key.js";
+import { KeySignalReader } from "../../../../src/fleet/signals/signal-key.js";
+import { numberFieldsMax } from "../../../../src/store/coordination/number-store.js";
+import { RedisNumbers } from "../../../../src/store/redis/coordination/redis-numbers.js";
 import { farDeadlineMs } from "../../../support/charges.js";
 import { FakeConnection } from "../../../support/fake-connection.js";
 
-const tooMany = `h${"0:".repeat(2 * hashFieldsMax + 1)}`;
+const tooMany = `h${"0:".repeat(2 * numberFieldsMax + 1)}`;
 
 function read(reply: string) {
   const connection = new FakeConnection();
   connection.answer = { kind: "reply", reply: Buffer.from(reply) };
-  return new KeySignalReader({ connection, key: "k", keysMax: 10 }).read(farDeadlineMs);
+  return new KeySignalReader({ store: new RedisNumbers(connection), key: "k", keysMax: 10 }).read(
+    farDeadlineMs,
+  );
 }
 
 describe("KeySignalReader", () => {

@@ -7,7 +7,6 @@ import {
 import { describe, expect, it } from "vitest";
 import type { Principal } from "../../../../src/core/base/access-list.js";
 import { auditEntry } from "../../../../src/core/base/audit-entry.js";
-import { InProcessRecords } from "../../../../src/fleet/records/in-process-records.js";
 import {
   FleetService,
   ListAuditRequestSchema,
@@ -15,6 +14,7 @@ import {
 import { adminCallKey } from "../../../../src/rpc/admin/call.js";
 import { auditScannedMax, fleetService } from "../../../../src/rpc/admin/fleet-service.js";
 import { FakeClock } from "../../../support/fake-clock.js";
+import { memoryRecords } from "../../../support/memory-records.js";
 
 function contextOf(principal: Principal): HandlerContext {
   const call = { principal, isStillAllowed: async () => true, onRead: () => {}, onEnd: () => {} };
@@ -30,7 +30,7 @@ function contextOf(principal: Principal): HandlerContext {
 
 describe("ListAudit", () => {
   it("looks at so many entries a call, and goes on where it ended", async () => {
-    const records = new InProcessRecords(new FakeClock());
+    const records = memoryRecords(new FakeClock());
     const fields = { action: "ResetKey", subject: "x", before: undefined, after: undefined };
     const note = (name: string, domain: string) =>
       records.note(

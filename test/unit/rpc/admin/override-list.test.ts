@@ -3,7 +3,6 @@ import { createContextValues, createHandlerContext } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Principal } from "../../../../src/core/base/access-list.js";
 import type { Override } from "../../../../src/core/limits/override.js";
-import { InProcessRecords } from "../../../../src/fleet/records/in-process-records.js";
 import { overrideToJson } from "../../../../src/fleet/records/override-record.js";
 import { OverrideRegistry } from "../../../../src/fleet/records/override-registry.js";
 import {
@@ -14,6 +13,7 @@ import {
 import { adminCallKey } from "../../../../src/rpc/admin/call.js";
 import { listMethod, overridesScannedMax } from "../../../../src/rpc/admin/override-list.js";
 import { FakeClock } from "../../../support/fake-clock.js";
+import { memoryRecords } from "../../../support/memory-records.js";
 import { testLimit, testPolicy } from "../../../support/policies.js";
 
 const policy = testPolicy([
@@ -64,7 +64,7 @@ function freeOf(user: string) {
 }
 
 const clock = new FakeClock();
-const records = new InProcessRecords(clock);
+const records = memoryRecords(clock);
 let overrides: OverrideRegistry;
 
 beforeAll(async () => {

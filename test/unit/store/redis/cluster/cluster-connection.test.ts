@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { ServiceError } from "../../../../../src/core/base/errors.js";
-import type { ScriptCall } from "../../../../../src/store/connection.js";
 import {
   ClusterConnection,
   redirectionsMax,
@@ -8,6 +7,7 @@ import {
 import { keySlot } from "../../../../../src/store/redis/cluster/cluster-tags.js";
 import { ClusterTopology } from "../../../../../src/store/redis/cluster/cluster-topology.js";
 import { SlotRefusal } from "../../../../../src/store/redis/redis-error.js";
+import type { ScriptCall } from "../../../../../src/store/redis/scripts/connection.js";
 import { FakeNodes } from "../../../../support/fake-nodes.js";
 
 const call: ScriptCall = {

@@ -1,0 +1,39 @@
+import type { Clock, Random } from "../../../core/base/clock.js";
+import type { CoordinationStore } from "../../coordination/coordination-store.js";
+import type { RedisConnections } from "../connections.js";
+import { RedisLedger } from "./redis-ledger.js";
+import { RedisLoop } from "./redis-loop.js";
+import { RedisMembers } from "./redis-members.js";
+import { RedisNumbers } from "./redis-numbers.js";
+import { RedisPermits } from "./redis-permits.js";
+import { RedisQuestions } from "./redis-questions.js";
+import { RedisQuotas } from "./redis-quotas.js";
+import { RedisRecords } from "./redis-records.js";
+
+/** What coordination over Redis is made of. */
+export interface RedisCoordinationParts {
+  readonly connections: Pick<RedisConnections, "fleet" | "background">;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Replicas with the same one on the same store are one fleet. */
+  readonly keyPrefix: string;
+}
+
+/** Coordination over Redis: heartbeats never wait behind what is large. */
+export function createRedisCoordination(parts: RedisCoordinationParts): CoordinationStore {
+  const { connections, ...common } = parts;
+  const heartbeats = { ...common, connection: connections.fleet };
+  const bulk = { ...common, connection: connections.background };
+  return {
+    isShared: true,
+    records: new RedisRecords(bulk),
+    loop: new RedisLoop({ heartbeats, bulk }),
+    members: new RedisMembers(heartbeats),
+    permits: new RedisPermits(heartbeats),
+    quotas: new RedisQuotas(heartbeats),
+    questions: new RedisQuestions(bulk),
+    ledger: new RedisLedger(bulk),
+    // Reading twice does no harm.
+    numbers: new RedisNumbers(connections.background),
+  };
+}
