@@ -310,7 +310,7 @@ export const emptyWords: readonly string[] = ["manager", "helper", "util", "impl
 
 /** Words of our own that the field has better ones for; they do not come back into src. */
 export const retiredWords: readonly { readonly word: RegExp; readonly instead: string }[] = [
-  { word: /\b\w*(?:[Ss]heet)\w*/, instead: "snapshot" },
+  { word: /(?<!")\b\w*(?:[Ss]heet)\w*/, instead: "snapshot" },
   { word: /\b(?:is|isNew|begin|endOf|EndOf)?[Rr]eigns?(?:[A-Z]\w*)?\b/, instead: "leader term" },
   { word: /\b(?:\w*[Ss]helf|\w*[a-z]Book)\b/, instead: "repository, registry" },
   { word: /\bLone[A-Z]\w*/, instead: "in-process, in memory" },
