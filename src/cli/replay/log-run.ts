@@ -74,7 +74,7 @@ export class LogRun {
     for await (const lines of log.batches) {
       for (const line of lines) {
         number += 1;
-        if (line.end === line.start) continue;
+        if (line === "") continue;
         const request = reader.read(line);
         if (request === "titles") continue;
         this.#lineCount += 1;
