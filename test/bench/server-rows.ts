@@ -42,9 +42,9 @@ export const rowNames = {
   steadyMemoryLane: "steady, memory, 20,000 keys, lane",
   steadyRedisLane: "steady, Redis, 20,000 keys, lane",
   gatewayUnasked: "through Envoy, nobody asked",
-  gatewayFloor: "through Envoy, memory, 1,000 keys, grpc-js",
+  gatewayFloor: "through Envoy, 1,000 keys, empty @grpc/grpc-js server",
   gatewayLane: "through Envoy, memory, 1,000 keys, lane",
-  filterFloor: "through Envoy, HTTP/2, no upstream, grpc-js",
+  filterFloor: "through Envoy, HTTP/2, no upstream, empty @grpc/grpc-js server",
   filterLane: "through Envoy, HTTP/2, no upstream, lane",
 } as const;
 
@@ -89,17 +89,14 @@ function callScenarios(parts: Parts): readonly Scenario[] {
   return [
     { name: rowNames.floor, ...empty("grpc-js"), load: defaultLoad },
     { name: rowNames.emptyLane, ...empty("lane"), load: defaultLoad },
-    ...transports.flatMap((transport) => {
-      const stores = [memoryStore(parts, transport), redisStore(parts, transport)];
-      return stores.flatMap(({ label, ...store }) =>
-        [hotKey, manyKeys].map(({ label: keys, calls }) => ({
-          name: `${label}, ${keys}, ${transport}`,
-          calls,
-          ...store,
-          load: defaultLoad,
-        })),
-      );
-    }),
+    ...[memoryStore(parts), redisStore(parts)].flatMap(({ label, ...store }) =>
+      [hotKey, manyKeys].map(({ label: keys, calls }) => ({
+        name: `${label}, ${keys}, lane`,
+        calls,
+        ...store,
+        load: defaultLoad,
+      })),
+    ),
     // What batches buy, and what is left without them.
     ...[1, 8].flatMap((inFlightPerConnection) =>
       transports.map((transport) => ({
@@ -114,17 +111,14 @@ function callScenarios(parts: Parts): readonly Scenario[] {
 /** Headgate with one store. */
 type StoreParts = Pick<Scenario, "start" | "redisPid"> & { readonly label: string };
 
-function memoryStore({ policyFile, nodeOptions }: Parts, transport: BenchTransport): StoreParts {
-  const start = (): Promise<BenchServer> => startHeadgate({ policyFile, transport, nodeOptions });
+function memoryStore({ policyFile, nodeOptions }: Parts): StoreParts {
+  const start = (): Promise<BenchServer> => startHeadgate({ policyFile, nodeOptions });
   return { label: "memory", start };
 }
 
-function redisStore(
-  { policyFile, nodeOptions, redis }: Parts,
-  transport: BenchTransport,
-): StoreParts {
+function redisStore({ policyFile, nodeOptions, redis }: Parts): StoreParts {
   const start = (): Promise<BenchServer> =>
-    startHeadgate({ policyFile, transport, nodeOptions, redisPort: redis.port });
+    startHeadgate({ policyFile, nodeOptions, redisPort: redis.port });
   return { label: "Redis", start, redisPid: redis.pid };
 }
 
@@ -154,8 +148,8 @@ async function measureSteady(
   const scenarios = [
     { name: rowNames.steadyFloor, ...empty("grpc-js") },
     { name: rowNames.steadyEmptyLane, ...empty("lane") },
-    { name: rowNames.steadyMemoryLane, calls: manyKeys.calls, ...memoryStore(parts, "lane") },
-    { name: rowNames.steadyRedisLane, calls: manyKeys.calls, ...redisStore(parts, "lane") },
+    { name: rowNames.steadyMemoryLane, calls: manyKeys.calls, ...memoryStore(parts) },
+    { name: rowNames.steadyRedisLane, calls: manyKeys.calls, ...redisStore(parts) },
   ].filter(({ name }) => name.includes(order.only));
   if (scenarios.length === 0) return undefined;
   const saturated =

@@ -60,7 +60,7 @@ export function compare({ servers, gateways }: ComparedRows): readonly Compariso
         }),
     ),
     pair(gateways, [rowNames.gatewayLane, rowNames.gatewayFloor], {
-      what: "through Envoy, lane: of @grpc/grpc-js's requests a second",
+      what: "through Envoy, lane: of the empty @grpc/grpc-js server's requests a second",
       target: "at least 1.8",
       measure: ratePart,
     }),

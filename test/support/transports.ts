@@ -13,36 +13,23 @@ import {
   Metadata,
 } from "@grpc/grpc-js";
 import { afterEach } from "vitest";
-import { TlsConnection } from "../../src/app/tls/tls-connection.js";
 import { peerOf } from "../../src/app/tls/tls-peer.js";
 import { TlsTermination } from "../../src/app/tls/tls-termination.js";
 import { toCallFailure } from "../../src/rpc/grpc/status.js";
-import { GrpcJsTransport } from "../../src/rpc/grpc-js/grpc-js-transport.js";
 import { LaneTransport, type LaneTransportParts } from "../../src/wire/grpc/lane-transport.js";
 import type { MethodHandler, ServiceHandlers } from "../../src/wire/grpc/service.js";
-import type { Transport } from "../../src/wire/grpc/transport.js";
 import { TestAuthority } from "./certificates.js";
 import { realClock, realRandom } from "./real-clock.js";
 import { unaryHandler } from "./unary.js";
 
-/** The transports of the gRPC port. */
-export const transportNames = ["grpc-js", "lane"] as const;
-
-export type TransportName = (typeof transportNames)[number];
-
-/** The same, in plaintext and behind certificates. */
-export const portNames = ["grpc-js", "lane", "grpc-js over TLS", "lane over TLS"] as const;
+/** How a port is spoken to. */
+export const portNames = ["plaintext", "TLS"] as const;
 
 export type PortName = (typeof portNames)[number];
 
-/** The transport of a port. */
-export function transportOf(name: PortName): TransportName {
-  return name.startsWith("lane") ? "lane" : "grpc-js";
-}
-
 /** A transport that listens, and a client of it. */
 export interface RunningTransport {
-  readonly transport: Transport;
+  readonly transport: LaneTransport;
   readonly client: Client;
   readonly port: number;
   /** Who vouches for it, as PEM; undefined in plaintext. */
@@ -79,9 +66,8 @@ export async function startTransport(
     scheduleFlush: (run) => process.nextTick(run),
     ...parts,
   };
-  const transport =
-    transportOf(name) === "lane" ? new LaneTransport(all) : new GrpcJsTransport(all);
-  const secured = name.endsWith("TLS") ? secure(transport) : undefined;
+  const transport = new LaneTransport(all);
+  const secured = name === "TLS" ? secure(transport) : undefined;
   const sockets = new Set<unknown>();
   const server = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket);
@@ -111,7 +97,7 @@ export async function startTransport(
 const serverName = "headgate.shop";
 
 /** TLS in front of a transport, as the gRPC listener has it. */
-function secure(transport: Transport): {
+function secure(transport: LaneTransport): {
   readonly termination: TlsTermination;
   readonly authority: string;
 } {
@@ -119,10 +105,7 @@ function secure(transport: Transport): {
   const pair = authority.issue({ names: [serverName] });
   const termination = new TlsTermination({
     material: { ...pair, beginEpochUs: 0, expiryEpochUs: 1 },
-    onSecure: (socket) => {
-      const isLane = transport instanceof LaneTransport;
-      transport.accept(isLane ? socket : new TlsConnection(socket), peerOf(socket));
-    },
+    onSecure: (socket) => transport.accept(socket, peerOf(socket)),
     onRefused: () => {},
   });
   return { termination, authority: authority.certificate };
@@ -141,10 +124,7 @@ export interface Transports {
     parts?: Partial<LaneTransportParts>,
   ): Promise<RunningTransport>;
   /** The same with whole services. */
-  startServices(
-    name: TransportName,
-    services: readonly ServiceHandlers[],
-  ): Promise<RunningTransport>;
+  startServices(services: readonly ServiceHandlers[]): Promise<RunningTransport>;
   openRaw(running: RunningTransport): Promise<RawConnection>;
   /** Runs at the test's end, the last one first. */
   atEnd(close: () => unknown): void;
@@ -163,7 +143,7 @@ export function useTransports(): Transports {
   };
   return {
     start: (name, method, parts) => start(name, oneMethod(method), parts),
-    startServices: (name, services) => start(name, services),
+    startServices: (services) => start("plaintext", services),
     openRaw: async (running) => {
       const raw = await openRaw(running);
       closers.push(() => raw.session.destroy());

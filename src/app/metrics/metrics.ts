@@ -62,7 +62,7 @@ export interface MetricsParts {
   readonly memoryKeyCount: () => number | undefined;
   /** The gRPC port's TLS; absent where it has none. */
   readonly tlsStatus?: () => TlsStatus;
-  /** Our own transport; absent where the library serves gRPC. */
+  /** The gRPC port's connections and streams; absent where there is none. */
   readonly laneCounts?: LaneCounts;
   /** Admission and its streams; absent where nobody asks for it. */
   readonly admission?: AdmissionMetricsParts & { readonly exchanges: ExchangeCounts };

@@ -1,54 +1,39 @@
 import { createReflectionServices } from "../../rpc/grpc/reflection.js";
 import { toCallFailure } from "../../rpc/grpc/status.js";
-import { GrpcJsTransport, type GrpcJsTransportParts } from "../../rpc/grpc-js/grpc-js-transport.js";
-import { LaneTransport } from "../../wire/grpc/lane-transport.js";
-import type { Transport } from "../../wire/grpc/transport.js";
+import { LaneTransport, type LaneTransportParts } from "../../wire/grpc/lane-transport.js";
 import type { LaneCounts } from "../metrics/lane-metrics.js";
 import type { OptionValues } from "../options/options.js";
 
 /** The options that this is about. */
 export type TransportValues = Pick<
   OptionValues,
-  | "transport"
-  | "reflection"
-  | "requestBytesMax"
-  | "grpcConnectionAgeMsMax"
-  | "grpcConnectionAgeGraceMs"
+  "reflection" | "requestBytesMax" | "grpcConnectionAgeMsMax" | "grpcConnectionAgeGraceMs"
 >;
 
-/** What is served, by whatever transport. */
-export type ServedParts = Omit<
-  GrpcJsTransportParts,
-  "connectionAgeMsMax" | "connectionAgeGraceMs" | "receivedBytesMax"
+/** What is served. */
+export type ServedParts = Pick<
+  LaneTransportParts,
+  "services" | "clock" | "random" | "onBug" | "isLate" | "onDropped"
 > & {
-  /** Told how connections and streams of the lane end. */
+  /** Told how connections and streams end. */
   readonly laneCounts: LaneCounts;
 };
 
-/** The transport that the options name. */
+/** The transport of the gRPC port. */
 export function createTransport(
   values: TransportValues,
-  { laneCounts, ...served }: ServedParts,
-): Transport {
-  const { grpcConnectionAgeMsMax, grpcConnectionAgeGraceMs } = values;
-  const { services } = served;
-  const parts = {
+  { laneCounts, services, ...served }: ServedParts,
+): LaneTransport {
+  return new LaneTransport({
     ...served,
     services: values.reflection ? [...services, ...createReflectionServices(services)] : services,
     receivedBytesMax: values.requestBytesMax,
-    connectionAgeMsMax: grpcConnectionAgeMsMax,
-    connectionAgeGraceMs: grpcConnectionAgeGraceMs,
-  };
-  if (values.transport === "lane") {
+    connectionAgeMsMax: values.grpcConnectionAgeMsMax,
+    connectionAgeGraceMs: values.grpcConnectionAgeGraceMs,
+    toFailure: toCallFailure,
     // Answers of one turn leave together: what is due runs after all that this turn has begun.
-    const scheduleFlush = (run: () => void): void => process.nextTick(run);
-    return new LaneTransport({
-      ...parts,
-      toFailure: toCallFailure,
-      scheduleFlush,
-      onConnectionEnd: (end) => laneCounts.countEnd(end),
-      onStreamError: (code) => laneCounts.countReset(code),
-    });
-  }
-  return new GrpcJsTransport(parts);
+    scheduleFlush: (run) => process.nextTick(run),
+    onConnectionEnd: (end) => laneCounts.countEnd(end),
+    onStreamError: (code) => laneCounts.countReset(code),
+  });
 }
