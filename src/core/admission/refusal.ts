@@ -1,5 +1,6 @@
 import { encodeBase64 } from "../base/base64.js";
 import { encodeRetryStatus } from "../base/rpc-status.js";
+import { snakeCase } from "../base/snake-case.js";
 import {
   defaultDisclosure,
   headerText,
@@ -181,8 +182,4 @@ function problemBody({
     cause,
     "retry-after": retrySeconds,
   });
-}
-
-function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
