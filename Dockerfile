@@ -19,6 +19,7 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.json ./
 COPY proto proto
 COPY src src
+COPY tools tools
 RUN npm run build
 # What pods made for envoyproxy/ratelimit start, those of Envoy Gateway too. There is no shell where it
 # runs, so Node itself is what runs the file.
@@ -26,7 +27,7 @@ RUN printf '%s\n' '#!/nodejs/bin/node' 'process.argv.splice(2, 0, "serve");' 'im
 
 FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="headgate" \
-      org.opencontainers.image.description="Decides, for fleets of Envoy proxies, which requests go in." \
+      org.opencontainers.image.description="Rate limiting and admission control for Envoy fleets." \
       org.opencontainers.image.licenses="Apache-2.0"
 ENV NODE_ENV=production
 WORKDIR /app

@@ -60,13 +60,13 @@ const defaultScenarios: readonly GatewayScenario[] = [
   // Without its header a request has no descriptor, so nobody is asked about it.
   { name: rowNames.gatewayUnasked, asked: "headgate", load: manyClients([host]) },
   { name: rowNames.gatewayFloor, asked: "floor", load: asking },
-  { name: rowNames.gatewayLane, asked: "headgate", load: asking },
+  { name: rowNames.gatewayNative, asked: "headgate", load: asking },
 ];
 
 /** Envoy and whom it asks, with as little as can be around them. */
 const bareScenarios: readonly GatewayScenario[] = [
   { name: rowNames.filterFloor, asked: "floor", load: fewClients, filtersAfter },
-  { name: rowNames.filterLane, asked: "headgate", load: fewClients, filtersAfter },
+  { name: rowNames.filterNative, asked: "headgate", load: fewClients, filtersAfter },
 ];
 
 const warmUpMs = 1_000;

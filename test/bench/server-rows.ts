@@ -32,20 +32,20 @@ export interface RowsOrder {
 /** Names of rows that others are compared with. */
 export const rowNames = {
   floor: "empty @grpc/grpc-js server",
-  emptyLane: "empty lane server",
-  memoryLane: "memory, 20,000 keys, lane",
-  redisLane: "Redis, 20,000 keys, lane",
+  emptyNative: "empty native server",
+  memoryNative: "memory, 20,000 keys, native",
+  redisNative: "Redis, 20,000 keys, native",
   exchangeFloor: "exchange of headers, grpc-js",
-  exchangeLane: "exchange of headers, lane",
+  exchangeNative: "exchange of headers, native",
   steadyFloor: "steady, empty @grpc/grpc-js server",
-  steadyEmptyLane: "steady, empty lane server",
-  steadyMemoryLane: "steady, memory, 20,000 keys, lane",
-  steadyRedisLane: "steady, Redis, 20,000 keys, lane",
+  steadyEmptyNative: "steady, empty native server",
+  steadyMemoryNative: "steady, memory, 20,000 keys, native",
+  steadyRedisNative: "steady, Redis, 20,000 keys, native",
   gatewayUnasked: "through Envoy, nobody asked",
   gatewayFloor: "through Envoy, 1,000 keys, empty @grpc/grpc-js server",
-  gatewayLane: "through Envoy, memory, 1,000 keys, lane",
+  gatewayNative: "through Envoy, memory, 1,000 keys, native",
   filterFloor: "through Envoy, HTTP/2, no upstream, empty @grpc/grpc-js server",
-  filterLane: "through Envoy, HTTP/2, no upstream, lane",
+  filterNative: "through Envoy, HTTP/2, no upstream, native",
 } as const;
 
 /** What every limit of the bench allows: as much as there is, so that no row is about denials. */
@@ -55,7 +55,7 @@ descriptors:
     rate_limit: { unit: second, requests_per_unit: 4294967295 }
 `;
 
-const transports: readonly BenchTransport[] = ["grpc-js", "lane"];
+const transports: readonly BenchTransport[] = ["grpc-js", "native"];
 const hotKey = { label: "one hot key", calls: rateLimitCalls(1) };
 const manyKeys = { label: "20,000 keys", calls: rateLimitCalls(20_000) };
 
@@ -88,10 +88,10 @@ function callScenarios(parts: Parts): readonly Scenario[] {
   });
   return [
     { name: rowNames.floor, ...empty("grpc-js"), load: defaultLoad },
-    { name: rowNames.emptyLane, ...empty("lane"), load: defaultLoad },
+    { name: rowNames.emptyNative, ...empty("native"), load: defaultLoad },
     ...[memoryStore(parts), redisStore(parts)].flatMap(({ label, ...store }) =>
       [hotKey, manyKeys].map(({ label: keys, calls }) => ({
-        name: `${label}, ${keys}, lane`,
+        name: `${label}, ${keys}, native`,
         calls,
         ...store,
         load: defaultLoad,
@@ -124,7 +124,7 @@ function redisStore({ policyFile, nodeOptions, redis }: Parts): StoreParts {
 
 function exchangeScenarios({ nodeOptions }: Parts): readonly Scenario[] {
   const calls = exchangeCalls();
-  const names = { "grpc-js": rowNames.exchangeFloor, lane: rowNames.exchangeLane };
+  const names = { "grpc-js": rowNames.exchangeFloor, native: rowNames.exchangeNative };
   return transports.map((transport) => ({
     name: names[transport],
     calls,
@@ -147,9 +147,9 @@ async function measureSteady(
   const floor = { name: rowNames.floor, ...empty("grpc-js"), load: defaultLoad };
   const scenarios = [
     { name: rowNames.steadyFloor, ...empty("grpc-js") },
-    { name: rowNames.steadyEmptyLane, ...empty("lane") },
-    { name: rowNames.steadyMemoryLane, calls: manyKeys.calls, ...memoryStore(parts) },
-    { name: rowNames.steadyRedisLane, calls: manyKeys.calls, ...redisStore(parts) },
+    { name: rowNames.steadyEmptyNative, ...empty("native") },
+    { name: rowNames.steadyMemoryNative, calls: manyKeys.calls, ...memoryStore(parts) },
+    { name: rowNames.steadyRedisNative, calls: manyKeys.calls, ...redisStore(parts) },
   ].filter(({ name }) => name.includes(order.only));
   if (scenarios.length === 0) return undefined;
   const saturated =

@@ -9,19 +9,18 @@ import {
   parseMinorVersion,
   versionRanges,
 } from "../../src/generate/base/generate-options.js";
-import {
-  type Generated,
-  type GeneratedPolicy,
-  type GenerateOptions,
-  type GenerateProblem,
-  type Target,
-  targets,
+import type {
+  Generated,
+  GeneratedPolicy,
+  GenerateOptions,
+  GenerateProblem,
 } from "../../src/generate/base/generator.js";
 import { renderDocument } from "../../src/generate/base/render.js";
 import { envoyCheck } from "../../src/generate/check/check-documents.js";
 import { objectCheck } from "../../src/generate/check/check-objects.js";
 import { type DocumentCheck, generate } from "../../src/generate/generate.js";
 import { generatedPolicy } from "../../src/generate/generated-policy.js";
+import { type Target, targetNames } from "../../src/generate/targets.js";
 import { type PolicyText, parsePolicy } from "../../src/policy/parse.js";
 import { formatProblems } from "../../src/policy/problems/problem.js";
 import { readEnvoyApi } from "./envoy-api.js";
@@ -55,7 +54,7 @@ const optionsShape = z
 
 /** All golden cases, in the order of their names. */
 export function generatedCases(): readonly GeneratedCase[] {
-  return targets.flatMap((target) => {
+  return targetNames.flatMap((target) => {
     const folder = join(root, target);
     return foldersIn(folder).map((name) => {
       return { target, name: `${target}/${name}`, folder: join(folder, name) };
@@ -90,7 +89,7 @@ export function policyCases(): readonly PolicyCase[] {
 
 /** Folders of golden cases that belong to no target. */
 export function strayFolders(): readonly string[] {
-  const known: readonly string[] = targets;
+  const known: readonly string[] = targetNames;
   return foldersIn(root).filter((name) => !known.includes(name));
 }
 

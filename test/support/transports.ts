@@ -16,7 +16,10 @@ import { afterEach } from "vitest";
 import { peerOf } from "../../src/app/tls/tls-peer.js";
 import { TlsTermination } from "../../src/app/tls/tls-termination.js";
 import { toCallFailure } from "../../src/rpc/grpc/status.js";
-import { LaneTransport, type LaneTransportParts } from "../../src/wire/grpc/lane-transport.js";
+import {
+  NativeTransport,
+  type NativeTransportParts,
+} from "../../src/wire/grpc/native-transport.js";
 import type { MethodHandler, ServiceHandlers } from "../../src/wire/grpc/service.js";
 import { TestAuthority } from "./certificates.js";
 import { realClock, realRandom } from "./real-clock.js";
@@ -29,7 +32,7 @@ export type PortName = (typeof portNames)[number];
 
 /** A transport that listens, and a client of it. */
 export interface RunningTransport {
-  readonly transport: LaneTransport;
+  readonly transport: NativeTransport;
   readonly client: Client;
   readonly port: number;
   /** Who vouches for it, as PEM; undefined in plaintext. */
@@ -47,11 +50,11 @@ export interface RunningTransport {
 export async function startTransport(
   name: PortName,
   services: readonly ServiceHandlers[],
-  parts: Partial<LaneTransportParts> = {},
+  parts: Partial<NativeTransportParts> = {},
 ): Promise<RunningTransport> {
   const bugs: unknown[] = [];
   const dropped = { count: 0 };
-  const all: LaneTransportParts = {
+  const all: NativeTransportParts = {
     services,
     clock: realClock,
     random: realRandom,
@@ -66,7 +69,7 @@ export async function startTransport(
     scheduleFlush: (run) => process.nextTick(run),
     ...parts,
   };
-  const transport = new LaneTransport(all);
+  const transport = new NativeTransport(all);
   const secured = name === "TLS" ? secure(transport) : undefined;
   const sockets = new Set<unknown>();
   const server = createServer({ noDelay: true }, (socket) => {
@@ -97,7 +100,7 @@ export async function startTransport(
 const serverName = "headgate.shop";
 
 /** TLS in front of a transport, as the gRPC listener has it. */
-function secure(transport: LaneTransport): {
+function secure(transport: NativeTransport): {
   readonly termination: TlsTermination;
   readonly authority: string;
 } {
@@ -121,7 +124,7 @@ export interface Transports {
   start(
     name: PortName,
     method: MethodHandler,
-    parts?: Partial<LaneTransportParts>,
+    parts?: Partial<NativeTransportParts>,
   ): Promise<RunningTransport>;
   /** The same with whole services. */
   startServices(services: readonly ServiceHandlers[]): Promise<RunningTransport>;

@@ -22,7 +22,7 @@ import type { DecisionTracer } from "../../rpc/grpc/decision-trace.js";
 import { createHealthService, Health } from "../../rpc/grpc/health.js";
 import { createRateLimitService, type RateLimitServiceParts } from "../../rpc/rls/rls.js";
 import { ResponseExtras } from "../../rpc/rls/rls-extras.js";
-import type { LaneTransport } from "../../wire/grpc/lane-transport.js";
+import type { NativeTransport } from "../../wire/grpc/native-transport.js";
 import type { ServiceHandlers } from "../../wire/grpc/service.js";
 import { openAdmission } from "../admission/admission.js";
 import type { SignalSources } from "../admission/signal-sources.js";
@@ -39,8 +39,8 @@ import { FleetLoopApp } from "../fleet/fleet-loop.js";
 import { AdminCounts } from "../metrics/admin-metrics.js";
 import { createDeciderLog } from "../metrics/decider-log.js";
 import { createRefusalLog } from "../metrics/denial-log-metrics.js";
-import { LaneCounts } from "../metrics/lane-metrics.js";
 import { createMetrics, type Metrics, type ProcessCounts } from "../metrics/metrics.js";
+import { NativeTransportCounts } from "../metrics/native-transport-metrics.js";
 import type { StatsSources } from "../metrics/stats.js";
 import type { OperatorRecords } from "../operator/operator-records.js";
 import { openPolicyOperations, type PolicyOperations } from "../operator/policy-admin-open.js";
@@ -77,7 +77,7 @@ export interface CoreParts {
 /** The service's parts, connected, listening on nothing yet. */
 export interface Core {
   readonly health: Health;
-  readonly transport: LaneTransport;
+  readonly transport: NativeTransport;
   /** What Envoys tell and are told, for the control port. */
   readonly control: ControlPlane;
   /** What Envoys are given of quotas. */
@@ -123,7 +123,7 @@ export function createCore(parts: CoreParts): Core {
   const told = { seen, shadow, refusalLog, cpu: new CpuWatch(parts) };
   const decider: Decider = createDecider(parts, { counters, pressure, ...told });
   const exchanges = new ExchangeCounts();
-  const laneCounts = new LaneCounts();
+  const nativeCounts = new NativeTransportCounts();
   const onBug = createBugReport(parts);
   const loop = new FleetLoopApp({ ...parts, policies: policies.feed, gates, onBug });
   const looked = { policies: policies.feed, decider, pressure, loop, gates, refusalLog };
@@ -133,7 +133,7 @@ export function createCore(parts: CoreParts): Core {
   const health = new Health();
   const quotas = openQuotas({ ...parts, policies: policies.feed, counters, onBug });
   const control = createControlPlane(parts, quotas);
-  const served = { exchanges, laneCounts, extras, health, control, quotas };
+  const served = { exchanges, nativeCounts, extras, health, control, quotas };
   const made = { counters, pressure, decider, ...served };
   const { admission, signals } = opening;
   const adminCounts = new AdminCounts();
@@ -198,7 +198,7 @@ interface Shared {
   readonly admission: Admission;
   readonly signals: SignalSources;
   readonly exchanges: ExchangeCounts;
-  readonly laneCounts: LaneCounts;
+  readonly nativeCounts: NativeTransportCounts;
   readonly extras: ResponseExtras;
   readonly health: Health;
   readonly control: ControlPlane;
@@ -261,8 +261,8 @@ function createControlPlane(
 
 function createCoreTransport(
   { config, clock, random, tracer }: CoreParts,
-  { decider, admission, counters, extras, exchanges, health, laneCounts, ...shared }: Shared,
-): LaneTransport {
+  { decider, admission, counters, extras, exchanges, health, nativeCounts, ...shared }: Shared,
+): NativeTransport {
   const codec = new ExtProcCodec(admission);
   const requestCache = { keptBytesMax: cacheBounds().requestCacheBytesMax };
   const rateLimiting = { decider, clock, random, counters, extras, tracer, requestCache };
@@ -277,7 +277,7 @@ function createCoreTransport(
     }),
     clock,
     random,
-    laneCounts,
+    nativeCounts,
     onBug: shared.onBug,
     isLate: () => shared.pressure.isLate(clock.monotonicMs()),
     onDropped: () => counters.countFailure("DEADLINE_PASSED"),
@@ -286,7 +286,7 @@ function createCoreTransport(
 
 function createCoreMetrics(
   { config, clock, policies, opened, operator, processCounts, replicaCount, tlsStatus }: CoreParts,
-  { counters, decider, pressure, laneCounts, admission, exchanges, ...shared }: Shared,
+  { counters, decider, pressure, nativeCounts, admission, exchanges, ...shared }: Shared,
 ): Metrics {
   return createMetrics({
     counters,
@@ -298,7 +298,7 @@ function createCoreMetrics(
     replicaCount,
     memoryKeyCount: () => (opened.kind === "memory" ? opened.store.keyCount : undefined),
     ...(tlsStatus === undefined ? {} : { tlsStatus }),
-    laneCounts,
+    nativeCounts,
     ...(policies.xdsStatus === undefined ? {} : { xdsStatus: policies.xdsStatus }),
     admission: {
       services: () => admission.services(),

@@ -9,7 +9,7 @@ import type { HeldSnapshot } from "../../fleet/loop/snapshot-holder.js";
 import { type ControlPlane, controlMessageBytesMax } from "../../rpc/control/control-plane.js";
 import { toCallFailure } from "../../rpc/grpc/status.js";
 import type { OwnerFault } from "../../rpc/nodes/stream-owners.js";
-import { LaneTransport } from "../../wire/grpc/lane-transport.js";
+import { NativeTransport } from "../../wire/grpc/native-transport.js";
 import { boundByAddress } from "../base/address-bound.js";
 import { type ListenAddress, listen } from "../base/listen.js";
 import type { Logger } from "../base/logger.js";
@@ -109,7 +109,7 @@ export async function openControlPort(parts: ControlPortParts): Promise<ControlP
 }
 
 function createTransport({ plane, config, clock, random, onBug }: ControlPortParts) {
-  return new LaneTransport({
+  return new NativeTransport({
     services: plane.services,
     clock,
     random,
@@ -124,7 +124,7 @@ function createTransport({ plane, config, clock, random, onBug }: ControlPortPar
   });
 }
 
-function acceptor(transport: LaneTransport, tls: OpenTls | undefined): (socket: Socket) => void {
+function acceptor(transport: NativeTransport, tls: OpenTls | undefined): (socket: Socket) => void {
   if (tls === undefined) return (socket) => transport.accept(socket, peerOf(socket));
   return tls.terminate((socket) => transport.accept(socket, peerOf(socket)));
 }

@@ -25,7 +25,7 @@ import { type AdmissionMetricsParts, admissionMetrics } from "./admission-metric
 import { type ControlMetricsParts, controlMetrics } from "./control-port-metrics.js";
 import { refusalLogMetric } from "./denial-log-metrics.js";
 import { exchangeMetrics } from "./exchange-metrics.js";
-import { type LaneCounts, laneMetrics } from "./lane-metrics.js";
+import { type NativeTransportCounts, nativeTransportMetrics } from "./native-transport-metrics.js";
 import { hitMetrics } from "./stats-hit-metrics.js";
 import { xdsMetrics } from "./xds-metrics.js";
 
@@ -63,7 +63,7 @@ export interface MetricsParts {
   /** The gRPC port's TLS; absent where it has none. */
   readonly tlsStatus?: () => TlsStatus;
   /** The gRPC port's connections and streams; absent where there is none. */
-  readonly laneCounts?: LaneCounts;
+  readonly nativeCounts?: NativeTransportCounts;
   /** Admission and its streams; absent where nobody asks for it. */
   readonly admission?: AdmissionMetricsParts & { readonly exchanges: ExchangeCounts };
   /** Readings from elsewhere; absent where nobody asks for them. */
@@ -112,7 +112,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
   addAdmissionMetrics(registry, parts);
   addSignalMetrics(registry, parts);
   addTlsMetrics(registry, parts);
-  addLaneMetrics(registry, parts);
+  addNativeTransportMetrics(registry, parts);
   addXdsMetrics(registry, parts);
   addControlMetrics(registry, parts);
   addFleetMetrics(registry, parts);
@@ -337,9 +337,9 @@ function addAdmissionMetrics(registry: Registry, { admission }: MetricsParts): v
   for (const histogram of histograms) addHistogram(registry, histogram);
 }
 
-function addLaneMetrics(registry: Registry, { laneCounts }: MetricsParts): void {
-  if (laneCounts === undefined) return;
-  for (const counter of laneMetrics(laneCounts)) addCounter(registry, counter);
+function addNativeTransportMetrics(registry: Registry, { nativeCounts }: MetricsParts): void {
+  if (nativeCounts === undefined) return;
+  for (const counter of nativeTransportMetrics(nativeCounts)) addCounter(registry, counter);
 }
 
 function addTlsMetrics(registry: Registry, { tlsStatus }: MetricsParts): void {

@@ -1,5 +1,5 @@
 import { createServer, type Socket } from "node:net";
-import type { LaneTransport } from "../../wire/grpc/lane-transport.js";
+import type { NativeTransport } from "../../wire/grpc/native-transport.js";
 import { boundByAddress } from "../base/address-bound.js";
 import { type ListenAddress, listen } from "../base/listen.js";
 import type { Config } from "../config/config.js";
@@ -21,7 +21,7 @@ export interface GrpcListener {
 export interface GrpcListenerParts {
   readonly config: Config;
   /** Takes the connections, secured ones where there is TLS. */
-  readonly transport: LaneTransport;
+  readonly transport: NativeTransport;
   /** Undefined where gRPC is served in plaintext. */
   readonly tls: OpenTls | undefined;
   /** Told of each connection above what one address may have. */

@@ -1,7 +1,7 @@
 import { createReflectionServices } from "../../rpc/grpc/reflection.js";
 import { toCallFailure } from "../../rpc/grpc/status.js";
-import { LaneTransport, type LaneTransportParts } from "../../wire/grpc/lane-transport.js";
-import type { LaneCounts } from "../metrics/lane-metrics.js";
+import { NativeTransport, type NativeTransportParts } from "../../wire/grpc/native-transport.js";
+import type { NativeTransportCounts } from "../metrics/native-transport-metrics.js";
 import type { OptionValues } from "../options/options.js";
 
 /** The options that this is about. */
@@ -12,19 +12,19 @@ export type TransportValues = Pick<
 
 /** What is served. */
 export type ServedParts = Pick<
-  LaneTransportParts,
+  NativeTransportParts,
   "services" | "clock" | "random" | "onBug" | "isLate" | "onDropped"
 > & {
   /** Told how connections and streams end. */
-  readonly laneCounts: LaneCounts;
+  readonly nativeCounts: NativeTransportCounts;
 };
 
 /** The transport of the gRPC port. */
 export function createTransport(
   values: TransportValues,
-  { laneCounts, services, ...served }: ServedParts,
-): LaneTransport {
-  return new LaneTransport({
+  { nativeCounts, services, ...served }: ServedParts,
+): NativeTransport {
+  return new NativeTransport({
     ...served,
     services: values.reflection ? [...services, ...createReflectionServices(services)] : services,
     receivedBytesMax: values.requestBytesMax,
@@ -33,7 +33,7 @@ export function createTransport(
     toFailure: toCallFailure,
     // Answers of one turn leave together: what is due runs after all that this turn has begun.
     scheduleFlush: (run) => process.nextTick(run),
-    onConnectionEnd: (end) => laneCounts.countEnd(end),
-    onStreamError: (code) => laneCounts.countReset(code),
+    onConnectionEnd: (end) => nativeCounts.countEnd(end),
+    onStreamError: (code) => nativeCounts.countReset(code),
   });
 }

@@ -1,10 +1,10 @@
 import { readEnvoyImage } from "../../app/config/envoy-image.js";
 import { readObjectSchemas } from "../../app/policy/object-schemas.js";
-import type { Target } from "../../generate/base/generator.js";
 import { envoyCheck } from "../../generate/check/check-documents.js";
 import { objectCheck } from "../../generate/check/check-objects.js";
 import { EnvoyApi } from "../../generate/check/envoy-api.js";
 import type { DocumentCheck } from "../../generate/generate.js";
+import type { Target } from "../../generate/targets.js";
 
 /**
  * What looks at the documents of a target before anybody gets them. What it takes is read where

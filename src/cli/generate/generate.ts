@@ -1,17 +1,17 @@
 import { type Command, Option } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import { policyVersion, readErrorWords, readPolicyFiles } from "../../app/config/policy-files.js";
-import { lookUp, thisMachine } from "../../dev/provision.js";
 import { kustomizationFile } from "../../generate/base/custom-object.js";
 import type { Document } from "../../generate/base/document.js";
-import type { GeneratedPolicy, GenerateOptions, Target } from "../../generate/base/generator.js";
-import { targets } from "../../generate/base/generator.js";
+import type { GeneratedPolicy, GenerateOptions } from "../../generate/base/generator.js";
 import { renderDocument, ScalarTexts } from "../../generate/base/render.js";
 import { hasObjects } from "../../generate/check/check-objects.js";
 import { generate } from "../../generate/generate.js";
 import { generatedPolicy } from "../../generate/generated-policy.js";
+import { type Target, targetNames } from "../../generate/targets.js";
 import { type ParsedPolicy, type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
+import { lookUp, thisMachine } from "../../programs/provision.js";
 import type { CommandContext } from "../terminal/context.js";
 import { many } from "../terminal/many.js";
 import { documentChecks } from "./document-checks.js";
@@ -33,7 +33,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
   const command = program
     .command("generate")
     .description("make configuration for proxies, meshes and clusters from a policy")
-    .argument("<TARGET>", `what for: ${targets.join(", ")}`)
+    .argument("<TARGET>", `what for: ${targetNames.join(", ")}`)
     .argument("<POLICY...>", "files, or directories of *.yaml and *.yml files");
   addGenerateFlags(command);
   command

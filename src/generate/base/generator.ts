@@ -5,12 +5,6 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { Document } from "./document.js";
 import type { ExistingObject } from "./existing-object.js";
 
-/** What is generated for. */
-export const targets = ["envoy", "istio", "gateway", "kubernetes", "dashboards", "alerts"] as const;
-
-/** One of them. */
-export type Target = (typeof targets)[number];
-
 /** A policy as generators take it. */
 export interface GeneratedPolicy {
   /** `metadata.name`. */

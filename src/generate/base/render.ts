@@ -2,12 +2,12 @@ import { Pair, Scalar, type ScalarTag, Schema, YAMLMap, Document as YamlDocument
 import { assertNever } from "../../core/base/errors.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { type Document, Noted, type Tree, type TreeMap } from "./document.js";
-import type { GeneratedPolicy, Target } from "./generator.js";
+import type { GeneratedPolicy } from "./generator.js";
 import { isTreeList, plainTree } from "./plain-tree.js";
 
 /** What documents were made from, for their first lines. */
 export interface Origin {
-  readonly target: Target;
+  readonly target: string;
   readonly policy: Pick<GeneratedPolicy, "name" | "hash">;
 }
 

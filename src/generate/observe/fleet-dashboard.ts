@@ -107,7 +107,7 @@ const decisions: readonly Panel[] = [
   ),
   lines(
     {
-      title: "Policy in force",
+      title: "Active policy",
       about: "Replicas by version of the policy: two lines for long are two policies.",
       unit: "short",
     },

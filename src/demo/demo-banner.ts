@@ -1,0 +1,103 @@
+import type { Style } from "../app/base/style.js";
+import type { EnvoyPorts } from "./demo-envoy.js";
+import { jsonQuestion } from "./demo-traffic.js";
+
+/** What runs, for a person who wants to reach it. */
+export interface Running {
+  readonly grpcPort: number;
+  readonly httpPort: number;
+  /** As a person would write it. */
+  readonly policyPath: string;
+  readonly envoy:
+    | {
+        readonly kind: "running";
+        readonly ports: EnvoyPorts;
+        /** `host:port`. */
+        readonly adminAddress: string;
+        readonly logPath: string;
+      }
+    /** Why there is none and how to get one, each a sentence without a full stop. */
+    | { readonly kind: "missing"; readonly why: string; readonly hint: string };
+}
+
+const labelChars = 11;
+
+/** The addresses of everything that runs. */
+export function renderBanner(running: Running, style: Style): string {
+  const { envoy, httpPort, grpcPort, policyPath } = running;
+  const headline =
+    envoy.kind === "running"
+      ? "Headgate decides what an Envoy lets in."
+      : "Headgate runs, without an Envoy in front of it.";
+  const rows = [
+    ...(envoy.kind === "running"
+      ? [
+          row(
+            "Envoy",
+            `http://127.0.0.1:${envoy.ports.envoy}/`,
+            `before a service on ${envoy.ports.upstream}`,
+          ),
+        ]
+      : []),
+    row("Headgate", `http://127.0.0.1:${httpPort}/`, "/json /readyz /metrics"),
+    row("", `127.0.0.1:${grpcPort}`, "gRPC, where Envoy asks"),
+    row("Policy", policyPath, ""),
+    ...(envoy.kind === "running"
+      ? [row("Envoy log", envoy.logPath, ""), row("admin", `http://${envoy.adminAddress}/`, "")]
+      : []),
+  ];
+  const missing = envoy.kind === "missing" ? ["", ...renderMissing(envoy, style)] : [];
+  return ["", style.bold(headline), "", ...rows.map((line) => `  ${line}`), ...missing].join("\n");
+
+  function row(label: string, address: string, remark: string): string {
+    const named = style.dim(label.padEnd(labelChars));
+    return `${named}${address.padEnd(28)}${style.dim(remark)}`.trimEnd();
+  }
+}
+
+function renderMissing(
+  { why, hint }: { readonly why: string; readonly hint: string },
+  style: Style,
+): readonly string[] {
+  return [
+    `  ${style.bold("Envoy is missing:")} ${why}.`,
+    `  To get one, ${hint}.`,
+    "  Until then the callers below ask Headgate itself, over HTTP.",
+  ];
+}
+
+/** The first thing to try: being a caller. */
+export function renderTry(running: Running, style: Style): string {
+  const { envoy } = running;
+  const command =
+    envoy.kind === "running"
+      ? `curl -i -H 'x-user: you' http://127.0.0.1:${envoy.ports.envoy}/`
+      : jsonCommand(running);
+  return [
+    "",
+    `  ${style.bold("Try it")}     ${style.command(command)}`,
+    style.dim("             six times quickly: the sixth is a 429. Ctrl-C ends everything."),
+    "",
+  ].join("\n");
+}
+
+/** What to do after the first 429. */
+export function renderNext(running: Running, style: Style): string {
+  const { httpPort } = running;
+  const url = `http://127.0.0.1:${httpPort}/metrics`;
+  const metrics = `curl -s ${url} | grep headgate_decisions_total`;
+  const rows = [
+    ["change a limit", `edit ${running.policyPath}: what you save is active at once`],
+    ["see the counts", style.command(metrics)],
+    ...(running.envoy.kind === "running"
+      ? [["without Envoy", style.command(jsonCommand(running))]]
+      : []),
+  ];
+  const lines = rows.map(([label = "", text = ""]) => `    ${label.padEnd(16)}${text}`);
+  return [`  ${style.bold("Next")}`, ...lines, ""].join("\n");
+}
+
+function jsonCommand({ httpPort }: Running): string {
+  const question = jsonQuestion({ name: "you", plan: "free" });
+  return `curl -i -d '${question}' http://127.0.0.1:${httpPort}/json`;
+}

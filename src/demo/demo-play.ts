@@ -1,0 +1,264 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type App, startApp } from "../app/app.js";
+import { systemClock } from "../app/base/clock.js";
+import { exitCodes, StartFailure } from "../app/base/failure.js";
+import { listen } from "../app/base/listen.js";
+import { ownFile } from "../app/base/own-file.js";
+import type { Style } from "../app/base/style.js";
+import { loadConfig } from "../app/config/config.js";
+import { assert, errorRows, isServiceError } from "../core/base/errors.js";
+import { findEnvoy, lookUp, thisMachine } from "../programs/provision.js";
+import { type Running, renderBanner, renderNext, renderTry } from "./demo-banner.js";
+import { Envoy, type EnvoyEnd, type EnvoyPorts, renderEnvoyConfig } from "./demo-envoy.js";
+import { createDemoLogger } from "./demo-log.js";
+import { type DemoOptions, portSettings } from "./demo-options.js";
+import { TrafficReport } from "./demo-report.js";
+import type { DemoScope } from "./demo-scope.js";
+import {
+  type Asker,
+  createEnvoyAsker,
+  createHeadgateAsker,
+  demoCallers,
+  Traffic,
+} from "./demo-traffic.js";
+import { startUpstream } from "./demo-upstream.js";
+
+/** What a demo is played with. */
+export interface Play {
+  readonly options: DemoOptions;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly scope: DemoScope;
+  readonly style: Style;
+  readonly print: (text: string) => void;
+}
+
+const clock = systemClock;
+
+/**
+ * Starts everything, shows it, and answers the exit code when Envoy ends by itself; without Envoy
+ * it goes on until the scope is closed.
+ *
+ * @throws StartFailure in words for people
+ */
+export async function play(parts: Play): Promise<number> {
+  const { options, scope, style, print } = parts;
+  const ports = await probePorts(options);
+  const upstream = await startUpstream({
+    port: ports.upstreamPort,
+    portSetting: portSettings.upstreamPort,
+  });
+  await scope.add(() => upstream.close());
+  const policyPath = options.policy ?? exampleFile("policy.yaml");
+  const app = await startHeadgate(parts, { ...ports, policyPath });
+  const { grpcAddress } = app;
+  assert(grpcAddress.kind === "tcp", "the demo's gRPC listens on a port");
+  const envoyPorts = {
+    envoy: ports.envoyPort,
+    upstream: upstream.port,
+    headgate: grpcAddress.port,
+  };
+  const started = await startEnvoy(parts, envoyPorts);
+  const running: Running = {
+    grpcPort: grpcAddress.port,
+    httpPort: app.httpAddress.port,
+    policyPath: displayPath(policyPath),
+    envoy: started.kind === "missing" ? started : { ...started, ports: envoyPorts },
+  };
+  const asker = createAsker(running);
+  await scope.add(() => asker.close());
+  if (started.kind === "running") await untilDecided(asker);
+  if (scope.isClosed) return exitCodes.ok;
+  print(renderBanner(running, style));
+  print(renderTry(running, style));
+  if (options.traffic === "none") print(renderNext(running, style));
+  else await startTraffic(parts, { running, asker });
+  return started.kind === "missing" ? endless() : endOfEnvoy(parts, started);
+}
+
+/** Takes every port for a moment: all that are taken are told at once, before anything runs. */
+async function probePorts(options: DemoOptions): Promise<PortChoices> {
+  const problems: string[] = [];
+  const probe = async (name: keyof PortChoices): Promise<number> => {
+    const server = createServer();
+    const setting = { hostSetting: "127.0.0.1", portSetting: portSettings[name] };
+    const place = { host: "127.0.0.1", port: options[name], connectionsMax: 1, ...setting };
+    try {
+      const { port } = await listen(server, place);
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+      return port;
+    } catch (thrown) {
+      if (!isServiceError(thrown)) throw thrown;
+      problems.push(thrown.message.replace(`${errorRows.LISTEN_FAILED.meaning} `, ""));
+      return 0;
+    }
+  };
+  const chosen = {
+    envoyPort: await probe("envoyPort"),
+    grpcPort: await probe("grpcPort"),
+    httpPort: await probe("httpPort"),
+    upstreamPort: await probe("upstreamPort"),
+  };
+  if (problems.length > 0) throw new StartFailure(exitCodes.failure, problems.join("\n"));
+  return chosen;
+}
+
+type PortChoices = Pick<DemoOptions, keyof typeof portSettings>;
+
+async function startHeadgate(
+  { env, scope, style, print }: Play,
+  { grpcPort, httpPort, policyPath }: PortChoices & { readonly policyPath: string },
+): Promise<App> {
+  const flags = {
+    policy: policyPath,
+    host: "127.0.0.1",
+    grpcHost: "127.0.0.1",
+    port: String(httpPort),
+    grpcPort: String(grpcPort),
+    // The demo's Envoy asks a port, in plaintext, whatever the environment says.
+    grpcUds: "",
+    grpcServerUseTls: "false",
+    grpcClientTlsCaCert: "",
+    grpcServerTlsCaCert: "",
+    grpcClientTlsSan: "",
+    backendType: "memory",
+    // Its port may be another service's.
+    debugHost: "",
+    controlAddress: "",
+    // Nobody waits for the end of a demo.
+    drainDelayMs: "0",
+    drainGraceMs: "1000",
+  };
+  const loaded = loadConfig({ flags, env });
+  if (loaded.kind === "problems") {
+    throw new StartFailure(exitCodes.usage, loaded.problems.join("\n"));
+  }
+  const app = await startApp(loaded.config, { logger: createDemoLogger({ print, style }) });
+  await scope.add(() => app.close());
+  return app;
+}
+
+type StartedEnvoy = RunningEnvoy | Extract<Running["envoy"], { kind: "missing" }>;
+
+interface RunningEnvoy {
+  readonly kind: "running";
+  readonly envoy: Envoy;
+  readonly adminAddress: string;
+  readonly logPath: string;
+  /** Keeps configuration and log after the end, for whoever looks for a cause. */
+  readonly keepFolder: () => void;
+}
+
+async function startEnvoy({ scope, options }: Play, ports: EnvoyPorts): Promise<StartedEnvoy> {
+  const machine = thisMachine();
+  const found = await (options.mayInstall ? findEnvoy(machine) : lookUp("envoy", machine));
+  if (found.kind === "missing") return found;
+  if (scope.isClosed) return { kind: "missing", why: "the demo is ending", hint: "start it again" };
+  const folder = mkdtempSync(join(tmpdir(), "headgate-demo-"));
+  let isKept = false;
+  const keepFolder = (): void => {
+    isKept = true;
+  };
+  await scope.add(() => {
+    if (!isKept) rmSync(folder, { recursive: true, force: true });
+  });
+  const config = renderEnvoyConfig(readFileSync(exampleFile("edge/envoy.yaml"), "utf8"), ports);
+  const envoy = new Envoy({ program: found.path, config, folder, clock });
+  await scope.add(() => envoy.stop());
+  const adminAddress = await envoy.ready();
+  const { logPath } = envoy;
+  if (adminAddress !== undefined) {
+    return { kind: "running", envoy, adminAddress, logPath, keepFolder };
+  }
+  keepFolder();
+  await envoy.stop();
+  throw new StartFailure(exitCodes.failure, describeEnd(envoy, await envoy.ended));
+}
+
+/** Envoy lets requests pass until it is connected to Headgate: a caller should not see that. */
+async function untilDecided({ ask }: Asker): Promise<void> {
+  const endMs = clock.monotonicMs() + decidedMsMax;
+  while (clock.monotonicMs() < endMs) {
+    const answer = await ask({ name: "demo", plan: "internal" });
+    if (answer.kind === "allowed" && answer.isDecided) return;
+    await sleep(decidedEveryMs);
+  }
+}
+
+/** A policy of the user's own may decide nothing about that request, so this is no failure. */
+const decidedMsMax = 2_000;
+const decidedEveryMs = 50;
+
+function createAsker({ envoy, httpPort }: Running): Asker {
+  if (envoy.kind === "missing") return createHeadgateAsker(httpPort);
+  return createEnvoyAsker(envoy.ports.envoy);
+}
+
+async function startTraffic(
+  { options, scope, style, print }: Play,
+  { running, asker }: { readonly running: Running; readonly asker: Asker },
+): Promise<void> {
+  const { policyPath } = running;
+  const report = new TrafficReport({ callers: demoCallers, style, print, policyPath });
+  const traffic = new Traffic({
+    clock,
+    ask: asker.ask,
+    onAnswer: (caller, answer) => {
+      if (report.note(caller, answer)) print(renderNext(running, style));
+    },
+  });
+  await scope.add(() => traffic.stop());
+  if (options.traffic === "shown") {
+    report.printHead();
+    tickEverySecond();
+  }
+  traffic.start(demoCallers);
+
+  function tickEverySecond(): void {
+    clock.schedule(1_000, () => {
+      if (scope.isClosed) return;
+      report.tick();
+      tickEverySecond();
+    });
+  }
+}
+
+/** Told before what Ctrl-C in a terminal does: it reaches Envoy as well as us, in either order. */
+const signalEchoMs = 300;
+
+async function endOfEnvoy({ scope, print }: Play, started: RunningEnvoy): Promise<number> {
+  const end = await started.envoy.ended;
+  await sleep(signalEchoMs);
+  if (scope.isClosed) return exitCodes.ok;
+  started.keepFolder();
+  print(`\n${describeEnd(started.envoy, end)}`);
+  return exitCodes.failure;
+}
+
+function describeEnd({ logPath }: Envoy, { how, logTail }: EnvoyEnd): string {
+  return `Envoy ended by itself (${how}). The end of its log, ${logPath}:\n\n${logTail}\n`;
+}
+
+function sleep(delayMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.schedule(delayMs, resolve);
+  });
+}
+
+function endless(): Promise<never> {
+  return new Promise(() => {});
+}
+
+/** A file of the example that the demo runs. */
+function exampleFile(name: string): string {
+  return fileURLToPath(new URL(`envoy/demo/${name}`, ownFile("package.json")));
+}
+
+/** A path as a person in this folder would write it. */
+function displayPath(path: string): string {
+  const short = relative(process.cwd(), path);
+  return short.startsWith("..") ? path : short;
+}

