@@ -1,9 +1,9 @@
 import { isAtLeastVersion } from "../generate/base/generate-options.js";
+import { isPlainMap, type PlainValue } from "../generate/base/plain-tree.js";
 import { announcedWaitMarginMs } from "../generate/envoy/http/ext-proc.js";
 import { knowsPriorities, priorityFilterName } from "../generate/envoy/http/priority-header.js";
 import { clusterNames } from "../policy/services/service-clusters.js";
 import { type Diagnostic, type DoctorCheck, type DoctorInput, findingsOr } from "./diagnostic.js";
-import { isGuardSet } from "./envoy-runtime.js";
 import { parseEnvoyVersion } from "./envoy-version.js";
 import {
   filterName,
@@ -11,7 +11,15 @@ import {
   type HeadgateFilter,
   isBeforeRouter,
 } from "./headgate-filters.js";
-import { mapsAt, millisecondsAt, numberAt, shownName, textAt } from "./json-access.js";
+import {
+  isTrueAt,
+  mapsAt,
+  millisecondsAt,
+  numberAt,
+  shownName,
+  textAt,
+  valueAt,
+} from "./json-access.js";
 
 /** The breaker of a cluster that says nothing. Source: CircuitBreakers.Thresholds.max_requests. */
 const defaultRequestsMax = 1_024;
@@ -149,4 +157,19 @@ function checkPriorities(
       return [{ kind: "finding", id, severity: "warning", seen }];
     });
   return findingsOr(findings, { id, seen: "priority headers of strangers are removed first" });
+}
+
+/** Whether a runtime guard is on: as /runtime says, or as a static layer sets it. */
+function isGuardSet({ runtime, dump }: DoctorInput, guard: string): boolean {
+  const final = valueAt(runtime, "entries", guard, "final_value");
+  if (final !== undefined) return final === "true" || final === true;
+  const layers = mapsAt(dump.bootstrap, "layered_runtime", "layers");
+  return layers.some((layer) => isSetIn(valueAt(layer, "static_layer"), guard));
+}
+
+/** A layer has its keys whole, or nested at their dots. */
+function isSetIn(layer: PlainValue | undefined, guard: string): boolean {
+  if (!isPlainMap(layer)) return false;
+  if (isTrueAt(layer, guard)) return true;
+  return isTrueAt(layer, ...guard.split("."));
 }

@@ -4,6 +4,7 @@ import {
   type PlainMap,
   type PlainValue,
 } from "../generate/base/plain-tree.js";
+import { dropEmpty } from "../generate/check/check-text.js";
 import { visibleText } from "../policy/problems/problem.js";
 
 /** A text of JSON as plain values, or why it is none. */
@@ -24,10 +25,6 @@ export function parsePlain(text: string): ReadPlain {
 
 function unreadable(why: string): ReadPlain {
   return { kind: "unreadable", why };
-}
-
-function dropEmpty(_: string, value: unknown): unknown {
-  return value ?? undefined;
 }
 
 /** Where, as far as the parser says; it quotes the text too, which no message should. */

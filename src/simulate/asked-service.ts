@@ -10,7 +10,6 @@ import type {
   ServiceDescriptor,
   ServicePolicy,
 } from "../policy/services/service-policy.js";
-import { KnownTexts, type TextPair } from "./known-texts.js";
 import type { LoggedRequest, WantedFacts } from "./logged-request.js";
 
 /** Descriptors that are kept with what they match, of all services together. */
@@ -174,7 +173,7 @@ interface DescriptorSourceParts {
 class DescriptorSource {
   readonly #asking: AskingService;
   readonly #trial: PolicySimulator;
-  readonly #known: KnownTexts<AskedDescriptor>;
+  readonly #known: GenerationalMap<string, AskedDescriptor>;
   /** The headers that it reads, by their places in requests. */
   readonly #headers: readonly { readonly name: string; readonly place: number }[];
   readonly #isOfAddress: boolean;
@@ -182,7 +181,7 @@ class DescriptorSource {
   constructor({ asking, descriptor, wanted, trial, keptMax }: DescriptorSourceParts) {
     this.#asking = asking;
     this.#trial = trial;
-    this.#known = new KnownTexts(keptMax);
+    this.#known = new GenerationalMap(keptMax);
     const names = new Set(descriptor.parts.flatMap(headersOf));
     this.#headers = [...names].map((name) => ({ name, place: wanted.headers.indexOf(name) }));
     this.#isOfAddress = descriptor.parts.some(isOfAddress);
@@ -200,22 +199,19 @@ class DescriptorSource {
     // As they were cut from a line, they would hold on to all of it.
     const own = { ...request, headers: headers.map(ownText), address: ownText(address) };
     const asked = this.#make(own);
-    this.#known.add(this.#read(own), asked);
+    this.#known.set(ownText(read), asked);
     return asked;
   }
 
   /** All that it reads; where that is one text, as of most descriptors, no other one is made. */
-  #read({ headers, address }: LoggedRequest): TextPair {
-    let first: string | undefined;
-    let last = this.#isOfAddress ? address : undefined;
+  #read({ headers, address }: LoggedRequest): string {
+    let all = this.#isOfAddress ? address : undefined;
     for (const { place } of this.#headers) {
+      const said = headers[place] ?? "";
       // The length says where a text ends, so that no others make the same.
-      if (last !== undefined) {
-        first = first === undefined ? last : `${first.length} ${first}${last}`;
-      }
-      last = headers[place] ?? "";
+      all = all === undefined ? said : `${all.length} ${all}${said}`;
     }
-    return { first: first ?? "", last: last ?? "" };
+    return all ?? "";
   }
 
   #make({ headers, address, timeUs }: LoggedRequest): AskedDescriptor {

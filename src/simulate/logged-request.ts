@@ -1,5 +1,4 @@
 import { parseSourceAddress } from "../policy/text/network.js";
-import type { LogLine } from "./log-line.js";
 
 /** What is read of a line beside its time, its host, and whether it was limited. */
 export interface WantedFacts {
@@ -23,7 +22,7 @@ export interface LoggedRequest {
 }
 
 /** Reads lines of one kind of log; undefined for one that is none. */
-export type LineReader = (line: LogLine) => LoggedRequest | undefined;
+export type LineReader = (line: string) => LoggedRequest | undefined;
 
 /** What Envoy writes where there is nothing. */
 const absent = "-";

@@ -1,6 +1,4 @@
-import { JsonFields } from "./json-fields.js";
-import { CsvFields, type LineFields, splitCsv } from "./line-fields.js";
-import { LogTimes } from "./log-times.js";
+import { parseTimestampUs } from "../core/base/timestamp.js";
 import {
   callerAddress,
   isLimited,
@@ -46,77 +44,50 @@ export interface NamedLogOptions {
   readonly renamed: ReadonlyMap<string, string>;
 }
 
-/** Where each wanted thing may stand in a line; the first place that says it counts. */
-interface Places {
-  readonly time: readonly number[];
-  readonly flags: readonly number[];
-  readonly authority: readonly number[];
-  readonly remoteAddress: readonly number[];
-  readonly forwardedFor: readonly number[];
-  readonly headers: readonly (readonly number[])[];
-}
+/** What a line says under a name; undefined: nothing. */
+type Fields = (name: string) => string | undefined;
 
-const nowhere: readonly number[] = [];
+/** The fields of a line; undefined for one that has none. */
+type ReadFields = (line: string) => Fields | undefined;
 
-function placesOf({ wanted, renamed }: NamedLogOptions, names: FieldNames): Places {
-  const ownOr = (name: string, usual: readonly string[]): readonly number[] => {
+/** The names under which each wanted thing may stand; the first one that says it counts. */
+function namesOf({ wanted, renamed }: NamedLogOptions) {
+  const ownOr = (name: string, usual: readonly string[]): readonly string[] => {
     // A pseudo-header is a part as well: `:path` is `path`.
     const own = renamed.get(name) ?? renamed.get(`:${name}`);
-    return names.placesOf(own === undefined ? usual : [own]);
+    return own === undefined ? usual : [own];
   };
-  const placesOfPart = (part: PartName) => ownOr(part, defaultNames[part]);
+  const namesOfPart = (part: PartName) => ownOr(part, defaultNames[part]);
   const isAddressWanted = wanted.address === "wanted";
   return {
-    time: placesOfPart("time"),
-    flags: placesOfPart("flags"),
-    authority: placesOfPart("authority"),
-    remoteAddress: isAddressWanted ? placesOfPart("remote-address") : nowhere,
-    forwardedFor: isAddressWanted ? placesOfPart("x-forwarded-for") : nowhere,
+    time: namesOfPart("time"),
+    flags: namesOfPart("flags"),
+    authority: namesOfPart("authority"),
+    remoteAddress: isAddressWanted ? namesOfPart("remote-address") : [],
+    forwardedFor: isAddressWanted ? namesOfPart("x-forwarded-for") : [],
     headers: wanted.headers.map((header) => {
       const part = headerParts.get(header);
-      if (part !== undefined) return placesOfPart(part);
-      if (header.startsWith(":")) return nowhere;
+      if (part !== undefined) return namesOfPart(part);
+      if (header.startsWith(":")) return [];
       return ownOr(header, [header, header.replaceAll("-", "_"), `req_${header}`]);
     }),
   };
 }
 
-/** Asks for fields by what they may be called. */
-class FieldNames {
-  readonly #placesByName = new Map<string, number>();
+function createReader(options: NamedLogOptions, readFields: ReadFields): LineReader {
+  const { time, flags, authority, remoteAddress, forwardedFor, headers } = namesOf(options);
 
-  /** All names that were asked for, by their places. */
-  get names(): readonly string[] {
-    return [...this.#placesByName.keys()];
-  }
-
-  placesOf(names: readonly string[]): readonly number[] {
-    return names.map((name) => {
-      const place = this.#placesByName.get(name) ?? this.#placesByName.size;
-      this.#placesByName.set(name, place);
-      return place;
-    });
-  }
-}
-
-function createReader(
-  options: NamedLogOptions,
-  createFields: (names: readonly string[]) => LineFields,
-): LineReader {
-  const names = new FieldNames();
-  const { time, flags, authority, remoteAddress, forwardedFor, headers } = placesOf(options, names);
-  const fields = createFields(names.names);
-  const times = new LogTimes();
-  const read = (places: readonly number[]): string => {
-    for (const place of places) {
-      const value = fields.value(place);
-      if (value !== undefined && saidText(value) !== "") return value;
-    }
-    return "";
-  };
   return (line): LoggedRequest | undefined => {
-    if (!fields.take(line)) return undefined;
-    const timeUs = times.read(read(time));
+    const fields = readFields(line);
+    if (fields === undefined) return undefined;
+    const read = (names: readonly string[]): string => {
+      for (const name of names) {
+        const value = fields(name);
+        if (value !== undefined && saidText(value) !== "") return value;
+      }
+      return "";
+    };
+    const timeUs = parseTimestampUs(read(time));
     if (timeUs === undefined) return undefined;
     const remote = read(remoteAddress);
     return {
@@ -134,7 +105,28 @@ function createReader(
  * Envoy Gateway's defaults, headers by their own names, also with `_` for `-`.
  */
 export function createJsonReader(options: NamedLogOptions): LineReader {
-  return createReader(options, (names) => new JsonFields(names));
+  return createReader(options, (line) => {
+    const object = parseObject(line);
+    return object === undefined ? undefined : (name) => plainText(object[name]);
+  });
+}
+
+function parseObject(line: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What objects inherit is neither text nor number, so it passes for nothing here. */
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
+
+function plainText(value: unknown): string | undefined {
+  return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
 }
 
 /**
@@ -144,6 +136,22 @@ export function createJsonReader(options: NamedLogOptions): LineReader {
 export function createCsvReader(titles: string, options: NamedLogOptions): LineReader | undefined {
   const ownTime = options.renamed.get("time");
   const times = ownTime === undefined ? timeFields : [ownTime];
-  if (!splitCsv(titles).some((title) => times.includes(title.trim()))) return undefined;
-  return createReader(options, (names) => new CsvFields(titles, names));
+  const columns = new Map(splitCsv(titles).map((title, column) => [title.trim(), column]));
+  if (!times.some((name) => columns.has(name))) return undefined;
+  return createReader(options, (line) => {
+    const cells = splitCsv(line);
+    return (name) => cells[columns.get(name) ?? cells.length];
+  });
+}
+
+/** The cells of a line; a cell in quotes may hold commas, and quotes twice. Source: RFC 4180. */
+export function splitCsv(line: string): readonly string[] {
+  if (!line.includes('"')) return line.split(",");
+  const cells: string[] = [];
+  const cell = /(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/gy;
+  for (let match = cell.exec(line); match !== null; match = cell.exec(line)) {
+    cells.push(match[1]?.replaceAll('""', '"') ?? match[2] ?? "");
+    if (cell.lastIndex >= line.length) break;
+  }
+  return cells;
 }

@@ -96,8 +96,7 @@ export async function measureControlPort(order: ControlPortOrder): Promise<Contr
     await writeFile(policyFile, policyOf(order));
     const { nodeOptions } = order;
     const controlPort = await freePort();
-    const options = { policyFile, transport: "native", nodeOptions, controlPort } as const;
-    const headgate = await startHeadgate(options);
+    const headgate = await startHeadgate({ policyFile, nodeOptions, controlPort });
     stage.atEnd(() => headgate.stop());
     const look = async (): Promise<Look> => {
       const { body } = await http.send({ port: headgate.httpPort, path: "/metrics" });

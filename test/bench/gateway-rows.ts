@@ -8,8 +8,8 @@ import type { GatewayRow } from "./row.js";
 import { type MeasuredLoad, measureLoad } from "./run-load.js";
 import { benchPolicy, type RowsOrder, rowNames } from "./server-rows.js";
 import {
-  type BenchTransport,
   type HeadgateServerOptions,
+  startEmptyServer,
   startHeadgate,
   startScript,
 } from "./servers.js";
@@ -17,7 +17,8 @@ import {
 /** What a row puts in front of Envoy, behind it and beside it. */
 interface GatewayScenario {
   readonly name: string;
-  readonly transport: BenchTransport;
+  /** Whom Envoy asks: Headgate, or the library answering the same bytes to everything. */
+  readonly asked: "headgate" | "floor";
   readonly load: Pick<LoadOrder, "calls" | "connectionCount" | "pace">;
   /** Filters behind the one that asks. */
   readonly filtersAfter?: readonly Json[];
@@ -57,15 +58,15 @@ const asking = manyClients(users.map((user) => `${host}\r\nx-user: ${user}`));
 /** What most gateways are: clients of HTTP/1.1, and an upstream. */
 const defaultScenarios: readonly GatewayScenario[] = [
   // Without its header a request has no descriptor, so nobody is asked about it.
-  { name: rowNames.gatewayUnasked, transport: "native", load: manyClients([host]) },
-  { name: rowNames.gatewayFloor, transport: "grpc-js", load: asking },
-  { name: rowNames.gatewayNative, transport: "native", load: asking },
+  { name: rowNames.gatewayUnasked, asked: "headgate", load: manyClients([host]) },
+  { name: rowNames.gatewayFloor, asked: "floor", load: asking },
+  { name: rowNames.gatewayNative, asked: "headgate", load: asking },
 ];
 
 /** Envoy and whom it asks, with as little as can be around them. */
 const bareScenarios: readonly GatewayScenario[] = [
-  { name: rowNames.filterFloor, transport: "grpc-js", load: fewClients, filtersAfter },
-  { name: rowNames.filterNative, transport: "native", load: fewClients, filtersAfter },
+  { name: rowNames.filterFloor, asked: "floor", load: fewClients, filtersAfter },
+  { name: rowNames.filterNative, asked: "headgate", load: fewClients, filtersAfter },
 ];
 
 const warmUpMs = 1_000;
@@ -123,10 +124,12 @@ interface Gateway {
 async function startGateway(
   stage: Stage,
   scenario: GatewayScenario,
-  { policyFile, nodeOptions }: Omit<HeadgateServerOptions, "transport">,
+  { policyFile, nodeOptions }: HeadgateServerOptions,
 ): Promise<Gateway> {
-  const { transport } = scenario;
-  const headgate = await startHeadgate({ policyFile, transport, nodeOptions });
+  const headgate =
+    scenario.asked === "headgate"
+      ? await startHeadgate({ policyFile, nodeOptions })
+      : await startEmptyServer({ transport: "grpc-js", nodeOptions });
   stage.atEnd(() => headgate.stop());
   const upstream = await startScript("./upstream-server.ts", []);
   stage.atEnd(() => upstream.stop());

@@ -42,9 +42,9 @@ export const rowNames = {
   steadyMemoryNative: "steady, memory, 20,000 keys, native",
   steadyRedisNative: "steady, Redis, 20,000 keys, native",
   gatewayUnasked: "through Envoy, nobody asked",
-  gatewayFloor: "through Envoy, memory, 1,000 keys, grpc-js",
+  gatewayFloor: "through Envoy, 1,000 keys, empty @grpc/grpc-js server",
   gatewayNative: "through Envoy, memory, 1,000 keys, native",
-  filterFloor: "through Envoy, HTTP/2, no upstream, grpc-js",
+  filterFloor: "through Envoy, HTTP/2, no upstream, empty @grpc/grpc-js server",
   filterNative: "through Envoy, HTTP/2, no upstream, native",
 } as const;
 
@@ -89,17 +89,14 @@ function callScenarios(parts: Parts): readonly Scenario[] {
   return [
     { name: rowNames.floor, ...empty("grpc-js"), load: defaultLoad },
     { name: rowNames.emptyNative, ...empty("native"), load: defaultLoad },
-    ...transports.flatMap((transport) => {
-      const stores = [memoryStore(parts, transport), redisStore(parts, transport)];
-      return stores.flatMap(({ label, ...store }) =>
-        [hotKey, manyKeys].map(({ label: keys, calls }) => ({
-          name: `${label}, ${keys}, ${transport}`,
-          calls,
-          ...store,
-          load: defaultLoad,
-        })),
-      );
-    }),
+    ...[memoryStore(parts), redisStore(parts)].flatMap(({ label, ...store }) =>
+      [hotKey, manyKeys].map(({ label: keys, calls }) => ({
+        name: `${label}, ${keys}, native`,
+        calls,
+        ...store,
+        load: defaultLoad,
+      })),
+    ),
     // What batches buy, and what is left without them.
     ...[1, 8].flatMap((inFlightPerConnection) =>
       transports.map((transport) => ({
@@ -114,17 +111,14 @@ function callScenarios(parts: Parts): readonly Scenario[] {
 /** Headgate with one store. */
 type StoreParts = Pick<Scenario, "start" | "redisPid"> & { readonly label: string };
 
-function memoryStore({ policyFile, nodeOptions }: Parts, transport: BenchTransport): StoreParts {
-  const start = (): Promise<BenchServer> => startHeadgate({ policyFile, transport, nodeOptions });
+function memoryStore({ policyFile, nodeOptions }: Parts): StoreParts {
+  const start = (): Promise<BenchServer> => startHeadgate({ policyFile, nodeOptions });
   return { label: "memory", start };
 }
 
-function redisStore(
-  { policyFile, nodeOptions, redis }: Parts,
-  transport: BenchTransport,
-): StoreParts {
+function redisStore({ policyFile, nodeOptions, redis }: Parts): StoreParts {
   const start = (): Promise<BenchServer> =>
-    startHeadgate({ policyFile, transport, nodeOptions, redisPort: redis.port });
+    startHeadgate({ policyFile, nodeOptions, redisPort: redis.port });
   return { label: "Redis", start, redisPid: redis.pid };
 }
 
@@ -154,8 +148,8 @@ async function measureSteady(
   const scenarios = [
     { name: rowNames.steadyFloor, ...empty("grpc-js") },
     { name: rowNames.steadyEmptyNative, ...empty("native") },
-    { name: rowNames.steadyMemoryNative, calls: manyKeys.calls, ...memoryStore(parts, "native") },
-    { name: rowNames.steadyRedisNative, calls: manyKeys.calls, ...redisStore(parts, "native") },
+    { name: rowNames.steadyMemoryNative, calls: manyKeys.calls, ...memoryStore(parts) },
+    { name: rowNames.steadyRedisNative, calls: manyKeys.calls, ...redisStore(parts) },
   ].filter(({ name }) => name.includes(order.only));
   if (scenarios.length === 0) return undefined;
   const saturated =

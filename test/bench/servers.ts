@@ -56,7 +56,7 @@ export async function startScript(
 }
 
 /** How Headgate is started. */
-export interface HeadgateServerOptions extends ServerOptions {
+export interface HeadgateServerOptions extends Omit<ServerOptions, "transport"> {
   readonly policyFile: string;
   readonly redisPort?: number;
   /** Where Envoys are told and tell; absent: nowhere. */
@@ -71,7 +71,6 @@ export interface HeadgateServer extends BenchServer {
 /** The built service as a user runs it, with the embedded store or with Redis. */
 export async function startHeadgate({
   policyFile,
-  transport,
   nodeOptions,
   redisPort,
   controlPort,
@@ -88,7 +87,6 @@ export async function startHeadgate({
       GRPC_HOST: "127.0.0.1",
       GRPC_PORT: String(port),
       LOG_LEVEL: "warn",
-      HEADGATE_TRANSPORT: transport,
       ...(redisPort === undefined ? {} : { REDIS_URL: `127.0.0.1:${redisPort}` }),
       ...(controlPort === undefined ? {} : { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}` }),
     },

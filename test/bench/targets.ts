@@ -63,7 +63,7 @@ export function compare({ servers, gateways }: ComparedRows): readonly Compariso
       }),
     ),
     pair(gateways, [rowNames.gatewayNative, rowNames.gatewayFloor], {
-      what: "through Envoy, native: of @grpc/grpc-js's requests a second",
+      what: "through Envoy, native: of the empty @grpc/grpc-js server's requests a second",
       target: "at least 1.8",
       measure: ratePart,
     }),

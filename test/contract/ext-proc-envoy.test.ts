@@ -10,7 +10,7 @@ import { httpFilter, type Json } from "../support/envoy-config.js";
 import { DoorKeeper, plainTerms } from "../support/ext-proc.js";
 import { type HttpAsk, HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
-import { type TransportName, transportNames, useTransports } from "../support/transports.js";
+import { useTransports } from "../support/transports.js";
 import { startUpstream } from "../support/upstream.js";
 import { waitFor } from "../support/wait.js";
 
@@ -53,7 +53,6 @@ const answering = [
 
 /** A real Envoy whose requests a test's keeper decides. */
 async function start(
-  name: TransportName,
   decide: ConstructorParameters<typeof DoorKeeper>[0],
   { upstreamPort, filtersFirst = [], ...extProc }: StartOptions = {},
 ) {
@@ -61,7 +60,7 @@ async function start(
   const counts = new ExchangeCounts();
   const codec = new ExtProcCodec(keeper);
   const service = createExternalProcessorService({ admission: keeper, codec, counts });
-  const running = await transports.startServices(name, [service]);
+  const running = await transports.startServices([service]);
   const upstream = await startUpstream(stage);
   const envoy = await Envoy.start(stage, {
     upstreamPort: upstreamPort ?? upstream.port,
@@ -77,9 +76,9 @@ async function start(
   return { envoy, keeper, counts, upstream, running, send, ends };
 }
 
-describe.each(transportNames)("a real Envoy over %s", { timeout: 60_000 }, (name) => {
+describe("a real Envoy", { timeout: 60_000 }, () => {
   it("lets requests through, and says when each is over", async () => {
-    const { send, keeper, counts, ends } = await start(name, (_request, call) =>
+    const { send, keeper, counts, ends } = await start((_request, call) =>
       call.admitted({ ...plainTerms, setHeaders: [{ name: "x-reply-tokens", value: "7" }] }),
     );
     const answer = await send({ path: "/cart", headers: { "x-name": "anna" } });
@@ -96,7 +95,7 @@ describe.each(transportNames)("a real Envoy over %s", { timeout: 60_000 }, (name
   });
 
   it("answers a refusal by itself: to a GET with a body, to a HEAD without", async () => {
-    const { send, upstream } = await start(name, ({ headers }, call) =>
+    const { send, upstream } = await start(({ headers }, call) =>
       call.refused({
         status: 429,
         grpcStatus: undefined,
@@ -117,7 +116,7 @@ describe.each(transportNames)("a real Envoy over %s", { timeout: 60_000 }, (name
   });
 
   it("waits as long as it is told, beyond its message time-out", async () => {
-    const { send, keeper, ends } = await start(name, (_request, call) => call.waiting(8_000), {
+    const { send, keeper, ends } = await start((_request, call) => call.waiting(8_000), {
       message_timeout: "0.3s",
     });
     const answer = send();
@@ -130,9 +129,7 @@ describe.each(transportNames)("a real Envoy over %s", { timeout: 60_000 }, (name
   });
 
   it("tells when a caller leaves the queue", async () => {
-    const { envoy, keeper, ends, counts } = await start(name, (_request, call) =>
-      call.waiting(8_000),
-    );
+    const { envoy, keeper, ends, counts } = await start((_request, call) => call.waiting(8_000));
     const http = new HttpClient();
     const answer = http.send({ port: envoy.port }).catch(() => "left");
     await waitFor("it waits", () => keeper.asked.length === 1);
@@ -144,14 +141,10 @@ describe.each(transportNames)("a real Envoy over %s", { timeout: 60_000 }, (name
   });
 
   it("is told everything and asks nothing where it only observes", async () => {
-    const { send, keeper, ends } = await start(
-      name,
-      (_request, call) => call.admitted(plainTerms),
-      {
-        observability_mode: true,
-        deferred_close_timeout: "0.1s",
-      },
-    );
+    const { send, keeper, ends } = await start((_request, call) => call.admitted(plainTerms), {
+      observability_mode: true,
+      deferred_close_timeout: "0.1s",
+    });
     expect((await send()).status).toBe(200);
     await waitFor("the exchange is over", () => ends().length === 1);
     expect(keeper.asked[0]?.request.isObserved).toBe(true);
@@ -160,7 +153,7 @@ describe.each(transportNames)("a real Envoy over %s", { timeout: 60_000 }, (name
   });
 
   it("sends no more of an exchange whose stream we end with the answer", async () => {
-    const { send, ends, counts } = await start(name, (_request, call) =>
+    const { send, ends, counts } = await start((_request, call) =>
       call.admitted({ ...plainTerms, isFollowed: false }),
     );
     expect((await send()).status).toBe(200);
@@ -170,7 +163,6 @@ describe.each(transportNames)("a real Envoy over %s", { timeout: 60_000 }, (name
 
   it("sends response headers of the exchanges that we ask for", async () => {
     const { send, ends, counts } = await start(
-      name,
       ({ headers }, call) =>
         call.admitted({
           ...plainTerms,
@@ -197,7 +189,7 @@ describe.each(transportNames)("a real Envoy over %s", { timeout: 60_000 }, (name
     const { port } = server.address() as AddressInfo;
     const decide = (_request: unknown, call: AdmissionCall): void =>
       call.admitted({ ...plainTerms, responseHeaders: "send" });
-    const { send, keeper, counts } = await start(name, decide, {
+    const { send, keeper, counts } = await start(decide, {
       upstreamPort: port,
       processing_mode: { response_header_mode: "SKIP", response_trailer_mode: "SEND" },
     });
@@ -221,7 +213,6 @@ describe.each(transportNames)("a real Envoy over %s", { timeout: 60_000 }, (name
     "takes it quietly when $what answers first",
     async ({ filter, ask, status }) => {
       const { envoy, send, ends, counts, keeper, running } = await start(
-        name,
         (_request, call) => call.admitted(plainTerms),
         { filtersFirst: [filter] },
       );
@@ -239,7 +230,7 @@ describe.each(transportNames)("a real Envoy over %s", { timeout: 60_000 }, (name
   );
 
   it("serves 2,000 requests on one connection without a reset or an error", async () => {
-    const { envoy, send, ends, running } = await start(name, (_request, call) =>
+    const { envoy, send, ends, running } = await start((_request, call) =>
       call.admitted(plainTerms),
     );
     const statuses = new Set<number>();

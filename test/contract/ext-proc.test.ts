@@ -13,17 +13,17 @@ import {
   requestHeaders,
   responseHeaders,
 } from "../support/ext-proc.js";
-import { type TransportName, transportNames, useTransports } from "../support/transports.js";
+import { useTransports } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const transports = useTransports();
 
-async function start(name: TransportName, decide: ConstructorParameters<typeof DoorKeeper>[0]) {
+async function start(decide: ConstructorParameters<typeof DoorKeeper>[0]) {
   const keeper = new DoorKeeper(decide);
   const counts = new ExchangeCounts();
   const codec = new ExtProcCodec(keeper);
   const service = createExternalProcessorService({ admission: keeper, codec, counts });
-  const running = await transports.startServices(name, [service]);
+  const running = await transports.startServices([service]);
   return { running, keeper, counts };
 }
 
@@ -31,9 +31,9 @@ const bodyFirst = { request: { case: "responseBody" as const, value: { body: Buf
 
 const admit = (_request: unknown, call: AdmissionCall): void => call.admitted(plainTerms);
 
-describe.each(transportNames)("ext_proc over %s", (name) => {
+describe("ext_proc", () => {
   it("lets a request in, and gives its place back when the response is over", async () => {
-    const { running, keeper, counts } = await start(name, (_request, call) =>
+    const { running, keeper, counts } = await start((_request, call) =>
       call.admitted({
         ...plainTerms,
         setHeaders: [{ name: "x-class", value: "high" }],
@@ -78,7 +78,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
   });
 
   it("answers a refusal in its own words and ends the stream", async () => {
-    const { running, keeper } = await start(name, (_request, call) =>
+    const { running, keeper } = await start((_request, call) =>
       call.refused({
         status: 429,
         grpcStatus: 8,
@@ -108,7 +108,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
   });
 
   it("lets a request wait, and tells who decides when its caller leaves", async () => {
-    const { running, keeper } = await start(name, (_request, call) => call.waiting(2_500));
+    const { running, keeper } = await start((_request, call) => call.waiting(2_500));
     const exchange = openExchange(running);
     exchange.send(requestHeaders());
     const [first] = await exchange.answered(1);
@@ -126,7 +126,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
   });
 
   it("lets it in after the wait", async () => {
-    const { running, keeper } = await start(name, (_request, call) => call.waiting(2_500));
+    const { running, keeper } = await start((_request, call) => call.waiting(2_500));
     const exchange = openExchange(running);
     exchange.send(requestHeaders());
     await exchange.answered(1);
@@ -141,7 +141,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
   });
 
   it("answers nothing where Envoy only lets it observe", async () => {
-    const { running, keeper } = await start(name, admit);
+    const { running, keeper } = await start(admit);
     const exchange = openExchange(running);
     exchange.send({ ...requestHeaders(), observabilityMode: true });
     exchange.send({ ...responseHeaders(), observabilityMode: true });
@@ -157,7 +157,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
     { what: "a message without a part", send: Buffer.alloc(0), code: 3, fault: "unknown" },
     { what: "a body first", send: bodyFirst, code: 9, fault: "noRequestHeaders" },
   ] as const)("ends the stream with $code for $what", async ({ send, code, fault }) => {
-    const { running, keeper, counts } = await start(name, admit);
+    const { running, keeper, counts } = await start(admit);
     const exchange = openExchange(running);
     exchange.send(send);
     expect(await exchange.over()).toMatchObject({ code });
@@ -168,7 +168,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
 
   // RESOURCE_EXHAUSTED let the request pass every limit of an Envoy that fails open.
   it("refuses a request whose header fields are larger than are read", async () => {
-    const { running, keeper, counts } = await start(name, admit);
+    const { running, keeper, counts } = await start(admit);
     const exchange = openExchange(running);
     exchange.send(requestHeaders({ ":path": "/", "x-large": "a".repeat(messageBytesMax) }));
     expect(await exchange.over()).toMatchObject({ code: 0 });
@@ -189,7 +189,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
   });
 
   it("ends a stream well whose request was let in, and gives its place back", async () => {
-    const { running, keeper, counts } = await start(name, admit);
+    const { running, keeper, counts } = await start(admit);
     const exchange = openExchange(running);
     exchange.send(requestHeaders());
     await exchange.answered(1);
@@ -199,7 +199,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
   });
 
   it("lets an answer pass that was made before it was asked, and counts it", async () => {
-    const { running, keeper, counts } = await start(name, admit);
+    const { running, keeper, counts } = await start(admit);
     const exchange = openExchange(running);
     exchange.send(responseHeaders({ ":status": "429" }));
     expect(await exchange.answered(1)).toMatchObject([{ response: { case: "responseHeaders" } }]);
@@ -212,7 +212,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
   });
 
   it("gives the place back of an exchange that breaks the protocol", async () => {
-    const { running, keeper, counts } = await start(name, admit);
+    const { running, keeper, counts } = await start(admit);
     const exchange = openExchange(running);
     exchange.send(requestHeaders());
     await exchange.answered(1);
@@ -225,7 +225,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
   });
 
   it("fails the stream, and no other, where who decides has a fault", async () => {
-    const { running, counts } = await start(name, (request, call) => {
+    const { running, counts } = await start((request, call) => {
       if (request.headers.get("x-name") === "bad") throw new TypeError("secret-58");
       call.admitted(plainTerms);
     });
@@ -242,7 +242,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
   });
 
   it("holds 10,000 exchanges, and gives all places back when callers vanish", async () => {
-    const { running, keeper, counts } = await start(name, admit);
+    const { running, keeper, counts } = await start(admit);
     const sessions: ClientHttp2Session[] = [];
     for (let i = 0; i < 10; i += 1) sessions.push((await transports.openRaw(running)).session);
     for (const session of sessions) {
@@ -256,7 +256,7 @@ describe.each(transportNames)("ext_proc over %s", (name) => {
   }, 90_000);
 
   it("ends the stream with the answer where nobody needs to know how it ends", async () => {
-    const { running, keeper, counts } = await start(name, (_request, call) =>
+    const { running, keeper, counts } = await start((_request, call) =>
       call.admitted({ ...plainTerms, isFollowed: false }),
     );
     const exchange = openExchange(running);

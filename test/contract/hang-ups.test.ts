@@ -85,8 +85,6 @@ interface Row {
 
 const grpc = "application/grpc";
 const tail = { port: "admin", path: tailPath, isServerStream: true } as const;
-const native = { HEADGATE_TRANSPORT: "native" };
-const grpcJs = { HEADGATE_TRANSPORT: "grpc-js" };
 const process = {
   port: "grpc",
   path: processPath,
@@ -130,12 +128,9 @@ const rows: readonly Row[] = [
     message: tailBytes,
     isHttp1: true,
   },
-  { stream: "ext_proc, native", ...process, env: native },
-  { stream: "ext_proc, grpc-js", ...process, env: grpcJs },
-  { stream: "health, native", ...watch, env: native },
-  { stream: "health, grpc-js", ...watch, env: grpcJs },
-  { stream: "reflection, native", ...reflect, env: { ...native, HEADGATE_REFLECTION: "true" } },
-  { stream: "reflection, grpc-js", ...reflect, env: { ...grpcJs, HEADGATE_REFLECTION: "true" } },
+  { stream: "ext_proc", ...process },
+  { stream: "health", ...watch },
+  { stream: "reflection", ...reflect, env: { HEADGATE_REFLECTION: "true" } },
   {
     stream: "ADS",
     ...control,

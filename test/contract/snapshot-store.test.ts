@@ -79,9 +79,9 @@ describe.each(enginesFor.behaviour)("reports and snapshots as they are stored in
       false,
     );
     expect(await snapshots.fetch()).toBeUndefined();
-    await store.control.set("none:{fleet}:snapshot", "what is this");
+    await store.control.set("none:{fleet}:sheet", "what is this");
     expect(await snapshots.fetch()).toBeUndefined();
-    await store.control.set("none:{fleet}:snapshot", "1 what is this\nsnapshot");
+    await store.control.set("none:{fleet}:sheet", "1 what is this\nsnapshot");
     await expect(snapshots.fetch()).rejects.toMatchObject({ code: "STORE_PROTOCOL" });
   });
 });

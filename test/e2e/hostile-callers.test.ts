@@ -9,7 +9,6 @@ import { HeadgateProcess } from "../support/headgate-process.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { firstSeed, seedsFirstName } from "../support/seeds.js";
 import { useStage } from "../support/stage.js";
-import { type TransportName, transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
@@ -175,20 +174,15 @@ const tracing = `tracing: ${JSON.stringify({
   },
 })}`;
 
-/** How Headgate is served, and what the listener has beside its limits. */
+/** What the listener has beside its limits. */
 interface ProxyOptions {
-  readonly transport?: TransportName;
   readonly listener?: Readonly<Record<string, string | number>>;
 }
 
 /** Headgate and a proxy of one policy, which traces. */
-async function startProxy(
-  inExtProc: string,
-  { transport = "native", listener = {} }: ProxyOptions = {},
-): Promise<Envoy> {
+async function startProxy(inExtProc: string, { listener = {} }: ProxyOptions = {}): Promise<Envoy> {
   const upstream = await startScriptedUpstream(stage);
-  const env = { HEADGATE_TRANSPORT: transport };
-  const headgate = await HeadgateProcess.prepare(stage, { policy: "", env });
+  const headgate = await HeadgateProcess.prepare(stage, { policy: "" });
   const { envoy, policy } = await startGeneratedEnvoy(stage, {
     more: limits,
     services: servicesAt(upstream.port, inExtProc),
@@ -217,10 +211,10 @@ const ways = [
 ] as const;
 
 describe("200 hostile requests through a generated proxy", () => {
-  it.each(ways.flatMap((way) => transportNames.map((transport) => ({ ...way, transport }))))(
-    `pass no limit of their sender's, by $way and $transport (${seedsFirstName}=${seed})`,
+  it.each(ways)(
+    `pass no limit of their sender's, by $way (${seedsFirstName}=${seed})`,
     async (row) => {
-      const envoy = await startProxy(row.more, { transport: row.transport });
+      const envoy = await startProxy(row.more);
       const errorsBefore = await envoy.stat(row.errors);
       const passed = new Map<string, number>();
       const counts = { passed: 0, refused: 0, other: 0 };

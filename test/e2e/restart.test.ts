@@ -12,7 +12,6 @@ import type { HostedHeadgate } from "../support/hosted-headgate.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import { type Stage, useStage } from "../support/stage.js";
 import { Traffic } from "../support/traffic.js";
-import { transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const policy = edgePolicy(`
@@ -107,14 +106,14 @@ describe("two Headgates on one Redis behind one Envoy", () => {
   });
 });
 
-describe.each(transportNames)("two Headgates by %s behind one Envoy", (name) => {
+describe("two Headgates behind one Envoy", () => {
   const stage = useStage("file");
   let gateway: Gateway<HostedHeadgate>;
 
   beforeAll(async () => {
     const redis = await startRedis(stage);
     const shared = redisEnv(redis.port);
-    const env = { ...shared, HEADGATE_TRANSPORT: name, ...drained, ...shortAges };
+    const env = { ...shared, ...drained, ...shortAges };
     gateway = await startHostedGateway(stage, {
       policy,
       descriptorKeys,

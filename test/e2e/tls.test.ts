@@ -13,7 +13,6 @@ import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { useStage } from "../support/stage.js";
 import { TlsFolder } from "../support/tls-folder.js";
 import { Traffic } from "../support/traffic.js";
-import { transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const policy = edgePolicy(`
@@ -59,11 +58,9 @@ function refused({ headgates }: Gateway<HostedHeadgate>, cause: string): Promise
   return headgates[0].metric("headgate_tls_refused_connections_total", { cause });
 }
 
-describe.each(transportNames)("Envoy with a certificate, in front of %s,", (name) => {
-  const transport = { HEADGATE_TRANSPORT: name };
-
+describe("Envoy with a certificate", () => {
   it("is answered over TLS", async () => {
-    const gateway = await start({ client }, { env: transport });
+    const gateway = await start({ client });
     const statuses = [];
     for (let i = 0; i < 2; i += 1) statuses.push(await statusOf(gateway.send({ narrow: "a" })));
     expect(statuses).toEqual(["200", "429"]);
@@ -76,7 +73,6 @@ describe.each(transportNames)("Envoy with a certificate, in front of %s,", (name
       { client },
       {
         env: {
-          ...transport,
           GRPC_MAX_CONNECTION_AGE: "300ms",
           GRPC_MAX_CONNECTION_AGE_GRACE: "10s",
           HEADGATE_DRAIN_DELAY_MS: "0",
@@ -107,7 +103,7 @@ describe.each(transportNames)("Envoy with a certificate, in front of %s,", (name
     const path = join(stage.folder, "grpc.sock");
     const gateway = await start(
       { client },
-      { env: { ...transport, GRPC_UDS: path }, envoy: { headgateSocket: path } },
+      { env: { GRPC_UDS: path }, envoy: { headgateSocket: path } },
     );
     expect(await statusOf(gateway.send({ narrow: "a" }))).toBe("200");
     expect(await statusOf(gateway.send({ narrow: "a" }))).toBe("429");

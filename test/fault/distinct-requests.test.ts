@@ -25,21 +25,15 @@ const policy = edgePolicy(
 );
 
 describe("requests that are all different, at a heap of 96 MB", () => {
-  it.each([
-    { transport: "native", store: "memory" },
-    { transport: "native", store: "redis" },
-    { transport: "grpc-js", store: "memory" },
-    { transport: "grpc-js", store: "redis" },
-  ] as const)(
-    "are all answered, and the process lives ($transport, $store)",
+  it.each([{ store: "memory" }, { store: "redis" }] as const)(
+    "are all answered, and the process lives ($store)",
     { timeout: 120_000 + sentMsMin },
-    async ({ transport, store }) => {
+    async ({ store }) => {
       const redis = store === "redis" ? await startRedis(stage) : undefined;
       const headgate = await HeadgateProcess.start(stage, {
         policy,
         env: {
           ...(redis === undefined ? {} : redisEnv(redis.port)),
-          HEADGATE_TRANSPORT: transport,
           HEADGATE_NEW_KEYS_PER_SECOND_MAX: "1000000",
           NODE_OPTIONS: "--max-old-space-size=96",
         },

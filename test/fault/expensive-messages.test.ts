@@ -10,7 +10,7 @@ import { framed } from "../support/recorded-stream.js";
 import { outcomeOf, type RlsClient, rlsPath } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
 import { Traffic } from "../support/traffic.js";
-import { grpcStatusOf, sendRaw, transportNames } from "../support/transports.js";
+import { grpcStatusOf, sendRaw } from "../support/transports.js";
 import { withheldTime } from "../support/withheld-time.js";
 
 const policy = edgePolicy(`
@@ -131,7 +131,7 @@ function sendPart(session: ClientHttp2Session, path: string, part: Buffer): Prom
   });
 }
 
-describe.each(transportNames)("at a heap of 96 MB, %s", (transport) => {
+describe("at a heap of 96 MB", () => {
   const stage = useStage("file");
   let headgate: HeadgateProcess;
   let client: RlsClient;
@@ -139,7 +139,7 @@ describe.each(transportNames)("at a heap of 96 MB, %s", (transport) => {
   beforeAll(async () => {
     headgate = await HeadgateProcess.start(stage, {
       policy,
-      env: { HEADGATE_TRANSPORT: transport, NODE_OPTIONS: "--max-old-space-size=96" },
+      env: { NODE_OPTIONS: "--max-old-space-size=96" },
     });
     client = startClient(stage, headgate);
   });

@@ -10,7 +10,6 @@ import { redisEnv, startRedis } from "../support/redis.js";
 import { outcomeOf, rlsPath } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
 import { TcpFaultProxy } from "../support/tcp-fault-proxy.js";
-import { transportNames } from "../support/transports.js";
 import { timingsEnv } from "../support/true-times.js";
 import { waitFor } from "../support/wait.js";
 
@@ -41,7 +40,7 @@ function distinctRequest(number: number): Uint8Array {
 }
 
 /** A heap of 96 MB before a Redis that answers too late: calls stay in work, all they hold too. */
-async function startBeforeSlowRedis(transport: string) {
+async function startBeforeSlowRedis() {
   const redis = await startRedis(stage);
   const random = new FakeRandom(1);
   const proxy = await TcpFaultProxy.start(stage, { targetPort: redis.port, random });
@@ -50,7 +49,6 @@ async function startBeforeSlowRedis(transport: string) {
     env: {
       ...redisEnv(proxy.port),
       ...timingsEnv({ redisSilenceMsMax: 60_000 }),
-      HEADGATE_TRANSPORT: transport,
       HEADGATE_STORE_BUDGET_MS: "10000",
       HEADGATE_NEW_KEYS_PER_SECOND_MAX: "1000000",
       NODE_OPTIONS: "--max-old-space-size=96",
@@ -59,9 +57,9 @@ async function startBeforeSlowRedis(transport: string) {
   return { headgate, proxy };
 }
 
-describe.each(transportNames)("a process whose memory fills (%s)", (transport) => {
+describe("a process whose memory fills", () => {
   it("works on what its heap bears, and answers the other calls by failure mode", async () => {
-    const { headgate, proxy } = await startBeforeSlowRedis(transport);
+    const { headgate, proxy } = await startBeforeSlowRedis();
     proxy.setFault({ kind: "slow", latencyMs: 30_000, jitterMs: 0 });
     const clients: FrameClient[] = [];
     for (let i = 0; i < connectionCount; i += 1) {
@@ -103,7 +101,7 @@ describe.each(transportNames)("a process whose memory fills (%s)", (transport) =
   it("reads nothing any more when it is full, and answers by failure mode", async () => {
     const headgate = await HeadgateProcess.start(stage, {
       policy,
-      env: { HEADGATE_TRANSPORT: transport, HEADGATE_MEMORY_BYTES_MAX: "1000000" },
+      env: { HEADGATE_MEMORY_BYTES_MAX: "1000000" },
     });
     const client = startClient(stage, headgate);
     const noMessage = Buffer.from([0xff]);

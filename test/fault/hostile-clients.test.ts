@@ -15,7 +15,6 @@ import { type AskedDescriptor, outcomeOf, type RlsClient, rlsPath } from "../sup
 import { firstSeed, seedsFirstName } from "../support/seeds.js";
 import { useStage } from "../support/stage.js";
 import { Traffic } from "../support/traffic.js";
-import { transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 import { withheldTime } from "../support/withheld-time.js";
 
@@ -112,7 +111,7 @@ const counted: readonly Counted[] = [
 /** Below the cap a client may leave as many calls unfinished as it likes. */
 const unharmed = { answered: 0, reset: 0, ended: 0, goaways: 0, isClosed: false };
 
-describe.each(transportNames)("%s", (transport) => {
+describe("a port that hostile clients reach", () => {
   const stage = useStage("file");
   let headgate: HeadgateProcess;
   let client: RlsClient;
@@ -120,7 +119,6 @@ describe.each(transportNames)("%s", (transport) => {
   beforeAll(async () => {
     headgate = await HeadgateProcess.start(stage, {
       policy,
-      env: { HEADGATE_TRANSPORT: transport },
     });
     client = startClient(stage, headgate);
   });

@@ -15,7 +15,6 @@ import { QuotaClient, type QuotaClientStream } from "../support/quota-client.js"
 import { redisEnv, startRedis } from "../support/redis.js";
 import { useStage } from "../support/stage.js";
 import { TlsFolder } from "../support/tls-folder.js";
-import { type TransportName, transportNames } from "../support/transports.js";
 import { waitFor, within } from "../support/wait.js";
 
 const limitHz = 100;
@@ -171,14 +170,10 @@ beforeAll(async () => {
   await files.write({ server, clientAuthority: authority.certificate });
 });
 
-async function start(
-  transport: TransportName,
-  env: Readonly<Record<string, string>> = {},
-  text = policy,
-) {
+async function start(env: Readonly<Record<string, string>> = {}, text = policy) {
   const headgate = await HostedHeadgate.start(stage, {
     policy: text,
-    env: { ...files.mutualEnv, HEADGATE_TRANSPORT: transport, ...env },
+    env: { ...files.mutualEnv, ...env },
   });
   const port = headgate.portOf("control");
   const closing = <C extends { close(): void }>(client: C): C => {
@@ -194,43 +189,40 @@ async function start(
 }
 
 // They wait for most of their time.
-it.concurrent.each(transportNames)(
-  "%s leaves an honest Envoy its share beside twenty streams of one that lies",
-  async (transport) => {
-    const { headgate, quotas } = await start(transport);
-    const demandHz = 30;
-    const honest = new HonestEnvoy(quotas(honestName).open("edge-1"), demandHz);
-    const isServed = (envoy: HonestEnvoy): boolean => {
-      envoy.report();
-      return envoy.toldHz > 0.9 * demandHz;
-    };
-    await waitFor("it has what it asks for", () => isServed(honest));
-    const liar = quotas(liarName);
-    const streams = Array.from({ length: 20 }, (_, i) => liar.open(`liar-${i}`));
-    const lie = { id: bucketOf("a"), allowed: 1_000_000, denied: 1_000_000, elapsedSeconds: 3_600 };
-    const told = new UnstalledReadings();
-    const seconds = { withinMs: 90_000, everyMs: 100 };
-    const lieOn = (): boolean => {
-      for (const stream of streams) stream.report("edge", [lie]);
-      honest.report();
-      told.add(honest.toldHz);
-      return told.values.length > 150;
-    };
-    await waitFor("they have told their lies for a while", lieOn, seconds);
-    expect(Math.min(...told.values)).toBeGreaterThan(0.9 * demandHz);
-    // And who comes only now has as much.
-    const late = new HonestEnvoy(quotas(lateName).open("edge-2"), demandHz);
-    await waitFor("who comes later has it", () => lieOn() && isServed(late), seconds);
-    const unusual = "headgate_quota_unusual_reports_total";
-    expect(await headgate.metric(unusual, { reason: "unassigned" })).toBeGreaterThan(0);
-    expect(await headgate.metric(unusual, { reason: "too_much" })).toBeGreaterThan(0);
-    expect(await headgate.metric("headgate_internal_errors_total")).toBe(0);
-  },
-);
+it.concurrent("leaves an honest Envoy its share beside twenty streams of a liar", async () => {
+  const { headgate, quotas } = await start();
+  const demandHz = 30;
+  const honest = new HonestEnvoy(quotas(honestName).open("edge-1"), demandHz);
+  const isServed = (envoy: HonestEnvoy): boolean => {
+    envoy.report();
+    return envoy.toldHz > 0.9 * demandHz;
+  };
+  await waitFor("it has what it asks for", () => isServed(honest));
+  const liar = quotas(liarName);
+  const streams = Array.from({ length: 20 }, (_, i) => liar.open(`liar-${i}`));
+  const lie = { id: bucketOf("a"), allowed: 1_000_000, denied: 1_000_000, elapsedSeconds: 3_600 };
+  const told = new UnstalledReadings();
+  const seconds = { withinMs: 90_000, everyMs: 100 };
+  const lieOn = (): boolean => {
+    for (const stream of streams) stream.report("edge", [lie]);
+    honest.report();
+    told.add(honest.toldHz);
+    return told.values.length > 150;
+  };
+  await waitFor("they have told their lies for a while", lieOn, seconds);
+  expect(Math.min(...told.values)).toBeGreaterThan(0.9 * demandHz);
+  // And who comes only now has as much.
+  const late = new HonestEnvoy(quotas(lateName).open("edge-2"), demandHz);
+  await waitFor("who comes later has it", () => lieOn() && isServed(late), seconds);
+  const unusual = "headgate_quota_unusual_reports_total";
+  expect(await headgate.metric(unusual, { reason: "unassigned" })).toBeGreaterThan(0);
+  expect(await headgate.metric(unusual, { reason: "too_much" })).toBeGreaterThan(0);
+  expect(await headgate.metric("headgate_internal_errors_total")).toBe(0);
+});
 
 // Each name once had a part of the limit: of 100 permits, 20 names left 4 to an honest Envoy.
 it.concurrent("leaves an honest Envoy its permits beside twenty names of a liar", async () => {
-  const { headgate, control } = await start("native", {}, servicePolicy);
+  const { headgate, control } = await start({}, servicePolicy);
   const inFlight = 20;
   const honest = [new LoadedEnvoy(control(honestName), "edge-1")];
   const isServed = (envoy: LoadedEnvoy | undefined): boolean => (envoy?.share ?? 0) >= inFlight;
@@ -306,9 +298,9 @@ it.concurrent("leaves an honest Envoy its share beside liars at two processes", 
     expect(await headgate.metric("headgate_internal_errors_total")).toBe(0);
 });
 
-describe.each(transportNames)("%s", (transport) => {
+describe("a liar", () => {
   it("lets no other identity take an Envoy's name, on any stream, and its own again", async () => {
-    const { headgate, quotas, control, failed } = await start(transport);
+    const { headgate, quotas, control, failed } = await start();
     const first = control(honestName).subscribe(testNode("edge-1"));
     await waitFor("it has its layer", () => first.layers.length > 0);
     const other = control(liarName);
@@ -342,7 +334,7 @@ describe.each(transportNames)("%s", (transport) => {
 
   it("lets a certificate speak for the Envoys that a rule gives it, and no other", async () => {
     const rules = "spiffe://shop.example/ns/{ns}/sa/honest  edge-*.{ns}  {ns}";
-    const { quotas, control, failed } = await start(transport, { HEADGATE_CONTROL_NODES: rules });
+    const { quotas, control, failed } = await start({ HEADGATE_CONTROL_NODES: rules });
     const own = control(honestName).subscribe(testNode("edge-7.edge"));
     await waitFor("it has its layer", () => own.layers.length > 0);
     const refused = [
@@ -364,7 +356,7 @@ describe.each(transportNames)("%s", (transport) => {
   });
 
   it("gives one identity its part of streams, Envoys and buckets, and others theirs", async () => {
-    const { headgate, quotas, control, failed } = await start(transport, {
+    const { headgate, quotas, control, failed } = await start({
       HEADGATE_CONTROL_IDENTITY_PERCENT_MAX: "1",
     });
     const many = control(liarName);

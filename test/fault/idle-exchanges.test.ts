@@ -10,7 +10,6 @@ import {
 import { expectUnharmed } from "../support/fault-rig.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
 import { useStage } from "../support/stage.js";
-import { transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
@@ -83,26 +82,23 @@ async function complete(exchange: ExchangeClient): Promise<void> {
 }
 
 // Live exchanges were bounded by connection alone, and a peer opens as many as it likes.
-it.each(transportNames)(
-  "one peer has its part of the permits, on all connections (%s)",
-  async (transport) => {
-    const env = { HEADGATE_TRANSPORT: transport, HEADGATE_PERMITS_PEER_PERCENT_MAX: "40" };
-    const headgate = await HeadgateProcess.start(stage, { policy, env });
-    const part = 0.4 * maxInFlight;
-    const peer = Array.from({ length: 3 }, () => new Connection(headgate.grpcPort));
-    const held = (await Promise.all(peer.map((one) => one.askMany(maxInFlight)))).flat();
-    expect(held).toHaveLength(part);
-    const [second, third] = [2, 3].map((host) => openWayFrom(`127.0.0.${host}`, headgate.grpcPort));
-    expect(await new Connection((await second) ?? 0).askMany(maxInFlight)).toHaveLength(part);
-    // Who comes last has what is left of all.
-    const rest = maxInFlight - 2 * part;
-    expect(await new Connection((await third) ?? 0).askMany(maxInFlight)).toHaveLength(rest);
-    // What a peer gives back it may have again.
-    await Promise.all(held.map(complete));
-    expect(await peer[2]?.askMany(maxInFlight)).toHaveLength(part);
-    await expectUnharmed(headgate);
-  },
-);
+it("one peer has its part of the permits, on all connections (%s)", async () => {
+  const env = { HEADGATE_PERMITS_PEER_PERCENT_MAX: "40" };
+  const headgate = await HeadgateProcess.start(stage, { policy, env });
+  const part = 0.4 * maxInFlight;
+  const peer = Array.from({ length: 3 }, () => new Connection(headgate.grpcPort));
+  const held = (await Promise.all(peer.map((one) => one.askMany(maxInFlight)))).flat();
+  expect(held).toHaveLength(part);
+  const [second, third] = [2, 3].map((host) => openWayFrom(`127.0.0.${host}`, headgate.grpcPort));
+  expect(await new Connection((await second) ?? 0).askMany(maxInFlight)).toHaveLength(part);
+  // Who comes last has what is left of all.
+  const rest = maxInFlight - 2 * part;
+  expect(await new Connection((await third) ?? 0).askMany(maxInFlight)).toHaveLength(rest);
+  // What a peer gives back it may have again.
+  await Promise.all(held.map(complete));
+  expect(await peer[2]?.askMany(maxInFlight)).toHaveLength(part);
+  await expectUnharmed(headgate);
+});
 
 const leaseMs = 5_000;
 
@@ -138,9 +134,9 @@ it.each([
   },
 );
 
-describe.each(transportNames)("exchanges that fall silent (%s)", (transport) => {
+describe("exchanges that fall silent", () => {
   it("lose their permits to who asks, and their peer has no others for them", async () => {
-    const env = { HEADGATE_TRANSPORT: transport, HEADGATE_PERMIT_LEASE_MS_MAX: String(leaseMs) };
+    const env = { HEADGATE_PERMIT_LEASE_MS_MAX: String(leaseMs) };
     const headgate = await HeadgateProcess.start(stage, { policy, env });
     const silent = new Connection(headgate.grpcPort);
     const honest = new Connection(await openWayFrom("127.0.0.2", headgate.grpcPort));

@@ -6,7 +6,6 @@ import { HeadgateProcess } from "../support/headgate-process.js";
 import { HttpClient } from "../support/http-client.js";
 import { outcomeOf } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
-import { transportNames } from "../support/transports.js";
 import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
@@ -38,9 +37,9 @@ function isTaken(port: number, localAddress: string): Promise<boolean> {
   });
 }
 
-describe.each(transportNames)("one address (%s)", (transport) => {
+describe("one address", () => {
   it("has its share of connections, and no more, on each port", async () => {
-    const env = { HEADGATE_TRANSPORT: transport, HEADGATE_CONNECTIONS_PER_ADDRESS_MAX: "3" };
+    const env = { HEADGATE_CONNECTIONS_PER_ADDRESS_MAX: "3" };
     const headgate = await HeadgateProcess.start(stage, { policy, env });
     for (const [name, port] of [
       ["grpc", headgate.grpcPort],

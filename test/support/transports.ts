@@ -13,39 +13,26 @@ import {
   Metadata,
 } from "@grpc/grpc-js";
 import { afterEach } from "vitest";
-import { TlsConnection } from "../../src/app/tls/tls-connection.js";
 import { peerOf } from "../../src/app/tls/tls-peer.js";
 import { TlsTermination } from "../../src/app/tls/tls-termination.js";
 import { toCallFailure } from "../../src/rpc/grpc/status.js";
-import { GrpcJsTransport } from "../../src/rpc/grpc-js/grpc-js-transport.js";
 import {
   NativeTransport,
   type NativeTransportParts,
 } from "../../src/wire/grpc/native-transport.js";
 import type { MethodHandler, ServiceHandlers } from "../../src/wire/grpc/service.js";
-import type { Transport } from "../../src/wire/grpc/transport.js";
 import { TestAuthority } from "./certificates.js";
 import { realClock, realRandom } from "./real-clock.js";
 import { unaryHandler } from "./unary.js";
 
-/** The transports of the gRPC port. */
-export const transportNames = ["grpc-js", "native"] as const;
-
-export type TransportName = (typeof transportNames)[number];
-
-/** The same, in plaintext and behind certificates. */
-export const portNames = ["grpc-js", "native", "grpc-js over TLS", "native over TLS"] as const;
+/** How a port is spoken to. */
+export const portNames = ["plaintext", "TLS"] as const;
 
 export type PortName = (typeof portNames)[number];
 
-/** The transport of a port. */
-export function transportOf(name: PortName): TransportName {
-  return name.startsWith("native") ? "native" : "grpc-js";
-}
-
 /** A transport that listens, and a client of it. */
 export interface RunningTransport {
-  readonly transport: Transport;
+  readonly transport: NativeTransport;
   readonly client: Client;
   readonly port: number;
   /** Who vouches for it, as PEM; undefined in plaintext. */
@@ -82,9 +69,8 @@ export async function startTransport(
     scheduleFlush: (run) => process.nextTick(run),
     ...parts,
   };
-  const transport =
-    transportOf(name) === "native" ? new NativeTransport(all) : new GrpcJsTransport(all);
-  const secured = name.endsWith("TLS") ? secure(transport) : undefined;
+  const transport = new NativeTransport(all);
+  const secured = name === "TLS" ? secure(transport) : undefined;
   const sockets = new Set<unknown>();
   const server = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket);
@@ -114,7 +100,7 @@ export async function startTransport(
 const serverName = "headgate.shop";
 
 /** TLS in front of a transport, as the gRPC listener has it. */
-function secure(transport: Transport): {
+function secure(transport: NativeTransport): {
   readonly termination: TlsTermination;
   readonly authority: string;
 } {
@@ -122,10 +108,7 @@ function secure(transport: Transport): {
   const pair = authority.issue({ names: [serverName] });
   const termination = new TlsTermination({
     material: { ...pair, beginEpochUs: 0, expiryEpochUs: 1 },
-    onSecure: (socket) => {
-      const isNative = transport instanceof NativeTransport;
-      transport.accept(isNative ? socket : new TlsConnection(socket), peerOf(socket));
-    },
+    onSecure: (socket) => transport.accept(socket, peerOf(socket)),
     onRefused: () => {},
   });
   return { termination, authority: authority.certificate };
@@ -144,10 +127,7 @@ export interface Transports {
     parts?: Partial<NativeTransportParts>,
   ): Promise<RunningTransport>;
   /** The same with whole services. */
-  startServices(
-    name: TransportName,
-    services: readonly ServiceHandlers[],
-  ): Promise<RunningTransport>;
+  startServices(services: readonly ServiceHandlers[]): Promise<RunningTransport>;
   openRaw(running: RunningTransport): Promise<RawConnection>;
   /** Runs at the test's end, the last one first. */
   atEnd(close: () => unknown): void;
@@ -166,7 +146,7 @@ export function useTransports(): Transports {
   };
   return {
     start: (name, method, parts) => start(name, oneMethod(method), parts),
-    startServices: (name, services) => start(name, services),
+    startServices: (services) => start("plaintext", services),
     openRaw: async (running) => {
       const raw = await openRaw(running);
       closers.push(() => raw.session.destroy());

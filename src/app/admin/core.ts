@@ -22,8 +22,8 @@ import type { DecisionTracer } from "../../rpc/grpc/decision-trace.js";
 import { createHealthService, Health } from "../../rpc/grpc/health.js";
 import { createRateLimitService, type RateLimitServiceParts } from "../../rpc/rls/rls.js";
 import { ResponseExtras } from "../../rpc/rls/rls-extras.js";
+import type { NativeTransport } from "../../wire/grpc/native-transport.js";
 import type { ServiceHandlers } from "../../wire/grpc/service.js";
-import type { Transport } from "../../wire/grpc/transport.js";
 import { openAdmission } from "../admission/admission.js";
 import type { SignalSources } from "../admission/signal-sources.js";
 import { cacheBounds } from "../base/cache-bounds.js";
@@ -77,7 +77,7 @@ export interface CoreParts {
 /** The service's parts, connected, listening on nothing yet. */
 export interface Core {
   readonly health: Health;
-  readonly transport: Transport;
+  readonly transport: NativeTransport;
   /** What Envoys tell and are told, for the control port. */
   readonly control: ControlPlane;
   /** What Envoys are given of quotas. */
@@ -261,7 +261,7 @@ function createControlPlane(
 function createCoreTransport(
   { config, clock, random, tracer }: CoreParts,
   { decider, admission, counters, extras, exchanges, health, nativeCounts, ...shared }: Shared,
-): Transport {
+): NativeTransport {
   const codec = new ExtProcCodec(admission);
   const requestCache = { keptBytesMax: cacheBounds().requestCacheBytesMax };
   const rateLimiting = { decider, clock, random, counters, extras, tracer, requestCache };
@@ -297,7 +297,7 @@ function createCoreMetrics(
     replicaCount,
     memoryKeyCount: () => opened.keyCount?.(),
     ...(tlsStatus === undefined ? {} : { tlsStatus }),
-    ...(config.transport === "native" ? { nativeCounts } : {}),
+    nativeCounts,
     ...(policies.xdsStatus === undefined ? {} : { xdsStatus: policies.xdsStatus }),
     admission: {
       services: () => admission.services(),

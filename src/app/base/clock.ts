@@ -25,3 +25,8 @@ export const systemRandom: Random = {
   next: () => Math.random(),
   id: () => randomBytes(8).toString("hex"),
 };
+
+/** A time of `epochUs` as logs and answers say it. */
+export function isoTime(epochUs: number): string {
+  return new Date(epochUs / 1_000).toISOString();
+}

@@ -7,15 +7,15 @@ import type { NodeReport } from "../../core/feedback/feedback.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import type { HeldSnapshot } from "../../fleet/loop/snapshot-holder.js";
 import { type ControlPlane, controlMessageBytesMax } from "../../rpc/control/control-plane.js";
-import { GrpcJsTransport } from "../../rpc/grpc-js/grpc-js-transport.js";
+import { toCallFailure } from "../../rpc/grpc/status.js";
 import type { OwnerFault } from "../../rpc/nodes/stream-owners.js";
+import { NativeTransport } from "../../wire/grpc/native-transport.js";
 import { boundByAddress } from "../base/address-bound.js";
 import { type ListenAddress, listen } from "../base/listen.js";
 import type { Logger } from "../base/logger.js";
 import type { Config } from "../config/config.js";
 import { isOwnPolicy } from "../config/control-choice.js";
 import type { OpenTls } from "../tls/tls.js";
-import { TlsConnection } from "../tls/tls-connection.js";
 import { peerOf } from "../tls/tls-peer.js";
 import { refusalReportMsMin } from "../tls/tls-refusal.js";
 
@@ -70,8 +70,8 @@ const reportEveryMs = 1_000;
 const closeMsMax = 1_000;
 
 /**
- * Opens the control port, off the path of decisions: it is served by a library, on connections of
- * its own, and no fault here reaches a decision. A port that is taken is only warned of, since it
+ * Opens the control port, off the path of decisions: it is served on connections of its own, and no
+ * fault here reaches a decision. A port that is taken is only warned of, since it
  * is new to those who never asked for it.
  */
 export async function openControlPort(parts: ControlPortParts): Promise<ControlPort> {
@@ -109,7 +109,7 @@ export async function openControlPort(parts: ControlPortParts): Promise<ControlP
 }
 
 function createTransport({ plane, config, clock, random, onBug }: ControlPortParts) {
-  return new GrpcJsTransport({
+  return new NativeTransport({
     services: plane.services,
     clock,
     random,
@@ -119,12 +119,14 @@ function createTransport({ plane, config, clock, random, onBug }: ControlPortPar
     onBug,
     isLate: () => false,
     onDropped: () => {},
+    toFailure: toCallFailure,
+    scheduleFlush: (run) => process.nextTick(run),
   });
 }
 
-function acceptor(transport: GrpcJsTransport, tls: OpenTls | undefined): (socket: Socket) => void {
+function acceptor(transport: NativeTransport, tls: OpenTls | undefined): (socket: Socket) => void {
   if (tls === undefined) return (socket) => transport.accept(socket, peerOf(socket));
-  return tls.terminate((socket) => transport.accept(new TlsConnection(socket), peerOf(socket)));
+  return tls.terminate((socket) => transport.accept(socket, peerOf(socket)));
 }
 
 /** Hands policies and snapshots in, and reports on; nothing of it may throw into a timer. */

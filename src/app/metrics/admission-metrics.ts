@@ -1,3 +1,4 @@
+import { snakeCase } from "../../core/base/snake-case.js";
 import {
   type Priority,
   priorities,
@@ -9,7 +10,6 @@ import type { AdmissionCounts } from "../../decide/admission/admission-counts.js
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
 import { otherKey } from "../../decide/admission/service-pools.js";
 import type { Labels, ReadHistogram, ReadMetric } from "../base/metric-kinds.js";
-import { snakeCase } from "../base/snake-case.js";
 
 /** What the metrics of admission are read from. */
 export interface AdmissionMetricsParts {

@@ -1,3 +1,4 @@
+import { snakeCase } from "../../core/base/snake-case.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { ControlPlane } from "../../rpc/control/control-plane.js";
 import {
@@ -7,7 +8,6 @@ import {
   streamClaims,
 } from "../../rpc/nodes/node-registry.js";
 import type { ReadMetric } from "../base/metric-kinds.js";
-import { snakeCase } from "../base/snake-case.js";
 import { quotaMetrics } from "./quota-metrics.js";
 
 /** What the metrics of the control port are read from. */

@@ -1,6 +1,6 @@
+import { snakeCase } from "../../core/base/snake-case.js";
 import type { ExchangeCounts } from "../../decide/admission/exchange-counts.js";
 import type { ReadMetric } from "../base/metric-kinds.js";
-import { snakeCase } from "../base/snake-case.js";
 
 /** The metrics of ext_proc streams, by kind. */
 export function exchangeMetrics(counts: ExchangeCounts): {

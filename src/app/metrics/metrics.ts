@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
+import { snakeCase } from "../../core/base/snake-case.js";
 import type { ExchangeCounts } from "../../decide/admission/exchange-counts.js";
 import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
@@ -7,7 +8,6 @@ import type { RefusalLog } from "../../decide/rate-limit/refusal-log.js";
 import { type SignalMetricsParts, signalMetrics } from "../admission/signal-metrics.js";
 import type { RefusedConnections } from "../base/address-bound.js";
 import { addCounter, addGauge, addHistogram, addLatency } from "../base/metric-kinds.js";
-import { snakeCase } from "../base/snake-case.js";
 import type { FleetLoopStatus } from "../fleet/fleet-loop.js";
 import { fleetMetrics } from "../fleet/fleet-metrics.js";
 import { type AuditCounts, auditMetric } from "../operator/audited-records.js";
@@ -62,7 +62,7 @@ export interface MetricsParts {
   readonly memoryKeyCount: () => number | undefined;
   /** The gRPC port's TLS; absent where it has none. */
   readonly tlsStatus?: () => TlsStatus;
-  /** Our own transport; absent where the library serves gRPC. */
+  /** The gRPC port's connections and streams; absent where there is none. */
   readonly nativeCounts?: NativeTransportCounts;
   /** Admission and its streams; absent where nobody asks for it. */
   readonly admission?: AdmissionMetricsParts & { readonly exchanges: ExchangeCounts };

@@ -1,3 +1,4 @@
+import { snakeCase } from "../../core/base/snake-case.js";
 import { type Http2ErrorCode, http2ErrorCodes } from "../../wire/base/http2-error.js";
 import type { ConnectionEnd } from "../../wire/http2/http2-connection.js";
 import type { ReadMetric } from "../base/metric-kinds.js";
@@ -58,7 +59,7 @@ function causeOf(end: ConnectionEnd): string {
 function errorName(code: Http2ErrorCode): string {
   const entry = Object.entries(http2ErrorCodes).find(([, known]) => known === code);
   const [name] = entry ?? ["unknown"];
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return snakeCase(name);
 }
 
 function count(counts: Map<string, number>, name: string): void {

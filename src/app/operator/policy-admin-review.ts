@@ -1,12 +1,17 @@
 import type { Clock } from "../../core/base/clock.js";
 import { ServiceError } from "../../core/base/errors.js";
+import {
+  type ComparedPolicy,
+  changeSentence,
+  comparePolicies,
+} from "../../policy/diff/policy-diff.js";
 import type { Policy } from "../../policy/policy.js";
 import { problemRows } from "../../policy/problems/problem.js";
+import { defaultProxies } from "../../policy/proxies/proxy-policy.js";
 import type { PolicyFile, PolicyReview } from "../../rpc/admin/admin-parts.js";
 import { policyVersion } from "../config/policy-files.js";
 import type { OpenPolicies } from "../policy/policies.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "../policy/policy-parsing.js";
-import { describeChanges } from "./policy-admin-changes.js";
 
 /** What a `PolicyReviewer` is made of. */
 export interface PolicyReviewerParts {
@@ -70,4 +75,30 @@ export class PolicyReviewer {
     const { unreportedCount } = parsing;
     return { kind: "problems", review: { problems, unreportedCount, changes: [] } };
   }
+}
+
+/** The most changes that are told one by one. */
+export const changesMax = 500;
+
+const nothing: ComparedPolicy = {
+  domains: [],
+  rules: [],
+  services: [],
+  quotas: [],
+  proxies: defaultProxies,
+};
+
+/** What one policy changes in another, in words, limit by limit; what is stricter comes first. */
+export function describeChanges(before: Policy | undefined, after: Policy): readonly string[] {
+  const changes = comparePolicies(
+    before === undefined ? nothing : comparedOf(before),
+    comparedOf(after),
+  );
+  const sentences = changes.slice(0, changesMax).map(changeSentence);
+  const restCount = changes.length - sentences.length;
+  return restCount === 0 ? sentences : [...sentences, `and ${restCount} more changes`];
+}
+
+function comparedOf({ domains, rules, services, quotas, proxies }: Policy): ComparedPolicy {
+  return { domains: [...domains.keys()], rules, services, quotas, proxies };
 }

@@ -178,16 +178,6 @@ const optionRows = {
     defaultValue: false,
     docs: "Serves gRPC reflection, so that grpcurl needs no files.",
   }),
-  transport: choiceOption({
-    section: "Listening",
-    env: "HEADGATE_TRANSPORT",
-    flag: "transport",
-    choices: ["native", "grpc-js"],
-    defaultValue: "native",
-    docs:
-      "What speaks gRPC: `native`, Headgate's own HTTP/2, or the library @grpc/grpc-js, which " +
-      "costs a multiple of it and is older.",
-  }),
   ...decisionOptionRows,
   backendType: choiceOption({
     section: "Store",

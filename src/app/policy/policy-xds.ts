@@ -3,7 +3,6 @@ import type { Clock, Random } from "../../core/base/clock.js";
 import type { ParseOptions } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
 import { visibleText } from "../../policy/problems/problem.js";
-import { openGrpcJsAdsStream } from "../../rpc/grpc-js/grpc-js-ads-stream.js";
 import {
   AdsClient,
   type AdsEvent,
@@ -11,6 +10,7 @@ import {
   type SetVerdict,
 } from "../../rpc/policy-xds/ads-client.js";
 import type { DiscoveredSet } from "../../rpc/policy-xds/ads-messages.js";
+import { openGrpcJsAdsStream } from "../../rpc/policy-xds/grpc-js-ads-stream.js";
 import {
   type DiscoveredResource,
   rateLimitConfigTypeUrl,

@@ -1,12 +1,10 @@
 import { createServer, type Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
-import type { Transport } from "../../wire/grpc/transport.js";
+import type { NativeTransport } from "../../wire/grpc/native-transport.js";
 import { boundByAddress } from "../base/address-bound.js";
 import { type ListenAddress, listen } from "../base/listen.js";
 import type { Config } from "../config/config.js";
 import { listenOnSocket, type SocketAddress } from "../options/unix-socket.js";
 import type { OpenTls } from "../tls/tls.js";
-import { TlsConnection } from "../tls/tls-connection.js";
 import { peerOf } from "../tls/tls-peer.js";
 
 /** Where gRPC is served: a port, or a Unix socket. */
@@ -23,7 +21,7 @@ export interface GrpcListener {
 export interface GrpcListenerParts {
   readonly config: Config;
   /** Takes the connections, secured ones where there is TLS. */
-  readonly transport: Transport;
+  readonly transport: NativeTransport;
   /** Undefined where gRPC is served in plaintext. */
   readonly tls: OpenTls | undefined;
   /** Told of each connection above what one address may have. */
@@ -40,15 +38,9 @@ const grpcConnectionsMax = 10_000;
  */
 export async function listenForGrpc(parts: GrpcListenerParts): Promise<GrpcListener> {
   const { config, transport, tls, onRefused } = parts;
-  const acceptSecured = (socket: TLSSocket): void => {
-    const connection = config.transport === "grpc-js" ? new TlsConnection(socket) : socket;
-    transport.accept(connection, peerOf(socket));
-  };
+  const acceptPlain = (socket: Socket): void => transport.accept(socket, peerOf(socket));
   const { connectionsPerAddressMax: perAddressMax } = config;
-  const accept =
-    tls === undefined
-      ? (socket: Socket) => transport.accept(socket, peerOf(socket))
-      : tls.terminate(acceptSecured);
+  const accept = tls === undefined ? acceptPlain : tls.terminate(acceptPlain);
   const server = createServer(
     { noDelay: true },
     boundByAddress(accept, { perAddressMax, onRefused }),

@@ -12,6 +12,7 @@ import { toFailure } from "../../rpc/grpc/status.js";
 import { answerJson, type Decides } from "../../rpc/rls/json.js";
 import type { ResponseExtras } from "../../rpc/rls/rls-extras.js";
 import { partialMsMax, schedulePartialEnd } from "../../wire/grpc/partial-bytes.js";
+import { isoTime } from "../base/clock.js";
 import type { Metrics } from "../metrics/metrics.js";
 import type { PolicyStatus } from "../policy/active-policy.js";
 
@@ -233,8 +234,4 @@ function json(status: number, body: unknown): Answer {
 
 function text(status: number, body: string): Answer {
   return { status, contentType: "text/plain; charset=utf-8", body: `${body}\n` };
-}
-
-function isoTime(epochUs: number): string {
-  return new Date(epochUs / 1_000).toISOString();
 }

@@ -6,8 +6,8 @@ import type { TLSSocket } from "node:tls";
  * itself.
  *
  * HTTP/2 in Node takes a TLS socket over below its streams, and takes every write that it did not
- * begin itself for a fault: the process aborts. The transport writes one frame of its own (GOAWAY),
- * so it gets a stream that is nothing but one. What that costs is little beside the encryption.
+ * begin itself for a fault: the process aborts. So it gets a stream that is nothing but one. What
+ * that costs is little beside the encryption.
  */
 export class TlsConnection extends Duplex {
   readonly #socket: TLSSocket;

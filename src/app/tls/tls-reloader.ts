@@ -1,4 +1,5 @@
 import type { Clock } from "../../core/base/clock.js";
+import { isoTime } from "../base/clock.js";
 import type { Logger } from "../base/logger.js";
 import { PathWatcher } from "../base/path-watcher.js";
 import { SerializedPoll } from "../base/serialized-poll.js";
@@ -151,8 +152,4 @@ export class TlsReloader {
         "Renew it; new files are taken by themselves.",
     );
   }
-}
-
-function isoTime(epochUs: number): string {
-  return new Date(epochUs / 1_000).toISOString();
 }

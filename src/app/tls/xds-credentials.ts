@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
-import type { AdsTls } from "../../rpc/grpc-js/grpc-js-ads-stream.js";
+import type { AdsTls } from "../../rpc/policy-xds/grpc-js-ads-stream.js";
 import { readErrorWords } from "../config/policy-files.js";
 import type { XdsFile, XdsTlsChoice } from "../config/xds-choice.js";
 

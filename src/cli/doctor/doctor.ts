@@ -7,6 +7,7 @@ import { diagnose } from "../../doctor/diagnose.js";
 import { type DoctorPolicy, doctorPolicyOf } from "../../doctor/diagnostic.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { parseDurationMs } from "../../policy/text/duration.js";
+import { collect } from "../input/collect.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addPrintFlags, type PrintFlags, renderPlain } from "../terminal/print.js";
@@ -68,11 +69,6 @@ could not be looked at.
 
 Exit codes: 0 no error found, 1 errors found or a file cannot be read, 2 usage,
 3 invalid policy, 5 Envoy cannot be reached.`;
-
-/** An option that may be given several times. */
-function collect(value: string, before: readonly string[] = []): readonly string[] {
-  return [...before, value];
-}
 
 interface Call {
   readonly command: Command;

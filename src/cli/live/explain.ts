@@ -15,6 +15,7 @@ import {
   policyExitCodes,
   runAdmin,
 } from "../admin/admin-command.js";
+import { collect } from "../input/collect.js";
 import { readCount } from "../input/number-flags.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
@@ -72,11 +73,6 @@ ${policyExitCodes}`,
     .action((domain: string | undefined, texts: readonly string[], flags: ExplainFlags) =>
       runAdmin(command, context, (call) => explain({ domain, texts, flags }, call)),
     );
-}
-
-/** An option that may be given several times. */
-function collect(value: string, before: readonly string[] = []): readonly string[] {
-  return [...before, value];
 }
 
 interface Asked {

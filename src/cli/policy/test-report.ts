@@ -1,5 +1,6 @@
 import { visibleText } from "../../policy/problems/problem.js";
 import type { TestOutcome } from "../../simulate/test-run.js";
+import { many } from "../terminal/many.js";
 
 /** A file of tests that was run. */
 export interface TestedFile {
@@ -82,8 +83,4 @@ function escapeXml(text: string): string {
     .replaceAll("<", "&lt;")
     .replaceAll(">", "&gt;")
     .replaceAll('"', "&quot;");
-}
-
-function many(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

@@ -10,6 +10,7 @@ import type { Policy } from "../../policy/policy.js";
 import { type PolicyTest, type PolicyTests, parsePolicyTests } from "../../policy/policy-tests.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { runPolicyTest, type TestOutcome } from "../../simulate/test-run.js";
+import { collect } from "../input/collect.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import type { CommandContext } from "../terminal/context.js";
 import { renderJunit, renderTests, type TestedFile } from "./test-report.js";
@@ -64,11 +65,6 @@ Exit codes: 0 all passed, 1 some failed, 2 usage, 3 tests or policy invalid.`,
     .action(async (paths: readonly string[], options: TestOptions) => {
       context.exitWith(await test(paths, options, context));
     });
-}
-
-/** An option that may be given several times. */
-function collect(value: string, before: readonly string[] = []): readonly string[] {
-  return [...before, value];
 }
 
 async function test(

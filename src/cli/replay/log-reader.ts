@@ -1,4 +1,3 @@
-import { type LogLine, lineText } from "../../simulate/log-line.js";
 import type { LineReader, LoggedRequest } from "../../simulate/logged-request.js";
 import {
   createCsvReader,
@@ -36,7 +35,7 @@ export class LogReader {
   }
 
   /** Reads the next line. */
-  read(line: LogLine): ReadLine {
+  read(line: string): ReadLine {
     return this.#chosen === undefined ? this.#readFirst(line) : this.#chosen(line);
   }
 
@@ -46,13 +45,12 @@ export class LogReader {
   }
 
   /** Logs of containers begin with what their programs say before: that decides nothing. */
-  #readFirst(line: LogLine): ReadLine {
+  #readFirst(line: string): ReadLine {
     const isFirst = this.#isFirst;
     this.#isFirst = false;
-    const begin = line.bytes[line.start];
-    const isJson = begin === openBrace;
-    if (this.#format === "csv" || (isFirst && !isJson && begin !== openBracket)) {
-      this.#chosen = isFirst ? createCsvReader(lineText(line), this.#names) : undefined;
+    const isJson = line.startsWith("{");
+    if (this.#format === "csv" || (isFirst && !isJson && !line.startsWith("["))) {
+      this.#chosen = isFirst ? createCsvReader(line, this.#names) : undefined;
       if (this.#chosen !== undefined) return "titles";
       if (this.#format === "csv") return undefined;
     }
@@ -62,8 +60,6 @@ export class LogReader {
     return request;
   }
 }
-
-const [openBrace, openBracket] = [0x7b, 0x5b];
 
 const timeHint = `${timeFields.join(", ")}, or what --field time=NAME says`;
 

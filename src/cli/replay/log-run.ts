@@ -1,11 +1,11 @@
 import { systemClock } from "../../app/base/clock.js";
 import { sha256 } from "../../app/base/digest.js";
+import type { Clock } from "../../core/base/clock.js";
 import { defaultDefaults } from "../../core/limits/limit.js";
 import type { Policy } from "../../policy/policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { NamedLogOptions } from "../../simulate/named-log.js";
 import { Replay } from "../../simulate/replay.js";
-import { Progress } from "../terminal/progress.js";
 import { type LogLines, openLog } from "./log-lines.js";
 import { type LogFormat, LogReader } from "./log-reader.js";
 import type { ReplayOutcome } from "./replay-report.js";
@@ -74,7 +74,7 @@ export class LogRun {
     for await (const lines of log.batches) {
       for (const line of lines) {
         number += 1;
-        if (line.end === line.start) continue;
+        if (line === "") continue;
         const request = reader.read(line);
         if (request === "titles") continue;
         this.#lineCount += 1;
@@ -92,4 +92,57 @@ export class LogRun {
     const none = count === 1 ? "its only line" : `none of its ${count.toLocaleString("en")} lines`;
     return `${none} could ${count === 1 ? "not " : ""}be read: ${reader.hint}`;
   }
+}
+
+/** Where a bar is drawn, and how far apart in time. */
+interface ProgressParts {
+  readonly clock: Clock;
+  /** Takes parts of lines; undefined: nobody looks at a terminal, and nothing is drawn. */
+  readonly draw: ((text: string) => void) | undefined;
+  /** What is done at the end; undefined: nobody knows how much it is. */
+  readonly total: number | undefined;
+}
+
+const drawEveryMs = 100;
+const barColumns = 30;
+
+/** A bar that shows how far long work has come. */
+class Progress {
+  readonly #parts: ProgressParts;
+  readonly #startMs: number;
+  #drawnMs = Number.NEGATIVE_INFINITY;
+  #isDrawn = false;
+
+  constructor(parts: ProgressParts) {
+    this.#parts = parts;
+    this.#startMs = parts.clock.monotonicMs();
+  }
+
+  /** So much is done now; what `words` says stands behind the bar. */
+  show(done: number, words: () => string): void {
+    const { clock, draw, total } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    if (draw === undefined || nowMs - this.#drawnMs < drawEveryMs) return;
+    this.#drawnMs = nowMs;
+    this.#isDrawn = true;
+    const ratio = total === undefined || total === 0 ? undefined : Math.min(1, done / total);
+    const bar = ratio === undefined ? "" : `${barOf(ratio)} ${Math.floor(ratio * 100)} %  `;
+    draw(`\r${bar}${words()}${this.#left(ratio, nowMs)}\u001b[K`);
+  }
+
+  /** Takes the bar away. */
+  end(): void {
+    if (this.#isDrawn) this.#parts.draw?.("\r\u001b[K");
+  }
+
+  #left(ratio: number | undefined, nowMs: number): string {
+    const elapsedMs = nowMs - this.#startMs;
+    if (ratio === undefined || ratio === 0 || elapsedMs < 1_000) return "";
+    return `, ${Math.ceil((elapsedMs / ratio - elapsedMs) / 1_000)} s left`;
+  }
+}
+
+function barOf(ratio: number): string {
+  const full = Math.round(ratio * barColumns);
+  return "█".repeat(full) + "░".repeat(barColumns - full);
 }

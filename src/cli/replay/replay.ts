@@ -10,6 +10,7 @@ import { findNearestName } from "../../policy/text/nearest-name.js";
 import { wantedFacts } from "../../simulate/asked-service.js";
 import { parseDescriptorText } from "../../simulate/descriptor-text.js";
 import { type NamedLogOptions, readNames } from "../../simulate/named-log.js";
+import { collect } from "../input/collect.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
 import type { CommandContext } from "../terminal/context.js";
 import { type LogFormat, logFormats } from "./log-reader.js";
@@ -80,11 +81,6 @@ Exit codes: 0 done, 1 a log cannot be read, 2 usage, 3 invalid policy.`,
     .action(async (logs: readonly string[], options: ReplayOptions) => {
       context.exitWith(await replay(logs, { options, command, context }));
     });
-}
-
-/** An option that may be given several times. */
-function collect(value: string, before: readonly string[] = []): readonly string[] {
-  return [...before, value];
 }
 
 interface Call {

@@ -2,6 +2,7 @@ import { encodeBase64 } from "../base/base64.js";
 import { grpcStatuses } from "../base/grpc-status.js";
 import { problemJson, problemJsonType } from "../base/problem-json.js";
 import { encodeRetryStatus } from "../base/rpc-status.js";
+import { snakeCase } from "../base/snake-case.js";
 import {
   defaultDisclosure,
   headerText,
@@ -153,8 +154,4 @@ function namingMetadata(
     for (const [name, value] of reportedRuleFields(told)) fields.set(name, value);
   }
   return fields.size === 0 ? undefined : { namespace: metadataNamespace, fields };
-}
-
-function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

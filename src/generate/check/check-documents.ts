@@ -2,12 +2,15 @@ import { type CheckProblem, formatJsonPath } from "../base/check-problem.js";
 import type { Document } from "../base/document.js";
 import type { GenerateOptions, GenerateProblem } from "../base/generator.js";
 import type { DocumentCheck } from "../generate.js";
-import { allLints } from "./all-lints.js";
 import { checkMessage } from "./check-message.js";
+import { clusterLints } from "./cluster-lints.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import { checkVersion } from "./envoy-versions.js";
+import { filterLints } from "./filter-lints.js";
 import { findMessages } from "./find-messages.js";
-import { runLints } from "./lint.js";
+import { type Lint, runLints } from "./lint.js";
+import { overloadLints } from "./overload-lints.js";
+import { quotaLints } from "./quota-lints.js";
 
 /**
  * Checks all that Envoy will read in documents, patches in objects of Kubernetes included. Of the
@@ -57,3 +60,11 @@ function inDocument(file: string, problem: CheckProblem): GenerateProblem {
     severity,
   };
 }
+
+/** All lints of Envoy's configuration: what Envoy takes, or refuses late, and should not be. */
+export const allLints: readonly Lint[] = [
+  ...clusterLints,
+  ...filterLints,
+  ...overloadLints,
+  ...quotaLints,
+];

@@ -88,8 +88,8 @@ function readPlain(document: YamlDocument.Parsed): ReadPlain {
   }
 }
 
-/** A reviver for JSON. */
-function dropEmpty(_: string, value: unknown): unknown {
+/** A reviver for JSON: what is null is absent. */
+export function dropEmpty(_: string, value: unknown): unknown {
   return value ?? undefined;
 }
 

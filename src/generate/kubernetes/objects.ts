@@ -1,9 +1,8 @@
 import { noted, type Tree, type TreeMap } from "../base/document.js";
+import { monitoringPort } from "./container.js";
 import { deployment } from "./deployment.js";
 import { labelsOf, metadataOf } from "./labels.js";
 import { networkPolicy } from "./network-policy.js";
-import { autoscaler, disruptionBudget } from "./scaling.js";
-import { podsService, service } from "./services.js";
 import type { Condition, ValueSource } from "./value-source.js";
 
 /** A file of objects, the same in plain manifests and in the chart. */
@@ -155,6 +154,96 @@ function serviceMonitor(source: ValueSource): TreeMap {
           interval: source.text("serviceMonitor.interval"),
         }),
       ],
+    },
+  };
+}
+
+/** For proxies that learn a Service's pods themselves, and for scraping. */
+function service(source: ValueSource): TreeMap {
+  const name = "monitoring";
+  const monitoring = { name, port: monitoringPort, targetPort: name, appProtocol: "http" };
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: metadataOf(source),
+    spec: { selector: labelsOf(source), ports: [...grpcPorts(source), monitoring] },
+  };
+}
+
+/** For an Envoy by itself, whose name for it resolves to the pods. */
+function podsService(source: ValueSource): TreeMap {
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: metadataOf(source, "@-pods"),
+    spec: { clusterIP: "None", selector: labelsOf(source), ports: grpcPorts(source) },
+  };
+}
+
+/** The same number as in the pods: a name that resolves to pods knows no other. */
+function grpcPorts(source: ValueSource): readonly Tree[] {
+  return [
+    {
+      name: "grpc",
+      port: source.number("ports.grpc"),
+      targetPort: "grpc",
+      appProtocol: "grpc",
+    },
+    ...source.listIf({ name: "controlPort.enabled" }, [
+      {
+        name: "control",
+        port: source.number("ports.control"),
+        targetPort: "control",
+        appProtocol: "grpc",
+      },
+    ]),
+  ];
+}
+
+/** As many replicas as the load needs. */
+function autoscaler(source: ValueSource): TreeMap {
+  return {
+    apiVersion: "autoscaling/v2",
+    kind: "HorizontalPodAutoscaler",
+    metadata: metadataOf(source),
+    spec: {
+      scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name: source.text("name") },
+      minReplicas: noted(
+        "HEADGATE_REPLICAS of the Deployment is this number.",
+        source.number("replicas.min"),
+      ),
+      maxReplicas: source.number("replicas.max"),
+      metrics: [
+        {
+          type: "Resource",
+          resource: {
+            name: "cpu",
+            target: noted("Of the request, so that there is room while a new pod starts.", {
+              type: "Utilization",
+              averageUtilization: source.number("replicas.cpuPercent"),
+            }),
+          },
+        },
+      ],
+      behavior: {
+        scaleDown: {
+          stabilizationWindowSeconds: noted("Every pod that goes makes proxies reconnect.", 300),
+          policies: [{ type: "Pods", value: 1, periodSeconds: 60 }],
+        },
+      },
+    },
+  };
+}
+
+/** How many may be taken away on purpose. */
+function disruptionBudget(source: ValueSource): TreeMap {
+  return {
+    apiVersion: "policy/v1",
+    kind: "PodDisruptionBudget",
+    metadata: metadataOf(source),
+    spec: {
+      maxUnavailable: noted("One at a time, however many there are.", 1),
+      selector: { matchLabels: labelsOf(source) },
     },
   };
 }

@@ -7,14 +7,14 @@ import type {
   GenerateProblem,
 } from "../base/generator.js";
 import { type AlertRule, type AlertWords, severities, type TrialSeries } from "./alert.js";
-import { trialMinutes } from "./alert-trials.js";
+import { by, grows } from "./alert-queries.js";
+import { counterTrial, gaugeTrial, trialMinutes } from "./alert-trials.js";
 import { type AlertName, alertWords } from "./alert-words.js";
 import { envoyAlerts } from "./envoy-alerts.js";
 import { type InhibitRule, inhibitRules } from "./inhibition.js";
 import { limitAlerts } from "./limit-alerts.js";
 import { loopAlerts } from "./loop-alerts.js";
 import { processAlerts } from "./process-alerts.js";
-import { quotaAlerts } from "./quota-alerts.js";
 import { renderRunbook, sectionOf } from "./runbook.js";
 import { serviceAlerts } from "./service-alerts.js";
 
@@ -181,3 +181,33 @@ function test(wanted: {
 function filledIn(text: string, labels: Readonly<Record<string, string>>): string {
   return text.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => labels[label] ?? "");
 }
+
+/** What can be wrong where Envoys decide by themselves. */
+function quotaAlerts({ quotas }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
+  return quotas.length === 0 ? [] : quotaRules;
+}
+
+const leases = "headgate_quota_leases";
+const ignored = "headgate_quota_ignored_reports_total";
+const overflows = "headgate_quota_overflows_total";
+
+const quotaRules: readonly AlertRule<AlertName>[] = [
+  {
+    alert: "HeadgateQuotaLeasesLost",
+    expr: `${by("sum")} (${leases}{state="lost"}) > 0`,
+    forMinutes: 1,
+    trial: gaugeTrial(leases, { raising: 2, quiet: 0 }, { series: { state: "lost" }, alert: {} }),
+  },
+  {
+    alert: "HeadgateQuotaReportsIgnored",
+    expr: `${grows(ignored, ["cause"])} > 0`,
+    forMinutes: 5,
+    trial: counterTrial(ignored, { series: { cause: "unknown_quota" } }),
+  },
+  {
+    alert: "HeadgateQuotaBucketsFlood",
+    expr: `${grows(overflows, ["bound"])} > 0`,
+    forMinutes: 5,
+    trial: counterTrial(overflows, { series: { bound: "stream" } }),
+  },
+];

@@ -1,7 +1,8 @@
-import { fromJson, type JsonValue, toJsonString } from "@bufbuild/protobuf";
+import { create, fromJson, type JsonValue, toJsonString } from "@bufbuild/protobuf";
 import { isServiceError, ServiceError, toServiceError } from "../../core/base/errors.js";
 import { isLeanJson } from "../../core/base/json-count.js";
-import type { Verdict } from "../../core/limits/verdict.js";
+import type { LimitUnit } from "../../core/limits/limit.js";
+import { type DescriptorVerdict, headerSeconds, type Verdict } from "../../core/limits/verdict.js";
 import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
 import type { DecisionCall } from "../../decide/rate-limit/decision.js";
 import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
@@ -14,11 +15,16 @@ import type { ShedMode } from "../../decide/rate-limit/shedding.js";
 import {
   type RateLimitRequest,
   RateLimitRequestSchema,
+  type RateLimitResponse,
+  RateLimitResponse_Code,
+  type RateLimitResponse_DescriptorStatus,
+  RateLimitResponse_DescriptorStatusSchema,
+  RateLimitResponse_RateLimit_Unit,
+  RateLimitResponse_RateLimitSchema,
   RateLimitResponseSchema,
 } from "../../gen/envoy/service/ratelimit/v3/rls_pb.js";
 import type { ResponseExtras } from "./rls-extras.js";
 import { type SentRequest, sentRequestOf, tooLarge, toQuery } from "./rls-request.js";
-import { toResponse } from "./rls-response.js";
 
 /** What decides a single query: a `Decider`. */
 export interface Decides {
@@ -148,4 +154,48 @@ function listIn(value: JsonValue, name: string): readonly JsonValue[] {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return [];
   const list = value[name];
   return Array.isArray(list) ? list : [];
+}
+
+/** A verdict as a message. */
+export function toResponse(verdict: Verdict): RateLimitResponse {
+  return create(RateLimitResponseSchema, {
+    overallCode: code(verdict.isDenied),
+    statuses: verdict.statuses.map(toStatus),
+  });
+}
+
+const responseUnits: Readonly<Record<LimitUnit, RateLimitResponse_RateLimit_Unit>> = {
+  second: RateLimitResponse_RateLimit_Unit.SECOND,
+  minute: RateLimitResponse_RateLimit_Unit.MINUTE,
+  hour: RateLimitResponse_RateLimit_Unit.HOUR,
+  day: RateLimitResponse_RateLimit_Unit.DAY,
+  week: RateLimitResponse_RateLimit_Unit.WEEK,
+  month: RateLimitResponse_RateLimit_Unit.MONTH,
+  year: RateLimitResponse_RateLimit_Unit.YEAR,
+};
+
+function toStatus(status: DescriptorVerdict): RateLimitResponse_DescriptorStatus {
+  const { currentLimit, limitRemaining, durationUntilResetUs } = status;
+  const message = create(RateLimitResponse_DescriptorStatusSchema, { code: code(status.isOver) });
+  if (currentLimit !== undefined) {
+    const { name, hits, unit, unitMultiplier } = currentLimit;
+    message.currentLimit = create(RateLimitResponse_RateLimitSchema, {
+      ...(name === undefined ? {} : { name }),
+      requestsPerUnit: hits,
+      unit: responseUnits[unit],
+      ...(unitMultiplier === 1 ? {} : { unitMultiplier }),
+    });
+  }
+  if (limitRemaining !== undefined) message.limitRemaining = limitRemaining;
+  if (durationUntilResetUs !== undefined) {
+    // Envoy cuts to whole seconds in its headers, which would send callers back too early.
+    const seconds = BigInt(headerSeconds(durationUntilResetUs));
+    message.durationUntilReset = { $typeName: "google.protobuf.Duration", seconds, nanos: 0 };
+  }
+  return message;
+}
+
+function code(isOver: boolean | undefined): RateLimitResponse_Code {
+  if (isOver === undefined) return RateLimitResponse_Code.UNKNOWN;
+  return isOver ? RateLimitResponse_Code.OVER_LIMIT : RateLimitResponse_Code.OK;
 }

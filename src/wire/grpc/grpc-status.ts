@@ -23,7 +23,7 @@ export function failureTrailers(failure: CallFailure): readonly SentField[] {
 }
 
 /** The field that says what requests may be compressed with, and what it says: with nothing. */
-export const acceptedEncodings: SentField = ["grpc-accept-encoding", "identity"];
+const acceptedEncodings: SentField = ["grpc-accept-encoding", "identity"];
 
 /**
  * The whole answer to a call that failed before anything was sent; it names the encodings too, for

@@ -1,10 +1,10 @@
+import type { Duplex } from "node:stream";
 import type { Random } from "../../core/base/clock.js";
 import { type Peer, unknownPeer } from "../../core/base/peer.js";
 import type { Http2ErrorCode } from "../base/http2-error.js";
 import { type ConnectionEnd, Http2Connection } from "../http2/http2-connection.js";
 import type { NativeServerParts } from "./grpc-context.js";
 import { NativeServer } from "./native-server.js";
-import type { Connection, Transport } from "./transport.js";
 
 /** What a `NativeTransport` is made of. */
 export interface NativeTransportParts extends NativeServerParts {
@@ -21,8 +21,11 @@ export interface NativeTransportParts extends NativeServerParts {
   readonly onStreamError?: (code: Http2ErrorCode) => void;
 }
 
+/** A connection as a stream of bytes: a socket, or what stands for a secured one. */
+export type Connection = Duplex & { readonly bytesWritten: number };
+
 /** Serves `ServiceHandlers` on our own HTTP/2. It opens no port: sockets are handed to it. */
-export class NativeTransport implements Transport {
+export class NativeTransport {
   readonly #parts: NativeTransportParts;
   readonly #server: NativeServer;
   readonly #connections = new Set<Http2Connection>();
@@ -39,6 +42,11 @@ export class NativeTransport implements Transport {
     return this.#connections.size;
   }
 
+  /**
+   * Serves one connection, from now to its end.
+   *
+   * @param peer who is at its other end. Default `unknownPeer`
+   */
   accept(socket: Connection, peer: Peer = unknownPeer): void {
     if (this.#isClosing) {
       socket.destroy();
@@ -64,6 +72,10 @@ export class NativeTransport implements Transport {
     this.#connections.add(connection);
   }
 
+  /**
+   * First step of a graceful end: clients learn that they should go, and what they have sent until
+   * then is still served. Resolves when all know, or after `waitMs`.
+   */
   async announceClose(waitMs: number): Promise<void> {
     const known = [...this.#connections].map(
       (connection) => new Promise<void>((resolve) => connection.leave(resolve)),
@@ -76,6 +88,10 @@ export class NativeTransport implements Transport {
     cancel();
   }
 
+  /**
+   * Second step: no new calls; those in flight may finish for `graceMs`, then connections are cut.
+   * Answers whether all ended by themselves.
+   */
   async close(graceMs: number): Promise<boolean> {
     this.#isClosing = true;
     this.#server.close();

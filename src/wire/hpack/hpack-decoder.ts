@@ -1,8 +1,7 @@
 import type { HeaderFields } from "../base/http2.js";
 import { connectionError, type Http2Error, http2ErrorCodes } from "../base/http2-error.js";
-import { HeaderList } from "./header-list.js";
 import { HpackBlockCache } from "./hpack-block-cache.js";
-import { HpackTable } from "./hpack-table.js";
+import { fieldOverheadBytes, HpackTable } from "./hpack-table.js";
 import { HuffmanDecoder } from "./huffman.js";
 
 /** The bounds of a decoder. */
@@ -183,4 +182,42 @@ const noBytes: Buffer = Buffer.alloc(0);
 
 function compressionError(message: string): Http2Error {
   return connectionError(http2ErrorCodes.compressionError, message);
+}
+
+/** A header block's fields, as they are decoded one after the other. */
+class HeaderList implements HeaderFields {
+  readonly #names: string[] = [];
+  readonly #values: string[] = [];
+  #bytes = 0;
+
+  get count(): number {
+    return this.#names.length;
+  }
+
+  /** Names, values and 32 for each field. Source: RFC 9113, section 6.5.2. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  name(index: number): string {
+    return this.#names[index] ?? "";
+  }
+
+  value(index: number): string {
+    return this.#values[index] ?? "";
+  }
+
+  get(name: string): string | undefined {
+    for (let i = 0; i < this.#names.length; i += 1) {
+      if (this.#names[i] === name) return this.#values[i];
+    }
+    return undefined;
+  }
+
+  /** Appends a field. */
+  add(name: string, value: string): void {
+    this.#names.push(name);
+    this.#values.push(value);
+    this.#bytes += name.length + value.length + fieldOverheadBytes;
+  }
 }

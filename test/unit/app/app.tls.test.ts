@@ -11,7 +11,6 @@ import { parseHere } from "../../support/parse-here.js";
 import { realClock } from "../../support/real-clock.js";
 import { outcomeOf, type RlsAnswer, RlsClient } from "../../support/rls-client.js";
 import { TlsFolder } from "../../support/tls-folder.js";
-import { type TransportName, transportNames } from "../../support/transports.js";
 import { waitFor } from "../../support/wait.js";
 
 const authority = new TestAuthority();
@@ -19,7 +18,6 @@ const stranger = new TestAuthority();
 const server = authority.issue({ names: ["headgate.shop"] });
 const client = authority.issue({ uris: ["spiffe://shop/edge"] });
 
-let transport: TransportName;
 let folder: string;
 let files: TlsFolder;
 let apps: App[];
@@ -52,7 +50,6 @@ async function start(env: Readonly<Record<string, string>>): Promise<App> {
   await writeFile(path, policyText);
   const config = configOf({
     HEADGATE_POLICY: path,
-    HEADGATE_TRANSPORT: transport,
     ...quietEnv,
     ...env,
   });
@@ -99,10 +96,8 @@ async function metric(app: App, name: string): Promise<number> {
   return Number(line?.split(" ")[1]);
 }
 
-describe.each(transportNames)("startApp() with TLS on %s", (name) => {
-  beforeEach(() => {
-    transport = name;
-  });
+describe("startApp() with TLS", () => {
+  beforeEach(() => {});
 
   it("decides for clients that trust its certificate, and serves HTTP in plaintext", async () => {
     const app = await start(files.env);
@@ -207,10 +202,8 @@ describe.each(transportNames)("startApp() with TLS on %s", (name) => {
   });
 });
 
-describe.each(transportNames)("startApp() with a Unix socket on %s", (name) => {
-  beforeEach(() => {
-    transport = name;
-  });
+describe("startApp() with a Unix socket", () => {
+  beforeEach(() => {});
 
   it("decides there, in plaintext or with TLS", async () => {
     const path = join(folder, "grpc.sock");

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { createCsvReader, createJsonReader, readNames } from "../../../src/simulate/named-log.js";
-import { logLine } from "../../support/log-line.js";
+import {
+  createCsvReader,
+  createJsonReader,
+  readNames,
+  splitCsv,
+} from "../../../src/simulate/named-log.js";
 
 const startUs = 1_767_600_000_123_000;
 const start = "2026-01-05T08:00:00.123Z";
@@ -12,18 +16,16 @@ const names = {
 describe("createJsonReader()", () => {
   it("reads the names of Istio, and headers by their own names", () => {
     const read = createJsonReader(names);
-    const line = logLine(
-      JSON.stringify({
-        start_time: start,
-        method: "GET",
-        path: "/a",
-        authority: "orders.example",
-        response_code: 200,
-        response_flags: "-",
-        downstream_remote_address: "10.0.0.4:99",
-        x_user: "ann",
-      }),
-    );
+    const line = JSON.stringify({
+      start_time: start,
+      method: "GET",
+      path: "/a",
+      authority: "orders.example",
+      response_code: 200,
+      response_flags: "-",
+      downstream_remote_address: "10.0.0.4:99",
+      x_user: "ann",
+    });
     expect(read(line)).toEqual({
       timeUs: startUs,
       wasLimited: false,
@@ -39,7 +41,7 @@ describe("createJsonReader()", () => {
       ["x-user", "who"],
     ]);
     const request = createJsonReader({ ...names, renamed })(
-      logLine(JSON.stringify({ at: start, start_time: "then", who: "ann", "x-user": "bob" })),
+      JSON.stringify({ at: start, start_time: "then", who: "ann", "x-user": "bob" }),
     );
     expect(request?.timeUs).toBe(startUs);
     expect(request?.headers).toEqual(["ann", ""]);
@@ -48,9 +50,42 @@ describe("createJsonReader()", () => {
   it.each(["", "[]", "null", "{", '"a"', "{}", '{"start_time": {}}', '{"__proto__": {}}'])(
     "does not read %j",
     (line) => {
-      expect(createJsonReader(names)(logLine(line))).toBeUndefined();
+      expect(createJsonReader(names)(line)).toBeUndefined();
     },
   );
+});
+
+describe("what a line of JSON says", () => {
+  it.each([
+    [7, "7"],
+    [1.5, "1.5"],
+    ["", ""],
+    ["-", ""],
+    ["\u00fc", "\u00fc"],
+    [true, ""],
+    [null, ""],
+    [["ann"], ""],
+    [{ a: "ann" }, ""],
+  ])("is %j as the text %j", (value, text) => {
+    const line = JSON.stringify({ time: start, x_user: value });
+    expect(createJsonReader(names)(line)?.headers[0]).toBe(text);
+  });
+
+  it("is the last of what it says twice", () => {
+    const line = `{"time":"${start}","x_user":"ann","x_user":"bob"}`;
+    expect(createJsonReader(names)(line)?.headers[0]).toBe("bob");
+  });
+});
+
+describe("splitCsv()", () => {
+  it.each([
+    ["a,b,", ["a", "b", ""]],
+    ['"a,b",c', ["a,b", "c"]],
+    ['a,"",""""', ["a", "", '"']],
+    ['"a', ['"a']],
+  ])("splits %j", (line, cells) => {
+    expect(splitCsv(line)).toEqual(cells);
+  });
 });
 
 describe("readNames()", () => {
@@ -64,7 +99,7 @@ describe("readNames()", () => {
       const value = name === "time" ? start : name === "flags" ? "RL" : "other";
       const renamed = new Map([[name, "renamed"]]);
       const read = createJsonReader({ wanted, renamed });
-      const request = read(logLine(JSON.stringify({ ts: start, renamed: value })));
+      const request = read(JSON.stringify({ ts: start, renamed: value }));
       const { timeUs, wasLimited, ...texts } = request ?? {};
       expect(timeUs, name).toBe(startUs);
       const isRead = name === "time" || wasLimited || JSON.stringify(texts).includes("other");
@@ -76,13 +111,13 @@ describe("readNames()", () => {
 describe("createCsvReader()", () => {
   it("reads columns by their titles", () => {
     const read = createCsvReader("time, method,x-user,flags", names);
-    const request = read?.(logLine(`${start},GET,"ann, ""the"" first","UF,RL"`));
+    const request = read?.(`${start},GET,"ann, ""the"" first","UF,RL"`);
     expect(request).toMatchObject({ timeUs: startUs, wasLimited: true });
     expect(request?.headers).toEqual(['ann, "the" first', ""]);
   });
 
   it("does not read a line without a time", () => {
-    expect(createCsvReader("time,x-user", names)?.(logLine(",ann"))).toBeUndefined();
+    expect(createCsvReader("time,x-user", names)?.(",ann")).toBeUndefined();
   });
 
   it("wants a title that says the time", () => {
@@ -90,6 +125,6 @@ describe("createCsvReader()", () => {
     const renamed = new Map([["time", "at"]]);
     expect(createCsvReader("time,x-user", { ...names, renamed })).toBeUndefined();
     const read = createCsvReader(" at ,x-user", { ...names, renamed });
-    expect(read?.(logLine(`${start},ann`))?.timeUs).toBe(startUs);
+    expect(read?.(`${start},ann`)?.timeUs).toBe(startUs);
   });
 });

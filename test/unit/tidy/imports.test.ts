@@ -28,7 +28,7 @@ const directions: ReadonlyArray<readonly [from: string, specifier: string, isAll
   ["src/rpc/rls.ts", "../gen/envoy/service/ratelimit/v3/rls_pb.js", true],
   ["src/rpc/rls.ts", "@bufbuild/protobuf/wkt", true],
   ["src/rpc/rls.ts", "@grpc/grpc-js", false],
-  ["src/rpc/grpc-js/grpc-js-transport.ts", "@grpc/grpc-js", true],
+  ["src/rpc/policy-xds/grpc-js-ads-stream.ts", "@grpc/grpc-js", true],
   ["src/generate/istio.ts", "../rpc/rls.js", false],
   ["src/app/serve.ts", "../cli/main.js", false],
   ["src/app/serve.ts", "../gen/envoy/service/ratelimit/v3/rls_pb.js", false],

@@ -23,6 +23,12 @@ import {
   withdrawScript,
 } from "./snapshot-script.js";
 
+/** Names of keys are part of the wire format: replicas of other versions use the same ones. */
+const leaseKey = "lease";
+const termKey = "epoch";
+const rankKey = "rank";
+const snapshotKey = "sheet";
+
 /** Who leads, and reports and snapshots, which are megabytes and never hold up heartbeats. */
 export class RedisLoop implements LoopStore {
   readonly #heartbeats: FleetStore;
@@ -37,7 +43,7 @@ export class RedisLoop implements LoopStore {
     const { replicaId, number, term, leaseMs, seen } = beat;
     const reply = await runFleetScript(this.#heartbeats, {
       script: leaseScript,
-      keys: ["lease", "term", "rank"],
+      keys: [leaseKey, termKey, rankKey],
       args: [replicaId, ...[number, term, leaseMs, seen.term].map(String), seen.leaderId],
       untilMs: deadlineMs,
     });
@@ -45,7 +51,7 @@ export class RedisLoop implements LoopStore {
   }
 
   async resign(replicaId: string, deadlineMs: number): Promise<void> {
-    const call = { script: resignScript, keys: ["lease"], args: [replicaId], untilMs: deadlineMs };
+    const call = { script: resignScript, keys: [leaseKey], args: [replicaId], untilMs: deadlineMs };
     await runFleetScript(this.#heartbeats, call);
   }
 
@@ -69,14 +75,14 @@ export class RedisLoop implements LoopStore {
 
   async fetch(): Promise<FoundSnapshot | undefined> {
     const sentMs = this.#bulk.clock.monotonicMs();
-    const reply = await this.#run({ script: fetchScript, keys: ["snapshot"], args: [] });
+    const reply = await this.#run({ script: fetchScript, keys: [snapshotKey], args: [] });
     return reply === undefined ? undefined : parseSnapshot(replyBytes(reply), sentMs);
   }
 
   async publish(rank: SnapshotVersion, bytes: Buffer, untilMs: number): Promise<boolean> {
     const { term, leaderId, version } = rank;
     const args = [String(term), leaderId, String(version), String(snapshotKeptMs), bytes];
-    const keys = ["lease", "snapshot", "rank"];
+    const keys = [leaseKey, snapshotKey, rankKey];
     return (await this.#run({ script: publishScript, keys, args, untilMs })) === 1;
   }
 

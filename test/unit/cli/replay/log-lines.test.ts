@@ -1,7 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openLog } from "../../../../src/cli/replay/log-lines.js";
-import { lineText } from "../../../../src/simulate/log-line.js";
 import { CliFolder } from "../../../support/cli.js";
 import { FakeRandom } from "../../../support/fake-random.js";
 import { seedsFrom } from "../../../support/seeds.js";
@@ -19,7 +18,7 @@ afterEach(async () => {
 async function linesOf(path: string): Promise<readonly string[]> {
   const log = await openLog(path);
   const lines: string[] = [];
-  for await (const batch of log.batches) lines.push(...[...batch].map(lineText));
+  for await (const batch of log.batches) lines.push(...batch);
   expect(log.bytesRead()).toBe(log.bytesTotal);
   return lines;
 }

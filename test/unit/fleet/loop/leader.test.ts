@@ -39,7 +39,7 @@ describe("Leader", () => {
     await settlePromises();
     expect(connection.calls[0]?.keys).toEqual([
       "headgate:{fleet}:lease",
-      "headgate:{fleet}:term",
+      "headgate:{fleet}:epoch",
       "headgate:{fleet}:rank",
     ]);
     expect(argsOf(connection)).toEqual(["c0ffee", "1", "0", "3000", "6", "5eed"]);

@@ -4,10 +4,9 @@ import { defaultGenerateOptions } from "../../../../src/generate/base/generate-o
 import type { GeneratedPolicy } from "../../../../src/generate/base/generator.js";
 import { plainTree } from "../../../../src/generate/base/plain-tree.js";
 import { gridColumns } from "../../../../src/generate/observe/dashboard.js";
-import { generateDashboards } from "../../../../src/generate/observe/dashboards.js";
+import { generateDashboards, uidCharsMax } from "../../../../src/generate/observe/dashboards.js";
 import { rulePanelsMax } from "../../../../src/generate/observe/domain-dashboard.js";
 import { keyPanelsMax } from "../../../../src/generate/observe/service-dashboard.js";
-import { uidCharsMax } from "../../../../src/generate/observe/slug.js";
 import { type DashboardText, dashboardShape, drawGrid } from "../../../support/dashboard-grid.js";
 import { policyOf } from "../../../support/generated.js";
 import { readQuery } from "../../../support/promql.js";

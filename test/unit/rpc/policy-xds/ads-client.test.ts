@@ -2,10 +2,6 @@ import { type AddressInfo, createServer } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Backoff } from "../../../../src/core/base/backoff.js";
 import {
-  type AdsTarget,
-  openGrpcJsAdsStream,
-} from "../../../../src/rpc/grpc-js/grpc-js-ads-stream.js";
-import {
   AdsClient,
   type AdsClientParts,
   type AdsEvent,
@@ -17,6 +13,10 @@ import {
   type DiscoveredSet,
   refusalCharsMax,
 } from "../../../../src/rpc/policy-xds/ads-messages.js";
+import {
+  type AdsTarget,
+  openGrpcJsAdsStream,
+} from "../../../../src/rpc/policy-xds/grpc-js-ads-stream.js";
 import { rateLimitConfigTypeUrl as typeUrl } from "../../../../src/rpc/policy-xds/rate-limit-config.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeRandom } from "../../../support/fake-random.js";

@@ -9,8 +9,8 @@ import type {
 } from "../../../../src/core/limits/verdict.js";
 import { HeaderValueSchema } from "../../../../src/gen/envoy/config/core/v3/base_pb.js";
 import { RateLimitResponseSchema } from "../../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
+import { toResponse } from "../../../../src/rpc/rls/json.js";
 import { RateLimitResponseEncoder } from "../../../../src/rpc/rls/rls-encoder.js";
-import { toResponse } from "../../../../src/rpc/rls/rls-response.js";
 import { anyCodePoint } from "../../../support/any-code-point.js";
 import { propertyRuns } from "../../../support/seeds.js";
 

@@ -8,12 +8,7 @@ import {
   type StatusObject,
   status,
 } from "@grpc/grpc-js";
-import type {
-  AdsEnd,
-  AdsEndReason,
-  AdsStream,
-  AdsStreamListener,
-} from "../policy-xds/ads-stream.js";
+import type { AdsEnd, AdsEndReason, AdsStream, AdsStreamListener } from "./ads-stream.js";
 
 /** Where a server of aggregated discovery is, and how it is spoken to. */
 export interface AdsTarget {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { mutableHeaderPattern } from "../../../../../src/generate/envoy/http/mutable-headers.js";
+import { mutableHeaderPattern } from "../../../../../src/generate/envoy/http/ext-proc.js";
 
 /** Envoy holds patterns against whole names. */
 function takes(pattern: string | undefined, name: string): boolean {
