@@ -64,7 +64,7 @@ export class DriftingGradientLimit implements ConcurrencyLimit {
   }
 
   record(sample: ConcurrencySample): void {
-    const window = this.#window.add(sample);
+    const window = this.#window.add(sample, this.limit);
     if (window !== undefined) this.update(window);
   }
 

@@ -31,14 +31,22 @@ export class SampleWindow {
   #sampleCount = 0;
   #droppedCount = 0;
   #inFlightMax = 0;
+  #gapSum = 0;
 
   constructor(statistic: RttStatistic) {
     this.#statistic = statistic;
   }
 
-  /** Adds a sample. @returns the window that it ended, or undefined */
-  add({ startMs, endMs, inFlight, outcome }: ConcurrencySample): WindowedSample | undefined {
+  /**
+   * Adds a sample.
+   *
+   * @param limit permits that there are
+   * @returns the window that it ended, or undefined
+   */
+  add(sample: ConcurrencySample, limit: number): WindowedSample | undefined {
+    const { startMs, endMs, inFlight, outcome, loadRatio } = sample;
     if (outcome === "ignore") return undefined;
+    this.#gapSum += Math.max(0, limit - inFlight);
     this.#firstEndMs ??= endMs;
     this.#inFlightMax = Math.max(this.#inFlightMax, inFlight);
     if (outcome === "dropped") this.#droppedCount += 1;
@@ -52,6 +60,8 @@ export class SampleWindow {
       droppedCount: this.#droppedCount,
       inFlightMax: this.#inFlightMax,
       servedPerMs: this.#sampleCount / lengthMs,
+      gapMean: this.#gapSum / (this.#sampleCount + this.#droppedCount),
+      loadRatio,
       endMs,
     };
     this.restart();
@@ -66,6 +76,7 @@ export class SampleWindow {
     this.#sampleCount = 0;
     this.#droppedCount = 0;
     this.#inFlightMax = 0;
+    this.#gapSum = 0;
   }
 
   #addRtt(rttMs: number): void {

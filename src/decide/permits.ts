@@ -2,6 +2,9 @@ import type { Priority } from "../core/admission-settings.js";
 import { ClassCounts } from "../core/class-counts.js";
 import { assert } from "../core/errors.js";
 
+/** Ended requests for which the demand of critical ones is remembered. */
+const demandMemoryCount = 500;
+
 /**
  * Permits in use by class, and what has been asked for. A limit belongs to who asks, because it
  * changes at any time: a lower one cancels nothing, it only lets nobody in until enough have been
@@ -14,6 +17,10 @@ export class Permits {
   readonly #byClass = new ClassCounts();
   #peakCount = 0;
   #refusedCount = 0;
+  /** Requests that asked, critical ones among them, and that ended; older ones count less. */
+  #askedCount = 0;
+  #criticalAskedCount = 0;
+  #endedCount = 0;
 
   /** Permits taken and not given back. */
   get inUseCount(): number {
@@ -25,8 +32,24 @@ export class Permits {
     return this.#byClass.from(priority);
   }
 
+  /**
+   * Critical requests that asked lately, over all that ended: what they need of a service that is
+   * full. Infinity before anything has ended.
+   */
+  get criticalDemandRatio(): number {
+    return this.#endedCount === 0
+      ? Number.POSITIVE_INFINITY
+      : this.#criticalAskedCount / this.#endedCount;
+  }
+
+  /** Requests that asked lately, over those that ended: the load, as a multiple of what is done. */
+  get loadRatio(): number | undefined {
+    return this.#endedCount === 0 ? undefined : this.#askedCount / this.#endedCount;
+  }
+
   /** Takes one, whatever the limit is. */
   take(priority: Priority): void {
+    this.#noteAsked(priority);
     this.#byClass.add(priority, 1);
     this.#peakCount = Math.max(this.#peakCount, this.inUseCount);
   }
@@ -35,11 +58,21 @@ export class Permits {
   giveBack(priority: Priority): void {
     assert(this.#byClass.of(priority) > 0, "a permit is given back once");
     this.#byClass.add(priority, -1);
+    const kept = 1 - 1 / demandMemoryCount;
+    this.#askedCount *= kept;
+    this.#criticalAskedCount *= kept;
+    this.#endedCount = this.#endedCount * kept + 1;
   }
 
   /** Somebody was turned away for want of a permit, or before: counts as demand. */
-  noteRefused(): void {
+  noteRefused(priority: Priority): void {
+    this.#noteAsked(priority);
     this.#refusedCount += 1;
+  }
+
+  #noteAsked(priority: Priority): void {
+    this.#askedCount += 1;
+    if (priority === "critical") this.#criticalAskedCount += 1;
   }
 
   /** The most in use since this was called last, and how many were turned away. */

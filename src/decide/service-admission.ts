@@ -413,7 +413,7 @@ export class ServiceAdmission implements VisitHost {
     const nowMs = this.#parts.clock.monotonicMs();
     this.#close(visit);
     this.counts.refused.add(visit.priority, cause);
-    if (forWantOfRoom.has(cause)) visit.pool.noteRefused();
+    if (forWantOfRoom.has(cause)) visit.pool.noteRefused(visit.priority);
     this.#blocks.tellRefused(cause, nowMs);
     if (cause === "throttle") this.#blocks.admission?.throttles?.refused(visit.caller, nowMs);
     visit.call.refused(this.#blocks.refusals.refusal(cause, visit.request, grounds));

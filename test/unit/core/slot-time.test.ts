@@ -56,7 +56,7 @@ describe("SlotTime", () => {
   });
 
   it("follows a service that becomes slower within its memory", () => {
-    const slots = new SlotTime(1_000);
+    const slots = new SlotTime({ memoryMs: 1_000 });
     work(slots, { busyCount: 10, everyMs: 5, fromMs: 0, untilMs: 5_000 });
     work(slots, { busyCount: 10, everyMs: 20, fromMs: 5_000, untilMs: 10_000 });
     expect(slots.serviceMs(10_000)).toBeGreaterThan(190);

@@ -18,7 +18,7 @@ describe("Permits", () => {
   it("says what was needed at most since it was asked last", () => {
     const permits = new Permits();
     for (let i = 0; i < 3; i += 1) permits.take("normal");
-    for (let i = 0; i < 3; i += 1) permits.noteRefused();
+    for (let i = 0; i < 3; i += 1) permits.noteRefused("normal");
     permits.giveBack("normal");
     expect(permits.takeDemand()).toBe(6);
     expect(permits.takeDemand()).toBe(2);
