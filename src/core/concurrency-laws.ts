@@ -13,6 +13,7 @@ import type { ConcurrencyLimit } from "./concurrency-limit.js";
 import { DriftingGradientLimit } from "./drifting-gradient-limit.js";
 import { assertNever } from "./errors.js";
 import { FixedLimit } from "./fixed-limit.js";
+import { KneeLimit } from "./knee-limit.js";
 import { GradientLimit } from "./gradient-limit.js";
 import { LatencyShed } from "./latency-shed.js";
 import { SignalLimit } from "./signal-limit.js";
@@ -64,7 +65,7 @@ export function createConcurrencyLimit(
     case "gradient":
       return settings.baseline === "drifting"
         ? new DriftingGradientLimit(settings, limits)
-        : begun(new GradientLimit(settings, limits), known);
+        : new KneeLimit(limits);
     case "latencyShed":
       return new LatencyShed(settings, limits);
     case "signal":

@@ -158,6 +158,11 @@ export class PermitPool<T> implements PermitHolder {
     this.#permits.noteRefused(priority);
   }
 
+  /** Someone was refused whom no more permits would have helped. */
+  noteAsked(priority: Priority): void {
+    this.#permits.noteAsked(priority);
+  }
+
   /** How a new request finds it. */
   state(nowMs: number): QueueState {
     return {

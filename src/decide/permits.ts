@@ -49,7 +49,7 @@ export class Permits {
 
   /** Takes one, whatever the limit is. */
   take(priority: Priority): void {
-    this.#noteAsked(priority);
+    this.noteAsked(priority);
     this.#byClass.add(priority, 1);
     this.#peakCount = Math.max(this.#peakCount, this.inUseCount);
   }
@@ -66,11 +66,12 @@ export class Permits {
 
   /** Somebody was turned away for want of a permit, or before: counts as demand. */
   noteRefused(priority: Priority): void {
-    this.#noteAsked(priority);
+    this.noteAsked(priority);
     this.#refusedCount += 1;
   }
 
-  #noteAsked(priority: Priority): void {
+  /** Somebody asked, whatever came of it. */
+  noteAsked(priority: Priority): void {
     this.#askedCount += 1;
     if (priority === "critical") this.#criticalAskedCount += 1;
   }
