@@ -2,8 +2,7 @@ import type { LimitBounds, RttStatistic } from "./admission-settings.js";
 import { withHeadroom } from "./class-counts.js";
 import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
 import { withinBounds } from "./limit-bounds.js";
-import { baselineMsMax, type Measurement, MinRtt } from "./min-rtt.js";
-import { Rise } from "./rise.js";
+import { MinRtt } from "./min-rtt.js";
 import { SampleWindow } from "./sample-window.js";
 
 /**
@@ -41,13 +40,11 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
   readonly #minRtt = new MinRtt();
   #limit: number;
   #rttMs: number | undefined;
-  readonly #rise: Rise;
 
   constructor(limits: LimitBounds, statistic: RttStatistic) {
     this.#limits = limits;
     this.#window = new SampleWindow(statistic);
     this.#limit = withinBounds(limits, limits.initial);
-    this.#rise = new Rise(this.#limit);
   }
 
   /** Begins with a baseline that somebody else has measured, before anything is learned. */
@@ -60,16 +57,8 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
     return Math.floor(Math.min(this.#limit, this.#minRtt.dipLimit ?? this.#limit));
   }
 
-  get baselineMs(): number | undefined {
-    return this.#minRtt.minRttMs;
-  }
-
-  get steadyLimit(): number {
-    return Math.floor(this.#limit);
-  }
-
-  criticalLimit(demandRatio: number): number {
-    const most = withHeadroom(this.#limit, demandRatio);
+  get criticalLimit(): number {
+    const most = withHeadroom(this.#limit);
     return Math.floor(Math.min(most, this.#minRtt.criticalDipLimit ?? most));
   }
 
@@ -86,12 +75,11 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
     if (sample.outcome !== "success") this.#minRtt.noteLeft(sample.endMs);
     if (sample.endMs < settledMs) return;
     if (dipLimit !== undefined && sample.inFlight > dipLimit) {
-      const measured = this.#minRtt.noteAbove(sample.endMs);
-      if (measured !== undefined) this.#holdTo(measured);
+      this.#minRtt.noteAbove(sample.endMs);
       return;
     }
-    const window = this.#window.add(sample, this.limit);
-    if (window !== undefined && !this.#rises(window)) this.#learn(window);
+    const window = this.#window.add(sample);
+    if (window !== undefined) this.#learn(window);
   }
 
   update(window: WindowedSample): void {
@@ -124,23 +112,6 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
   /** What it believes besides the baseline. */
   protected abstract ownFacts(): Readonly<Record<string, number>>;
 
-  /** @returns whether the limit is still on its way up from one that is far too low */
-  #rises(window: WindowedSample): boolean {
-    const step = this.#minRtt.isVerified ? undefined : this.#rise.observe(window, this.#limit);
-    if (step === undefined) return false;
-    if (step.kind === "over") {
-      // It may be a little too short, since short requests end first: a dip is due at once.
-      const { baselineMs } = step;
-      if (baselineMs !== undefined) this.#minRtt.begin(baselineMs, window.endMs - baselineMsMax);
-      return false;
-    }
-    this.#rttMs = window.rttMs;
-    const limit = withinBounds(this.#limits, step.limit);
-    const isHighest = step.limit > this.#limit && limit === this.#limit;
-    this.#limit = limit;
-    return !isHighest;
-  }
-
   #learn(window: WindowedSample): void {
     const limits = this.#limits;
     const view = { window, limit: this.#limit, limits, minRttMs: this.#minRtt.minRttMs };
@@ -149,15 +120,13 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
       limitMin: Math.max(limits.min, Math.ceil(window.keptCount ?? 0)),
       isSuspect: this.isSuspect(view),
     });
-    if (finding.kind === "measured") this.#holdTo(finding);
+    if (finding.kind === "measured") {
+      const most = this.mostFor(finding.capacity);
+      const borne = finding.isConfirmed ? farRatio * this.#limit : this.#limit;
+      if (most < borne) this.#limit = withinBounds(limits, most);
+    }
     if (finding.kind !== "steady") return;
     this.#rttMs = window.rttMs;
     this.#limit = withinBounds(limits, this.next(view));
-  }
-
-  #holdTo({ capacity, isConfirmed }: Measurement): void {
-    const most = this.mostFor(capacity);
-    const borne = isConfirmed ? farRatio * this.#limit : this.#limit;
-    if (most < borne) this.#limit = withinBounds(this.#limits, most);
   }
 }

@@ -13,7 +13,6 @@ import type { ConcurrencyLimit } from "./concurrency-limit.js";
 import { DriftingGradientLimit } from "./drifting-gradient-limit.js";
 import { assertNever } from "./errors.js";
 import { FixedLimit } from "./fixed-limit.js";
-import { KneeLimit } from "./knee-limit.js";
 import { GradientLimit } from "./gradient-limit.js";
 import { LatencyShed } from "./latency-shed.js";
 import { SignalLimit } from "./signal-limit.js";
@@ -65,7 +64,7 @@ export function createConcurrencyLimit(
     case "gradient":
       return settings.baseline === "drifting"
         ? new DriftingGradientLimit(settings, limits)
-        : new KneeLimit(limits);
+        : begun(new GradientLimit(settings, limits), known);
     case "latencyShed":
       return new LatencyShed(settings, limits);
     case "signal":

@@ -18,8 +18,6 @@ export interface ConcurrencySample {
   /** Its place in the queue when it came, or `inFlight` where there was no queue: from 1. */
   readonly position: number;
   readonly outcome: SampleOutcome;
-  /** Requests that asked lately, over those that ended. Default: not known */
-  readonly loadRatio?: number | undefined;
 }
 
 /** What many requests that ended in one span of time taught, of one process or of a fleet. */
@@ -34,10 +32,6 @@ export interface WindowedSample {
   readonly inFlightMax: number;
   /** Requests that were served in a millisecond; undefined where nobody counted the time. */
   readonly servedPerMs: number | undefined;
-  /** Permits that were free in the mean after one of them got its own. Default: not known */
-  readonly gapMean?: number;
-  /** Requests that asked lately, over those that ended. Default: not known */
-  readonly loadRatio?: number | undefined;
   /** Permits that no measurement takes away: from 0. Default 0. */
   readonly keptCount?: number;
   /** Whether many of those permits are where a lower limit would not be heard of. Default false. */
@@ -58,17 +52,11 @@ export type SignalReading = number | "min" | "max";
 export interface ConcurrencyLimit {
   /** Permits that may be in use, a whole number from 1; of `window` the places in the queue. */
   readonly limit: number;
-  /** How long a request takes without queueing, in milliseconds. Default: not known */
-  readonly baselineMs?: number | undefined;
-  /** The limit without what a measurement takes away for a moment. Default: `limit` */
-  readonly steadyLimit?: number;
   /**
    * Permits that critical requests alone may have in use: above the limit by what chance brings at
-   * once, and not lowered where the limit is for the sake of a measurement. Default: `withHeadroom`
-   *
-   * @param demandRatio critical requests that ask, over all that are served: from 0
+   * once, and not lowered where the limit is for the sake of a measurement. Default: with headroom
    */
-  criticalLimit?(demandRatio: number): number;
+  readonly criticalLimit?: number;
   /** The share of requests to refuse at random now, 0 to 0.9; 0 for all laws but `latencyShed`. */
   shedRatio(nowMs: number): number;
   /**

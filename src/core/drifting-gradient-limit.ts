@@ -64,7 +64,7 @@ export class DriftingGradientLimit implements ConcurrencyLimit {
   }
 
   record(sample: ConcurrencySample): void {
-    const window = this.#window.add(sample, this.limit);
+    const window = this.#window.add(sample);
     if (window !== undefined) this.update(window);
   }
 

@@ -30,6 +30,10 @@ export class KneeLimit implements ConcurrencyLimit {
   #loadRatio: number | undefined;
   #firstMs: number | undefined;
   #count = 0;
+  #ratioSum = 0;
+  #ratioCount = 0;
+  #changeCount = 0;
+  #dispersion = 1;
   #inFlightMax = 0;
   #startedMs = Number.NEGATIVE_INFINITY;
 
@@ -51,6 +55,7 @@ export class KneeLimit implements ConcurrencyLimit {
   }
 
   criticalLimit(demandRatio: number): number {
+    if (demandRatio >= 0.95) return this.limit;
     const base = this.#isFound ? this.#limit : (this.#probe ?? this.#limit);
     return Math.floor(withHeadroom(base, demandRatio));
   }
@@ -66,6 +71,20 @@ export class KneeLimit implements ConcurrencyLimit {
   record(sample: ConcurrencySample): void {
     const { startMs, endMs, inFlight, outcome, loadRatio } = sample;
     if (outcome === "ignore") return;
+    const model = this.#serviceMs === undefined ? 0 : this.#serviceMs * Math.max(1, inFlight / this.#knee);
+    if (model > 0) {
+      this.#ratioSum += (endMs - startMs) / model;
+      this.#ratioCount += 1;
+      const off = this.#ratioSum / this.#ratioCount;
+      const chance = num("K_Z", 3) * Math.sqrt(this.#dispersion / this.#ratioCount);
+      if (this.#ratioCount >= 20 && (off > 1.3 * (1 + chance) || off * 1.3 * (1 + chance) < 1)) {
+        this.#levels.forgetAbove(num("K_KEEP", 0.5) * this.#knee);
+        this.#ratioSum = 0;
+        this.#ratioCount = 0;
+        this.#changeCount += 1;
+      }
+      if (this.#ratioCount >= 60) { this.#ratioSum = 0; this.#ratioCount = 0; }
+    }
     this.#levels.add(inFlight, endMs - startMs);
     this.#loadRatio = loadRatio;
     // What began before met another limit.
@@ -92,14 +111,17 @@ export class KneeLimit implements ConcurrencyLimit {
       lowest: this.#lowest,
       highest: this.#highest,
       loadRatio: this.#loadRatio ?? 0,
+      changeCount: this.#changeCount,
+      phi: this.#dispersion,
       ...(this.#serviceMs === undefined ? {} : { serviceMs: this.#serviceMs }),
     };
   }
 
   #step(lengthMs: number, nowMs: number): void {
     const fit = this.#levels.fit();
-    this.#levels.forget(lengthMs, this.#count);
+    this.#levels.forget(lengthMs, this.#count, fit.knee);
     this.#knee = fit.knee;
+    this.#dispersion = fit.dispersion;
     this.#lowest = fit.lowest;
     this.#highest = fit.highest;
     const isReached = this.#inFlightMax >= 0.8 * this.#limit;

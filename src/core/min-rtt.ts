@@ -35,23 +35,11 @@ export const suspectedDipShareMax = 0.25;
 /** Served requests that a measurement is made of; a dip that takes long ends with fewer. */
 export const measuredCountMin = 50;
 
-/** Served requests that a dip measures where they come within a moment: their mean is better. */
-const quickCountMin = 100;
-
-/** That moment. */
-const quickMsMax = 500;
-
 /** Served requests after which a dip decides even where it is a close thing. */
 export const closeCountMin = 150;
 
-/** For what part of the longest stay a close thing is looked at. */
-const closeMsRatio = 0.4;
-
 /** How long a dip lets critical requests pass that leave it nothing to measure. */
-const criticalDipMs = 2_000;
-
-/** The same in baselines, where those are long. */
-const criticalDipRttCount = 10;
+const criticalDipMs = 3_000;
 
 /** The least that a dip's measurement is made of. */
 const dipCountMin = 10;
@@ -94,10 +82,7 @@ export type MinRttFinding =
 export interface Measurement {
   /** Permits that keep all servers busy without a queue, by Little's law: throughput x baseline. */
   readonly capacity: number;
-  /**
-   * Whether the baseline is about what was known before, and nothing looked like queueing: then
-   * steps have found the limit by that very baseline.
-   */
+  /** Whether the baseline is about what was known before. */
   readonly isConfirmed: boolean;
 }
 
@@ -239,17 +224,7 @@ export class MinRtt {
     }
     if (this.#leastMs === undefined) this.#leastFromMs = endMs;
     this.#leastMs = Math.min(this.#leastMs ?? measuredMs, measuredMs);
-    this.#lower(measuredMs, pool.count);
-  }
-
-  /**
-   * A lower measurement is another baseline where it is lower by more than chance: two standard
-   * errors of exponential times. Else the lowest of many would be far below the mean.
-   */
-  #lower(measuredMs: number, count: number): void {
-    const known = this.#minRttMs;
-    const sureRatio = 1 - 2 / Math.sqrt(count);
-    if (known === undefined || measuredMs < known * sureRatio) this.#minRttMs = measuredMs;
+    this.#minRttMs = Math.min(this.#minRttMs ?? measuredMs, measuredMs);
   }
 
   #considerDip(window: WindowedSample, { limit, limitMin, isSuspect }: WindowContext): void {
@@ -261,7 +236,7 @@ export class MinRtt {
     this.#isDoubted = isSuspected;
     const isOld = endMs - this.#measuredMs >= this.#holdMs;
     const inFlight = Math.min(limit, inFlightMax);
-    const isReached = inFlightMax * (this.isVerified ? 2 : firstReachRatio) >= limit;
+    const isReached = inFlightMax * (this.#isVerified ? 2 : firstReachRatio) >= limit;
     const isNeedless = !isReached && this.#suspectCount === 0;
     // What is out of reach goes on, and would look as if latency did not fall with the permits.
     if (window.isPartial === true) return;
@@ -296,13 +271,13 @@ export class MinRtt {
   }
 
   /** Whether the baseline was measured where nothing queues, and is no guess from first windows. */
-  get isVerified(): boolean {
+  get #isVerified(): boolean {
     return Number.isFinite(this.#measuredMs);
   }
 
   /** Whether a dip may begin before its time: after one that kept it, and no suspicion in vain. */
   get #mayHurry(): boolean {
-    return this.isVerified && !this.#wasEarly && this.#gapMs === dipGapMsMin;
+    return this.#isVerified && !this.#wasEarly && this.#gapMs === dipGapMsMin;
   }
 
   /** The most in use need not have been in use all the time, so what was served tells more. */
@@ -311,7 +286,7 @@ export class MinRtt {
     servedPerMs = Number.POSITIVE_INFINITY,
   ): KnownService | undefined {
     const baselineMs = this.#minRttMs;
-    if (before === undefined || baselineMs === undefined || !this.isVerified) return undefined;
+    if (before === undefined || baselineMs === undefined || !this.#isVerified) return undefined;
     return { baselineMs, perMs: Math.min(servedPerMs, before.inFlight / before.rttMs) };
   }
 
@@ -325,25 +300,13 @@ export class MinRtt {
 
   /**
    * Critical requests alone have more in use than a dip allows, although they are let in all the
-   * same. Where a dip has met nothing else for a while (two seconds, and ten baselines), it ends
-   * with what it found above, and there is none for half a minute. But before a baseline is known
-   * it holds for them, too: what they find is a queue of their own, and a baseline that has it in
-   * it would make it ever longer.
-   *
-   * @returns what was measured, where the dip is over and has found anything
+   * same. Where a dip has met nothing else for three seconds, it holds for them, too: what they
+   * find is a queue of their own, and a baseline that has it in it would make it ever longer.
    */
-  noteAbove(nowMs: number): Measurement | undefined {
+  noteAbove(nowMs: number): void {
     const dip = this.#dip;
-    if (dip === undefined || dip.pool.count > 0) return undefined;
-    const longMs = Math.max(criticalDipMs, criticalDipRttCount * (this.#minRttMs ?? 0));
-    if (nowMs - Math.max(dip.levelMs, this.#settledMs) < longMs) return undefined;
-    if (!this.isVerified) {
-      dip.holdsCritical = true;
-      return undefined;
-    }
-    const measured = this.#endDip(dip, nowMs, dip.isDeep ? foundAbove(dip) : undefined);
-    this.#noDipUntilMs = nowMs + baselineMsMax;
-    return measured;
+    if (dip === undefined || dip.pool.count > 0) return;
+    if (nowMs - Math.max(dip.levelMs, this.#settledMs) >= criticalDipMs) dip.holdsCritical = true;
   }
 
   /** @returns what was measured at the dip's end, else undefined */
@@ -357,23 +320,20 @@ export class MinRtt {
     }
     const { count, sumMs } = dip.pool;
     const longMs = Math.max(dipMsMax, 4 * (dip.before?.rttMs ?? 0));
-    const lastedMs = endMs - Math.max(dip.levelMs, this.#settledMs);
-    const isLong = lastedMs >= longMs;
+    const isLong = endMs - Math.max(dip.levelMs, this.#settledMs) >= longMs;
     const isLate = isMostlyLate({ sampleCount: count, droppedCount: dip.droppedCount });
     if (isLate && count + dip.droppedCount >= dipCountMin) {
       return this.#goDeeper(dip, endMs, undefined);
     }
-    const enoughCount = lastedMs < quickMsMax ? quickCountMin : measuredCountMin;
-    const isMeasured = count >= enoughCount || (isLong && count >= dipCountMin);
+    const isMeasured = count >= measuredCountMin || (isLong && count >= dipCountMin);
     if (!isMeasured) {
       if (isLong) this.#endDip(dip, endMs, undefined);
       return undefined;
     }
     const dipRttMs = sumMs / count;
-    const mayLookOn = count < closeCountMin && lastedMs < longMs * closeMsRatio;
-    if (isClose(dip, dipRttMs) && mayLookOn) return undefined;
+    if (isClose(dip, dipRttMs) && count < closeCountMin && !isLong) return undefined;
     dip.perMs = Math.max(dip.perMs, dip.level / dipRttMs);
-    this.#lower(dipRttMs, count);
+    this.#minRttMs = Math.min(this.#minRttMs ?? dipRttMs, dipRttMs);
     if (hasQueue(dip, dipRttMs)) return this.#goDeeper(dip, endMs, dipRttMs);
     const mayBeLeft = endMs - this.#leftMs < leftMsMax;
     if (mayBeLeft && isDoubtful(dip, dipRttMs) && !isLong) {
@@ -408,7 +368,7 @@ export class MinRtt {
     // they last, with the way back. So it is for the first that found a queue in the baseline.
     const isFirst = isShorter(dip, found) && !this.#wasShorter;
     this.#wasShorter = isShorter(dip, found);
-    const isCheap = !this.isVerified || isFirst || lostMs < lastedMs / 2;
+    const isCheap = !this.#isVerified || isFirst || lostMs < lastedMs / 2;
     const nextMs = isCheap ? (nowMs - dip.levelMs) / 2 : lastedMs;
     this.#holdMs = Math.max(baselineMsMax, nextMs / dipShareMax);
     this.#dip = undefined;
@@ -417,8 +377,7 @@ export class MinRtt {
     if (found?.rttMs !== undefined) this.#settle(found.rttMs, nowMs);
     this.#unsettle(nowMs);
     if (found === undefined) return undefined;
-    const isKept = isConfirmed(dip, found) && !dip.isSuspected;
-    return { capacity: Math.max(1, found.capacity), isConfirmed: isKept };
+    return { capacity: Math.max(1, found.capacity), isConfirmed: isConfirmed(dip, found) };
   }
 
   #settle(rttMs: number, nowMs: number): void {
@@ -431,9 +390,4 @@ export class MinRtt {
   #unsettle(nowMs: number): void {
     this.#settledMs = nowMs + settleRttCount * (this.#minRttMs ?? 0);
   }
-}
-
-/** What the level above had. */
-function foundAbove({ before, perMs }: Dip): DipResult | undefined {
-  return before && { rttMs: before.rttMs, capacity: perMs * before.rttMs };
 }

@@ -31,22 +31,14 @@ export class SampleWindow {
   #sampleCount = 0;
   #droppedCount = 0;
   #inFlightMax = 0;
-  #gapSum = 0;
 
   constructor(statistic: RttStatistic) {
     this.#statistic = statistic;
   }
 
-  /**
-   * Adds a sample.
-   *
-   * @param limit permits that there are
-   * @returns the window that it ended, or undefined
-   */
-  add(sample: ConcurrencySample, limit: number): WindowedSample | undefined {
-    const { startMs, endMs, inFlight, outcome, loadRatio } = sample;
+  /** Adds a sample. @returns the window that it ended, or undefined */
+  add({ startMs, endMs, inFlight, outcome }: ConcurrencySample): WindowedSample | undefined {
     if (outcome === "ignore") return undefined;
-    this.#gapSum += Math.max(0, limit - inFlight);
     this.#firstEndMs ??= endMs;
     this.#inFlightMax = Math.max(this.#inFlightMax, inFlight);
     if (outcome === "dropped") this.#droppedCount += 1;
@@ -60,8 +52,6 @@ export class SampleWindow {
       droppedCount: this.#droppedCount,
       inFlightMax: this.#inFlightMax,
       servedPerMs: this.#sampleCount / lengthMs,
-      gapMean: this.#gapSum / (this.#sampleCount + this.#droppedCount),
-      loadRatio,
       endMs,
     };
     this.restart();
@@ -76,7 +66,6 @@ export class SampleWindow {
     this.#sampleCount = 0;
     this.#droppedCount = 0;
     this.#inFlightMax = 0;
-    this.#gapSum = 0;
   }
 
   #addRtt(rttMs: number): void {

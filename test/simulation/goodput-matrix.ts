@@ -52,8 +52,7 @@ export function runWorld(one: MatrixWorld, best: BestStatic): WorldResult {
 /**
  * The best static limit of a world, found by search: the least that has nearly the highest goodput
  * (99.5 % of it). Lower classes give way to higher ones at it, and critical requests pass it where
- * they do not fill the service alone, as they do in Headgate: nobody does better who knows the
- * number.
+ * they do not fill the service alone, as they do in Headgate.
  */
 export function searchBest(one: MatrixWorld): BestStatic {
   const seen: BestStatic[] = [];
@@ -62,7 +61,7 @@ export function searchBest(one: MatrixWorld): BestStatic {
   for (const limit of candidatesOf(one)) {
     const best = bestOf(
       limit,
-      spanOf(one, () => new StaticProtection(one, limit)),
+      spanOf(one, (calendar) => referenceOf(calendar, one, limit)),
     );
     seen.push(best);
     withoutGain = best.usefulRatio > highest * 1.002 ? 0 : withoutGain + 1;
@@ -173,15 +172,15 @@ function candidatesOf({ world, event }: MatrixWorld): readonly number[] {
 function protectionOf(calendar: EventCalendar, one: MatrixWorld): Protection {
   const { policy, initial, seed } = one;
   const law = `concurrency: {law: gradient, limits: {initial: ${initial}}}`;
-  const { serviceMs, workerCount } = one.world;
-  const waitMs = Math.max(300, Math.round(6 * serviceMs));
+  const { workerCount } = one.world;
   switch (policy) {
     case "learned":
       return new HeadgateProtection(calendar, { blocks: `admission: {}, ${law}`, seed });
-    case "queue": {
-      const queue = `queue: {size: ${2 * workerCount + 10}, maxWait: ${waitMs}ms}`;
-      return new HeadgateProtection(calendar, { blocks: `admission: {${queue}}, ${law}`, seed });
-    }
+    case "queue":
+      return new HeadgateProtection(calendar, {
+        blocks: `admission: {${queueOf(one)}}, ${law}`,
+        seed,
+      });
     case "maxInFlight": {
       const admission = `admission: {maxInFlight: ${4 * workerCount + 20}}`;
       return new HeadgateProtection(calendar, { blocks: `${admission}, ${law}`, seed });
@@ -192,6 +191,24 @@ function protectionOf(calendar: EventCalendar, one: MatrixWorld): Protection {
         new HeadgateProtection(calendar, { blocks: `admission: {}, ${law}`, seed: seed + 1 }),
       ]);
   }
+}
+
+/**
+ * What knows the number. Where a policy asks for a queue, it is Headgate itself with the same queue
+ * before a fixed limit: waiting there takes time, whatever the limit.
+ */
+function referenceOf(calendar: EventCalendar, one: MatrixWorld, limit: number): Protection {
+  if (one.policy !== "queue") return new StaticProtection(one, limit);
+  const law = `concurrency: {law: fixed, limits: {max: ${limit}}}`;
+  return new HeadgateProtection(calendar, {
+    blocks: `admission: {${queueOf(one)}}, ${law}`,
+    seed: one.seed,
+  });
+}
+
+function queueOf({ world: { serviceMs, workerCount } }: MatrixWorld): string {
+  const waitMs = Math.max(300, Math.round(6 * serviceMs));
+  return `queue: {size: ${2 * workerCount + 10}, maxWait: ${waitMs}ms}`;
 }
 
 /** Replicas that are asked in turn, and know nothing of each other. */

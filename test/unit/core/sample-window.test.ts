@@ -16,7 +16,7 @@ function ended(endMs: number, rttMs: number, more: Partial<ConcurrencySample> = 
 /** Adds samples `gapMs` apart until a window ends. */
 function firstWindow(window: SampleWindow, gapMs: number, rttMs: number): WindowedSample {
   for (let endMs = 0; endMs <= 1_000_000; endMs += gapMs) {
-    const done = window.add(ended(endMs, rttMs), 40);
+    const done = window.add(ended(endMs, rttMs));
     if (done !== undefined) return done;
   }
   throw new Error("no window ended");
@@ -35,43 +35,40 @@ describe("SampleWindow", () => {
 
   it("tells the mean, the most permits and the drops, and begins anew", () => {
     const window = new SampleWindow({ kind: "mean" });
-    for (let i = 0; i < 10; i += 1) window.add(ended(i, 10 * i, { inFlight: 20 - i }), 40);
-    window.add(ended(500, 7_000, { outcome: "dropped", inFlight: 30 }), 40);
-    window.add(ended(600, 7_000, { outcome: "ignore", inFlight: 99 }), 40);
-    const done = window.add(ended(1_000, 122), 40);
+    for (let i = 0; i < 10; i += 1) window.add(ended(i, 10 * i, { inFlight: 20 - i }));
+    window.add(ended(500, 7_000, { outcome: "dropped", inFlight: 30 }));
+    window.add(ended(600, 7_000, { outcome: "ignore", inFlight: 99 }));
+    const done = window.add(ended(1_000, 122));
     expect(done).toEqual({
       rttMs: 52,
       sampleCount: 11,
       droppedCount: 1,
       inFlightMax: 30,
       servedPerMs: 0.011,
-      gapMean: 24.5,
-      loadRatio: undefined,
       endMs: 1_000,
     } satisfies WindowedSample);
-    expect(window.add(ended(3_000, 10), 40)).toBeUndefined();
+    expect(window.add(ended(3_000, 10))).toBeUndefined();
   });
 
   it("has no latency where all were dropped", () => {
     const window = new SampleWindow({ kind: "mean" });
     let done: WindowedSample | undefined;
-    for (let i = 0; i <= 10; i += 1)
-      done = window.add(ended(i * 100, 9, { outcome: "dropped" }), 40);
+    for (let i = 0; i <= 10; i += 1) done = window.add(ended(i * 100, 9, { outcome: "dropped" }));
     expect(done).toMatchObject({ rttMs: undefined, sampleCount: 0, droppedCount: 11 });
   });
 
   it("tells a percentile, of the first thousand", () => {
     const window = new SampleWindow({ kind: "percentile", percentile: 50 });
-    for (let i = 1; i <= windowRttCountMax; i += 1) window.add(ended(i / 10, 1_001 - i), 40);
-    for (let i = 0; i < 5_000; i += 1) window.add(ended(200, 1), 40);
-    expect(window.add(ended(1_001, 1), 40)?.rttMs).toBe(500);
+    for (let i = 1; i <= windowRttCountMax; i += 1) window.add(ended(i / 10, 1_001 - i));
+    for (let i = 0; i < 5_000; i += 1) window.add(ended(200, 1));
+    expect(window.add(ended(1_001, 1))?.rttMs).toBe(500);
   });
 
   it("forgets what it has when it begins anew", () => {
     const window = new SampleWindow({ kind: "percentile", percentile: 100 });
-    for (let i = 0; i < 9; i += 1) window.add(ended(i, 900, { inFlight: 70 }), 40);
+    for (let i = 0; i < 9; i += 1) window.add(ended(i, 900, { inFlight: 70 }));
     window.restart();
-    for (let i = 0; i < 10; i += 1) window.add(ended(100 + i, 10), 40);
-    expect(window.add(ended(1_100, 10), 40)).toMatchObject({ rttMs: 10, inFlightMax: 1 });
+    for (let i = 0; i < 10; i += 1) window.add(ended(100 + i, 10));
+    expect(window.add(ended(1_100, 10))).toMatchObject({ rttMs: 10, inFlightMax: 1 });
   });
 });
